@@ -37,7 +37,7 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		return BackupInfo{}, err
 	}
 	defer st.inner.Engine.EndUse()
-	source, err := st.copied(ctx, true)
+	source, err := st.inner.Copied(ctx, true)
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
 	}

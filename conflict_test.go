@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/fixture"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/working"
 )
 
@@ -67,7 +68,7 @@ func TestConflictError(t *testing.T) {
 			varve.ConflictError{ID: "m", Expected: other, Found: as.Version}},
 		"assembly, absent": {of(st.Assemblies().Put(ctx, as, varve.IfAbsent())),
 			varve.ConflictError{ID: "m", Found: as.Version}},
-		"regroup": {of(st.RebuildAssembly(ctx, "m", other)),
+		"regroup": {of(storetest.Inner(st).Repairing().RebuildAssembly(ctx, nil, "m", other, nil)),
 			varve.ConflictError{ID: "m", Expected: other, Found: as.Version, Remedy: "run memctl repair again"}},
 		"working": {&working.ConflictError{Name: "k", Expected: other, Found: e.Version},
 			varve.ConflictError{ID: "k", Expected: other, Found: e.Version}},

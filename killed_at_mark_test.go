@@ -192,7 +192,7 @@ func TestBackupBehindAnIndex(t *testing.T) {
 				}
 			}
 			put("before", "")
-			source, err := st.Copied(t.Context(), false)
+			source, err := storetest.Inner(st).Copied(t.Context(), false)
 			if err != nil {
 				t.Fatal(err)
 			}

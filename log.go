@@ -39,7 +39,7 @@ type CommitChange struct {
 	ID   string // of working memory, the key of the scope
 	What string // "created", "changed" or "deleted"
 	// Cause is why the store made the change: "expired", "evicted" to make room, "edited" by hand in its
-	// file, or "upkeep": an embedding or a count of accesses. "": a caller asked for it, or the
+	// file, "upkeep": an embedding or a count of accesses, or "undo". "": a caller asked for it, or the
 	// store did not keep writers yet.
 	Cause    string
 	Previous uint64 // the version before it, which may be a deletion; 0 if there was none

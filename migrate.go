@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"path/filepath"
 	"strings"
 
@@ -13,13 +12,11 @@ import (
 	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/copy/migrate"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
-	"github.com/varve-db/varve/writer"
 )
 
 // Of migrations; see internal/copy/migrate.
@@ -85,7 +82,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 			if err != nil {
 				return backup.Source{}, nil, err
 			}
-			s, err := st.copied(ctx, false)
+			s, err := st.inner.Copied(ctx, false)
 			if err != nil {
 				return backup.Source{}, nil, errors.Join(err, st.Close())
 			}
@@ -132,62 +129,6 @@ func (o *Options) keepModes(dir string) {
 	if kept.Validate() == nil {
 		*o = kept
 	}
-}
-
-// copied is this store as a copy of it is made; its files were just flushed.
-func (st *Store) copied(ctx context.Context, unflushed bool) (backup.Source, error) {
-	var again func(context.Context) error
-	if d := st.inner.Engine.Log().Damage(); !st.inner.Engine.Env().ReadOnly || d != nil {
-		if err := st.inner.Engine.Writable(); err != nil {
-			return backup.Source{}, err
-		}
-		again = func(ctx context.Context) error { return st.inner.Flusher.Flush(ctx, flush.MergeFlush) }
-		switch err := again(ctx); {
-		case err == nil:
-		case unflushed && vfs.CanWait(err) && !vfs.IsDiskFull(err) && ctx.Err() == nil:
-			// A folder that takes no files, such as an immutable one, does not prevent the copy.
-			st.inner.Engine.Env().Logger.Warn("copying a store whose files cannot be written now: what they lack is taken "+
-				"from the log", "err", err)
-			again = nil
-		default:
-			return backup.Source{}, err
-		}
-	}
-	live, err := st.Count(ctx)
-	if err != nil {
-		return backup.Source{}, err
-	}
-	ids := func(k *engine.Kind) func(context.Context) iter.Seq2[string, error] {
-		return func(ctx context.Context) iter.Seq2[string, error] {
-			return st.inner.Engine.IDs(ctx, k, engine.Filters{Expired: true})
-		}
-	}
-	read := func(k *engine.Kind) func(context.Context, string) (backup.Document, error) {
-		return func(ctx context.Context, id string) (backup.Document, error) {
-			v, err := st.inner.Engine.Find(ctx, k, id, true)
-			return backup.Document{Bytes: v.Doc, Version: v.LSN, Vector: v.Line.VectorNumber(), By: v.Line.By,
-				Time: engine.TimeOf(&v.Line)}, err
-		}
-	}
-	var documents []backup.Documents
-	for _, k := range st.inner.Engine.Kinds().All {
-		documents = append(documents, backup.Documents{Kind: k.Kind, IDs: ids(k), Read: read(k)})
-	}
-	return backup.Source{
-		FS: st.inner.Engine.Env().FS, Dir: st.inner.Engine.Env().Dir, Log: st.inner.Engine.Log(),
-		FileMode: st.inner.Engine.Env().FileMode, FolderMode: st.inner.Engine.Env().FolderMode,
-		Clock: st.inner.Engine.Env().Clock,
-		Self:  st.inner.Engine.Env().Self, Random: st.inner.Engine.Env().Random,
-		Count: live, CatchUp: st.inner.Engine.CatchUp, Flush: again, ModelAsOf: st.inner.Engine.State().ModelAsOf,
-		Model:  st.inner.Engine.State().Model,
-		Writer: st.inner.Engine.Writer,
-		Writers: func() ([]writer.Writer, error) {
-			t, err := st.inner.Engine.Writers(ctx)
-			return t.All(), err
-		},
-		Documents: documents,
-		ScopeKeys: st.inner.Scopes.KeysToCopy, ReadScope: st.inner.Scopes.ReadCopy,
-	}, nil
 }
 
 // sound reads everything in a folder: each memory has its entry, of the version

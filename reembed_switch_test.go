@@ -149,7 +149,7 @@ func TestReembedSwitch(t *testing.T) {
 				}
 			}
 			// The vectors that were written while it went on are those of the documents.
-			if err := st.RebuildVectors(ctx); err != nil {
+			if err := storetest.Inner(st).RebuildVectors(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if by, why := fixture.ModelServed(t, st, models); by != "new" {

@@ -25,7 +25,8 @@ type Query struct {
 	Like string
 	// Text finds memories by words: of their content, of tags, category, key, title, speaker, author,
 	// name and caption in their metadata, and of the date. Words are English stems without accents,
-	// and words that are in every text do not count. A memory is also found by what the ones before
+	// and words that are in every text do not count, except in a condition or where there are no others.
+	// A memory is also found by what the ones before
 	// and behind it in its session say. The grammar: "a phrase", rom* (words that begin so), +must,
 	// -not, tag:travel (a field), tag:a OR tag:b (one of both). A query never fails to parse. The
 	// score is BM25F over all memories, at least 0 and without an upper bound. With Vector as well, the best 200 of each
@@ -53,6 +54,10 @@ type Query struct {
 
 	Explain  bool // Hit.Explanation; a search by words takes twice as long
 	Fragment int  // maximum number of bytes of Hit.Fragment, up to 65,536, of the content's first MiB; 0 omits it
+
+	// Note, if not nil, is called with each note on how Text was understood, once: that no memory has
+	// the word in the field of tag:latest, for example, so that both are words.
+	Note func(note string)
 
 	Limit    int     // maximum number of hits; 0 means 10
 	Offset   int     // number of best hits to skip

@@ -105,7 +105,7 @@ func (vs Vectors) CancelReembed(ctx context.Context) (model string, err error) {
 	return vs.st.inner.Embedding.Cancel(ctx)
 }
 
-// EmbedPending computes embeddings for the memories that have a content and no embedding, and
+// EmbedPending computes embeddings for the memories that have a content and no embedding, or one of zeros, and
 // returns how many got one. A store with an embedder does this in the background; this method is
 // for hosts without background work (NoBackground). It ends at the first failure of the embedder.
 func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {

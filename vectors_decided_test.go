@@ -43,7 +43,7 @@ func TestDecidedTogether(t *testing.T) {
 				fixture.Must(t, a.Delete(ctx, "first"))
 				fixture.Must(t, a.Flush(ctx))
 				fixture.Must(t, vector.Remove(storetest.Inner(a).Engine.Env().FS, dir))
-				fixture.Must(t, a.RebuildVectors(ctx))
+				fixture.Must(t, storetest.Inner(a).RebuildVectors(ctx))
 				_, err := a.Put(ctx, varve.Memory{ID: "plain"})
 				fixture.Must(t, err)
 				fixture.Must(t, a.Flush(ctx))

@@ -5,11 +5,7 @@ import (
 	"iter"
 
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/kind"
-	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/verify"
-	"github.com/varve-db/varve/internal/settings"
-	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -39,40 +35,6 @@ func (ad Admin) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, 
 			return
 		}
 		defer ad.st.inner.Engine.EndUse()
-		verify.Findings(ctx, ad.st.source(), o)(yield)
+		verify.Findings(ctx, ad.st.inner.Source(), o)(yield)
 	})
-}
-
-// source is the store as internal/repairs/verify sees it.
-func (st *Store) source() view.Source {
-	token := st.inner.Engine.Token()
-	if st.inner.Engine.Env().ReadOnly {
-		token = "" // it is not among the processes, and has nothing in tmp/
-	}
-	return view.Source{
-		FS: st.inner.Engine.Env().FS, Dir: st.inner.Engine.Env().Dir, Log: st.inner.Engine.Log(),
-		State: st.inner.Engine.State(), Codec: st.inner.Engine.Codec(),
-		CatchUp: st.inner.Engine.CatchUp, Token: token, Inline: st.inner.Engine.Env().System.Inline,
-		FileLimit: places.StoredMost, Limits: kind.StoredLimits, Location: st.inner.Engine.Env().NaiveTimes,
-		Creates: func(letter byte, id string) error {
-			k, err := st.inner.Engine.Kinds().Named(letter)
-			if err == nil {
-				err = st.inner.Committer.MayCreate(context.Background(), k, id)
-			}
-			return err
-		},
-		Fits: func(letter byte, id string, doc []byte) error {
-			k, err := st.inner.Engine.Kinds().Named(letter)
-			if err == nil {
-				_, err = k.ParseEdit(doc, id)
-			}
-			return err
-		},
-		Views:   st.inner.Views.Findings,
-		Explain: st.inner.Engine.Env().Explain,
-		Config: func() error {
-			_, _, err := settings.Read(st.inner.Engine.Env().FS, st.inner.Engine.Env().Dir)
-			return err
-		},
-	}
 }

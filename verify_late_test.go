@@ -20,7 +20,7 @@ func TestVerifyBesideCommit(t *testing.T) {
 	dir := t.TempDir()
 	st := fixture.Open(t, dir, &varve.Options{NoBackground: true})
 	other := fixture.Open(t, dir, &varve.Options{NoBackground: true})
-	src := st.Source()
+	src := storetest.Inner(st).Source()
 	late := 0
 	src.CatchUp = func(ctx context.Context) error {
 		err := storetest.Inner(st).Engine.CatchUp(ctx)

@@ -30,7 +30,8 @@ func TestModel(t *testing.T) {
 			name string
 		}
 		var open []handle
-		is := map[string]string{}
+		is, seen := map[string]string{}, map[string]string{}
+		before := map[uint64]map[string]string{} // what was before each commit
 		n := 0
 		start := func() handle {
 			n++
@@ -132,6 +133,16 @@ func TestModel(t *testing.T) {
 				}
 				is = next
 			},
+			"undo": func(t *rapid.T) {
+				h := any(t)
+				at := newestCommit(t, h.st)
+				if at == 0 {
+					t.Skip("nothing to undo")
+				}
+				_, err := h.st.Undo(ctx, varve.UndoOptions{Position: at})
+				check("undo", err)
+				is = maps.Clone(before[at])
+			},
 			"flush":   func(t *rapid.T) { check("flush", any(t).st.Flush(ctx)) },
 			"compact": func(t *rapid.T) { check("compact", any(t).st.Admin().Compact(ctx)) },
 			"open": func(t *rapid.T) {
@@ -162,6 +173,10 @@ func TestModel(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				h := any(t)
+				if at := newestCommit(t, h.st); at != 0 && before[at] == nil {
+					before[at] = seen
+				}
+				seen = maps.Clone(is)
 				for _, k := range []string{"a", "b", "c", "A", "x:y"} {
 					got, err := h.st.Get(ctx, k)
 					want, there := is[k]
@@ -180,4 +195,15 @@ func TestModel(t *testing.T) {
 			},
 		})
 	})
+}
+
+// newestCommit returns the position of the newest commit, 0 if there is none.
+func newestCommit(t *rapid.T, st *varve.Store) uint64 {
+	for c, err := range st.Log(ctx, varve.LogOptions{}) {
+		if err != nil {
+			t.Fatalf("log: %v", err)
+		}
+		return c.LSN
+	}
+	return 0
 }

@@ -13,8 +13,7 @@ import (
 
 const groupFolder = "assemblies"
 
-// isGroup reports whether a file holds an assembly: by its members, by the index, or
-// by where it lies.
+// isGroup reports whether a file is an assembly: by its members, by the index, or by its folder.
 func (f *folder) isGroup(name string, doc *object) bool {
 	if doc.isAssembly() || f.ix.groupAt[name] != "" || path.Dir(name) == groupFolder {
 		return true
@@ -23,7 +22,8 @@ func (f *folder) isGroup(name string, doc *object) bool {
 	return ok && doc.idText && !doc.content
 }
 
-// listGroups reads no file yet: assemblies come last, when all memories are known.
+// listGroups lists the files of assemblies without reading them: assemblies come last, when all
+// memories are known.
 func (f *folder) listGroups() error {
 	names, err := f.tree(groupFolder)
 	for _, name := range names {
@@ -34,14 +34,14 @@ func (f *folder) listGroups() error {
 		if path.Ext(name) == ".json" {
 			f.groups = append(f.groups, name)
 		} else {
-			err = f.left(name, "no assembly")
+			err = f.left(name, "not an assembly")
 		}
 	}
 	return err
 }
 
-// assemblies yields them, behind the last memory, each with what merge log and
-// stats say of it; then what those say of assemblies that are not there.
+// assemblies yields the assemblies, after the last memory, each with the data of merge log and
+// stats about it.
 func (f *folder) assemblies() error {
 	slices.Sort(f.groups)
 	f.groups = slices.Compact(f.groups)
@@ -65,7 +65,7 @@ func (f *folder) assemblies() error {
 			return err
 		}
 		if doc == nil {
-			continue // gone since
+			continue // the file was removed meanwhile
 		}
 		g := group{id: f.ix.groupAt[name], note: "the id is that of the index", history: &f.history}
 		if g.id == "" {
@@ -84,7 +84,7 @@ func (f *folder) assemblies() error {
 	return f.unknownHistory()
 }
 
-// missingGroups reports assemblies of the index without a file.
+// missingGroups reports assemblies in the index that have no file.
 func (f *folder) missingGroups() error {
 	for _, id := range slices.Sorted(maps.Keys(f.ix.groups)) {
 		if _, ok := f.run.groups[id]; ok || f.files[f.ix.groups[id]] || f.hasGroupFile(id) {
@@ -102,7 +102,8 @@ func (f *folder) hasGroupFile(id string) bool {
 	return f.files[groupFolder+"/"+nameOf(id)+".json"] || f.files[nameOf(id)+".json"]
 }
 
-// knownGroup takes the id of a mapping, which is asm: and the assembly's id.
+// knownGroup reports whether an assembly exists, by an id as in a mapping: asm: and the assembly's
+// id.
 func (f *folder) knownGroup(id string) bool {
 	bare := strings.TrimPrefix(id, "asm:")
 	for _, id := range [...]string{id, bare, "asm:" + bare} {
@@ -116,9 +117,9 @@ func (f *folder) knownGroup(id string) bool {
 	return false
 }
 
-// group is what is known of an assembly from elsewhere.
+// group has data about an assembly from outside its document.
 type group struct {
-	id, note string   // if it has none itself
+	id, note string   // used if the document has no id
 	history  *lineage // nil: none
 }
 
@@ -146,7 +147,7 @@ func (r *run) group(name string, doc *object, raw []byte, mends []string, g grou
 	if err != nil || !taken {
 		return err
 	}
-	// What cannot be decoded is the store's to refuse.
+	// A document that cannot be decoded is left for the store to refuse.
 	a, err := assembly.Decode(it.JSON, assembly.DecodeOptions{Limits: noLimits(), Location: r.opts.Location})
 	if err == nil {
 		r.lacking = append(r.lacking, lack{name, it.ID, len(a.MemoryIDs), r.unseen(a.MemoryIDs)})
@@ -162,7 +163,7 @@ func noLimits() assembly.Limits {
 	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}
 }
 
-// lack is an assembly that names memories which had not been seen by then.
+// lack is an assembly with members that were not yielded before it.
 type lack struct {
 	path, id string
 	members  int
@@ -173,7 +174,7 @@ func (r *run) unseen(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := r.seen[id]; return ok })
 }
 
-// lacks reports the members that did not come later either.
+// lacks reports the members that were not yielded after their assembly either.
 func (r *run) lacks() error {
 	for _, l := range r.lacking {
 		ids := r.unseen(l.ids)
@@ -194,16 +195,16 @@ func (r *run) lacks() error {
 	return nil
 }
 
-// copies looks at the whole memories that form 1.8 keeps inside an assembly. They
-// are stale (FAILURES 43) and left, except that one whose memory is nowhere else
-// is a memory that was set aside.
+// copies examines the copies of whole memories that version 1.8 stores inside an assembly. They are
+// stale (FAILURES 43) and skipped, except a copy of a memory that is nowhere else, which is treated
+// as a memory that was set aside.
 func (r *run) copies(name string, doc *object) error {
 	if !slices.Contains(doc.names, "memories") {
 		return nil
 	}
 	whole, err := jsondoc.Parse(doc.text, jsondoc.DeepestDepth)
 	if err != nil {
-		return nil // the store refuses it
+		return nil // the store will refuse the document
 	}
 	list, _ := whole.Get("memories")
 	if len(list) == 0 || list[0] != '[' {

@@ -20,23 +20,23 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// samples is how many files of a folder are looked into before giving up.
+// samples is the maximum number of files of a folder whose contents Detect examines.
 const samples = 32
 
-// Detect finds out the format of a folder or file, from names where they are
-// telling, else from the first files' contents. A store of this project is no foreign format: it is
-// refused with ErrInvalid, as is any unknown format; an empty folder, too.
+// Detect returns the format of a folder or file, by file names if they are sufficient, otherwise by
+// the first files' contents. The error matches ErrInvalid for a store of this project, for an
+// unknown format and for an empty folder.
 func Detect(path string) (Format, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", fmt.Errorf("open the source: %w", err)
+		return "", fmt.Errorf("opening the source: %w", err)
 	}
 	if !info.IsDir() {
 		return detectFile(path)
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
-		return "", fmt.Errorf("open the source: %w", err)
+		return "", fmt.Errorf("opening the source: %w", err)
 	}
 	defer root.Close()
 	r := &run{Source: &Source{root: root, opts: Options{}.withDefaults()}}
@@ -63,7 +63,7 @@ func Detect(path string) (Format, error) {
 			errs.ErrInvalid, path, indexName)
 }
 
-// isStore looks for the member by which config.json makes a folder a store.
+// isStore reports whether config.json has the member that makes a folder a store.
 func (r *run) isStore() bool {
 	raw, err := r.read("config.json")
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *run) isStore() bool {
 	return found
 }
 
-// detectIn looks into the first files of a folder until one says what it is.
+// detectIn examines the first files of a folder until one has a known format.
 func (r *run) detectIn(dir string) (Format, error) {
 	files, _, err := r.list(dir)
 	if err != nil {
@@ -121,10 +121,11 @@ func formatOf(raw []byte) Format {
 	return ""
 }
 
-// formOf is the format of the first record of a value, JSONL for one of ours, "" for none.
+// formOf returns the format of the first record of a value; JSONL for a memory or assembly of
+// Varve, "" for an unknown one.
 func formOf(raw []byte) Format { return formWithin(raw, 0) }
 
-// formWithin is formOf for a value that is in so many lists.
+// formWithin is formOf for a value at a nesting depth of lists.
 func formWithin(raw []byte, depth int) Format {
 	if depth > nestMost {
 		return ""
@@ -159,16 +160,16 @@ func formWithin(raw []byte, depth int) Format {
 	return ""
 }
 
-// detectFile knows lines by the name or by a first line that is an object of
-// its own.
+// detectFile returns the format of a single file. It recognizes a file of lines by its name, or by
+// a first line that is a complete object.
 func detectFile(path string) (Format, error) {
 	f, err := vfs.OpenGiven(path)
 	if err != nil {
-		return "", fmt.Errorf("open the source: %w", err)
+		return "", fmt.Errorf("opening the source: %w", err)
 	}
 	defer f.Close()
 	in := bufio.NewReader(io.LimitReader(f, defaultMaxBytes))
-	if what := foreignFile(in); what != nil { // a sparse file has 64 MiB of zeros to read
+	if what := foreignFile(in); what != nil { // checked first: a sparse file has 64 MiB of zeros to read
 		return "", fmt.Errorf("%w: %s is %w", errs.ErrInvalid, path, what)
 	}
 	first, err := in.ReadBytes('\n')

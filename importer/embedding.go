@@ -10,8 +10,9 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// fromVectors compares an item's embedding with its row in a vector file, and gives
-// it the row's vector where it has none. The problem is to be told behind the item.
+// fromVectors compares an item's embedding with its row in a vector file; if the item has no
+// embedding, it gets the row's vector. The returned problem, if any, is to be yielded after the
+// item.
 func (r *run) fromVectors(it *Item) (*Problem, error) {
 	v := &r.vectors
 	if !v.any() {
@@ -19,7 +20,7 @@ func (r *run) fromVectors(it *Item) (*Problem, error) {
 	}
 	have, name, err := embeddingOf(it)
 	if err != nil {
-		return nil, nil // the store refuses it
+		return nil, nil // the store will refuse the document
 	}
 	if len(have) > 0 {
 		v.dims[len(have)]++
@@ -37,7 +38,7 @@ func (r *run) fromVectors(it *Item) (*Problem, error) {
 	switch {
 	case len(have) > 0 && len(have) != f.Dimension:
 		f.Unfit++
-		return nil, nil // told once for all; see unclaimed
+		return nil, nil // counted, and reported once for all; see unclaimed
 	case len(have) == 0 && len(v.dims) > 0 && v.dims[f.Dimension] == 0:
 		f.Unfit++
 		f.bare++
@@ -70,7 +71,7 @@ func (r *run) fromVectors(it *Item) (*Problem, error) {
 	return problem(KindVector, reason), nil
 }
 
-// embeddingOf is what an item's document has, and the member that holds it.
+// embeddingOf returns the embedding of an item's document, and the name of the member.
 func embeddingOf(it *Item) (v []float32, name string, err error) {
 	if it.Assembly {
 		a, err := assembly.Decode(it.JSON, assembly.DecodeOptions{Limits: noLimits()})
@@ -88,11 +89,11 @@ func embeddingOf(it *Item) (v []float32, name string, err error) {
 	return m.Embedding, "embedding", nil
 }
 
-// nearEnough is the part of an embedding's length by which a row may miss it: those
-// systems made lengths 1 in float32.
+// nearEnough is the maximum difference between a row and an embedding, relative to the length of
+// the embedding: those systems scaled to length 1 in float32.
 const nearEnough = 1e-4
 
-// alike reports whether a row is the embedding as it is, or of length 1.
+// alike reports whether a row equals the embedding as it is or scaled to length 1.
 func alike(row, embedding []float32) bool {
 	norm := vector.Norm(embedding)
 	var plain, unit float64
@@ -107,7 +108,7 @@ func alike(row, embedding []float32) bool {
 	return math.Sqrt(plain) <= nearEnough*norm || norm > 0 && math.Sqrt(unit) <= nearEnough
 }
 
-// listOf is a vector as JSON, in the fewest digits that give the same float32.
+// listOf returns a vector as JSON, with the fewest digits that give the same float32.
 func listOf(v []float32) []byte {
 	out := []byte{'['}
 	for i, x := range v {

@@ -6,20 +6,20 @@ import (
 	"io"
 )
 
-// finiteReader passes JSON on with every bare NaN, Infinity and -Infinity as
-// null: Python's json module writes them, JSON has no word for them. What
-// stands in strings is left alone.
+// finiteReader passes JSON on with every bare NaN, Infinity and -Infinity replaced by null:
+// Python's json module writes them, and JSON does not allow them. The contents of strings are not
+// changed.
 type finiteReader struct {
 	src      io.Reader
 	err      error
-	in       []byte // read, not looked at yet
-	out      []byte // looked at, not passed on yet
+	in       []byte // read, not processed yet
+	out      []byte // processed, not passed on yet
 	inString bool
 	escaped  bool
 	found    int
 }
 
-// newFiniteReader leaves out a byte order mark, too.
+// newFiniteReader returns a reader that also skips a byte order mark.
 func newFiniteReader(src io.Reader) *finiteReader {
 	in := bufio.NewReaderSize(src, 32<<10)
 	if head, _ := in.Peek(len(bom)); string(head) == string(bom) {
@@ -48,8 +48,8 @@ func (f *finiteReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// sift moves from in to out. What may be the beginning of a word waits for
-// the rest of it.
+// sift moves processed bytes from in to out. Bytes that may be the beginning of a word stay in in
+// until the rest is read.
 func (f *finiteReader) sift() {
 	f.out = f.out[:0]
 	i := 0

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A record of another system, and how it is read. Members that are not named here stay in the document
+// The forms of records of other systems. Members that are not named here stay in the document
 // unchanged.
 //
 //	mem0          {"id","memory",?"metadata",?"created_at",?"run_id",…}     get, get_all, search
@@ -24,11 +24,11 @@ import (
 //	              {"role","blocks":[{"block_type":"text","text"}]}          a message of a chat store
 //	chat          {"role","content"}                                        a message
 //
-// The content of a message is a text, or a list of blocks, of which the texts become the content; the list
-// is kept in metadata.blocks if it has anything else.
+// The content of a message is a text, or a list of blocks. The texts of the blocks become the
+// content; the list is kept in metadata.blocks if it has anything else.
 //
-// A message has no id that a second one could not have ("ok" is said twice), so its id is made from the
-// file, the place in it, and the text.
+// A message has no unique id ("ok" may occur twice), so its id is made from the file, the position
+// in it, and the text.
 const (
 	Mem0       Format = "mem0"
 	LangChain  Format = "langchain"
@@ -36,20 +36,20 @@ const (
 	Chat       Format = "chat"
 )
 
-// reading is a record of another system read as a memory.
+// reading is a record of another system converted to the parts of a memory.
 type reading struct {
 	form      Format
 	id        string
 	content   string
-	message   bool // it has its place in a conversation, and no id or time that counts
+	message   bool // a message of a conversation: it has a position, and its own id and time are not used
 	embedding jsontext.Value
 	timestamp jsontext.Value
 	metadata  []named
-	rest      []named           // members at the top level
-	renamed   map[string]string // in the source, here
+	rest      []named           // other members at the top level
+	renamed   map[string]string // name in the source → name here
 }
 
-// fields are the members of an object, in order, and by name.
+// fields are the members of an object, as a list and by name.
 type fields struct {
 	list []named
 	by   map[string]jsontext.Value
@@ -73,7 +73,7 @@ func (f fields) kind(name string) jsontext.Kind {
 	return 0
 }
 
-// text returns a member that is a string, "" for any other.
+// text returns the value of a member that is a string, "" for any other.
 func (f fields) text(name string) string {
 	if f.kind(name) == '"' {
 		return unquote(f.by[name])
@@ -81,7 +81,7 @@ func (f fields) text(name string) string {
 	return ""
 }
 
-// without returns the members but those named, and without null; "" names none.
+// without returns the members except those named and except null values; "" names none.
 func (f fields) without(names ...string) []named {
 	var rest []named
 	for _, m := range f.list {
@@ -92,14 +92,14 @@ func (f fields) without(names ...string) []named {
 	return rest
 }
 
-// telling are the names of members by which records of other systems are known.
+// telling are the names of members that indicate a record of another system.
 var telling = []string{"lc", "__data__", "data", "page_content", "memory", "vector", "id_", "doc_id", "role", "type"}
 
-// recognise reads a record of another system; nil for a memory or an assembly of ours, and for what is
-// neither.
+// recognise converts a record of another system; it returns nil for a memory or an assembly of
+// Varve, and for anything else.
 func recognise(o *object) *reading {
 	if !slices.ContainsFunc(o.names, func(name string) bool { return slices.Contains(telling, name) }) {
-		return nil // and its members need not be looked at
+		return nil // so the values need not be examined
 	}
 	f := fieldsOf(o.text)
 	switch {
@@ -131,7 +131,8 @@ func recognise(o *object) *reading {
 	return nil
 }
 
-// meta takes the members of an object for metadata; what is no object stays where it was.
+// meta adds the members of an object to the metadata; a value that is not an object is kept under
+// its own name.
 func (r *reading) meta(f fields, name string) {
 	switch v := f.by[name]; f.kind(name) {
 	case '{':
@@ -142,14 +143,15 @@ func (r *reading) meta(f fields, name string) {
 	}
 }
 
-// say adds metadata unless the record has its own of this name.
+// say adds metadata, unless the record has metadata of this name.
 func (r *reading) say(name, value string) {
 	if value != "" && !slices.ContainsFunc(r.metadata, func(m named) bool { return m.name == name }) {
 		r.metadata = append(r.metadata, named{name, quote(value)})
 	}
 }
 
-// when takes the first of some members that is a time for that of the record, and returns its name; "" if none is.
+// when sets the timestamp to the first of the named members that can be a time, and returns its
+// name; "" if none can.
 func (r *reading) when(f fields, names ...string) string {
 	for _, name := range names {
 		if v := f.by[name]; f.kind(name) == '"' || f.kind(name) == '0' {
@@ -165,7 +167,7 @@ func readMem0(f fields) *reading {
 		renamed: map[string]string{"memory": "content"}}
 	taken := r.when(f, "timestamp", "created_at")
 	if taken == "created_at" {
-		taken = "" // it stays where it is, too
+		taken = "" // the member is also kept under its own name
 	}
 	r.rest = f.without("id", "memory", "metadata", taken)
 	r.meta(f, "metadata")
@@ -183,7 +185,8 @@ func idOf(v jsontext.Value) string {
 	return ""
 }
 
-// readConstructor reads what dumpd wrote; the last name of the id is that of the class.
+// readConstructor converts a record written by dumpd; the last part of its id is the name of the
+// class.
 func readConstructor(f fields) *reading {
 	kwargs := fieldsOf(f.by["kwargs"])
 	if kwargs.kind("page_content") == '"' {
@@ -243,7 +246,7 @@ func readLangMessage(kind string, f fields) *reading {
 	return r
 }
 
-// nodeData is the data of a node: an object, or the text of one.
+// nodeData returns the data of a node, given as an object or as the text of one.
 func nodeData(v jsontext.Value) fields {
 	if v.Kind() == '"' {
 		v = jsontext.Value(unquote(v))
@@ -296,7 +299,7 @@ func readChat(f fields) *reading {
 	return r
 }
 
-// blocks reports whether a content is a list of blocks: texts, or objects of a type.
+// blocks reports whether a content is a list of blocks: texts or objects.
 func blocks(v jsontext.Value) bool {
 	if v.Kind() != '[' {
 		return false
@@ -309,7 +312,7 @@ func blocks(v jsontext.Value) bool {
 	return all
 }
 
-// said sets the content of a message; false where it is neither a text nor a list of blocks.
+// said sets the content of a message; it returns false if v is neither a text nor a list of blocks.
 func (r *reading) said(v jsontext.Value) bool {
 	switch {
 	case v.Kind() == '"':
@@ -344,7 +347,7 @@ func (r *reading) said(v jsontext.Value) bool {
 
 // eachElement calls f for each element of a JSON array.
 func eachElement(v jsontext.Value, f func(e jsontext.Value) error) error {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(v), lax...) // which reads v where it is
+	dec := jsontext.NewDecoder(bytes.NewBuffer(v), lax...) // a Buffer, so that v is not copied
 	if dec.PeekKind() != '[' {
 		return nil
 	}
@@ -363,7 +366,7 @@ func eachElement(v jsontext.Value, f func(e jsontext.Value) error) error {
 	return nil
 }
 
-// document is the memory under an id.
+// document returns the memory as JSON, with this id.
 func (r *reading) document(id string) []byte {
 	out := member([]byte{'{'}, "id", quote(id))
 	out = member(out, "content", quote(r.content))
@@ -375,7 +378,7 @@ func (r *reading) document(id string) []byte {
 		out, used = member(out, "timestamp", r.timestamp), append(used, "timestamp")
 	}
 	for _, m := range r.rest {
-		if slices.Contains(used, m.name) { // such as content beside page_content: what it says stays
+		if slices.Contains(used, m.name) { // such as content beside page_content: kept as metadata
 			r.metadata = append(r.metadata, m)
 		}
 	}
@@ -398,12 +401,12 @@ func (r *reading) document(id string) []byte {
 	return append(out, '}')
 }
 
-// where is the place of a record: the file or line, and in it the conversation.
+// where is the position of a record: file and line or element, and the conversation.
 type where struct {
-	path    string // file, file:3, file[2]
-	session string // of a conversation, "" where there is none
-	nth     int    // of the conversation's messages, from 0
-	depth   int    // of how many lists: see nestMost
+	path    string // file, file:3 or file[2]
+	session string // name of a conversation, "" if there is none
+	nth     int    // number of the message in the conversation, from 0
+	depth   int    // number of lists around it: see nestMost
 }
 
 // foreign yields a record of another system.
@@ -429,7 +432,8 @@ func messageID(session string, nth int, content string) string {
 	return "chat-" + hex.EncodeToString(h[:16])
 }
 
-// sessionOf is the conversation that a file is: its name without the folder and the ending.
+// sessionOf returns the name of the conversation in a file: the file's name without folder and
+// extension.
 func sessionOf(name string) string {
 	base := path.Base(name)
 	return strings.TrimSuffix(base, path.Ext(base))

@@ -15,32 +15,32 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Format names a way to keep memories that is not this project's own.
+// Format is a format in which other systems store memories.
 type Format string
 
-// The formats, as a command line would spell them.
+// The formats.
 const (
 	Synthians Format = "synthians" // also the older files of Lucidia
 	Vizor     Format = "vizor"
 	JSONL     Format = "jsonl"
-	// ServerMemory is the file of the MCP reference memory server: entities and
-	// relations as lines. JSONL reads such lines, too.
+	// ServerMemory is the file of the MCP reference memory server: lines that are entities or
+	// relations. JSONL reads such lines, too.
 	ServerMemory Format = "server-memory"
 )
 
-// Formats are all of them.
+// Formats returns all formats.
 func Formats() []Format {
 	return []Format{Synthians, Vizor, JSONL, ServerMemory, Mem0, LangChain, LlamaIndex, Chat}
 }
 
-// Options of Open. The zero value has the defaults.
+// Options are the options of Open. The zero value has the defaults.
 type Options struct {
-	// Location is where naive times were taken; nil is UTC.
+	// Location is the time zone of times without a zone; nil is UTC.
 	Location *time.Location
-	// SetAside takes from backups/, corrupted_backups/ and ltm/ the memories
-	// whose id is nowhere else. Without it they are only reported.
+	// SetAside imports from backups/, corrupted_backups/ and ltm/ the memories whose id is nowhere
+	// else. Without it they are only reported.
 	SetAside bool
-	// MaxBytes is the longest file or line that is read as one memory; 0 is 64 MiB.
+	// MaxBytes is the maximum size of a file or line that is read as one memory; 0 means 64 MiB.
 	MaxBytes int
 }
 
@@ -50,55 +50,56 @@ const defaultMaxBytes = 64 << 20
 type Item struct {
 	ID       string
 	Assembly bool   // JSON is for assembly.Decode, not for memstore.Decode
-	JSON     []byte // one JSON object that has the id; the caller may keep it
-	Path     string // where it came from, relative to the source; "file:12" is a line
-	Note     string // what a reader would not expect, "" mostly
+	JSON     []byte // one JSON object with the id; the caller may keep it
+	Path     string // position in the source, relative to it; "file:12" is a line
+	Note     string // something unexpected about the item, usually ""
 	VectorID int64  // the number of its vector in the source, 0: none that could be kept
 
-	// Vector reports whether the document had no embedding, and has that of the vector
-	// file now; see KindVector.
+	// Vector reports whether the document had no embedding and got the vector of the vector file;
+	// see KindVector.
 	Vector bool
 
-	names   []string          // the members, where they are known already
-	renamed map[string]string // members under other names: in the source, in JSON
+	names   []string          // names of the members, if already known
+	renamed map[string]string // renamed members: name in the source → name in JSON
 }
 
-// Kind says what sort of problem it is.
+// Kind is the kind of a problem.
 type Kind string
 
 // The kinds.
 const (
-	KindCorrupt   Kind = "corrupt"        // no JSON, or no object
-	KindUnread    Kind = "unreadable"     // the file could not be read at all
+	KindCorrupt   Kind = "corrupt"        // not JSON, or not an object
+	KindUnread    Kind = "unreadable"     // the file could not be read
 	KindTooLarge  Kind = "too large"      // longer than Options.MaxBytes
-	KindMended    Kind = "mended"         // could be read after a mend that the reason names
-	KindWrongID   Kind = "wrong id"       // the file's name says another id
-	KindUnindexed Kind = "unindexed"      // no entry of the index names the file
-	KindMissing   Kind = "missing"        // an entry of the index without its file
-	KindGhost     Kind = "ghost"          // a vector mapping's id without file and entry
-	KindDuplicate Kind = "duplicate"      // an id that was already taken from elsewhere
-	KindCopy      Kind = "copy"           // a .bak
+	KindMended    Kind = "mended"         // could be read after a correction that the reason names
+	KindWrongID   Kind = "wrong id"       // the file's name does not match the id
+	KindUnindexed Kind = "unindexed"      // the file has no entry in the index
+	KindMissing   Kind = "missing"        // an entry of the index has no file
+	KindGhost     Kind = "ghost"          // an id in a vector mapping without file and entry
+	KindDuplicate Kind = "duplicate"      // an id that was already imported from another file
+	KindCopy      Kind = "copy"           // a .bak file
 	KindSetAside  Kind = "set aside"      // in backups/, corrupted_backups/, ltm/
-	KindMember    Kind = "missing member" // an assembly names memories that the source has not
-	KindMerge     Kind = "merge"          // what a merge log says and the assemblies do not
+	KindMember    Kind = "missing member" // an assembly has members that the source lacks
+	KindMerge     Kind = "merge"          // a contradiction between a merge log and the assemblies
 	KindNumber    Kind = "vector number"  // two vectors with one number
-	KindVector    Kind = "vector taken"   // a document without an embedding got that of the vector file
-	KindStale     Kind = "stale vector"   // the vector file has another one than the document, which counts
-	KindVectors   Kind = "vector file"    // it cannot be read, or not be used
-	KindIndex     Kind = "index"          // index, mapping, merge log or stats cannot be read to the end
+	KindVector    Kind = "vector taken"   // a document without an embedding got the vector of the vector file
+	// the vector file has a different vector than the document, whose embedding is used
+	KindStale     Kind = "stale vector"
+	KindVectors   Kind = "vector file" // a vector file that cannot be read or used
+	KindIndex     Kind = "index"       // index, mapping, merge log or stats cannot be read completely
 	KindNotMemory Kind = "not a memory"
-	KindContent   Kind = "content is not text" // a record whose content or text is no string
+	KindContent   Kind = "content is not text" // a record whose content or text is not a string
 )
 
-// Problem is reported to the user. It does not end the run.
+// Problem is a problem to be reported to the user. It does not end the run.
 type Problem struct {
 	Path   string `json:"path,omitempty"`
 	ID     string `json:"id,omitempty"`
 	Kind   Kind   `json:"kind"`
 	Reason string `json:"reason"`
-	Taken  bool   `json:"taken"` // an item was still imported
+	Taken  bool   `json:"taken"` // the item was imported nevertheless
 
-	LeftOut bool `json:"left_out"` // the source has something here that is in no item
+	LeftOut bool `json:"left_out"` // the source has data here that are in no item
 }
 
 func (p Problem) String() string {
@@ -115,27 +116,27 @@ type Entry struct {
 	Problem *Problem
 }
 
-// Source is something opened to be read once or more often. It is not for
-// several goroutines at once.
+// Source is an opened source that can be read once or more often. It must not be used by several
+// goroutines at the same time.
 type Source struct {
 	format Format
 	opts   Options
 	root   *os.Root  // the folder
-	only   string    // the one file in it that is read, "" for all
-	stream io.Reader // instead of both: lines
-	name   string    // of the stream
+	only   string    // the only file in it that is read, "" for all
+	stream io.Reader // lines; then root and only are not used
+	name   string    // name of the stream
 	report Report    // of the last run
 }
 
-// Open opens a folder, or a single file of Vizor's or of lines. An empty
-// format is found out.
+// Open opens a folder, or a single file of Vizor's or of lines. If format is empty, Open detects
+// the format.
 func Open(path string, format Format, opts Options) (*Source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("open the source: %w", err)
+		return nil, fmt.Errorf("opening the source: %w", err)
 	}
 	if !info.IsDir() && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open the source: %w; name a file or a folder",
+		return nil, fmt.Errorf("opening the source: %w; name a file or a folder",
 			&vfs.NotRegularError{Path: path, Mode: info.Mode()})
 	}
 	if format == "" {
@@ -157,12 +158,12 @@ func Open(path string, format Format, opts Options) (*Source, error) {
 		dir = cmp.Or(dir, ".")
 	}
 	if s.root, err = os.OpenRoot(dir); err != nil {
-		return nil, fmt.Errorf("open the source: %w", err)
+		return nil, fmt.Errorf("opening the source: %w", err)
 	}
 	return s, nil
 }
 
-// OpenLines reads lines, JSONL, from r once; name is used in paths.
+// OpenLines returns a source that reads JSONL from r once; name is used in paths.
 func OpenLines(r io.Reader, name string, opts Options) *Source {
 	return &Source{format: JSONL, opts: opts.withDefaults(), stream: r, name: name}
 }
@@ -175,7 +176,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Format returns the format as which the source is read.
+// Format returns the format in which the source is read.
 func (s *Source) Format() Format { return s.format }
 
 // Close releases the folder.
@@ -186,8 +187,8 @@ func (s *Source) Close() error {
 	return s.root.Close()
 }
 
-// All yields items and problems. An error is yielded last, when the source
-// itself can be read no further or ctx has ended.
+// All yields items and problems. If the source cannot be read any further, or ctx has ended, the
+// error is yielded last.
 func (s *Source) All(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		r := &run{Source: s, ctx: ctx, yield: yield, seen: map[string]origin{}, groups: map[string]origin{},

@@ -15,24 +15,24 @@ import (
 
 const indexName = "memory_index.json"
 
-// index is what memory_index.json says, in whichever of its forms.
+// index is the content of memory_index.json in any of its forms.
 type index struct {
 	present  bool
 	complete bool
-	files    map[string]string // memory id → path as written, "" when it has none
-	byPath   map[string]string // and back
+	files    map[string]string // memory id → path as written, "" if it has none
+	byPath   map[string]string // path → memory id
 	groups   map[string]string // assembly id → path as written
-	groupAt  map[string]string // and back
+	groupAt  map[string]string // path → assembly id
 }
 
-// members of the top level that are no entries of the flat form.
+// indexOwn are the members of the top level that are not entries of the flat form.
 var indexOwn = map[string]bool{
 	"metadata": true, "last_updated": true, "count": true, "version": true, "self_model": true,
 	"world_model": true, "by_session": true, "by_expiry": true, "stats": true,
 }
 
-// readIndex reads memory_index.json as a stream. What it has read until
-// something is wrong counts: it is only a hint where files are.
+// readIndex reads memory_index.json as a stream. Entries before a fault are used: the index is only
+// a hint to where files are.
 func (r *run) readIndex() (*index, error) {
 	ix := &index{files: map[string]string{}, byPath: map[string]string{}, groups: map[string]string{},
 		groupAt: map[string]string{}}
@@ -73,7 +73,7 @@ func (ix *index) decode(r io.Reader) error {
 	})
 }
 
-// section reads the entries of a form that has sections.
+// section reads the entries in one section of a form with sections.
 func (ix *index) section(dec *jsontext.Decoder, entry func(string, jsontext.Value)) error {
 	if dec.PeekKind() != '{' {
 		return dec.SkipValue()
@@ -107,16 +107,15 @@ func (ix *index) group(id string, val jsontext.Value) {
 	}
 }
 
-// flat is an entry of form B; an object that names no file and no type is
-// something else.
+// flat adds an entry of form B; an object that has neither a file nor a type is not an entry.
 func (ix *index) flat(id string, val jsontext.Value) {
 	if file, kind := entryOf(val); file != "" || kind != "" {
 		ix.memory(id, val)
 	}
 }
 
-// entryOf is the path, slashes made straight, and the type of an entry: a
-// string alone is the path.
+// entryOf returns the path, with slashes, and the type in an entry; an entry that is a string is
+// only the path.
 func entryOf(val jsontext.Value) (file, kind string) {
 	switch val.Kind() {
 	case '"':
@@ -141,7 +140,7 @@ func entryOf(val jsontext.Value) (file, kind string) {
 	return path.Clean(strings.ReplaceAll(file, `\`, "/")), kind
 }
 
-// eachMember walks the object that comes next; f reads or skips the value.
+// eachMember calls f for each member of the next object; f must read or skip the value.
 func eachMember(dec *jsontext.Decoder, f func(name string) error) error {
 	tok, err := dec.ReadToken()
 	if errors.Is(err, io.EOF) {

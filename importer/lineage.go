@@ -17,14 +17,14 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// lineage is what is kept of assemblies outside of them: which were merged into
+// lineage is information about assemblies that is stored outside of them: which were merged into
 // which, and how often each was activated.
 type lineage struct {
 	merges      []merge
 	into        map[string][]string // target → sources, in the order of the log
-	status      map[string]string   // of the clean-up, by event
+	status      map[string]string   // of the clean-up, by merge event
 	activations map[string]int64
-	mergeLog    string // where they were read, "" nowhere
+	mergeLog    string // name of the file that was read, "" if none
 	stats       string
 }
 
@@ -37,7 +37,7 @@ func newLineage() lineage {
 	return lineage{into: map[string][]string{}, status: map[string]string{}, activations: map[string]int64{}}
 }
 
-// beside reads logs/ and stats/.
+// beside reads the merge logs in logs/ or the statistics in stats/, whichever dir is.
 func (f *folder) beside(dir string) error {
 	names, err := f.tree(dir)
 	for _, name := range names {
@@ -50,18 +50,18 @@ func (f *folder) beside(dir string) error {
 		case name == "stats/assembly_activation_stats.json":
 			err = f.readStats(name)
 		default:
-			err = f.left(name, "nothing of memories or assemblies: left")
+			err = f.left(name, "not about memories or assemblies: not imported")
 		}
 	}
 	return err
 }
 
-// readMerges reads the merge log: one event a line, a bad one costs only itself.
+// readMerges reads the merge log: one event per line; an invalid line does not affect the others.
 //
 //	{"event_type":"merge_creation","merge_event_id":…,"source_assembly_ids":[…],"target_assembly_id":…,…}
 //	{"event_type":"cleanup_status_update","target_merge_event_id":…,"new_status":"completed"|"failed","error":…}
 //
-// Early ones say merge and cleanup_update, and status or cleanup_status.
+// Early versions write merge and cleanup_update, and status or cleanup_status.
 func (f *folder) readMerges(name string) error {
 	file, err := f.open(name)
 	if err != nil {
@@ -87,7 +87,7 @@ func (f *folder) readMerges(name string) error {
 				bad++
 				at := fmt.Sprintf("%s:%d", name, n)
 				if err := f.problem(Problem{Path: at, Kind: KindIndex,
-					Reason: "not an event of a merge; the other lines are read"}); err != nil {
+					Reason: "not a merge event; the other lines were read"}); err != nil {
 					return err
 				}
 			} else {
@@ -104,7 +104,7 @@ func (f *folder) readMerges(name string) error {
 	return f.ctx.Err()
 }
 
-// event reports whether the line is one.
+// event adds the event of a line, and reports whether the line is one.
 func (l *lineage) event(line []byte) bool {
 	var kind, event, of, target, status string
 	var sources []string
@@ -156,7 +156,7 @@ func (f *folder) readStats(name string) error {
 		}
 		return nil
 	}
-	_ = members(doc.text, func(id string, val jsontext.Value) error { // it was read before
+	_ = members(doc.text, func(id string, val jsontext.Value) error { // cannot fail: document has parsed it
 		if id == "activation_counts" && val.Kind() == '{' {
 			return members(val.Clone(), count)
 		}
@@ -167,8 +167,8 @@ func (f *folder) readStats(name string) error {
 	return nil
 }
 
-// enrich puts into the assembly what is known of it. Sources that the log names
-// come behind those that it has; the larger count counts.
+// enrich adds the information of merge log and stats to an assembly. Sources in the log are
+// appended to those that the assembly has; the larger count is used.
 func (l *lineage) enrich(it *Item) error {
 	sources := l.sourcesOf(it.ID)
 	count, counted := l.activations[it.ID]
@@ -194,7 +194,7 @@ func (l *lineage) enrich(it *Item) error {
 				return err
 			}
 			doc.Set("merged_from", text, nil)
-			notes = append(notes, fmt.Sprintf("%d of merged_from are from %s", len(merged)-n, l.mergeLog))
+			notes = append(notes, fmt.Sprintf("%d ids in merged_from are from %s", len(merged)-n, l.mergeLog))
 		}
 	}
 	raw, there := doc.Get("activation_count")
@@ -209,7 +209,8 @@ func (l *lineage) enrich(it *Item) error {
 	return nil
 }
 
-// listed reads a list of ids; absent and null are an empty one.
+// listed parses a list of ids; an absent or null list is empty. The bool is false if raw is
+// something else.
 func listed(raw []byte) ([]string, bool) {
 	if raw == nil {
 		return nil, true
@@ -225,8 +226,8 @@ func countOf(raw []byte, there bool) (int64, error) {
 	return jsondoc.DecodeCount(raw)
 }
 
-// sourcesOf gives the ids that went into an assembly by the log, what went into
-// those before them, each once. A cycle ends where it began.
+// sourcesOf returns the ids that were merged into an assembly according to the log, directly or
+// through other assemblies, each once. It stops at cycles.
 func (l *lineage) sourcesOf(id string) []string {
 	var out []string
 	met := map[string]bool{id: true}
@@ -244,24 +245,24 @@ func (l *lineage) sourcesOf(id string) []string {
 	return out
 }
 
-// unknownHistory reports merges whose outcome is not what the folder holds, and
-// counts of assemblies that are not there.
+// unknownHistory reports merges whose result differs from the folder, and counts of assemblies that
+// do not exist.
 func (f *folder) unknownHistory() error {
 	for _, m := range f.history.merges {
 		_, there := f.run.groups[m.target]
 		if !there {
-			reason := fmt.Sprintf("by the log it was merged from %s, but it has no file and no entry in the index",
+			reason := fmt.Sprintf("merged from %s according to the log, but the assembly has no file and no entry in the index",
 				strings.Join(m.sources, ", "))
 			if err := f.problem(Problem{Path: f.history.mergeLog, ID: m.target, Kind: KindGhost, Reason: reason}); err != nil {
 				return err
 			}
 		}
 		for _, s := range m.sources {
-			// FAILURES 42: a crash between a merge and its clean-up. Whether it was made again
+			// FAILURES 42: a crash between a merge and its clean-up. Whether the merge was repeated
 			// since is unknown, so nothing is dropped.
 			if o, ok := f.run.groups[s]; ok && there && s != m.target && f.run.groups[m.target] != o {
-				reason := fmt.Sprintf("by the log it was merged into %s (clean-up: %s), but it still exists; both were imported, "+
-					"merge them again to finish",
+				reason := fmt.Sprintf("merged into %s according to the log (clean-up: %s), but it still exists; both were "+
+					"imported, merge them again to finish",
 					m.target, cleanup(f.history.status[m.event]))
 				if err := f.problem(Problem{Path: o.path, ID: s, Kind: KindMerge, Reason: reason, Taken: true}); err != nil {
 					return err

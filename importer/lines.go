@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// lines reads JSONL from the stream, the one file, or every .jsonl of a folder. One file, and a stream, may also be
-// one JSON document.
+// lines reads JSONL from the stream, the single file, or every .jsonl file of a folder. A single
+// file or a stream may also be one JSON document.
 func (r *run) lines() error {
 	if r.stream != nil {
 		if err := r.valuesFrom(r.stream, r.name); err != nil {
@@ -48,8 +48,8 @@ func (r *run) lines() error {
 	return r.lacks()
 }
 
-// linesOf yields a memory for each line. A bad one is reported by its number,
-// and the rest is read.
+// linesOf yields a memory for each line. It reports an invalid line with its number, and reads the
+// rest.
 func (r *run) linesOf(src io.Reader, name string) error {
 	in := bufio.NewReaderSize(src, 256<<10)
 	if what := foreignFile(in); what != nil {
@@ -86,15 +86,15 @@ func (r *run) linesOf(src io.Reader, name string) error {
 	}
 }
 
-// errEndless is answered by line for one beyond longest.
+// errEndless is the error of line for a line longer than longest.
 var errEndless = errors.New("the line does not end")
 
-// longest is how much of a line is skipped to find its end: a sparse file may have no end
-// of a line for terabytes.
+// longest returns the maximum number of bytes that are skipped to find the end of a line: a sparse
+// file may have terabytes without one.
 func (r *run) longest() int { return max(256<<20, 4*r.opts.MaxBytes) }
 
-// line is the next line. Of one that is too long the rest is skipped, so that
-// the next call begins at a line; io.EOF comes with the last.
+// line returns the next line. If it is too long, the rest is skipped, so that the next call begins
+// at a line, and the error is errTooLarge; io.EOF is returned with the last line.
 func (r *run) line(in *bufio.Reader) ([]byte, error) {
 	var long []byte
 	over, skipped := false, 0
@@ -115,14 +115,14 @@ func (r *run) line(in *bufio.Reader) ([]byte, error) {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 		case over && (err == nil || errors.Is(err, io.EOF)):
-			return nil, errTooLarge // the end of the file is seen again by the next call
+			return nil, errTooLarge // the next call returns io.EOF
 		default:
 			return long, err
 		}
 	}
 }
 
-// own yields a memory or an assembly of ours, or of the knowledge graph.
+// own yields a memory or an assembly of Varve, or a line of a knowledge graph.
 func (r *run) own(found where, doc *object, line []byte, mends []string) error {
 	at := found.path
 	if !doc.content || !doc.idText {
@@ -156,8 +156,8 @@ func (r *run) own(found where, doc *object, line []byte, mends []string) error {
 	return r.problem(Problem{Path: at, ID: id, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
 }
 
-// graphLine yields an entity or a relation as the memory that it is here. It has no
-// time: the order in which lines are stored is that of their creation.
+// graphLine yields an entity or a relation as the memory that represents it. It has no time: the
+// order of storing is the order of creation.
 func (r *run) graphLine(at string, l *graph.Line, line []byte, mends []string) error {
 	m := l.Memory(time.Time{})
 	doc, err := m.Encode(memstore.Limits{MemoryBytes: 1 << 30, IDBytes: 1 << 20, Depth: 10_000, EmbeddingDim: 1})
@@ -172,9 +172,9 @@ func (r *run) graphLine(at string, l *graph.Line, line []byte, mends []string) e
 	return r.problem(Problem{Path: at, ID: m.ID, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
 }
 
-// contentID is the same for the same object, however it is spaced and its
-// members are ordered. Numbers count as they are written: through float64 two
-// integers beyond 2^53 would be one.
+// contentID returns an id that is the same for the same object, regardless of white space and the
+// order of its members. Numbers are compared as they are written: as float64, two integers beyond
+// 2^53 could be equal.
 func contentID(text []byte) string {
 	val := jsontext.Value(bytes.Clone(text))
 	if err := val.Format(jsontext.ReorderRawObjects(true)); err != nil {

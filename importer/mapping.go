@@ -16,12 +16,12 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// ordinalMapping numbers the rows of the vector file; the others name the numbers
-// that the vectors have in it.
+// ordinalMapping maps ids to rows of the vector file; the others map them to the numbers that the
+// vectors have in the file.
 const ordinalMapping = "id_to_index_mapping.json"
 
-// mappingNames are the files that map an id to its vector. The first that names an
-// id counts; the last two are a store's own, what came later first.
+// mappingNames are the files that map an id to its vector. The first one with an id is used; the
+// last two are a Varve store's own, the newer one first.
 var mappingNames = []string{"faiss_index.bin.mapping.json", ordinalMapping, "id_to_index.json", deltaMapping,
 	baseMapping}
 
@@ -33,13 +33,13 @@ const (
 // assemblyPrefix marks an assembly in the mappings of other systems.
 const assemblyPrefix = "asm:"
 
-// key is the id that a vector belongs to.
+// key is the document to which a vector belongs.
 type key struct {
 	kind vector.Kind
 	id   string
 }
 
-// String is the key as those systems wrote it.
+// String returns the key as those systems wrote it.
 func (k key) String() string {
 	if k.kind == vector.Assemblies {
 		return assemblyPrefix + k.id
@@ -47,8 +47,8 @@ func (k key) String() string {
 	return k.id
 }
 
-// keysOf are the keys that an item may have in a mapping: not every system put the
-// prefix before assemblies, and some ids begin with it.
+// keysOf returns the keys that an item may have in a mapping: not every system put the prefix
+// before assemblies, and some ids begin with it.
 func keysOf(id string, group bool) []key {
 	bare := strings.TrimPrefix(id, assemblyPrefix)
 	switch {
@@ -62,28 +62,28 @@ func keysOf(id string, group bool) []key {
 	return []key{{vector.Memories, id}}
 }
 
-// md5Number is the number that the older systems gave the vector of an id.
+// md5Number returns the number that the older systems gave to the vector of an id.
 func md5Number(k key) int64 {
 	sum := md5.Sum([]byte(k.String()))
 	n := new(big.Int).SetBytes(sum[:])
 	return n.Mod(n, big.NewInt(math.MaxInt64)).Int64()
 }
 
-// mapping is one of the files.
+// mapping is the content of one of these files.
 type mapping struct {
 	name  string
 	pairs []pair
-	err   error // where it could be read no further
+	err   error // why it could not be read any further
 }
 
 type pair struct {
 	key
 	number int64
-	err    error // it is no number
+	err    error // the value is not a number
 }
 
-// readMappings notes which number and which row the vector of an id has. What is
-// wrong with a mapping is reported when it is known who is there.
+// readMappings reads the mappings, and determines number and row of the vector of each id. Faults
+// of a mapping are reported later, when the existing ids are known.
 func (r *run) readMappings(top []string) error {
 	if err := r.openVectors(top); err != nil {
 		return err
@@ -114,8 +114,8 @@ func (r *run) readMapping(m *mapping) error {
 	})
 }
 
-// number notes the numbers, so that vectors can keep them. Two vectors with one number (FAILURES
-// 34) both lose it: its owner is unknown.
+// number collects the numbers, so that vectors can keep them. If two vectors have the same number
+// (FAILURES 34), neither keeps it: its owner is unknown.
 func (r *run) number() error {
 	r.numbers = map[key]int64{}
 	owner := map[int64]key{}
@@ -149,7 +149,7 @@ func (r *run) number() error {
 	return nil
 }
 
-// numberOf is that of an item's vector.
+// numberOf returns the number of an item's vector; 0 if it has none.
 func (r *run) numberOf(it *Item) int64 {
 	for _, k := range keysOf(it.ID, it.Assembly) {
 		if n, ok := r.numbers[k]; ok {
@@ -159,23 +159,25 @@ func (r *run) numberOf(it *Item) int64 {
 	return 0
 }
 
-// ghosts reports the ids of the mappings that neither a file nor an entry has, and
-// what else is wrong with these.
+// ghosts reports ids in the mappings that have neither a file nor an entry, and the faults of the
+// mappings.
 func (r *run) ghosts(known func(id string) bool) error {
 	for _, m := range r.mapped {
 		for _, p := range m.pairs {
 			is := known(p.String())
 			problem := Problem{Path: m.name, ID: p.String(), Kind: KindGhost,
-				Reason: fmt.Sprintf("the mapping gives it vector %d, but it has no file and no entry in the index", p.number)}
+				Reason: fmt.Sprintf("mapped to vector %d, but the id has no file and no entry in the index", p.number)}
 			var field *errs.FieldError
 			switch {
 			case errors.As(p.err, &field) && is:
 				problem.Kind, problem.Taken = KindNumber, true
-				problem.Reason = fmt.Sprintf("mapped to %s, which is no 64-bit integer; it gets a number of its own", field.Value)
-			case errors.As(p.err, &field):
-				problem.Reason = fmt.Sprintf("mapped to %s, which is no 64-bit integer, and there is no file and no entry",
+				problem.Reason = fmt.Sprintf("mapped to %s, which is not a 64-bit integer; the vector gets a new number",
 					field.Value)
-			case is || p.number == 0 && path.Base(m.name) == deltaMapping: // there it says that a vector is gone
+			case errors.As(p.err, &field):
+				problem.Reason = fmt.Sprintf("mapped to %s, which is not a 64-bit integer, and the id has no file and no "+
+					"entry in the index", field.Value)
+			// In a delta, 0 means that the vector was removed.
+			case is || p.number == 0 && path.Base(m.name) == deltaMapping:
 				continue
 			}
 			if err := r.problem(problem); err != nil {
@@ -194,7 +196,7 @@ func (r *run) ghosts(known func(id string) bool) error {
 	return nil
 }
 
-// mappings gives the mappings that are there; top are the files of the root.
+// mappings returns the paths of the existing mappings; top are the files of the root.
 func (r *run) mappings(top []string) []string {
 	var all []string
 	for _, dir := range vectorFolders {
@@ -210,5 +212,5 @@ func (r *run) mappings(top []string) []string {
 	return all
 }
 
-// nameOf is the id as old versions wrote it into a file name.
+// nameOf returns the id as old versions wrote it in a file name.
 func nameOf(id string) string { return strings.ReplaceAll(id, ":", "-") }

@@ -9,10 +9,10 @@ import (
 
 var lax = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
 
-// mend makes JSON of what Python's json module writes or reads and JSON does
-// not allow: NaN and Infinity, lone surrogates and invalid UTF-8, a name that
-// stands twice (there the last one wins, as it does in Python). It is the way
-// of few files; no mends means that nothing could be done.
+// mend corrects JSON that Python's json module writes or reads and the JSON standard does not
+// allow: NaN and Infinity, lone surrogates and invalid UTF-8, and duplicate names (the last one is
+// used, as in Python). Few files need it. mends describes the corrections; it is empty if the text
+// could not be corrected.
 func mend(text []byte) (out []byte, mends []string) {
 	bare := newFiniteReader(bytes.NewReader(text))
 	finite, err := io.ReadAll(bare)
@@ -58,7 +58,7 @@ func mend(text []byte) (out []byte, mends []string) {
 		mends = append(mends, "NaN or Infinity, which are not JSON, became null")
 	}
 	if twice {
-		mends = append(mends, "of several members with one name the last was kept")
+		mends = append(mends, "of several members with the same name, the last was kept")
 	}
 	if replaced || len(mends) == 0 {
 		mends = append(mends, "invalid characters became U+FFFD")
@@ -66,8 +66,8 @@ func mend(text []byte) (out []byte, mends []string) {
 	return out, mends
 }
 
-// withoutNumber reports whether the member is to be left out: it was a number that
-// is none. A vector with such a number is as a whole no vector.
+// withoutNumber reports whether a member must be omitted: its number was NaN or infinite. If a
+// vector has such a number, withoutNumber replaces the whole vector by null.
 func withoutNumber(name string, val *jsontext.Value) bool {
 	switch name {
 	case "quickrecal_score", "significance", "quickrecal", "access_count", "timestamp", "last_access_time", "last_access":

@@ -10,27 +10,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// object is a JSON object seen from outside: its text, and the few members by
-// which a file is known.
+// object is a JSON object: its text, and the members by which a record is recognized.
 type object struct {
 	text      []byte // the whole object
-	id        string // "" when there is none
-	idMember  bool   // there is a member "id", of whatever type
-	idText    bool   // and it is a string with something in it
-	content   bool   // content or text
+	id        string // "" if there is none
+	idMember  bool   // there is a member "id", of any type
+	idText    bool   // the id is a string that is not empty
+	content   bool   // there is a member content or text that is a string
 	embedding bool
-	bare      bool     // no embedding that is one
-	grouping  bool     // assembly_id or memory_ids
-	group     string   // assembly_id, "" when it is no string
+	bare      bool     // there is no embedding, or an empty one
+	grouping  bool     // there is a member assembly_id or memory_ids
+	group     string   // assembly_id, "" if it is not a string
 	memories  bool     // a member "memories" that is an object: a session
 	names     []string // of all members
 }
 
-// isAssembly reports whether it is no memory. A memory may well name the assembly that
-// it belongs to.
+// isAssembly reports whether the object is an assembly. A memory may have an assembly_id too: that
+// of the assembly to which it belongs.
 func (o *object) isAssembly() bool { return o.grouping && !o.content }
 
-// deleted reports whether OpenMemory, which keeps what was deleted, has this memory as deleted.
+// deleted reports whether the object is a memory that OpenMemory has marked as deleted.
 func (o *object) deleted() bool {
 	return slices.Contains(o.names, "state") &&
 		(slices.Contains(o.names, "category_ids") || slices.Contains(o.names, "categories")) &&
@@ -41,8 +40,8 @@ var errNoObject = errors.New("no JSON object")
 
 var bom = []byte("\xef\xbb\xbf")
 
-// parse reads one JSON object and nothing beside it. What strict JSON refuses
-// and Python's json module writes or reads is mended, and said.
+// parse parses text that is exactly one JSON object. It corrects deviations that Python's json
+// module writes or reads, and returns a description of each.
 func parse(raw []byte) (*object, []string, error) {
 	text, isBOM := bytes.CutPrefix(raw, bom)
 	var mends []string
@@ -68,12 +67,12 @@ func whatIsWrong(raw []byte, err error) error {
 	case len(raw) == 0:
 		return errors.New("empty file")
 	case len(trimmed) == 0 || len(bytes.Trim(raw, "\x00")) == 0:
-		return fmt.Errorf("%d bytes, all white space", len(raw))
+		return fmt.Errorf("%d bytes of white space or zeros", len(raw))
 	}
 	return err
 }
 
-// look validates the object whole and notes the members of interest.
+// look validates the whole object and records the members of interest.
 func look(text []byte) (*object, error) {
 	o := &object{text: text, bare: true}
 	err := members(text, func(name string, val jsontext.Value) error {
@@ -107,7 +106,7 @@ func look(text []byte) (*object, error) {
 	return o, err
 }
 
-// members calls f for each member of the one object that text is.
+// members calls f for each member of text, which must be exactly one object.
 func members(text []byte, f func(name string, val jsontext.Value) error, opts ...jsontext.Options) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text), opts...)
 	if k := dec.PeekKind(); k != '{' && k != 0 {
@@ -139,8 +138,8 @@ func members(text []byte, f func(name string, val jsontext.Value) error, opts ..
 	return nil
 }
 
-// clip names the place and the cause without the pointer path, which can be
-// as long as the document's names are.
+// clip returns the position and cause of a syntax error, without the JSON pointer, which can be
+// very long.
 func clip(err error) error {
 	var bad *jsontext.SyntacticError
 	if errors.As(err, &bad) {
@@ -158,13 +157,12 @@ func unquote(val jsontext.Value) string {
 }
 
 func quote(s string) []byte {
-	// An invalid character is replaced; the error only says that it was.
+	// Invalid characters are replaced; the error only reports that.
 	out, _ := jsontext.AppendQuote(nil, s)
 	return out
 }
 
-// withID is the object with this id as a string. Everything else stays byte
-// for byte.
+// withID returns the object with this id as a string. Everything else stays byte for byte.
 func (o *object) withID(id string) []byte {
 	if o.idText && o.id == id {
 		return o.text
@@ -172,8 +170,8 @@ func (o *object) withID(id string) []byte {
 	return o.with("id", id, o.idMember)
 }
 
-// with is the object with a string as its first member, in place of the one of
-// that name where there is one.
+// with returns the object with a string as its first member; an existing member of that name is
+// removed.
 func (o *object) with(name, value string, there bool) []byte {
 	head := append(append(append([]byte{'{'}, quote(name)...), ':'), quote(value)...)
 	if !there {
@@ -184,7 +182,7 @@ func (o *object) with(name, value string, there bool) []byte {
 		return append(append(head, ','), rest...)
 	}
 	out := head
-	// look has been through it: this cannot fail.
+	// This cannot fail: look has parsed the text.
 	_ = members(o.text, func(other string, val jsontext.Value) error {
 		if other != name {
 			out = member(out, other, val)
@@ -194,11 +192,11 @@ func (o *object) with(name, value string, there bool) []byte {
 	return append(out, '}')
 }
 
-// withValue is the text of an object with a member of this value: in its place
-// where there is one of that name, else at the end.
+// withValue returns the text of an object with a member set to a value: in the position of an
+// existing member of that name, otherwise at the end.
 func withValue(text []byte, name string, val []byte) []byte {
 	out, there := []byte{'{'}, false
-	// look has been through it: this cannot fail.
+	// This cannot fail: look has parsed the text.
 	_ = members(text, func(other string, old jsontext.Value) error {
 		if other == name {
 			old, there = val, true

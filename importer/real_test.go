@@ -39,7 +39,7 @@ func TestRealSynthians(t *testing.T) {
 		t.Errorf("%d ghosts, want 56", len(ghosts))
 	}
 	found := slices.ContainsFunc(ghosts, func(p Problem) bool {
-		return p.ID == "mem_a334c66cc2dd" && p.Reason == "the mapping gives it vector 3175314461854146565, but it has no file and no entry in the index"
+		return p.ID == "mem_a334c66cc2dd" && p.Reason == "mapped to vector 3175314461854146565, but the id has no file and no entry in the index"
 	})
 	if !found {
 		t.Errorf("the first ghost is not named with its number: %v", ghosts[:min(3, len(ghosts))])

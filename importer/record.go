@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// vizorID is the same for the same record in every run.
+// vizorID returns an id that is the same for the same record in every run.
 func vizorID(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -22,12 +22,12 @@ func vizorID(parts ...string) string {
 	return "vizor-" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// record is one of Vizor's, ready to be written as ours.
+// record is a record of Vizor, converted to the parts of a memory.
 type record struct {
-	content   []byte // a JSON string; nil when there is no value
-	timestamp []byte // a JSON string; nil when there is none
+	content   []byte // a JSON string; nil if there is no value
+	timestamp []byte // a JSON string; nil if there is none
 	metadata  []named
-	odd       string // what could not be carried over as it was
+	odd       string // what could not be converted unchanged
 }
 
 type named struct {
@@ -68,7 +68,7 @@ func (r *run) readRecord(category string, val jsontext.Value) (*record, error) {
 	return rec, err
 }
 
-// asContent is a string as it is, anything else as the text of its JSON.
+// asContent returns a string as it is, and any other value as its JSON text.
 func asContent(val jsontext.Value) []byte {
 	if val.Kind() == '"' {
 		return quote(unquote(val))
@@ -80,8 +80,8 @@ func asContent(val jsontext.Value) []byte {
 	return quote(string(val))
 }
 
-// body is the memory without its id. Of the record's own metadata, what has
-// one of our names is nested under "metadata"; so is a member "metadata" then.
+// body returns the memory without its id. Members of the record's own metadata whose names are
+// already used are nested under "metadata", and so is a member "metadata".
 func (rec *record) body(session, category, key string) []byte {
 	out := member([]byte{'{'}, "content", rec.content)
 	if rec.timestamp != nil {
@@ -118,14 +118,14 @@ func (rec *record) body(session, category, key string) []byte {
 	return append(member(out, "metadata", append(meta, '}')), '}')
 }
 
-// clean is strict JSON of a value that was read laxly.
+// clean returns a value, which was parsed leniently, as strict JSON.
 func clean(val jsontext.Value) jsontext.Value {
 	if val.IsValid() {
 		if out := val.Clone(); out.Compact() == nil {
 			return out
 		}
 	}
-	// An object with a name that stands twice has no strict form: keep its text.
+	// An object with duplicate names has no strict form: keep its text as a string.
 	if out := val.Clone(); out.Format(jsontext.AllowInvalidUTF8(true)) == nil && !bytes.Equal(out, val) {
 		return out
 	}

@@ -10,51 +10,52 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Report says what became of every member, and of the files that are neither an
-// item nor the subject of a problem.
+// Report describes what was done with every member of the documents, and with the files that are
+// neither an item nor the subject of a problem.
 type Report struct {
 	Members []Member  `json:"members"`
 	Files   []File    `json:"files"`
-	Vectors []Vectors `json:"vectors"` // files of vectors that could be read
-	Forms   []Form    `json:"forms"`   // what the records of a file of values were recognised as
+	Vectors []Vectors `json:"vectors"` // vector files that could be read
+	Forms   []Form    `json:"forms"`   // formats that were recognized in files of values
 }
 
-// Form is how many records were recognised as of a format.
+// Form is the number of records that were recognized as of a format.
 type Form struct {
 	Format Format `json:"format"`
 	Count  int    `json:"count"`
 }
 
-// Vectors is a file of vectors, and what became of its rows.
+// Vectors is a vector file, and what was done with its rows.
 type Vectors struct {
 	Path      string `json:"path"`
 	Index     string `json:"index"` // IndexFlatIP or IndexFlatL2
 	Dimension int    `json:"dimension"`
 	Rows      int64  `json:"rows"`
-	Same      int    `json:"same"`      // as the document has it
-	Taken     int    `json:"taken"`     // by a document that had none
-	Stale     int    `json:"stale"`     // the document has another one, which counts
-	Unfit     int    `json:"unfit"`     // of another dimension than the document's embedding, or the others'
-	Useless   int    `json:"useless"`   // all zero, or no finite numbers, and the document has none
-	Unclaimed int    `json:"unclaimed"` // no document has the number
+	Same      int    `json:"same"`  // rows equal to the document's embedding
+	Taken     int    `json:"taken"` // rows used for documents without an embedding
+	Stale     int    `json:"stale"` // rows that differ from the document's embedding, which is used
+	// rows of another dimension than the embedding of the document, or of the other documents
+	Unfit     int `json:"unfit"`
+	Useless   int `json:"useless"`   // rows that are all zero or not finite, for documents without an embedding
+	Unclaimed int `json:"unclaimed"` // rows whose number belongs to no document
 }
 
-// Member is a member of the source's documents at their top level.
+// Member is the name of a member at the top level of the source's documents.
 type Member struct {
 	Of    string `json:"of"` // memory or assembly
 	Name  string `json:"name"`
-	Count int    `json:"count"` // documents that have it
-	// what it is read as; "": kept where it stands, as a member that the store does not know
+	Count int    `json:"count"` // number of documents that have it
+	// The name under which it is read; "": kept unchanged, as a member that the store does not use.
 	As string `json:"as,omitempty"`
 }
 
-// File is a file that was read for information about others.
+// File is a file that has only information about others.
 type File struct {
 	Path string `json:"path"`
-	What string `json:"what"` // became of it
+	What string `json:"what"` // what was done with it
 }
 
-// Report is that of the last run of All.
+// Report returns the report of the last run of All.
 func (s *Source) Report() Report { return s.report }
 
 type census struct {
@@ -67,7 +68,7 @@ type census struct {
 type memberKey struct {
 	assembly bool
 	name     string
-	as       string // in the item, where the importer has renamed it
+	as       string // name in the item, if the importer has renamed it
 }
 
 func newCensus() census { return census{members: map[memberKey]int{}, forms: map[Format]int{}} }
@@ -76,7 +77,8 @@ func (c *census) file(path, what string) { c.files = append(c.files, File{path, 
 
 func (c *census) item(it *Item) {
 	if it.names == nil {
-		_ = members(it.JSON, func(name string, _ jsontext.Value) error { // it was made here
+		// not known yet: the item was made by the importer
+		_ = members(it.JSON, func(name string, _ jsontext.Value) error {
 			it.names = append(it.names, name)
 			return nil
 		})

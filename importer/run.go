@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// errStop ends a run whose consumer has left the loop.
+// errStop ends a run if the consumer has ended the iteration.
 var errStop = errors.New("stop")
 
 // run is one pass over a source.
@@ -25,18 +25,18 @@ type run struct {
 	ctx     context.Context
 	yield   func(Entry, error) bool
 	stopped bool
-	seen    map[string]origin // ids of memories yielded
-	groups  map[string]origin // ids of assemblies yielded
+	seen    map[string]origin // ids of memories that were yielded
+	groups  map[string]origin // ids of assemblies that were yielded
 	mapped  []mapping
-	numbers map[key]int64 // of the vectors
+	numbers map[key]int64 // numbers of the vectors
 	vectors vectors
-	lacking []lack // assemblies, and the members that were not seen before them
+	lacking []lack // assemblies with members that were not yielded before them
 	census  census
 }
 
-// origin tells two copies of one memory from two memories with one id.
+// origin distinguishes two copies of one memory from two memories with the same id.
 type origin struct {
-	sum  [16]byte // of the bytes it was read from
+	sum  [16]byte // hash of the bytes from which it was read
 	path string
 }
 
@@ -58,8 +58,8 @@ func (r *run) emit(e Entry) error {
 
 func (r *run) problem(p Problem) error { return r.emit(Entry{Problem: &p}) }
 
-// item yields a memory or an assembly unless its id was yielded already. raw is
-// what it was read from; taken says whether it went out.
+// item yields a memory or an assembly, unless its id was already yielded. raw are the bytes from
+// which it was read; taken reports whether it was yielded.
 func (r *run) item(it Item, raw []byte) (taken bool, err error) {
 	here := origin{sum(raw), it.Path}
 	what, seen := "memory", r.seen
@@ -86,13 +86,13 @@ func (r *run) item(it Item, raw []byte) (taken bool, err error) {
 	return true, r.problem(*told)
 }
 
-// errTooLarge is answered by read for a file beyond Options.MaxBytes.
+// errTooLarge is the error of read for a file larger than Options.MaxBytes.
 var errTooLarge = errors.New("too large")
 
-// open opens a regular file of the source; it waits for no pipe.
+// open opens a regular file of the source, without waiting for a pipe.
 func (r *run) open(name string) (*os.File, error) { return vfs.OpenIn(r.root, name) }
 
-// read is a whole file.
+// read returns the content of a file.
 func (r *run) read(name string) ([]byte, error) {
 	f, err := r.open(name)
 	if err != nil {
@@ -113,8 +113,8 @@ func (r *run) read(name string) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// document is a whole file as one JSON object, mended where that helps. A
-// file that gives none was reported, and doc is nil.
+// document parses a whole file as one JSON object, with corrections if necessary. If the file
+// cannot be parsed, document reports that, and doc is nil.
 func (r *run) document(name string) (doc *object, raw []byte, mends []string, err error) {
 	raw, err = r.read(name)
 	if err != nil {
@@ -134,8 +134,8 @@ func readKind(err error) Kind {
 	return KindUnread
 }
 
-// list is the names in a folder, files and folders apart, sorted. A link
-// counts as a file; whether it may be followed is seen when it is opened.
+// list returns the names in a folder, files and folders separately, sorted. A link counts as a
+// file; whether it may be followed is decided when it is opened.
 func (r *run) list(dir string) (files, folders []string, err error) {
 	f, err := vfs.OpenFolderIn(r.root, dir)
 	if err != nil {
@@ -162,8 +162,8 @@ func (r *run) list(dir string) (files, folders []string, err error) {
 	return files, folders, nil
 }
 
-// tree is every file below a folder, sorted by path. What cannot be listed is
-// reported; hidden folders (.git) are left alone.
+// tree returns all files below a folder, sorted by path. It reports folders that cannot be listed,
+// and skips hidden folders (.git).
 func (r *run) tree(dir string) ([]string, error) {
 	files, folders, err := r.list(dir)
 	if errors.Is(err, fs.ErrNotExist) {

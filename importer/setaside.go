@@ -10,12 +10,13 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// stamp is what backups append to an id in a file name.
+// stamp matches the time that backups append to an id in a file name.
 var stamp = regexp.MustCompile(`[_.-]\d{8}[_-]?\d{6}.*$`)
 
-// setAside looks through a folder of copies. Most of what is in corrupted_backups/ is valid: it was
-// set aside by false alarm, thousands of times over. So an id that is taken from elsewhere is only
-// counted, one that is nowhere else is reported, and the newest copy of it taken by option.
+// setAside examines a folder of copies. Most files in corrupted_backups/ are valid: thousands were
+// set aside because of false alarms. So an id that is imported from another file is only counted;
+// an id that is nowhere else is reported, and its newest copy is imported if Options.SetAside is
+// set.
 func (f *folder) setAside(dir string) error {
 	names, err := f.tree(dir)
 	if err != nil {
@@ -23,7 +24,7 @@ func (f *folder) setAside(dir string) error {
 	}
 	var known, alone, broken, other int
 	told := map[string]bool{}
-	// Newest first: the stamps in the names sort.
+	// Newest first: names sort by their time stamps.
 	slices.Reverse(names)
 	for _, name := range names {
 		if path.Ext(name) != ".json" || derived(name) {
@@ -58,7 +59,7 @@ func (f *folder) setAside(dir string) error {
 		p := Problem{Path: name, ID: id, Kind: KindSetAside, Reason: "a valid memory that exists nowhere else",
 			Taken: f.opts.SetAside}
 		if !f.opts.SetAside {
-			p.Reason += "; importing what was set aside takes it"
+			p.Reason += "; import files that were set aside to get it"
 		} else if _, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note, names: doc.names},
 			raw); err != nil {
 			return err

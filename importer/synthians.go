@@ -17,13 +17,14 @@ import (
 type folder struct {
 	*run
 	ix     *index
-	files  map[string]bool // every file of the root, memories/ and assemblies/, and what the index adds
-	barren map[string]bool // those that gave nothing and were reported
-	// well-named files without an embedding: the dimension of the others decides whether they get one
+	files  map[string]bool // all files in the root, memories/ and assemblies/, and files that the index adds
+	barren map[string]bool // files that could not be read, or were reported
+	// Files with a matching name and without an embedding: the dimension of the others decides
+	// whether they get one.
 	bare    []string
-	waiting []string // files that are read when all well-named ones are
+	waiting []string // files that are read after all files with a matching name
 	groups  []string // files of assemblies, which come last
-	history lineage  // what merge log and stats say of them
+	history lineage  // from merge log and stats
 }
 
 func (r *run) synthians() error {
@@ -95,14 +96,14 @@ func (r *run) synthians() error {
 	return r.unclaimed()
 }
 
-// derived reports whether a file can be made again from the memories.
+// derived reports whether a file can be rebuilt from the memories.
 func derived(name string) bool {
 	base := path.Base(name)
 	return base == indexName || slices.Contains(mappingNames, base) ||
 		strings.HasPrefix(base, "faiss_index") || strings.HasSuffix(base, ".faiss")
 }
 
-// spare notes what becomes of a derived file. Mappings speak for themselves.
+// spare records what was done with a derived file. Mappings are reported elsewhere.
 func (f *folder) spare(name string) {
 	switch base := path.Base(name); {
 	case name == indexName:
@@ -118,8 +119,8 @@ func (f *folder) left(name, why string) error {
 	return f.problem(Problem{Path: name, Kind: KindNotMemory, Reason: why})
 }
 
-// namedElsewhere is the files that the index names outside of the root and
-// memories/. os.Root refuses what leads out of the folder.
+// namedElsewhere returns the files that the index has outside of the root and memories/. os.Root
+// prevents paths that lead out of the folder.
 func (f *folder) namedElsewhere() []string {
 	var extra []string
 	for _, name := range slices.Sorted(maps.Keys(f.ix.byPath)) {
@@ -127,7 +128,7 @@ func (f *folder) namedElsewhere() []string {
 			continue
 		}
 		if dir := path.Dir(name); dir == "." || dir == "memories" || dir == "assemblies" {
-			continue // listed already: it is not there
+			continue // the folder was listed, so the file does not exist
 		}
 		if _, err := f.root.Stat(name); err == nil {
 			f.files[name] = true
@@ -137,7 +138,7 @@ func (f *folder) namedElsewhere() []string {
 	return extra
 }
 
-// file reads one .json at its place in the order.
+// file reads a .json file in the order of the names.
 func (f *folder) file(name string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {
@@ -165,7 +166,7 @@ func (f *folder) file(name string) error {
 	return err
 }
 
-// again reads a well-named memory whose turn has come.
+// again reads a file with a matching name that was postponed.
 func (f *folder) again(name string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {
@@ -180,8 +181,8 @@ func (f *folder) isMemory(name string, doc *object) bool {
 	return doc.content || f.ix.byPath[name] != "" || doc.idText && doc.embedding
 }
 
-// idOf is the id inside the file. A file without one has that of the entry
-// that names it, else that of its name.
+// idOf returns the id in the file; if there is none, the id of the index entry with this file;
+// otherwise the id in the file's name.
 func (f *folder) idOf(name string, doc *object) (id, note string) {
 	switch {
 	case doc.idText:
@@ -195,8 +196,8 @@ func (f *folder) idOf(name string, doc *object) (id, note string) {
 	return stem, "the id is that of the file name"
 }
 
-// place is the file that a memory's id leads to: the one the index names, in
-// whichever way it wrote the path, or the one called after the id.
+// place returns the file of a memory's id: the file in the index, whose path may be written in
+// several ways, or the file named after the id.
 func (f *folder) place(id string) (string, bool) {
 	plain := id + ".json"
 	for _, p := range [...]string{f.ix.files[id], plain} {
@@ -210,8 +211,8 @@ func (f *folder) place(id string) (string, bool) {
 	return "", false
 }
 
-// late reads a file that had to wait; a reason makes it a stand-in for the
-// one that should be there.
+// late reads a file that was postponed; a reason means that the file replaces the one that should
+// exist.
 func (f *folder) late(name, reason string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {
@@ -236,7 +237,7 @@ func (f *folder) late(name, reason string) error {
 	return f.problem(Problem{Path: name, ID: id, Kind: KindWrongID, Reason: reason, Taken: true})
 }
 
-// take yields the memory, and what is to be said of it.
+// take yields the memory and the problems of its file.
 func (f *folder) take(name, id, note string, doc *object, raw []byte, mends []string) (bool, error) {
 	taken, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note, names: doc.names}, raw)
 	if err != nil || !taken {
@@ -252,12 +253,12 @@ func (f *folder) take(name, id, note string, doc *object, raw []byte, mends []st
 	return true, err
 }
 
-// bak reads X.bak, or X.json.bak, only where X.json gave nothing.
+// bak reads X.bak or X.json.bak, and imports it only if X.json could not be read.
 func (f *folder) bak(name string) error {
 	of := strings.TrimSuffix(strings.TrimSuffix(name, ".bak"), ".json") + ".json"
 	switch {
 	case derived(of):
-		return f.left(name, "a copy of what can be made again")
+		return f.left(name, "a copy of a file that can be rebuilt")
 	case !f.files[of]:
 		return f.late(name, of+" is missing, so this copy was taken")
 	case f.barren[of]:
@@ -281,7 +282,7 @@ func (f *folder) same(a, b string) (bool, error) {
 	return err == nil && bytes.Equal(one, two), err
 }
 
-// folder reports a folder of the root that is not memories/.
+// folder reads or reports a folder of the root other than memories/.
 func (f *folder) folder(name string) error {
 	switch name {
 	case "memories":
@@ -298,7 +299,7 @@ func (f *folder) folder(name string) error {
 	if strings.HasPrefix(name, ".") {
 		return nil
 	}
-	return f.left(name, "a folder that the format does not know: nothing in it was read but what the index names")
+	return f.left(name, "not a folder of the format: only files that the index names were read in it")
 }
 
 func (f *folder) vectorFolder(dir string) error {
@@ -310,7 +311,7 @@ func (f *folder) vectorFolder(dir string) error {
 		if derived(name) {
 			f.spare(name)
 		} else {
-			err = f.left(name, "no part of the format that is known")
+			err = f.left(name, "not a known part of the format")
 		}
 	}
 	return err
@@ -333,7 +334,7 @@ func (f *folder) missing() error {
 	return nil
 }
 
-// known reports whether a file or an entry has the id, readable or not.
+// known reports whether a file or an entry of the index has the id, readable or not.
 func (f *folder) known(id string) bool {
 	if _, ok := f.seen[id]; ok {
 		return true

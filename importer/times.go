@@ -6,8 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// layouts are Python's isoformat with its variants; a fraction is read where
-// none is named. The zoned come first.
+// layouts are the variants of Python's isoformat; a fraction is parsed even if the layout has none.
+// Layouts with a zone come first.
 var layouts = []string{
 	"2006-01-02T15:04:05Z07:00",
 	"2006-01-02 15:04:05Z07:00",
@@ -18,8 +18,8 @@ var layouts = []string{
 	"2006-01-02",
 }
 
-// readTime is the instant a JSON string names, as RFC 3339 in UTC; naive ones
-// were taken in loc.
+// readTime parses a JSON string as a time, and returns it as RFC 3339 in UTC; times without a zone
+// are in loc.
 func readTime(val jsontext.Value, loc *time.Location) (string, bool) {
 	if val.Kind() != '"' {
 		return "", false

@@ -16,10 +16,11 @@ import (
 	"github.com/varve-db/varve/internal/sniff"
 )
 
-// A file of values is lines of JSON, or one JSON document: an array of records, one record, or an object
-// that holds records (see elements). Each record says itself what it is: see recognise.
+// A file of values is lines of JSON, or one JSON document: an array of records, one record, or an
+// object that contains records (see elements). The form of each record is recognized by its
+// members: see recognise.
 
-// otherFiles are files of llama_index beside the documents.
+// otherFiles are files of llama_index other than documents.
 var otherFiles = map[string]string{
 	"default__vector_store.json": "vectors: not imported; memctl reindex computes embeddings",
 	"image__vector_store.json":   "vectors of images: not imported",
@@ -29,7 +30,7 @@ var otherFiles = map[string]string{
 	"property_graph_store.json":  "a graph of llama_index: not imported",
 }
 
-// values reads the files of values of a folder, or the one file.
+// values reads the JSON files of a folder, or the single file, record by record.
 func (r *run) values() error {
 	names := []string{r.only}
 	if r.only == "" {
@@ -89,15 +90,17 @@ func (r *run) valuesFrom(src io.Reader, name string) error {
 	return r.value(where{path: name, session: sessionOf(name)}, bytes.TrimSpace(raw))
 }
 
-// longestDocument is how long a document may be that is read as a whole, because it is no array.
+// longestDocument returns the maximum size of a document that is read as a whole because it is not
+// an array.
 func (r *run) longestDocument() int { return 4 * r.opts.MaxBytes }
 
-// headBytes is how much of a file shape looks at.
+// headBytes is the maximum number of bytes that shape examines.
 const headBytes = 256 << 10
 
-// shape looks at the beginning of a file: whether it is an array, and whether it is lines of JSON. What ends on the
-// first line, with more behind it, is a line, and so is everything else where another line is an object. It
-// waits for no more than the first line where that is enough: a stream may be slow.
+// shape examines the beginning of a file: array reports whether it is one array, lines whether it
+// is lines of JSON. A value that ends on the first line, with more lines after it, is a line;
+// otherwise the file is lines if another line is an object. shape waits for no more than the first
+// line if that is sufficient: a stream may be slow.
 func shape(in *bufio.Reader, ext string) (array, lines bool) {
 	if slices.Contains([]string{".jsonl", ".ndjson"}, strings.ToLower(ext)) {
 		return false, true
@@ -123,7 +126,8 @@ func shape(in *bufio.Reader, ext string) (array, lines bool) {
 	return false, false
 }
 
-// firstLine returns the first line that has something, without the white space around it, and whether it ends.
+// firstLine returns the first line that is not empty, without white space around it, and whether
+// its end was read.
 func firstLine(in *bufio.Reader) (line []byte, more bool) {
 	for n := 512; ; n = min(2*n, headBytes) {
 		head, err := in.Peek(n)
@@ -135,7 +139,7 @@ func firstLine(in *bufio.Reader) (line []byte, more bool) {
 	}
 }
 
-// afterLine returns what is behind the first line that has something.
+// afterLine returns what follows the first line that is not empty.
 func afterLine(head []byte) []byte {
 	_, rest, _ := bytes.Cut(bytes.TrimLeft(bytes.TrimPrefix(head, bom), " \t\r\n"), []byte("\n"))
 	return rest
@@ -190,8 +194,8 @@ func (r *run) array(src io.Reader, name string) error {
 		return r.ctx.Err()
 	case errors.Is(err, errEndless):
 		return r.problem(Problem{Path: fmt.Sprintf("%s[%d]", name, n), Kind: KindTooLarge,
-			Reason: fmt.Sprintf("the element has more than %d bytes; the elements after it were not read: correct it and "+
-				"import the file again", share.most)})
+			Reason: fmt.Sprintf("the element has more than %d bytes; the elements after it were not read: correct the element "+
+				"and import the file again", share.most)})
 	case isSyntax(err), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return r.problem(Problem{Path: name, Kind: KindCorrupt,
 			Reason: fmt.Sprintf("%v; the %d elements before that were read", clip(err), n)})
@@ -199,8 +203,8 @@ func (r *run) array(src io.Reader, name string) error {
 	return r.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
 }
 
-// boundedReader ends with errEndless where the consumer has read more than most bytes since it has set read to 0:
-// the decoder holds all of an element, and a stream may have no end of one.
+// boundedReader returns errEndless if the consumer has read more than most bytes since it set read
+// to 0: the decoder keeps a whole element in memory, and an element in a stream may never end.
 type boundedReader struct {
 	src        io.Reader
 	read, most int
@@ -232,10 +236,10 @@ func (r *run) value(at where, raw []byte) error {
 	return r.one(at, doc, raw, mends)
 }
 
-// element is one of the records that an object or array holds.
+// element is one of the records in an object or array.
 type element struct {
-	name    string // where it is in the value
-	session string // of a conversation: its name in the file
+	name    string // its position in the value
+	session string // name of the conversation in the file
 	val     jsontext.Value
 	nth     int
 }
@@ -250,7 +254,7 @@ func (r *run) each(at where, many iter.Seq[element]) error {
 		switch {
 		case e.session != "":
 			inner.session = e.session
-		case at.nth > 0: // one of several conversations of a file
+		case at.nth > 0: // one of several conversations in a file
 			inner.session = fmt.Sprintf("%s-%d", at.session, at.nth+1)
 		}
 		if err := r.value(inner, e.val); err != nil {
@@ -260,22 +264,22 @@ func (r *run) each(at where, many iter.Seq[element]) error {
 	return nil
 }
 
-// nestMost is how many lists a record is in at most: a list of conversations in an array is two. Each list is read as
-// a whole before what is in it is, so that a file which is nothing but lists in lists would take the square of its
-// size.
+// nestMost is the maximum number of lists around a record: a list of conversations in an array is
+// two. Each list is parsed as a whole before its elements are, so a file that is nothing but nested
+// lists would take time quadratic in its size.
 const nestMost = 4
 
-// elements returns the records that a value holds, one after the other: all at once they would take many times the
-// memory of the value.
+// elements returns the records in a value, one after the other: all at once they would need many
+// times the memory of the value.
 //
 //	[…]                                         an array of records
-//	{"results":[…]}                             mem0: what get_all and search return
+//	{"results":[…]}                             mem0: the results of get_all and search
 //	{"memories":[…]}, {"messages":[…]}          lists of memories, or a conversation
 //	{"docstore/data":{id:{…}},…}                llama_index: docstore.json
 //	{"store":{key:[…]},"class_name":…}          llama_index: a chat store, one conversation per key
 //	{id:{"id","vector","text","metadata"},…}    LangChain: InMemoryVectorStore.dump
 //
-// ok is false for a value that holds none, or that is a record itself.
+// ok is false for a value that contains no records, or that is itself a record.
 func elements(raw []byte) (many iter.Seq[element], ok bool) {
 	text := bytes.TrimSpace(raw)
 	if len(text) > 0 && text[0] == '[' {
@@ -306,7 +310,7 @@ func isEmpty(array jsontext.Value) bool {
 	return len(rest) > 0 && rest[0] == ']'
 }
 
-// elementsOf are the elements of an array.
+// elementsOf returns the elements of an array.
 func elementsOf(name, session string, array jsontext.Value) iter.Seq[element] {
 	return func(yield func(element) bool) {
 		n := 0
@@ -320,7 +324,7 @@ func elementsOf(name, session string, array jsontext.Value) iter.Seq[element] {
 	}
 }
 
-// valuesIn are the members of an object; none of what is no object.
+// valuesIn returns the members of an object; none if the value is not an object.
 func valuesIn(object jsontext.Value) iter.Seq[element] {
 	return func(yield func(element) bool) {
 		if object.Kind() != '{' {
@@ -335,7 +339,8 @@ func valuesIn(object jsontext.Value) iter.Seq[element] {
 	}
 }
 
-// conversations are the messages of a chat store: a list of them for each conversation.
+// conversations returns the messages of a chat store, which has a list of messages for each
+// conversation.
 func conversations(store jsontext.Value) iter.Seq[element] {
 	return func(yield func(element) bool) {
 		_ = members(store, func(key string, v jsontext.Value) error {
@@ -363,7 +368,7 @@ func allRows(f fields) bool {
 	return true
 }
 
-// one yields a record, or says why it is none.
+// one yields a record, or reports why it is not one.
 func (r *run) one(at where, doc *object, raw []byte, mends []string) error {
 	if rec := recognise(doc); rec != nil {
 		return r.foreign(at, rec, raw, mends)
@@ -371,10 +376,10 @@ func (r *run) one(at where, doc *object, raw []byte, mends []string) error {
 	return r.own(at, doc, raw, mends)
 }
 
-// namedMembers is how many members of an object a reason names.
+// namedMembers is the maximum number of members of an object that a reason names.
 const namedMembers = 8
 
-// whatIsThis is why an object is no memory, and the kind of that reason.
+// whatIsThis returns why an object is not a memory, and the kind of problem.
 func whatIsThis(doc *object) (Kind, string) {
 	f := fieldsOf(doc.text)
 	for _, name := range []string{"content", "text"} {
@@ -410,7 +415,7 @@ func kindName(k jsontext.Kind) string {
 	return "a boolean"
 }
 
-// foreignFile names what a file is that is no text, in the error of Detect and of a run.
+// foreignFile returns an error that names the type of a file that is not text; nil for text.
 func foreignFile(in *bufio.Reader) error {
 	head, _ := in.Peek(sniff.Longest)
 	return sniff.Foreign(head)

@@ -11,26 +11,26 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// vectorFolders are where vector files and their mappings are.
+// vectorFolders are the folders of vector files and their mappings.
 var vectorFolders = []string{".", "vector_index"}
 
-// vectors are the vector files, and whose their rows are.
+// vectors are the vector files, and the owners of their rows.
 type vectors struct {
 	files []*vectorFile
-	tried map[string]bool // those that were read, or reported
+	tried map[string]bool // files that were read or reported
 	rows  map[key]place
-	dims  map[int]int // dimensions of the documents' embeddings, and how many have these
+	dims  map[int]int // dimensions of the documents' embeddings, with the number of documents
 }
 
 type vectorFile struct {
 	Vectors
 	file    *os.File
 	index   *vector.Index
-	claimed []bool // rows that a mapping gives to somebody, known or not, or that somebody has taken
-	bare    int    // documents without an embedding whose row is of another dimension than the others' embeddings
+	claimed []bool // rows that a mapping gives to an id, existing or not, or that an item has used
+	bare    int    // documents without an embedding whose row has another dimension than the embeddings of others
 }
 
-// place is a row.
+// place is a row of a vector file.
 type place struct {
 	file *vectorFile
 	row  int64
@@ -38,16 +38,16 @@ type place struct {
 
 func (v *vectors) any() bool { return len(v.files) > 0 }
 
-// looked reports whether something is or will be said of a file.
+// looked reports whether a file has been or will be reported.
 func (v *vectors) looked(name string) bool { return v.tried[name] }
 
-// isVectors knows a vector file by its name.
+// isVectors reports whether a name is that of a vector file.
 func isVectors(base string) bool {
 	return base == "faiss_index" || strings.HasPrefix(base, "faiss_index") && path.Ext(base) == ".bin" ||
 		path.Ext(base) == ".faiss"
 }
 
-// openVectors opens those that can be read, and reports the others.
+// openVectors opens the vector files, and reports those that cannot be read.
 func (r *run) openVectors(top []string) error {
 	v := &r.vectors
 	v.tried, v.rows, v.dims = map[string]bool{}, map[key]place{}, map[int]int{}
@@ -56,7 +56,7 @@ func (r *run) openVectors(top []string) error {
 		if dir != "." {
 			var err error
 			if names, _, err = r.list(dir); err != nil {
-				continue // it is not there, or reported by who goes through the folders
+				continue // the folder is missing, or the walk through the folders reports the error
 			}
 		}
 		for _, name := range names {
@@ -98,7 +98,7 @@ func (r *run) openIndex(name string) (*vectorFile, error) {
 	return &vectorFile{Vectors: of, file: f, index: x, claimed: make([]bool, x.Len())}, nil
 }
 
-// closeVectors lets go of the files, and says what became of them.
+// closeVectors closes the vector files, and records what was done with them.
 func (r *run) closeVectors() {
 	for _, f := range r.vectors.files {
 		f.file.Close()
@@ -111,13 +111,13 @@ func (r *run) closeVectors() {
 	}
 }
 
-// placeRows finds out whose the rows are.
+// placeRows determines the owner of each row.
 //
-// A row whose number is the md5 of an id is that id's, whatever else is said of it.
-// The numbers of a mapping are those of the file; but where none of them is one, an
-// ordinal mapping gives rows, and so does id_to_index.json, of which both exist; where they could
-// be either, that mapping leads to none. The first mapping that names an id counts, also where the
-// file has no such row. A row that two ids claim belongs to neither.
+// A row whose number is the md5 of an id belongs to that id, whatever a mapping has. The numbers in
+// a mapping are the numbers of the vectors; but if no vector has any of them, they are rows in an
+// ordinal mapping, and in id_to_index.json, which exists in both forms; if they could be either,
+// that mapping is not used. The first mapping with an id is used, even if the file has no such row.
+// A row that two ids claim belongs to neither.
 func (r *run) placeRows() error {
 	v := &r.vectors
 	if !v.any() {
@@ -157,7 +157,7 @@ func (r *run) placeRows() error {
 			}
 			first := !named[p.key]
 			named[p.key] = true
-			if ok && (first || path.Base(m.name) == baseMapping) { // over which the delta lies
+			if ok && (first || path.Base(m.name) == baseMapping) { // the base mapping also, below its delta
 				at.file.claimed[at.row] = true
 			}
 			if !first || !ok {
@@ -180,17 +180,18 @@ func (r *run) placeRows() error {
 	return nil
 }
 
-// numbering is what the numbers of a mapping are.
+// numbering is the meaning of the numbers in a mapping.
 type numbering int
 
 const (
 	ids  numbering = iota
-	rows           // of the file
+	rows           // rows of the file
 	either
 )
 
-// numbering finds out. Numbers that could all be rows and of which some are ids, but not all, are
-// either: a reader that counts rows from 0 and ids from 1 would take the neighbour's.
+// numbering determines the meaning of a mapping's numbers. If all could be rows and some, but not
+// all, are numbers of vectors, the result is either: with rows counted from 0 and numbers from 1, a
+// wrong guess would give each id the vector of its neighbor.
 func (v *vectors) numbering(m mapping, dirs []string) numbering {
 	if base := path.Base(m.name); base != ordinalMapping && base != "id_to_index.json" {
 		return ids
@@ -217,7 +218,7 @@ func (v *vectors) numbering(m mapping, dirs []string) numbering {
 	return ids
 }
 
-// find looks for a number in the files of some folders.
+// find returns the row of the vector with a number, in the files of some folders.
 func (v *vectors) find(dirs []string, number int64) (place, bool) {
 	for _, f := range v.files {
 		if slices.Contains(dirs, path.Dir(f.Path)) {
@@ -229,7 +230,8 @@ func (v *vectors) find(dirs []string, number int64) (place, bool) {
 	return place{}, false
 }
 
-// row is a row of the only file of a folder: of several it is unknown which is meant.
+// row returns a row of the only file in a folder; false if there are several files, since the
+// mapping does not tell which one.
 func (v *vectors) row(dirs []string, row int64) (at place, ok bool) {
 	for _, f := range v.files {
 		if slices.Contains(dirs, path.Dir(f.Path)) {
@@ -242,7 +244,7 @@ func (v *vectors) row(dirs []string, row int64) (at place, ok bool) {
 	return at, ok
 }
 
-// placeOf is the row of an item: by a mapping, else by the md5 of its id, for
+// placeOf returns the row of an item: by a mapping, otherwise by the md5 of its id, because
 // mappings get lost (FAILURES 33).
 func (v *vectors) placeOf(it *Item) (place, bool) {
 	keys := keysOf(it.ID, it.Assembly)
@@ -259,11 +261,11 @@ func (v *vectors) placeOf(it *Item) (place, bool) {
 	return place{}, false
 }
 
-// unclaimedMost is of how many rows of a file each is told by itself.
+// unclaimedMost is the maximum number of rows of a file that are reported individually.
 const unclaimedMost = 1000
 
-// unclaimed reports the rows that nobody has, neither by the mapping that counts nor
-// by the md5 of an id that is there; and files of another dimension.
+// unclaimed reports the rows without an owner, neither by the mapping in use nor by the md5 of an
+// existing id, and files of another dimension.
 func (r *run) unclaimed() error {
 	for _, f := range r.vectors.files {
 		for row, claimed := range f.claimed {
@@ -274,7 +276,7 @@ func (r *run) unclaimed() error {
 				continue
 			}
 			err := r.problem(Problem{Path: f.Path, Kind: KindGhost,
-				Reason: fmt.Sprintf("vector %d, row %d: belongs to no id, neither by the mappings nor by the existing ids",
+				Reason: fmt.Sprintf("vector %d, row %d: belongs to no id, neither by the mappings nor by an existing id",
 					f.index.ID(int64(row)), row)})
 			if err != nil {
 				return err

@@ -187,7 +187,7 @@ func TestVectorFilesThatAreNotRight(t *testing.T) {
 	for name, c := range map[string]struct{ file, says string }{
 		"fewer ids": {good[:90] + "\x01" + good[91:len(good)-8], "bytes; 2 vectors of 1 dimensions take"},
 		"count":     {good[:90] + "\x01" + good[91:], "1 ids for 2 vectors"},
-		"twice":     {good[:106] + "\x01" + good[107:], "an id is used twice: 1, of rows 0 and 1"},
+		"twice":     {good[:106] + "\x01" + good[107:], "duplicate id: 1, in rows 0 and 1"},
 		"torn":      {good[:100], "100 bytes; 2 vectors"},
 		"empty":     {"", "0 bytes are too few"},
 		"hnsw":      {"IHNf" + good[4:], "an IndexHNSWFlat (IHNf): only an IndexIDMap"},

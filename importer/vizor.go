@@ -42,12 +42,11 @@ func (r *run) vizor() error {
 	return nil
 }
 
-// session yields a file's records. The file is read twice, because the
-// session's id may stand behind them; what can be read of a damaged file is
-// yielded, and the damage reported.
+// session yields a file's records. The file is read twice, because the session's id may follow the
+// records. The readable records of a damaged file are yielded, and the damage is reported.
 func (r *run) session(name string) error {
 	session, memories := "", false
-	// A damaged file shows its damage in the second reading, too.
+	// The second reading reports damage.
 	_, _ = r.eachOf(name, func(dec *jsontext.Decoder, member string) error {
 		if member == "memories" {
 			memories = dec.PeekKind() == '{'
@@ -61,7 +60,7 @@ func (r *run) session(name string) error {
 	})
 	note := ""
 	if session == "" {
-		session, note = strings.TrimSuffix(path.Base(name), ".json"), "the session is that of the file name"
+		session, note = strings.TrimSuffix(path.Base(name), ".json"), "the session id is from the file name"
 	}
 	bare, err := r.eachOf(name, func(dec *jsontext.Decoder, member string) error {
 		if member != "memories" || dec.PeekKind() != '{' {
@@ -89,14 +88,14 @@ func (r *run) session(name string) error {
 	return nil
 }
 
-// isSyntax tells text that is wrong from a file that cannot be read.
+// isSyntax reports whether err means invalid text, and not a file that cannot be read.
 func isSyntax(err error) bool {
 	var bad *jsontext.SyntacticError
 	return errors.As(err, &bad) || errors.Is(err, errNoObject) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// eachOf walks the top level of a session file, and counts the numbers in it
-// that are none.
+// eachOf calls f for each member at the top level of a session file, and counts the NaN and
+// infinite numbers in it.
 func (r *run) eachOf(name string, f func(dec *jsontext.Decoder, member string) error) (bare int, err error) {
 	file, err := r.open(name)
 	if err != nil {
@@ -135,7 +134,7 @@ func (r *run) category(dec *jsontext.Decoder, name, session, category, note stri
 	})
 }
 
-// record makes one memory of a record.
+// record yields a record as a memory.
 func (r *run) record(name, session, category, key, note string, val jsontext.Value) error {
 	rec, err := r.readRecord(category, val)
 	if err != nil {
@@ -155,7 +154,7 @@ func (r *run) record(name, session, category, key, note string, val jsontext.Val
 	}
 	body := rec.body(session, category, key)
 	if was, ok := r.seen[id]; ok && was.sum != sum(body) {
-		// Two files of one session that disagree: both are kept.
+		// Two files of one session have different values: both are kept.
 		at.Kind, at.Taken = KindDuplicate, true
 		at.Reason = fmt.Sprintf("category %q, key %q has another value in %s; imported under its own id", category, key,
 			was.path)

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Backup is an older base in backups/.
+// Backup is an older base of the index, kept in backups/.
 type Backup struct {
 	Name string // relative to the store, with slashes
 	LSN  uint64
@@ -29,7 +29,7 @@ func backupName(lsn uint64) string {
 	return backupHead + strconv.FormatUint(lsn, 10) + backupTail
 }
 
-// Backups lists the older bases, the newest first.
+// Backups returns the older bases, the newest first.
 func Backups(fsys vfs.FS, dir string) ([]Backup, error) {
 	names, err := fsys.ReadDir(filepath.Join(dir, BackupsDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,7 +43,7 @@ func Backups(fsys vfs.FS, dir string) ([]Backup, error) {
 		mid, ok1 := strings.CutPrefix(name, backupHead)
 		mid, ok2 := strings.CutSuffix(mid, backupTail)
 		lsn, err := strconv.ParseUint(mid, 10, 64)
-		if ok1 && ok2 && err == nil && name == backupName(lsn) { // anything else is not ours
+		if ok1 && ok2 && err == nil && name == backupName(lsn) { // other files are ignored
 			list = append(list, Backup{Name: BackupsDir + "/" + name, LSN: lsn})
 		}
 	}
@@ -51,7 +51,7 @@ func Backups(fsys vfs.FS, dir string) ([]Backup, error) {
 	return list, nil
 }
 
-// DropOldest removes the oldest backup and returns its name; "" where there is none, or it cannot be removed.
+// DropOldest removes the oldest backup and returns its name; "" if there is none or it cannot be removed.
 func DropOldest(fsys vfs.FS, dir string) string {
 	list, err := Backups(fsys, dir)
 	if err != nil || len(list) == 0 {
@@ -65,23 +65,22 @@ func DropOldest(fsys vfs.FS, dir string) string {
 	return name
 }
 
-// OpenBackup maps an older base as a set. Whether the log still reaches back to
-// its LSN is for the caller to judge.
+// OpenBackup maps an older base as a set. The caller must check whether the log still reaches back to its LSN.
 func OpenBackup(fsys vfs.FS, dir string, b Backup, store string) (*Set, error) {
 	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
 	if err != nil {
 		return nil, err
 	}
 	if m := t.Meta(); m.Store != store || m.LSN != b.LSN {
-		err := fmt.Errorf("%s %w: the file names store %s up to %d, this is store %s", b.Name, table.ErrForeign, m.Store,
+		err := fmt.Errorf("%s %w: the file is of store %s up to %d, this is store %s", b.Name, table.ErrForeign, m.Store,
 			m.LSN, store)
 		return nil, errors.Join(err, t.Release())
 	}
 	return table.Of(t), nil
 }
 
-// backUp gives the base a second name, or copies it where names cannot be given.
-// A base is never changed in place, so both stay what they are.
+// backUp links the base to a second name in backups/, or copies it if the file system has no hard links. A base is
+// never changed in place, so a link stays valid.
 func backUp(to Target, base *table.Table) (string, error) {
 	folder := filepath.Join(to.Dir, BackupsDir)
 	if err := vfs.MkdirAll(to.FS, folder, 0o700); err != nil {
@@ -110,7 +109,7 @@ func backUp(to Target, base *table.Table) (string, error) {
 	return BackupsDir + "/" + name, nil
 }
 
-// prune keeps the newest keep backups.
+// prune removes all backups except the newest keep ones.
 func prune(fsys vfs.FS, dir string, keep int) error {
 	list, err := Backups(fsys, dir)
 	if err != nil || len(list) <= keep {

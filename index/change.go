@@ -14,22 +14,22 @@ type Change struct {
 	ID      string
 	Version uint64 // the LSN of the frame that wrote it
 	Deleted bool
-	// Finished is its line, if the caller has it at hand.
+	// Finished is its line, if the caller has it; otherwise nil.
 	Finished []byte
-	// Members are those of an assembly; the line says how many they are.
+	// Members are the members of an assembly; the line has their number.
 	Members []string
 }
 
-// Changes is what Write brings into a table.
+// Changes are the changes that Write brings into a table.
 type Changes struct {
-	// List is in any order. Of two changes of one id the newer counts.
+	// List may be in any order. Of two changes of one id the newer counts.
 	List []Change
-	// Line appends the finished line of a change that is not a deletion and does not bring it. It
-	// is called once for each, in the order of the table.
+	// Line appends the finished line of a change that is not a deletion and has no Finished. It is called once for each,
+	// in the order of the table.
 	Line func(dst []byte, c Change) ([]byte, error)
 }
 
-// lineEdits yields the changes of a section, sorted, as edits of a table.
+// lineEdits iterates over the changes of a section, sorted, as edits of a table.
 type lineEdits struct {
 	ch   *Changes
 	list []sortedChange
@@ -39,7 +39,7 @@ type lineEdits struct {
 }
 
 type sortedChange struct {
-	enc string // the id as the table writes it; the id itself where that is the same
+	enc string // the id as the table encodes it
 	i   int
 }
 
@@ -77,17 +77,17 @@ func (e *lineEdits) Next() (key, value []byte, ok bool, err error) {
 	line := c.Finished
 	if line == nil {
 		if e.line, err = e.ch.Line(e.line[:0], c); err != nil {
-			return nil, nil, false, fmt.Errorf("the line of %q, version %d: %w", c.ID, c.Version, err)
+			return nil, nil, false, fmt.Errorf("index line of %q, version %d: %w", c.ID, c.Version, err)
 		}
 		line = e.line
 	}
 	if IsTombstone(line) {
-		return nil, nil, false, fmt.Errorf("the line of %q, version %d: %w: it is a tombstone", c.ID, c.Version, errLine)
+		return nil, nil, false, fmt.Errorf("index line of %q, version %d: %w: unexpected tombstone", c.ID, c.Version, errLine)
 	}
 	return e.key, line, true, nil
 }
 
-// pairEdits yields the pairs that come and go.
+// pairEdits iterates over the pairs to add and remove.
 type pairEdits struct {
 	list []pairEdit
 	key  []byte

@@ -1,8 +1,7 @@
-// Package index has what a store knows of each memory and assembly without opening its file:
-// memory_index.json, the delta over it, and the overlay.
+// Package index stores what can be learned about each memory and assembly without opening its file: memory_index.json,
+// the delta over it, and the overlay.
 //
-// Package table defines the form of the files and the search in them. This package defines their
-// contents.
+// Package table defines the format of the files and the search in them. This package defines their contents.
 //
 //	section      key                                  value
 //	memories     the id                               the line of a memory
@@ -21,15 +20,14 @@
 //	assembly: filepath created_at updated_at member_count content_hash size
 //	          [mtime version [by]] [dimension] [vector_id] … [members]
 //
-// dimension is that of the vector, 0 if there is none. Only lines written before vectors existed
-// lack it; then only the document has the dimension. vector_id (an integer above 0) is the FAISS id
-// of the vector; it is omitted if it equals the version, that is, whenever this write brought the
-// vector. mtime (microseconds since 1970, an integer) and version (the LSN of the frame) are not
-// known when a record is prepared; Finish adds them when the line enters a table, and by, the number
-// of the writer of this version (an integer above 0; package writer), where the frame has one: an
-// index that is made from the files alone has no by. session_id and
-// expires_at are omitted when there is none. members, the ids of an assembly's members, is in the
-// log only: Finish removes it, and the table has the pairs. Readers skip unknown members of a line.
+// dimension is that of the vector, 0 if there is none. Lines written before vectors existed lack it; then only the
+// document shows the dimension. vector_id (an integer above 0) is the FAISS id of the vector. It is omitted if it
+// equals the version, which is so if this write brought the vector. mtime (microseconds since 1970, an integer) and
+// version (the LSN of the frame) are unknown when a record is prepared; Finish adds them when the line enters a table,
+// together with by, the number of the writer of this version (an integer above 0; package writer), if the frame has
+// one. An index rebuilt from the files alone has no by. session_id and expires_at are omitted when there is none.
+// members, the ids of an assembly's members, is in the log only: Finish removes it, and the table has the pairs.
+// Readers skip unknown members of a line.
 //
 // The metadata's extra is {"chain":"<16 hex digits>","vectors":N,"dimension":D,
 // "memory_bytes":B,"model":{…}}: the chain hash of the log at lsn, the lsn of the vectors that are

@@ -22,23 +22,22 @@ type Entry struct {
 	Score       float64  // quickrecal_score; memories only
 	MemberCount int64    // assemblies only
 	ContentHash [32]byte // sha256 of the file's exact bytes
-	Size        int64    // of the file
-	Mtime       int64    // of the file, unix microseconds; 0 before the line enters a table
+	Size        int64    // of the file, in bytes
+	Mtime       int64    // of the file, in microseconds since 1970; 0 before the line enters a table
 	Version     uint64   // 0 before the line enters a table
-	By          uint32   // the number of the version's writer, 0 where it is not known; see package writer
-	Dimension   int      // of its vector, 0: none; UnknownDimension in lines from before there were vectors
-	VectorID    int64    // the FAISS id of its vector, 0 where that is Version; see Vector
+	By          uint32   // the number of the version's writer (package writer); 0 if unknown
+	Dimension   int      // of its vector, 0: none; UnknownDimension in lines older than vectors
+	VectorID    int64    // the FAISS id of its vector, 0 if equal to Version; see Vector
 	SessionID   string   // "" for none; memories only
 	ExpiresAt   time.Time
-	Deleted     bool // a tombstone: it has only Version
+	Deleted     bool // a tombstone, which has only Version
 }
 
-// UnknownDimension is the dimension of a line that has none: only the document shows whether there
-// is a vector.
+// UnknownDimension is the dimension of a line that records none: only the document shows whether there is a vector.
 const UnknownDimension = -1
 
-// Vector is the FAISS id that the vector of a finished line has, if it has one: that of the write
-// that brought the vector. 0 if there is none, or it is unknown.
+// Vector returns the FAISS id of the vector of a finished line: the LSN of the write that brought the vector. It
+// returns 0 if there is no vector, or this is unknown.
 func (e *Entry) Vector() int64 {
 	switch {
 	case e.Deleted || e.Dimension <= 0:
@@ -49,9 +48,9 @@ func (e *Entry) Vector() int64 {
 	return int64(e.Version)
 }
 
-// VectorNumber is the FAISS id of the vector that the document of a finished line has, if it has
-// one: even if the line does not say whether it has. Versions that are no LSN of a frame (LSNs are
-// multiples of 8) are shared by many documents; they give no number.
+// VectorNumber returns the FAISS id that the vector of a finished line's document has if there is one, even if the line
+// does not record whether there is one. Versions that are not the LSN of a frame (LSNs are multiples of 8) are shared
+// by many documents, so the number is made from the content hash instead.
 func (e *Entry) VectorNumber() int64 {
 	switch {
 	case e.VectorID != 0:
@@ -62,8 +61,8 @@ func (e *Entry) VectorNumber() int64 {
 	return int64(e.Version)
 }
 
-// StrayVector is the FAISS id of the vector of a document whose version is no longer known. It is
-// above every LSN, and equal for equal bytes.
+// StrayVector returns the FAISS id of the vector of a document whose version is no longer known. It is above every LSN,
+// and equal for equal bytes.
 func StrayVector(sum [32]byte) int64 {
 	return 1<<62 | int64(binary.LittleEndian.Uint64(sum[:])>>2)
 }
@@ -86,8 +85,7 @@ var (
 	errYear      = errors.New("RFC 3339 has only the years 0 to 9999")
 )
 
-// AppendMemory appends the line of a memory. Without a Version neither mtime
-// nor version is written: the form in which a record carries it.
+// AppendMemory appends the line of a memory. Without a Version neither mtime nor version is written, as in a record.
 func (e *Entry) AppendMemory(dst []byte) ([]byte, error) {
 	if math.IsNaN(e.Score) || math.IsInf(e.Score, 0) {
 		return dst, &errs.FieldError{Field: "quickrecal_score", Err: errNotFinite}
@@ -188,7 +186,7 @@ func appendStamp(dst []byte, version uint64, mtime int64, by uint32) []byte {
 	return dst
 }
 
-// appendTime writes six digits of a second, nine when six would lose something.
+// appendTime appends a time with six digits after the second, or nine if the time needs them.
 func appendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	if t.Nanosecond()%1000 != 0 {
@@ -200,7 +198,7 @@ func appendTime(dst []byte, t time.Time) []byte {
 // nanoForm has a fixed width, so that times sort as text.
 const nanoForm = "2006-01-02T15:04:05.000000000Z"
 
-// appendFloat writes a number as RFC 8785 (and ECMAScript) does.
+// appendFloat appends a number as RFC 8785 and ECMAScript write it.
 func appendFloat(dst []byte, f float64) []byte {
 	if f == 0 {
 		return append(dst, '0') // also for -0

@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-var errLine = errors.New("not a line of the index")
+var errLine = errors.New("not an index line")
 
 var sizeMember = []byte(`,"size":`)
 
-// Finish appends the line of a record to dst with mtime (unix microseconds), version and the number of
-// the writer, 0 for none, where they belong, behind size, and without members, which end the line of an
-// assembly in the log. The line itself is not parsed again: it comes from a verified record. Inside a
-// JSON string every quote has a backslash before it, so ,"size": can only be the member. A line that has an mtime of its
-// own keeps that: the file was there before the version.
+// Finish appends a record's line to dst: with mtime (unix microseconds), version and the number of the writer (0 for
+// none) inserted after size, and without members, which end the line of an assembly in the log. The line is not parsed
+// again, because it comes from a verified record. Inside a JSON string every quote has a backslash before it, so
+// ,"size": can only be the member. A line that has an mtime of its own keeps that: the file was
+// there before the version.
 func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, error) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || !bytes.HasPrefix(line, []byte(`{"filepath":"`)) || line[len(line)-1] != '}' ||
@@ -24,7 +24,7 @@ func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, e
 	}
 	digits := at + len(sizeMember)
 	end := digits
-	for line[end] >= '0' && line[end] <= '9' { // '}' ends it at the latest
+	for line[end] >= '0' && line[end] <= '9' { // the closing } ends it at the latest
 		end++
 	}
 	rest := line[end:]

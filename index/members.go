@@ -9,25 +9,23 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// The members of an assembly are listed in its document and, for replaying the log, at the end of
-// its line there: ,"members":["id", …]}. The tables have it as pairs instead, in both directions,
-// so that neither a line nor a look-up grows with the assembly.
+// The members of an assembly are in its document and, for replaying the log, at the end of its line in the log:
+// ,"members":["id", …]}. The tables have pairs instead, in both directions, so that neither a line nor a look-up grows
+// with the assembly.
 
 var membersMember = []byte(`,"members":[`)
 
-// MemberPrefix is what the members keys of an assembly begin with, and the
-// by_member keys of a memory.
+// MemberPrefix returns the prefix of the members keys of an assembly, and of the by_member keys of a memory.
 func MemberPrefix(id string) string { return SessionPrefix(id) }
 
-// MemberKey is the members key of a memory in an assembly, and with the two
-// exchanged the by_member key.
+// MemberKey returns the members key of an assembly and a memory, or, with exchanged arguments, the by_member key.
 func MemberKey(first, second string) string { return MemberPrefix(first) + second }
 
-// SplitMemberKey undoes MemberKey.
+// SplitMemberKey returns the arguments of MemberKey for a key.
 func SplitMemberKey(key string) (first, second string, ok bool) { return SplitSessionKey(key) }
 
-// Pairs are the second ids of the pairs of a set that begin with an id: the members of an assembly
-// (Members), the assemblies of a memory (ByMember).
+// Pairs returns the second ids of the pairs of a set whose first id is first: the members of an assembly (section
+// Members) or the assemblies of a memory (ByMember).
 func Pairs(s *Set, sec int, first string) ([]string, error) {
 	if s.Count(sec) == 0 {
 		return nil, nil
@@ -43,8 +41,8 @@ func Pairs(s *Set, sec int, first string) ([]string, error) {
 	return list, nil
 }
 
-// membership derives the pairs of the assemblies that change: what the set has of
-// each goes, what its change names comes.
+// membership derives the pairs of changed assemblies: pairs in the set that the change lacks are removed, new ones
+// added.
 func (p *pairs) membership(e *lineEdits) error {
 	for _, sc := range e.list {
 		c := &p.ch.List[sc.i]
@@ -77,21 +75,20 @@ func (p *pairs) pair(assembly, memory string, live bool) {
 	p.byMember = append(p.byMember, pairEdit{escape(MemberKey(memory, assembly)), live})
 }
 
-// counted says that an assembly's line names as many members as its change: a writer that brings a
-// line without them must not lose them.
+// counted verifies that an assembly's line and its change have the same number of members, so that a writer which
+// provides a line without the members does not lose them.
 func counted(line []byte, c *Change) error {
 	e, err := ParseLine(line)
 	if err == nil && e.MemberCount != int64(len(c.Members)) {
-		err = fmt.Errorf("%w: the line counts %d members, but names %d", errLine, e.MemberCount, len(c.Members))
+		err = fmt.Errorf("%w: the line has a count of %d members, but %d were given", errLine, e.MemberCount, len(c.Members))
 	}
 	if err != nil {
-		return fmt.Errorf("the new line of %q: %w", c.ID, err)
+		return fmt.Errorf("new index line of %q: %w", c.ID, err)
 	}
 	return nil
 }
 
-// without takes some memories out of the assemblies of a set. The lines of these
-// are otherwise what they were.
+// without removes some memories from the assemblies of a set. The lines of these assemblies change in no other way.
 func (ch *Changes) without(s *Set, ids []string) error {
 	var assemblies []string
 	for _, id := range ids {
@@ -123,6 +120,6 @@ func (ch *Changes) without(s *Set, ids []string) error {
 	return nil
 }
 
-// countMember is how member_count stands in a line: inside a string each quote has
-// a backslash before it.
+// countMember returns the member_count member as written in a line. It cannot occur inside a string, where each quote
+// has a backslash before it.
 func countMember(n int64) []byte { return fmt.Appendf(nil, `,"member_count":%d,`, n) }

@@ -7,25 +7,24 @@ import (
 	"sync"
 )
 
-// Overlay has the position of the newest version of each key that changed since the files were
-// written. It has two 64-bit hashes of a key instead of the key: a reader that follows a position
-// compares the key found there. One goroutine puts and drops, any number of goroutines get.
+// Overlay has the position of the newest version of each key that changed since the files were written. It stores two
+// 64-bit hashes of a key instead of the key, so a reader that follows a position must compare the key found there. One
+// goroutine puts and drops; any number of goroutines get.
 //
 //	changes, in LSN order       chunk 0: [entry … ] chunk 1: [entry … ] …
 //	  entry, 24 bytes           first hash │ second hash │ position and two flags
 //	lookup, 256 open tables     slots of 4+1 bytes: the sequence number of a key's
 //	                            newest entry, 0 is free; a byte of its hash
 //
-// A newer version is a new entry at the end; the one before is flagged and
-// skipped, and swept out when such entries outnumber the others. Tables grow one
-// by one, so that no Put moves more than 1/256 of the slots.
+// A newer version is a new entry at the end. The previous entry is flagged and skipped, and removed when such entries
+// outnumber the others. Tables grow one at a time, so no Put moves more than 1/256 of the slots.
 type Overlay struct {
 	mu     sync.RWMutex
 	hash   func(kind byte, id string) (uint64, uint64)
 	chunks []*overlayChunk
 	first  uint32 // sequence number of chunks[0][0]; wraps
-	head   int    // entries of chunks[0] that are gone
-	n      int    // entries in the chunks, with those that are gone
+	head   int    // number of dropped entries in chunks[0]
+	n      int    // entries in the chunks, including dropped ones
 	live   int    // keys
 	last   uint64 // the highest position put
 	tables [overlayTables]slotTable
@@ -44,8 +43,7 @@ type overlayEntry struct{ h1, h2, pos uint64 }
 
 type overlayChunk [chunkLen]overlayEntry
 
-// NewOverlay makes an empty overlay. Its hashes are seeded at random, so that ids cannot be chosen
-// to collide.
+// NewOverlay returns an empty overlay. Its hashes are seeded at random, so that ids cannot be chosen to collide.
 func NewOverlay() *Overlay {
 	s1, s2 := maphash.MakeSeed(), maphash.MakeSeed()
 	return newOverlay(func(kind byte, id string) (uint64, uint64) {
@@ -58,8 +56,8 @@ func newOverlay(hash func(byte, string) (uint64, uint64)) *Overlay {
 	return &Overlay{hash: hash, first: 1}
 }
 
-// Put records that the newest version of a key is at pos, below 1<<62. Positions must rise; one
-// that is not above the last is a repetition, as in a replay, and changes nothing (false).
+// Put records that the newest version of a key is at pos, which must be below 1<<62. Positions must rise; a position
+// not above the last one is a repetition, as in a replay: Put changes nothing and returns false.
 func (o *Overlay) Put(kind byte, id string, pos uint64, deleted bool) bool {
 	h1, h2 := o.hash(kind, id)
 	o.mu.Lock()
@@ -86,7 +84,8 @@ func (o *Overlay) Put(kind byte, id string, pos uint64, deleted bool) bool {
 	return true
 }
 
-// Get finds the newest version of a key.
+// Get returns the position of the newest version of a key and whether that is a deletion; ok is false if the key is not
+// in the overlay.
 func (o *Overlay) Get(kind byte, id string) (pos uint64, deleted, ok bool) {
 	h1, h2 := o.hash(kind, id)
 	o.mu.RLock()
@@ -100,14 +99,14 @@ func (o *Overlay) Get(kind byte, id string) (pos uint64, deleted, ok bool) {
 	return p & posMask, p&flagDeleted != 0, true
 }
 
-// DropBelow removes the versions below spilled, which are now in the files. Load and swap the set
-// first: readers continue meanwhile.
+// DropBelow removes the versions below spilled, which are in the files now. The caller must swap in the new set first,
+// because readers continue meanwhile.
 func (o *Overlay) DropBelow(spilled uint64) {
 	for o.dropSome(spilled) {
 	}
 }
 
-// dropSome forgets up to a chunk, so that readers never wait for long.
+// dropSome removes up to one chunk of entries, so that readers never wait for long.
 func (o *Overlay) dropSome(spilled uint64) (more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,29 +127,29 @@ func (o *Overlay) dropSome(spilled uint64) (more bool) {
 			o.n -= chunkLen
 		}
 	}
-	if o.live == 0 { // give the memory back; what is left has been superseded by what went
+	if o.live == 0 { // release the memory; only superseded entries are left
 		o.chunks, o.head, o.n, o.first = nil, 0, 0, 1
 		o.tables = [overlayTables]slotTable{}
 	}
 	return o.head < o.n && o.entry(o.head).pos&posMask < spilled
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (o *Overlay) Len() int {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.live
 }
 
-// At is one change of an overlay.
+// At is one change in an overlay.
 type At struct {
 	Pos     uint64
 	Deleted bool
 }
 
-// Changes yields, in LSN order, the newest versions in [from, to). A key whose newest version is at
-// to or above is omitted: a later call yields it. The cost is proportional to the changes since
-// from. Changes made meanwhile by Put are seen or not; DropBelow must not run meanwhile.
+// Changes yields, in LSN order, the newest versions in [from, to). A key whose newest version is at to or above is left
+// out: a later call yields it. The cost is proportional to the changes since from. Changes that Put makes meanwhile may
+// or may not be yielded; DropBelow must not run meanwhile.
 func (o *Overlay) Changes(from, to uint64) iter.Seq[At] {
 	return func(yield func(At) bool) {
 		var batch [256]At
@@ -169,7 +168,7 @@ func (o *Overlay) Changes(from, to uint64) iter.Seq[At] {
 	}
 }
 
-// collect copies changes, so that no lock is held while the caller works.
+// collect copies changes, so that no lock is held while the caller processes them.
 func (o *Overlay) collect(dst []At, from, to uint64) (n int) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -209,7 +208,7 @@ func (o *Overlay) entry(i int) *overlayEntry { return &o.chunks[i/chunkLen][i%ch
 
 func (o *Overlay) at(seq uint32) *overlayEntry { return o.entry(int(seq - o.first)) }
 
-// sweep takes the superseded entries out.
+// sweep removes the superseded entries.
 func (o *Overlay) sweep() {
 	old, head, n := o.chunks, o.head, o.n
 	o.chunks, o.head, o.n, o.first = nil, 0, 0, 1

@@ -1,22 +1,20 @@
 package index
 
-// slotTable is an open hash table of sequence numbers, with linear probing. Its
-// keys are the first hashes of the entries; two keys that share one are told
-// apart by the second. A tag, eight more bits of the first, lets a search for
-// what is not there, as every new key is, pass by without reading entries.
+// slotTable is a hash table of sequence numbers with open addressing and linear probing. Its keys are the first hashes
+// of the entries; the second hash distinguishes two keys that share the first. A tag, eight more bits of the first
+// hash, lets the search for a missing key, as every new key is, skip slots without reading entries.
 type slotTable struct {
-	slots []uint32 // a power of two, or none; 0 is free
+	slots []uint32 // a power of two, or empty; 0 is a free slot
 	tags  []uint8
 	used  int
 }
 
-// home is where the search for a hash begins. The top byte chose the table, the
-// next one is the tag.
+// home returns the slot at which the search for a hash begins. The top byte selects the table, the next one is the tag.
 func (t *slotTable) home(h1 uint64) int { return int(h1) & (len(t.slots) - 1) }
 
 func tag(h1 uint64) uint8 { return uint8(h1 >> 48) }
 
-// find returns the slot of a key, -1 if there is none.
+// find returns the slot of a key, or -1 if there is none.
 func (t *slotTable) find(o *Overlay, h1, h2 uint64) int {
 	if len(t.slots) == 0 {
 		return -1
@@ -32,7 +30,7 @@ func (t *slotTable) find(o *Overlay, h1, h2 uint64) int {
 	return -1
 }
 
-// insert adds a key that is not there.
+// insert adds a key that is not in the table.
 func (t *slotTable) insert(o *Overlay, h1 uint64, seq uint32) {
 	if t.used >= len(t.slots)*3/4 {
 		old := t.slots
@@ -56,7 +54,7 @@ func (t *slotTable) place(h1 uint64, seq uint32) {
 	t.slots[i], t.tags[i] = seq, tag(h1)
 }
 
-// remove takes a key out and moves those behind it up, so that no search stops short.
+// remove removes a key and moves the following keys up, so that no search stops short.
 func (t *slotTable) remove(o *Overlay, h1, h2 uint64) {
 	i := t.find(o, h1, h2)
 	if i < 0 {
@@ -65,7 +63,7 @@ func (t *slotTable) remove(o *Overlay, h1, h2 uint64) {
 	mask := len(t.slots) - 1
 	t.used--
 	for j := (i + 1) & mask; t.slots[j] != 0; j = (j + 1) & mask {
-		// The one at j may stand at i unless its home lies in (i, j].
+		// The key at j may move to i unless its home is in (i, j].
 		if home := t.home(o.at(t.slots[j]).h1); (j-home)&mask >= (j-i)&mask {
 			t.slots[i], t.tags[i] = t.slots[j], t.tags[j]
 			i = j

@@ -14,23 +14,23 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// PurgedBackups is what PurgeBackups did.
+// PurgedBackups is the result of PurgeBackups.
 type PurgedBackups struct {
-	Rewritten []string // rewritten: names, as in Backup
-	Removed   []string // removed: damaged ones, or another store's, that had such a line
-	Unread    []string // removed: damaged ones that may have had such a line
-	Unlinked  []string // whose old bytes were not overwritten, because a process has them mapped, or this is unknown
-	Unwiped   []error  // likewise, because they have another name, or are not writable: *vfs.UnwipedError
+	Rewritten []string // names of rewritten backups, as in Backup
+	Removed   []string // removed, because they had a line to purge and were damaged or another store's
+	Unread    []string // removed, because they were damaged and may have had a line to purge
+	Unlinked  []string // not overwritten, because a process has them mapped, or this is unknown
+	Unwiped   []error  // not overwritten, because of another name or permissions: *vfs.UnwipedError
 }
 
-// backupMost is the largest damaged backup that is looked through.
+// backupMost is the maximum size of a damaged backup that is searched, in bytes.
 const backupMost = 2 << 30
 
 // PurgeBackups rewrites every backup in backups/ that has a line of one of these documents, without these lines.
-// section is that of their kind, and file returns where the file of an id is in a store. PurgeBackups writes in to.Dir,
-// a folder on the same file system that no other process uses. The range and the time of a backup stay the same. A
-// backup that cannot be rewritten, because it is damaged or another store's, is removed if it provably has such a
-// line; otherwise a damaged one is named. PurgeBackups may be killed at any point and repeated.
+// section is that of their kind, and file returns the path of an id's file in a store. PurgeBackups writes in to.Dir, a
+// folder on the same file system that no other process uses. The range and the time of a backup stay the same. A backup
+// that cannot be rewritten, because it is damaged or another store's, is removed if it has such a line; a damaged one
+// that may have had such a line is removed too. PurgeBackups may be interrupted at any point and repeated.
 func PurgeBackups(dir string, to Target, section int, ids []string, file func(id string) string) (r PurgedBackups,
 	err error) {
 	list, err := Backups(to.FS, dir)
@@ -56,7 +56,7 @@ func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids
 		return err
 	}
 	changed, err := purgeBackup(dir, to, b, section, ids)
-	if err == nil && changed { // else after a loss of power the name leads to the zeros
+	if err == nil && changed { // otherwise the name would lead to zeros after a loss of power
 		err = to.FS.SyncDir(filepath.Join(dir, BackupsDir))
 	}
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
@@ -82,7 +82,8 @@ func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids
 	return nil
 }
 
-// unusable looks through the bytes of a backup that is no table of this store.
+// unusable searches the bytes of a backup that is not a table of this store, and removes the backup if it has data to
+// purge.
 func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string, file func(id string) string) error {
 	path := filepath.Join(dir, filepath.FromSlash(b.Name))
 	all, err := vfs.ReadFile(fsys, path, backupMost)
@@ -92,7 +93,7 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string
 	if err != nil {
 		return err
 	}
-	if len(bytes.Trim(all, "\x00")) == 0 { // killed when it was overwritten
+	if len(bytes.Trim(all, "\x00")) == 0 { // an earlier purge was interrupted while overwriting it
 		r.Removed = append(r.Removed, b.Name)
 		return fsys.Remove(path)
 	}
@@ -106,7 +107,7 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string
 		if whole(fsys, dir, b) {
 			return nil
 		}
-		gone = &r.Unread // no index can be made of it
+		gone = &r.Unread // no index can be read from it
 	}
 	left, err := vfs.WipeUnmapped(fsys, path)
 	if err := vfs.Unwiped(&r.Unwiped, err); err != nil {
@@ -118,7 +119,7 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string
 	return nil
 }
 
-// whole reports whether a table, be it another store's, is what it was written as.
+// whole reports whether the file is an undamaged table, of this or another store.
 func whole(fsys vfs.FS, dir string, b Backup) bool {
 	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
 	if err != nil {
@@ -130,10 +131,10 @@ func whole(fsys vfs.FS, dir string, b Backup) bool {
 	return t.Release() == nil && err == nil
 }
 
-// DropBackups removes the backups that have a line of one of these memories, also as members, or
-// assemblies (section says which), when there is no room to rewrite them: the index does not need
-// them. unlinked are the removed backups that were not overwritten, because a process has them
-// mapped, or this is unknown: the newest backup was the base until just before.
+// DropBackups removes the backups that have lines of some memories, also as members, or of some assemblies (section is
+// their kind), when there is no room to rewrite the backups: the index does not need them. unlinked are the removed
+// backups that were not overwritten, because a process has them mapped, or this is unknown: the newest backup was the
+// base until just before.
 func DropBackups(fsys vfs.FS, dir, store string, section int, ids []string) (dropped, unlinked []string, err error) {
 	list, err := Backups(fsys, dir)
 	if err != nil {
@@ -142,9 +143,9 @@ func DropBackups(fsys vfs.FS, dir, store string, section int, ids []string) (dro
 	for _, b := range list {
 		set, err := OpenBackup(fsys, dir, b, store)
 		if err != nil {
-			continue // PurgeBackups says what is to become of it
+			continue // PurgeBackups handles it
 		}
-		ch, _ := purging(set, section, b.LSN-1, ids) // likewise
+		ch, _ := purging(set, section, b.LSN-1, ids) // on an error PurgeBackups handles it
 		if err := set.Release(); err != nil {
 			return dropped, unlinked, err
 		}
@@ -190,7 +191,7 @@ func purgeBackup(dir string, to Target, b Backup, section int, ids []string) (ch
 	return true, to.FS.Rename(filepath.Join(to.Dir, BaseName), filepath.Join(dir, filepath.FromSlash(b.Name)))
 }
 
-// purging are the changes by which a set loses all that it has of some ids.
+// purging returns the changes that remove all data of some ids from a set.
 func purging(set *Set, section int, version uint64, ids []string) (ch Changes, err error) {
 	for _, id := range ids {
 		_, ok, err := set.Get(nil, section, id)
@@ -207,7 +208,7 @@ func purging(set *Set, section int, version uint64, ids []string) (ch Changes, e
 	return ch, err
 }
 
-// passing reports whether a file could not be read now, which is no damage.
+// passing reports whether err is a failure to read a file at the moment, not damage.
 func passing(err error) bool {
 	var pe *fs.PathError
 	return !errors.Is(err, errs.ErrCorrupt) && errors.As(err, &pe)

@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// ParseLine reads a line, finished or not, or a tombstone. It is strict: no
-// white space, no member twice, numbers and strings as JSON has them. Members
-// that it does not know are skipped.
+// ParseLine parses an index line, finished or not, or a tombstone. It is strict: no white space, no duplicate members,
+// numbers and strings as in JSON. Unknown members are skipped.
 func ParseLine(line []byte) (Entry, error) {
 	var e Entry
 	s := scanner{b: line}
 	seen := s.object(&e)
 	if s.bad != "" || s.i != len(line) {
 		if s.bad == "" {
-			s.bad = "more text after it"
+			s.bad = "unexpected text after the object"
 		}
-		return Entry{}, fmt.Errorf("%w: %s at byte %d of it", errLine, s.bad, s.i)
+		return Entry{}, fmt.Errorf("%w: %s at byte %d", errLine, s.bad, s.i)
 	}
 	switch {
 	case e.Deleted && seen == hasDeleted|hasVersion && e.Version != 0:
@@ -27,13 +26,13 @@ func ParseLine(line []byte) (Entry, error) {
 			e.Dimension = UnknownDimension
 		}
 	default:
-		return Entry{}, fmt.Errorf("%w: members are missing", errLine)
+		return Entry{}, fmt.Errorf("%w: missing members", errLine)
 	}
 	return e, nil
 }
 
-// MayExpire reports, without parsing a line, whether it may be the line of a memory with a time to
-// live; false is certain. It searches for a letter that no other member's name has.
+// MayExpire reports, without parsing, whether a line may be that of a memory with an expiry; false is certain. It
+// searches for the letter x, which no other member's name has.
 func MayExpire(line []byte) bool {
 	const before, after = `"e`, `pires_at":`
 	for i := 0; ; i++ {
@@ -69,7 +68,7 @@ const (
 	needed = hasFilepath | hasHash | hasSize
 )
 
-// object reads the members and says which there were.
+// object parses the members and returns the set of those present.
 func (s *scanner) object(e *Entry) (seen int) {
 	s.need('{')
 	if s.take('}') {
@@ -83,7 +82,7 @@ func (s *scanner) object(e *Entry) (seen int) {
 		}
 		bit := s.member(e, name)
 		if seen&bit != 0 {
-			s.fail("a member stands twice")
+			s.fail("duplicate member")
 		}
 		seen |= bit
 		if s.take('}') {
@@ -94,7 +93,7 @@ func (s *scanner) object(e *Entry) (seen int) {
 	return seen
 }
 
-// member reads one value. Unknown members have no bit.
+// member parses one value and returns the bit of the member; 0 for an unknown member.
 func (s *scanner) member(e *Entry, name []byte) int {
 	switch string(name) {
 	case "filepath":
@@ -199,7 +198,7 @@ func (s *scanner) time() time.Time {
 	}
 	var t time.Time
 	if err := t.UnmarshalText(b); err != nil { // strict RFC 3339
-		s.fail("not a time of RFC 3339")
+		s.fail("not an RFC 3339 time")
 	}
 	return t.UTC()
 }

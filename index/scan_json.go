@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// scanner reads JSON text without white space. After the first fault it stands still.
+// scanner reads JSON text without white space. After the first error it does not advance.
 type scanner struct {
 	b   []byte
 	i   int
@@ -20,7 +20,7 @@ func (s *scanner) fail(what string) {
 	}
 }
 
-// take steps over c if it comes next.
+// take consumes c if it is the next byte, and reports whether it was.
 func (s *scanner) take(c byte) bool {
 	if s.i < len(s.b) && s.b[s.i] == c {
 		s.i++
@@ -31,11 +31,11 @@ func (s *scanner) take(c byte) bool {
 
 func (s *scanner) need(c byte) {
 	if !s.take(c) {
-		s.fail("no " + string(rune(c)))
+		s.fail("missing " + string(rune(c)))
 	}
 }
 
-// str reads a string. The result lies in the line, or on the heap if it has escapes.
+// str reads a string. The result is a part of the line, or a copy if the string has escapes.
 func (s *scanner) str() []byte {
 	s.need('"')
 	if s.bad != "" {
@@ -95,7 +95,7 @@ func (s *scanner) unescape(from int) []byte {
 	return nil
 }
 
-// escape reads what follows a backslash.
+// escape appends the character of an escape; the backslash is consumed already.
 func (s *scanner) escape(v []byte) []byte {
 	const from, to = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
 	c := s.b[s.i]
@@ -147,7 +147,7 @@ func (s *scanner) hex4() (r rune) {
 	return r
 }
 
-// number steps over a number as JSON has them.
+// number consumes a JSON number and returns its text.
 func (s *scanner) number() []byte {
 	from := s.i
 	digits := func() {
@@ -213,7 +213,7 @@ func (s *scanner) float() float64 {
 	if s.bad != "" {
 		return 0
 	}
-	// ParseFloat keeps its argument only in errors, which are not passed on.
+	// ParseFloat keeps its argument in errors only, which are not returned.
 	f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(b), len(b)), 64)
 	if err != nil {
 		s.fail("a number out of range")
@@ -221,10 +221,10 @@ func (s *scanner) float() float64 {
 	return f
 }
 
-// maxDepth bounds the recursion over a value of unknown shape.
+// maxDepth is the maximum nesting of a skipped value.
 const maxDepth = 100
 
-// skip steps over a value.
+// skip consumes a value of any type.
 func (s *scanner) skip(depth int) {
 	if s.bad != "" || s.i == len(s.b) || depth > maxDepth {
 		s.fail("no value")

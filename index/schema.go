@@ -30,26 +30,26 @@ const (
 
 // The types of package table that callers of this package hold.
 type (
-	Set     = table.Set     // base and delta, immutable, counted references
+	Set     = table.Set     // base and delta; immutable, reference-counted
 	Current = table.Current // the set that readers use now
-	Want    = table.Want    // what Load has to find
-	Span    = table.Span    // which keys of a section are wanted
+	Want    = table.Want    // what Load requires of the files
+	Span    = table.Span    // a range of keys of a section
 	Item    = table.Item    // one live entry
-	Result  = table.Result  // what was written
+	Result  = table.Result  // the result of a write
 )
 
-// added are the sections of the kinds of documents that AddDocuments has added.
+// added are the sections of kinds of documents added by AddDocuments.
 var added []table.Section
 
-// AddDocuments adds a section for another kind of document, behind all others, and returns its
-// number. No index is open at that time: see kind.Register.
+// AddDocuments adds a section for another kind of document after all others, and returns its number. It must be called
+// before any index is opened: see kind.Register.
 func AddDocuments(name string) int {
 	added = append(added, table.Section{Name: name, Count: name + "_count", Optional: true, Dead: IsTombstone,
 		Valid: validLine})
 	return Notes + len(added)
 }
 
-// Schema is the layout of memory_index.json.
+// Schema returns the layout of memory_index.json.
 func Schema() *table.Schema {
 	return &table.Schema{Name: "memory_index", Sections: append([]table.Section{
 		{Name: record.MemoryFolder, Count: "memory_count", Dead: IsTombstone, Valid: validLine},
@@ -67,7 +67,7 @@ func Load(fsys vfs.FS, dir string, want Want, prev *Set) (*Set, error) {
 	return table.Load(fsys, dir, Schema(), want, prev)
 }
 
-// Empty is the index of a store that has not written an index yet.
+// Empty returns the index of a store that has not written one yet.
 func Empty(lsn uint64) *Set { return table.Empty(Schema(), lsn) }
 
 const tombstoneHead = `{"deleted":true,"version":`
@@ -78,7 +78,7 @@ func IsTombstone(line []byte) bool { return bytes.HasPrefix(line, []byte(tombsto
 var (
 	livePair, deadPair = []byte("1"), []byte("0")
 
-	errPair = errors.New("the value of a pair is 1, in a delta also 0")
+	errPair = errors.New("the value of a pair must be 1, or 0 in a delta")
 )
 
 func isDeadPair(value []byte) bool { return len(value) == 1 && value[0] == '0' }
@@ -96,7 +96,7 @@ func validLine(value []byte) error {
 		return err
 	}
 	if e.Version == 0 {
-		return fmt.Errorf("%w: no version", errLine)
+		return fmt.Errorf("%w: missing version", errLine)
 	}
 	return nil
 }

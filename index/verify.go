@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Verify reads the whole set and yields every fault of its files, and then, when these are sound,
-// whether the sections agree with each other: the counts, a pair for each session, expiry and
-// member, and no pair without its memory or assembly. A member need not exist: see assembly.
+// Verify reads the whole set and yields every error in its files. If there is none, it verifies that the sections
+// agree: the counts, a pair for each session, expiry and member, and no pair without its memory or assembly. A member
+// need not exist: see assembly.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		if sound, more := check(s, yield); sound && more {
@@ -20,8 +20,7 @@ func Verify(s *Set) iter.Seq[error] {
 	}
 }
 
-// VerifyBeside is Verify that compares the sections in a goroutine of its own
-// while the files are read.
+// VerifyBeside is Verify, but compares the sections in another goroutine while the files are read.
 func VerifyBeside(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		sections := make(chan []error, 1)
@@ -35,17 +34,17 @@ func VerifyBeside(s *Set) iter.Seq[error] {
 			sections <- list
 		}()
 		sound, more := check(s, yield)
-		list := <-sections // what they say of damaged files counts for nothing
+		list := <-sections // of damaged files they are ignored
 		for i := 0; sound && more && i < len(list); i++ {
 			more = yield(list[i])
 		}
 	}
 }
 
-// besideMost bounds what is kept of the sections while the files are read.
+// besideMost is the maximum number of errors in the sections that are kept while the files are read.
 const besideMost = 1000
 
-// check reads the files; more: the caller has not seen enough.
+// check reads the files and yields their errors. more is false if the caller stopped.
 func check(s *Set, yield func(error) bool) (sound, more bool) {
 	sound = true
 	for _, t := range []*table.Table{s.Base(), s.Delta()} {
@@ -66,10 +65,10 @@ type verifier struct {
 	s     *Set
 	yield func(error) bool
 	buf   []byte
-	bytes int64 // of the memories
+	bytes int64 // sum of the sizes of memories
 }
 
-// fault reports what no single line is guilty of. false means that the caller has seen enough.
+// fault yields an error that concerns no single file offset. false means that the caller stopped.
 func (v *verifier) fault(format string, args ...any) bool {
 	name := BaseName
 	if v.s.Delta() != nil {
@@ -95,18 +94,18 @@ func (v *verifier) sections() {
 				return
 			}
 		}
-		if n != v.s.Count(sec) && !v.fault("section %d has %d entries, the metadata say %d", sec, n, v.s.Count(sec)) {
+		if n != v.s.Count(sec) && !v.fault("section %d has %d entries, but the metadata have %d", sec, n, v.s.Count(sec)) {
 			return
 		}
 		if sum,
 			known := MemoryBytes(v.s); sec == Memories && known && sum != v.bytes &&
-			!v.fault("the memories have %d bytes, the metadata say %d", v.bytes, sum) {
+			!v.fault("the memories have %d bytes, but the metadata have %d", v.bytes, sum) {
 			return
 		}
 	}
 }
 
-// document is for a kind whose lines have no pairs.
+// document verifies a document of a kind without pairs.
 func (v *verifier) document(it Item) bool {
 	if _, err := ParseLine(it.Value); err != nil {
 		return v.fault("%q: %w", it.Key, err)
@@ -114,7 +113,7 @@ func (v *verifier) document(it Item) bool {
 	return true
 }
 
-// memory looks up the pairs of a memory.
+// memory verifies the line and the pairs of a memory.
 func (v *verifier) memory(it Item) bool {
 	e, err := ParseLine(it.Value)
 	if err != nil {
@@ -132,34 +131,34 @@ func (v *verifier) memory(it Item) bool {
 	return true
 }
 
-// assembly looks up the pairs of an assembly. Whether its members exist is not
-// for the index to say: an import may name some that do not.
+// assembly verifies the line and the pairs of an assembly. It does not check that the members exist: an import may name
+// missing ones.
 func (v *verifier) assembly(it Item) bool {
 	e, err := ParseLine(it.Value)
 	if err != nil {
 		return v.fault("%q: %w", it.Key, err)
 	}
 	if v.s.Base() != nil && !v.s.Base().Has(Members) {
-		return true // from before there was the section
+		return true // the file is older than this section
 	}
 	members, err := Pairs(v.s, Members, string(it.Key))
 	if err != nil {
-		return v.fault("the members of %q: %w", it.Key, err)
+		return v.fault("members of %q: %w", it.Key, err)
 	}
 	if int64(len(members)) != e.MemberCount {
-		return v.fault("assembly %q has %d members, members has %d", it.Key, e.MemberCount, len(members))
+		return v.fault("assembly %q has %d members, but the section members has %d", it.Key, e.MemberCount, len(members))
 	}
 	return true
 }
 
-// member looks up the other pair of a member, and its assembly.
+// member verifies that the opposite pair and the assembly of a pair exist.
 func (v *verifier) member(it Item) bool {
 	assembly, id, ok := SplitMemberKey(string(it.Key))
 	switch {
 	case !ok:
-		return v.fault("members has %q, which is no pair", it.Key)
+		return v.fault("members has %q, which is not a pair", it.Key)
 	case !v.has(Assemblies, assembly):
-		return v.fault("members has %q of assembly %q, which is not there", id, assembly)
+		return v.fault("members has %q of assembly %q, which does not exist", id, assembly)
 	case !v.has(ByMember, MemberKey(id, assembly)):
 		return v.fault("%q in assembly %q is missing in by_member", id, assembly)
 	}
@@ -169,7 +168,7 @@ func (v *verifier) member(it Item) bool {
 func (v *verifier) containing(it Item) bool {
 	id, assembly, ok := SplitMemberKey(string(it.Key))
 	if !ok {
-		return v.fault("by_member has %q, which is no pair", it.Key)
+		return v.fault("by_member has %q, which is not a pair", it.Key)
 	}
 	if !v.has(Members, MemberKey(assembly, id)) {
 		return v.fault("%q in assembly %q is missing in members", id, assembly)
@@ -185,10 +184,10 @@ func (v *verifier) has(sec int, key string) bool {
 func (v *verifier) session(it Item) bool {
 	session, id, ok := SplitSessionKey(string(it.Key))
 	if !ok {
-		return v.fault("by_session has %q, which is no pair", it.Key)
+		return v.fault("by_session has %q, which is not a pair", it.Key)
 	}
 	if e, ok := v.entry(id); !ok || e.SessionID != session {
-		return v.fault("by_session says that %q belongs to session %q, its line does not", id, session)
+		return v.fault("%q is in session %q in by_session, but not in its line", id, session)
 	}
 	return true
 }
@@ -196,10 +195,10 @@ func (v *verifier) session(it Item) bool {
 func (v *verifier) expiry(it Item) bool {
 	at, id, ok := SplitExpiryKey(string(it.Key))
 	if !ok {
-		return v.fault("by_expiry has %q, which is no pair", it.Key)
+		return v.fault("by_expiry has %q, which is not a pair", it.Key)
 	}
 	if e, ok := v.entry(id); !ok || !e.ExpiresAt.Equal(at) {
-		return v.fault("by_expiry says that %q expires at %s, its line does not", id, at.Format(nanoForm))
+		return v.fault("%q expires at %s in by_expiry, but not in its line", id, at.Format(nanoForm))
 	}
 	return true
 }

@@ -13,47 +13,46 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target is the place of a rewrite and what it will cover.
+// Target says where a rewrite writes, and what it will cover.
 type Target struct {
 	FS   vfs.FS
-	Dir  string      // the store
-	Temp string      // path of the temp file, on the same file system; no other process uses it
-	Perm fs.FileMode // of the file, 0 is 0600
+	Dir  string      // the store's folder
+	Temp string      // path of a temporary file on the same file system that no other process uses
+	Perm fs.FileMode // of the file; 0 means 0600
 
 	Store string    // the store's UUID
-	Chain uint64    // checksum of the log's last frame before LSN: whose log it is up to there
+	Chain uint64    // checksum of the log's last frame before LSN, which identifies the log up to there
 	LSN   uint64    // the set with the changes covers everything below it
-	Now   time.Time // what last_updated will say
+	Now   time.Time // the time to record as last_updated
 
-	// Vectors is the LSN of the vectors (package vector) that are complete as of LSN, when
-	// VectorsKnown: none of them changed since theirs. Otherwise this is unknown, and a caller that
-	// needs the vectors compares them. Dimension is their present or last dimension; 0 if there was
-	// never a vector.
+	// Vectors is the LSN of the vector files (package vector) that are complete as of LSN, because no vector changed since
+	// theirs. It is valid if VectorsKnown; otherwise a caller that needs the vectors compares them with the index.
+	// Dimension is their current or last dimension; 0 if there was never a vector.
 	Vectors      uint64
 	Dimension    int
 	VectorsKnown bool
 
 	Model Model // as of LSN
 
-	// Ready is called before the new file is put in place: the files that it names have to be
-	// durable by then. May be nil.
+	// Ready is called before the new file is renamed into place: the files that it names must be durable by then. May be
+	// nil.
 	Ready func() error
 
-	// For WriteBase. Backup links the old base into backups/; afterwards the
-	// newest Backups stay there. 0 or less keeps none and touches none.
+	// For WriteBase: Backup links the old base into backups/; afterwards the newest Backups files stay there. If Backups
+	// is 0 or less, no backup is made and none is removed.
 	Backup  bool
 	Backups int
 }
 
-// Written is what a rewrite did. A backup that failed does not fail the rewrite.
+// Written is the result of a rewrite. A backup that failed does not fail the rewrite.
 type Written struct {
 	Result
-	Backup    string // the present name of the old base, "" for none
+	Backup    string // the name of the old base in backups/, "" for none
 	BackupErr error
 }
 
-// WriteDelta writes the changes, over those of the set's delta, as the new delta. The set is
-// unchanged; Load finds the new one.
+// WriteDelta writes the changes, over those of the set's delta, as the new delta. The set itself is unchanged; Load
+// returns the new one.
 func WriteDelta(s *Set, to Target, ch Changes) (Written, error) {
 	p := newPairs(s, &ch)
 	r, err := table.WriteDelta(s, to.table(nil), p.plan(&to))
@@ -65,7 +64,7 @@ func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
 	var w Written
 	p := newPairs(s, &ch)
 	if !p.known {
-		p.bytes, p.known = SumMemories(s) // it reads all of it anyway
+		p.bytes, p.known = SumMemories(s) // a merge reads all of it anyway
 	}
 	keep := func() error {
 		if to.Backup && to.Backups > 0 && s.Base() != nil {
@@ -106,7 +105,7 @@ func (to *Target) extra(p *pairs) []byte {
 	return append(x, '}')
 }
 
-// extra is what the index keeps in the metadata of its own.
+// extra is the index's own object in the metadata.
 type extra struct {
 	Chain     string  `json:"chain"`
 	Vectors   *uint64 `json:"vectors"`
@@ -115,7 +114,7 @@ type extra struct {
 	Model     *Model  `json:"model"`
 }
 
-// extraOf is that of the newest file of a set.
+// extraOf returns the extra of the newest file of a set.
 func extraOf(s *Set) (x extra, ok bool) {
 	t := s.Delta()
 	if t == nil {
@@ -124,8 +123,8 @@ func extraOf(s *Set) (x extra, ok bool) {
 	return x, t != nil && json.Unmarshal(t.Meta().Extra, &x) == nil
 }
 
-// Chain is the chain hash of the log at the set's LSN, as it was when the set
-// was written; false where there is no file that says it.
+// Chain returns the chain hash of the log at the set's LSN, as of when the set was written; false if no file records
+// it.
 func Chain(s *Set) (uint64, bool) {
 	x, ok := extraOf(s)
 	if !ok {
@@ -135,8 +134,8 @@ func Chain(s *Set) (uint64, bool) {
 	return sum, err == nil
 }
 
-// Vectors is the LSN of the vectors that are complete as of the set's LSN, and their dimension, 0
-// while there is none; false where that is unknown.
+// Vectors returns the LSN of the vector files that are complete as of the set's LSN, and their dimension, 0 if there
+// are no vectors; known is false if the set does not record it.
 func Vectors(s *Set) (lsn uint64, dimension int, known bool) {
 	x, ok := extraOf(s)
 	if !ok || x.Vectors == nil {
@@ -145,8 +144,7 @@ func Vectors(s *Set) (lsn uint64, dimension int, known bool) {
 	return *x.Vectors, x.Dimension, true
 }
 
-// MemoryBytes is the sum of the sizes of a set's memories; false where that is known only after
-// reading all lines.
+// MemoryBytes returns the sum of the sizes of a set's memories; known is false if all lines must be read to find it.
 func MemoryBytes(s *Set) (sum int64, known bool) {
 	if s.Base() == nil {
 		return 0, s.Count(Memories) == 0
@@ -158,7 +156,7 @@ func MemoryBytes(s *Set) (sum int64, known bool) {
 	return *x.Bytes, true
 }
 
-// SumMemories is MemoryBytes by reading all lines; false where one cannot be read.
+// SumMemories computes MemoryBytes by reading all lines; ok is false if a line cannot be read.
 func SumMemories(s *Set) (sum int64, ok bool) {
 	for it, err := range s.Range(Memories, Span{}) {
 		if err != nil {
@@ -174,12 +172,12 @@ func SumMemories(s *Set) (sum int64, ok bool) {
 }
 
 const (
-	smallBase  = 256 << 10 // below it every round merges
-	deltaShare = 8         // a delta larger than this part of the base is merged
+	smallBase  = 256 << 10 // a smaller base is merged in every round
+	deltaShare = 8         // a delta larger than 1/deltaShare of the base is merged
 )
 
-// MergeDue reports whether the next round should write a base: the set has no base, its base is
-// small, or the delta has grown to an eighth of the base.
+// MergeDue reports whether the next round should write a base: the set has no base, its base is small, or the delta has
+// grown to an eighth of the base.
 func MergeDue(s *Set) bool {
 	if s.Base() == nil || s.Base().Size() < smallBase {
 		return true
@@ -187,8 +185,8 @@ func MergeDue(s *Set) bool {
 	return s.Delta() != nil && s.Delta().Size() > s.Base().Size()/deltaShare
 }
 
-// pairs derives by_session and by_expiry from the lines that come and go, and
-// members and by_member from those of the set and of the changes.
+// pairs derives the edits of by_session and by_expiry from the old and new lines, and those of members and by_member
+// from the set and the changes.
 type pairs struct {
 	set      *Set
 	ch       *Changes
@@ -199,7 +197,7 @@ type pairs struct {
 
 	assemblies *lineEdits
 
-	bytes int64 // of the memories
+	bytes int64 // sum of the sizes of memories
 	known bool
 }
 
@@ -247,19 +245,19 @@ func (p *pairs) changed(sec int, key, before, after []byte) error {
 	}
 	old, err := pairsOf(before)
 	if err != nil {
-		return fmt.Errorf("the old line of %s: %w", key, err)
+		return fmt.Errorf("old index line of %s: %w", key, err)
 	}
 	now, err := pairsOf(after)
 	if err != nil {
-		return fmt.Errorf("the new line of %s: %w", key, err)
+		return fmt.Errorf("new index line of %s: %w", key, err)
 	}
 	p.sessions = swapPair(p.sessions, old.session, now.session, key)
 	p.expiries = swapPair(p.expiries, old.expiry, now.expiry, key)
 	return nil
 }
 
-// samePairs reports, for lines as this package writes them, that session and
-// expiry, with which they end, are the same. false says nothing.
+// samePairs reports whether two lines end with the same session and expiry, if this package wrote them. false is not
+// certain.
 func samePairs(a, b []byte) bool {
 	endA, okA := behindStamp(a)
 	endB, okB := behindStamp(b)
@@ -272,9 +270,8 @@ var (
 	dimensionMember, vectorMember = []byte(`,"dimension":`), []byte(`,"vector_id":`)
 )
 
-// behindStamp returns what follows size, mtime and version where these stand
-// side by side, as Finish puts them, and the writer's and the vector's members, if there are any,
-// behind them. Inside a string none of these can stand.
+// behindStamp returns the rest of a line after size, mtime and version, in the order of Finish, and after the optional
+// members of the writer and the vector. None of these can occur inside a string.
 func behindStamp(line []byte) (rest []byte, ok bool) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 {
@@ -297,7 +294,7 @@ func behindStamp(line []byte) (rest []byte, ok bool) {
 	return rest, true
 }
 
-// sizeOf is the member size of a line; 0 for none.
+// sizeOf returns the size member of a line; 0 for a nil line.
 func sizeOf(line []byte) (n int64, ok bool) {
 	if line == nil {
 		return 0, true
@@ -315,7 +312,7 @@ func sizeOf(line []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// linePairs has the written prefixes of a memory's keys, "" for none.
+// linePairs has the encoded prefixes of a memory's keys in by_session and by_expiry; "" for none.
 type linePairs struct{ session, expiry string }
 
 func pairsOf(line []byte) (lp linePairs, err error) {
@@ -337,8 +334,8 @@ func pairsOf(line []byte) (lp linePairs, err error) {
 
 func escape(s string) string { return string(jsondoc.AppendEscaped(nil, s)) }
 
-// swapPair adds the edits that replace a pair. key is written already, and
-// escapes stand for themselves, so the parts can be joined.
+// swapPair adds the edits that replace a pair. key is encoded already; the encoding works character by character, so
+// encoded parts can be joined.
 func swapPair(list []pairEdit, old, now string, key []byte) []pairEdit {
 	if old == now {
 		return list

@@ -8,11 +8,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// maxListens is how many calls may listen for changes at once.
+// maxListens is the maximum number of calls that listen for changes at once.
 const maxListens = 100
 
-// accept takes a call in. It runs when its turn comes; what is returned is for the SDK before
-// that, nil mostly.
+// accept admits a call: it runs when its turn comes. A non-nil result is a message that the SDK
+// must get before that.
 func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	k := &call{Request: &jsonrpc.Request{Method: e.method, Params: e.params}, id: bytes.Clone(e.id),
 		listens: e.method == "subscriptions/listen"}
@@ -25,7 +25,7 @@ func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	if len(rest) > maxRest {
 		c.holdsLarge(-in.large)
 		c.reply(refuse(e.id, jsonrpc.CodeInvalidRequest,
-			"params of %d bytes, not counting the arguments of a tool, are more than the %d that they may be", len(rest),
+			"params of %d bytes, not counting the arguments of a tool, exceed the limit of %d bytes", len(rest),
 			maxRest))
 		return nil
 	}
@@ -41,9 +41,9 @@ func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	var why string
 	switch {
 	case c.ids[k.key] != nil:
-		why = "a call with this id is still running: this one was not executed"
+		why = "a call with this id is still running; this one was not executed"
 	case k.listens && c.listens == maxListens:
-		why = fmt.Sprintf("%d calls already listen for changes: cancel one first", maxListens)
+		why = fmt.Sprintf("%d calls already listen for changes → cancel one first", maxListens)
 	}
 	if why != "" {
 		c.large -= in.large
@@ -55,16 +55,16 @@ func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	return nil
 }
 
-// mayGoAside reports whether something of the call, or of its answer, may go past the SDK.
+// mayGoAside reports whether parts of the call or of its answer may bypass the SDK.
 func (c *call) mayGoAside() bool { return c.Method == "tools/call" || c.Method == "resources/read" }
 
-// add gives a call a number in the place of its id towards the SDK. The SDK clears the id in
-// our request when it has another with the same one, and numbers as float64: so no two numbers
-// are equal, and none is beyond 2^53.
+// add gives a call a number that replaces its id for the SDK. The SDK clears the id in a request if
+// another request with an equal id is in flight, and reads numbers as float64: so all numbers are
+// different, and none is beyond 2^53.
 func (c *connection) add(k *call) {
 	c.numbers++
 	k.ID, _ = jsonrpc.MakeID(c.numbers)
-	if k.id == nil || k.mayGoAside() && c.taken.Load() { // a server that knows nothing of this sees nothing of it
+	if k.id == nil || k.mayGoAside() && c.taken.Load() { // without support for aside a server gets the plain request
 		k.Extra = k.extra(c)
 	}
 	c.calls[k.ID] = k
@@ -82,7 +82,7 @@ func (c *connection) add(k *call) {
 	}
 }
 
-// over is the end of a call, with its answer or without.
+// over ends a call, answered or not.
 func (c *connection) over(k *call) {
 	if c.calls[k.ID] != k {
 		return
@@ -101,7 +101,8 @@ func (c *connection) over(k *call) {
 	signal(c.free)
 }
 
-// withoutArguments takes the arguments out of the params of a tools/call.
+// withoutArguments removes the arguments from the params of a tools/call, and returns both. It
+// returns params unchanged and nil if the arguments are small.
 func withoutArguments(params []byte) (rest, arguments []byte) {
 	members, err := membersOf(params)
 	if arguments = members["arguments"]; err != nil || len(arguments) <= asideFrom {
@@ -116,7 +117,7 @@ func withoutArguments(params []byte) (rest, arguments []byte) {
 	return append(rest, `"arguments":{}}`...), arguments
 }
 
-// reply answers what is no call that can be acted upon. It does not wait.
+// reply sends refusals of lines that are not valid messages. It does not wait.
 func (c *connection) reply(list ...*refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

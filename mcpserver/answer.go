@@ -8,29 +8,28 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// answer is a tool's result: for people and models as text, for programs as JSON. It is
-// written when it is sent: until then a large one takes no memory but that of what it tells.
+// answer is a tool's result: as text for people and models, as JSON for programs. It is written
+// when it is sent: until then a large answer needs no memory besides the data that it shows.
 type answer struct {
 	text       func(*writer)
 	structured func(*writer)
 }
 
-// maxAnswer is how large an answer to a question may be, as JSON with text and structure: what
-// clients take, and what is not theirs to ask for without a choice. What a call has written
-// is told whole.
+// maxAnswer is the maximum size in bytes of an answer to a query, as JSON with text and structure;
+// clients accept about that much. A call that has written always gets its complete answer.
 const maxAnswer = 32 << 20
 
-// smallAnswer is the largest that goes by way of the SDK.
+// smallAnswer is the maximum size in bytes of an answer that passes through the SDK.
 const smallAnswer = 32 << 10
 
-// largeError says that an answer is larger than maxAnswer.
+// largeError means that an answer is larger than maxAnswer.
 type largeError struct{ advice string }
 
 func (e *largeError) Error() string {
 	return fmt.Sprintf("the answer is larger than the %d bytes that one answer may be: %s", maxAnswer, e.advice)
 }
 
-// less is how to ask a tool for less.
+// less returns an error with advice how to request less from a tool.
 func less(tool string) error {
 	switch tool {
 	case "read_graph":
@@ -43,7 +42,7 @@ func less(tool string) error {
 	return &largeError{"request less at once"}
 }
 
-// write gives what f writes in pieces.
+// write passes what f writes to sink, in pieces.
 func (a *answer) write(f func(*writer), pretty bool, sink func([]byte)) {
 	if f == nil {
 		return
@@ -53,7 +52,7 @@ func (a *answer) write(f func(*writer), pretty bool, sink func([]byte)) {
 	sink(w.b)
 }
 
-// size is how many bytes it is, as JSON.
+// size returns the number of bytes of the answer as JSON.
 func (a *answer) size() int {
 	n := 0
 	a.write(a.text, true, func(b []byte) { n += escapedLen(b) })
@@ -61,8 +60,9 @@ func (a *answer) size() int {
 	return n
 }
 
-// result is the answer to a call, if it may be as large as it is. Of a large one it has slots
-// where the answer comes, if it goes out by Stdio.
+// result returns the result of a call, or an error result if the answer is too large. On a
+// connection of Stdio, a large answer is replaced by slots, which are filled while the message is
+// written.
 func (a *answer) result(t *tool, extra *mcp.RequestExtra) *mcp.CallToolResult {
 	n := a.size()
 	if n > maxAnswer && t.hints.readOnly {
@@ -87,7 +87,7 @@ func failed(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: true}
 }
 
-// ready is what is written already.
+// ready returns a function that writes b, in pieces.
 func ready(b []byte) func(*writer) {
 	return func(w *writer) {
 		for part := range slices.Chunk(b, piece) {
@@ -97,10 +97,11 @@ func ready(b []byte) func(*writer) {
 	}
 }
 
-// answered has the same JSON in both.
+// answered returns an answer whose text is the same JSON as its structure.
 func answered(write func(w *writer)) *answer { return &answer{write, write} }
 
-// listedAs has a bare list as text, and as a member of an object for programs.
+// listedAs returns an answer with a list as text, and with an object that has the list as a member
+// as structure.
 func listedAs(member string, write func(w *writer)) *answer {
 	return &answer{write, func(w *writer) {
 		w.open('{')
@@ -110,7 +111,7 @@ func listedAs(member string, write func(w *writer)) *answer {
 	}}
 }
 
-// done says that something was done.
+// done returns an answer with a message of success.
 func done(message string) *answer {
 	return &answer{func(w *writer) { w.b = append(w.b, message...) }, func(w *writer) {
 		w.open('{')

@@ -8,17 +8,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// args are arguments that fit the tool's shape.
+// args are arguments that match the tool's shape.
 type args map[string]any
 
-// arguments reads them as JavaScript would: of a name that stands twice the last
-// counts, half a surrogate pair is U+FFFD.
+// arguments decodes and checks a tool's arguments as JavaScript would: of duplicate names the last
+// is used, and half a surrogate pair becomes U+FFFD.
 func (t *tool) arguments(raw json.RawMessage) (args, error) {
 	var v any = map[string]any{}
 	if len(raw) > 0 {
 		var err error
 		if v, err = t.in.decode(decoder(raw)); err != nil {
-			return nil, fmt.Errorf("the arguments of %s cannot be read: %w", t.name, err)
+			return nil, fmt.Errorf("cannot parse the arguments of %s: %w", t.name, err)
 		}
 	}
 	if lines := t.in.check(v, false, "", nil); lines != nil {
@@ -28,8 +28,8 @@ func (t *tool) arguments(raw json.RawMessage) (args, error) {
 	return v.(map[string]any), nil
 }
 
-// decode reads a value: of what the shape does not have only the kind, nothing of members
-// that it does not name.
+// decode decodes a value. Of a value that does not match the shape it keeps only the kind, and it
+// skips members that the shape does not have.
 func (s *shape) decode(d *jsontext.Decoder) (any, error) {
 	switch kind := d.PeekKind(); {
 	case kind == 'n':
@@ -80,7 +80,8 @@ func (s *shape) decodeArray(d *jsontext.Decoder) (any, error) {
 	return list, err
 }
 
-// How many names of members are kept that a shape does not have, and how much of each: more than any has.
+// Limits for the names of unknown members that are kept for messages: their number, and the length
+// of each.
 const mostUnknown, longestProp = 16, 64
 
 func (s *shape) decodeObject(d *jsontext.Decoder) (any, error) {
@@ -147,7 +148,7 @@ func (a args) flag(name string) bool {
 
 func (a args) texts(name string) []string { return texts(a[name]) }
 
-// objects are the members of a list of objects.
+// objects returns the members of each object in a list of objects.
 func (a args) objects(name string) []args {
 	list, _ := a[name].([]any)
 	all := make([]args, len(list))

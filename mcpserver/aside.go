@@ -8,17 +8,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// aside is what goes past the SDK between Stdio and a server of New, because the SDK copies
-// arguments four times and answers three times: arguments of more than asideFrom bytes and
-// answers of more. A Stdio whose server is another's leaves all as it is.
+// aside is what bypasses the SDK between Stdio and a server of New, because the SDK copies
+// arguments four times and answers three times: arguments of more than asideFrom bytes, and large
+// answers. With a server that is not of New, Stdio passes everything through the SDK.
 type aside struct {
-	arguments []byte  // of a tools/call; nil: the SDK has them
-	answer    *answer // it is put in the place of the slots in the result that the SDK makes
+	arguments []byte  // of a tools/call; nil: they were passed through the SDK
+	answer    *answer // replaces the slots in the result that the SDK encodes
 }
 
 const asideFrom = 16 << 10
 
-// aboutCall is where a request of the SDK carries the call: it has no other place for a value.
+// aboutCall is the key under which a request of the SDK carries its call: TokenInfo is the only
+// field for other data.
 const aboutCall = "github.com/varve-db/varve/mcpserver"
 
 func (c *call) extra(of *connection) *mcp.RequestExtra {
@@ -26,7 +27,7 @@ func (c *call) extra(of *connection) *mcp.RequestExtra {
 		aboutCall + ".connection": of}}}
 }
 
-// callOf is the call that a request came with, nil where the transport is not Stdio.
+// callOf returns the call of a request, nil if the transport is not Stdio.
 func callOf(extra *mcp.RequestExtra) *call {
 	if extra == nil || extra.TokenInfo == nil {
 		return nil
@@ -35,7 +36,7 @@ func callOf(extra *mcp.RequestExtra) *call {
 	return c
 }
 
-// takes tells Stdio that its server takes what goes past the SDK.
+// takes tells Stdio that its server supports bypassing the SDK (see aside).
 func takes(extra *mcp.RequestExtra) {
 	if extra != nil && extra.TokenInfo != nil {
 		if c, ok := extra.TokenInfo.Extra[aboutCall+".connection"].(*connection); ok {
@@ -44,13 +45,13 @@ func takes(extra *mcp.RequestExtra) {
 	}
 }
 
-// slots are the texts in a result that stand for those of an answer.
+// slots are placeholders in a result for the parts of an answer.
 const (
 	slotText       = "varve: text"
 	slotStructured = "varve: structured"
 )
 
-// fill writes a result with the answer in its slots.
+// fill writes a result with its slots replaced by the answer.
 func (a *answer) fill(to io.Writer, result []byte) error {
 	p := &pieces{to: to}
 	for {
@@ -75,7 +76,7 @@ func (a *answer) fill(to io.Writer, result []byte) error {
 	}
 }
 
-// pieces are written until one cannot be.
+// pieces writes pieces until a write fails.
 type pieces struct {
 	to  io.Writer
 	buf []byte
@@ -88,7 +89,7 @@ func (p *pieces) write(b []byte) {
 	}
 }
 
-// escaped writes a piece of the inside of a JSON string.
+// escaped writes a piece of the content of a JSON string.
 func (p *pieces) escaped(b []byte) {
 	p.buf = appendEscaped(p.buf[:0], b)
 	p.write(p.buf)

@@ -15,28 +15,28 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// What one message may hold besides its length (MaxLine). Read into memory, a value takes up
-// to 500 bytes whatever its text is, and an entity that a call creates some 4 KiB.
+// Limits of a message besides its length (MaxLine). In memory a value takes up to 500 bytes
+// regardless of its text, and an entity that a call creates about 4 KiB.
 const (
-	maxDepth  = 1000    // arrays and objects within each other
-	maxValues = 1 << 17 // values, counted by their commas and opening brackets
+	maxDepth  = 1000    // nesting of arrays and objects
+	maxValues = 1 << 17 // counted by commas and opening brackets
 	maxText   = 32 << 20
-	maxRest   = 64 << 10 // of a call without its arguments, and of every other message
+	maxRest   = 64 << 10 // bytes of a call without its arguments, and of any other message
 )
 
-// envelope is a line that is a message, as far as it was read: what of it stays JSON lies in
-// the line.
+// envelope is the parsed outer level of a line that is a message. id and params are JSON, and share
+// the memory of the line.
 type envelope struct {
-	id     []byte // as it came; nil: there is none
+	id     []byte // as the client wrote it; nil: there is none
 	method string
 	params []byte
-	answer bool  // to a request of the server's
-	bad    error // of an answer: it is beyond a limit
+	answer bool  // it is a response to a request of the server
+	bad    error // of a response: it exceeds a limit
 }
 
 func (e *envelope) isCall() bool { return e.id != nil && !e.answer }
 
-// refusal is the answer to what is no message that can be acted upon.
+// refusal is the error response to a line that is not a valid message.
 type refusal struct {
 	id   []byte // nil: null
 	code int64
@@ -49,26 +49,26 @@ func refuse(id []byte, code int64, format string, args ...any) *refusal {
 	return &refusal{slices.Clone(id), code, fmt.Sprintf(format, args...)}
 }
 
-// openLine reads a line's envelope. Its error is a *refusal.
+// openLine parses a line into an envelope. The error is a *refusal.
 func openLine(line []byte) (*envelope, error) {
 	if err := within(line); err != nil {
 		var l long
 		l.read(line)
 		if id, ok := l.answers(); ok {
-			return &envelope{id: id, answer: true, bad: fmt.Errorf("an answer %w", err)}, nil
+			return &envelope{id: id, answer: true, bad: fmt.Errorf("the response is %w", err)}, nil
 		}
-		return nil, refuse(l.idOfCall(), jsonrpc.CodeInvalidRequest, "a message %v; nothing of it was done", err)
+		return nil, refuse(l.idOfCall(), jsonrpc.CodeInvalidRequest, "the message is %v; it was not processed", err)
 	}
 	members, err := membersOf(line)
 	if errors.Is(err, errNoObject) {
 		return nil, refuse(nil, jsonrpc.CodeInvalidRequest, "a message must be an object")
 	}
 	if err != nil {
-		return nil, refuse(nil, jsonrpc.CodeParseError, "a line is not JSON: %v", err)
+		return nil, refuse(nil, jsonrpc.CodeParseError, "the line is not valid JSON: %v", err)
 	}
 	e := &envelope{id: members["id"], params: members["params"]}
 	_, valid := idKey(e.id)
-	id := e.id // of an error: also a fraction is one that its sender knows
+	id := e.id // for the error response, even if it is a fraction
 	if !valid && !isNumber(id) {
 		id = nil
 	}
@@ -84,7 +84,7 @@ func openLine(line []byte) (*envelope, error) {
 	case method[0] != '"':
 		return nil, refuse(id, jsonrpc.CodeInvalidRequest, "the method must be a string")
 	case len(e.id) > maxID:
-		return nil, refuse(nil, jsonrpc.CodeInvalidRequest, "an id of %d bytes is longer than the %d that it may be",
+		return nil, refuse(nil, jsonrpc.CodeInvalidRequest, "an id of %d bytes exceeds the limit of %d",
 			len(e.id), maxID)
 	case e.id != nil && !valid:
 		return nil, refuse(id, jsonrpc.CodeInvalidRequest, "the id must be a string or an integer")
@@ -93,10 +93,10 @@ func openLine(line []byte) (*envelope, error) {
 	return e, nil
 }
 
-var errNoObject = errors.New("no object")
+var errNoObject = errors.New("not an object")
 
-// membersOf is an object's members, slices of the text, which is read whole. Of a name
-// that there is twice the last one counts, as in JavaScript.
+// membersOf returns an object's members as slices of the text, which it parses completely. Of
+// duplicate names the last is used, as in JavaScript.
 func membersOf(object []byte) (map[string][]byte, error) {
 	d := decoder(object)
 	if d.PeekKind() != '{' {
@@ -133,7 +133,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// atEnd reports whether something follows.
+// atEnd returns an error unless the input ends here.
 func atEnd(d *jsontext.Decoder) error {
 	switch _, err := d.ReadToken(); {
 	case errors.Is(err, io.EOF):
@@ -141,19 +141,19 @@ func atEnd(d *jsontext.Decoder) error {
 	case err != nil:
 		return err
 	}
-	return errors.New("something follows the JSON")
+	return errors.New("unexpected data after the JSON value")
 }
 
-// unquoted is what a JSON string says, "" where it is none.
+// unquoted returns the value of a JSON string, "" if quoted is not one.
 func unquoted(quoted []byte) string {
 	if len(quoted) == 0 || quoted[0] != '"' {
 		return ""
 	}
-	s, _ := jsontext.AppendUnquote(nil, quoted) // the error says only that something was replaced
+	s, _ := jsontext.AppendUnquote(nil, quoted) // an error only means that invalid characters were replaced
 	return string(s)
 }
 
-// within reports whether a text is within the limits of a message.
+// within returns an error if a text exceeds the limits of a message.
 func within(b []byte) error {
 	depth, deepest, values, inText := 0, 0, 1, 0
 	for i := 0; i < len(b); i++ {
@@ -176,14 +176,15 @@ func within(b []byte) error {
 	case deepest > maxDepth:
 		return fmt.Errorf("nested deeper than %d levels", maxDepth)
 	case values > maxValues:
-		return fmt.Errorf("of more than %d values: send it in parts", maxValues)
+		return fmt.Errorf("larger than %d values: send it in parts", maxValues)
 	case inText > maxText && textIn(b) > maxText:
-		return fmt.Errorf("with more than %d bytes of text: send it in parts", maxText)
+		return fmt.Errorf("larger than %d bytes of text: send it in parts", maxText)
 	}
 	return nil
 }
 
-// stringEnd is where a string ends whose opening quote was before b: behind its closing one.
+// stringEnd returns the offset after the closing quote of a string whose opening quote is just
+// before b.
 func stringEnd(b []byte) int {
 	for i := 0; ; {
 		n := bytes.IndexByte(b[i:], '"')
@@ -201,14 +202,14 @@ func stringEnd(b []byte) int {
 	}
 }
 
-// textIn is how long the strings of a text are without their escapes, or a little more.
+// textIn returns the length of b without escapes, or slightly more.
 func textIn(b []byte) int {
 	n := len(b)
 	for i := 0; i < len(b)-1; i++ {
 		if b[i] != '\\' {
 			continue
 		}
-		if i++; b[i] == 'u' { // six bytes for three at most
+		if i++; b[i] == 'u' { // six bytes that stand for at most three
 			n -= 3
 		} else {
 			n--
@@ -217,7 +218,7 @@ func textIn(b []byte) int {
 	return n
 }
 
-// idOfCall is the id of a call that is not read, nil where there is none.
+// idOfCall returns the id of a call that was not parsed, nil if there is none.
 func (l *long) idOfCall() []byte {
 	if _, ok := l.call(); ok {
 		return l.raw()
@@ -225,24 +226,24 @@ func (l *long) idOfCall() []byte {
 	return nil
 }
 
-// maxID is how long an id may be, in bytes: it is kept three times over until it is answered.
+// maxID is the maximum length of an id in bytes: three copies of it are kept until it is answered.
 const maxID = 1 << 20
 
-// maxNumber is how long an id may be that is a number.
+// maxNumber is the maximum length of an id that is a number.
 const maxNumber = 1024
 
 func isNumber(b []byte) bool { return len(b) > 0 && (b[0] == '-' || b[0] >= '0' && b[0] <= '9') }
 
-// idKey is the same for two ids if and only if JSON takes them for equal: 1, 1.0 and 10e-1,
-// "a" and "\u0061"; but not 1 and "1". It is false for what is no id: MCP has strings and
-// integers.
+// idKey returns a key that is the same for two ids if and only if they are equal JSON values: 1,
+// 1.0 and 10e-1, "a" and "\u0061"; but not 1 and "1". ok is false if id is not a valid id, which in
+// MCP is a string or an integer.
 func idKey(id []byte) (key string, ok bool) {
 	switch {
 	case len(id) == 0 || !utf8.Valid(id):
 		return "", false
 	case id[0] == '"':
 		s, err := jsontext.AppendUnquote([]byte{'s'}, id)
-		if err != nil { // half a surrogate pair: no two of these may become equal
+		if err != nil { // half a surrogate pair: two different ones must not become equal
 			return "h" + string(id), jsontext.Value(id).IsValid(jsontext.AllowInvalidUTF8(true))
 		}
 		return string(s), true
@@ -260,21 +261,21 @@ func idKey(id []byte) (key string, ok bool) {
 	}
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimRight(whole+fraction, "0")
-	power.Add(power, big.NewInt(int64(len(whole)-len(digits)))) // of ten, by which the digits are multiplied
+	power.Add(power, big.NewInt(int64(len(whole)-len(digits)))) // power of ten by which the digits are multiplied
 	if digits = strings.TrimLeft(digits, "0"); digits == "" {
 		return "n0", true
 	}
 	return sign + digits + "e" + power.String(), power.Sign() >= 0
 }
 
-// batch refuses all that an array holds: of the versions of the protocol only 2025-03-26 has
-// batches, and clients tell answers apart by their ids. Each call is answered by itself, an
-// array without any by one answer without an id.
+// batch returns the refusals of a batch: only version 2025-03-26 of the protocol has batches, and
+// clients distinguish responses by their ids. Each call in it gets its own response, an array
+// without calls one response without an id.
 func batch(line []byte) []*refusal {
 	if err := within(line); err != nil {
-		return []*refusal{refuse(nil, jsonrpc.CodeInvalidRequest, "a message %v; nothing of it was done", err)}
+		return []*refusal{refuse(nil, jsonrpc.CodeInvalidRequest, "the message is %v; it was not processed", err)}
 	}
-	const why = "a message must be an object: batches are not supported, nothing of it was done; send each call on a " +
+	const why = "a message must be an object: batches are not supported and were not processed; send each call on a " +
 		"line of its own"
 	var all []*refusal
 	d := decoder(line)
@@ -293,7 +294,7 @@ func batch(line []byte) []*refusal {
 		_, err = d.ReadToken()
 	}
 	if err = cmp.Or(err, atEnd(d)); err != nil {
-		return []*refusal{refuse(nil, jsonrpc.CodeParseError, "a line is not JSON: %v", noEOF(err))}
+		return []*refusal{refuse(nil, jsonrpc.CodeParseError, "the line is not valid JSON: %v", noEOF(err))}
 	}
 	if all == nil {
 		all = []*refusal{refuse(nil, jsonrpc.CodeInvalidRequest, why)}
@@ -301,7 +302,7 @@ func batch(line []byte) []*refusal {
 	return all
 }
 
-// decoder reads JSON where it is.
+// decoder returns a decoder that reads b without copying it.
 func decoder(b []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(b), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }

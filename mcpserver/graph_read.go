@@ -17,8 +17,8 @@ func (s *server) readGraph(ctx context.Context) (*found, error) {
 	return f.sorted(), err
 }
 
-// searchNodes finds the entities that have the query in name, type or one
-// observation, in any case, and the relations with one of these at an end.
+// searchNodes returns the entities that have the query in name, type or an observation, ignoring
+// case, and the relations that begin or end at one of these entities.
 func (s *server) searchNodes(ctx context.Context, query string) (*found, error) {
 	query = lower(query)
 	has := func(text string) bool { return strings.Contains(lower(text), query) }
@@ -38,8 +38,8 @@ func (s *server) searchNodes(ctx context.Context, query string) (*found, error) 
 	return f.sorted(), err
 }
 
-// openNodes has the entities of these names, and the relations with one of these
-// at an end.
+// openNodes returns the entities with these names, and the relations that begin or end at one of
+// them.
 func (s *server) openNodes(ctx context.Context, wanted []string) (*found, error) {
 	f, names := &found{}, map[string]bool{}
 	err := s.view.with(ctx, func(g nodes) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// createEntities creates those that are not there, and returns them. What one call
-// names twice becomes one entity with the observations of both.
+// createEntities creates the entities that do not exist, and returns them. Entities with the same
+// name in one call become one entity with the observations of all.
 func (s *server) createEntities(ctx context.Context, wanted []graph.Entity) (made []graph.Entity, err error) {
 	wanted = mergeEntities(wanted)
 	l := s.loading(ctx)
@@ -65,8 +65,8 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// create puts a memory that is not there yet; new says that it was not. has is tx.Get
-// without its result.
+// create puts a memory unless it exists; new reports whether it did not. has returns the error of
+// tx.Get.
 func create(tx *varve.Tx, has func(*varve.Tx, string) error, m varve.Memory) (new bool, err error) {
 	if err = has(tx, m.ID); !errors.Is(err, varve.ErrNotFound) {
 		return false, err
@@ -75,7 +75,7 @@ func create(tx *varve.Tx, has func(*varve.Tx, string) error, m varve.Memory) (ne
 	return true, err
 }
 
-// createRelations creates those that are not there, and returns them, each once.
+// createRelations creates the relations that do not exist, and returns them, each once.
 func (s *server) createRelations(ctx context.Context, wanted []graph.Relation) (made []graph.Relation, err error) {
 	l := s.loading(ctx)
 	defer l.done()
@@ -96,8 +96,8 @@ func (s *server) createRelations(ctx context.Context, wanted []graph.Relation) (
 	return made, err
 }
 
-// addObservations adds to each entity what it does not have, and says what that
-// was. When one entity is not there nothing is added to any.
+// addObservations adds to each entity the observations that it does not have, and returns them. If
+// one of the entities does not exist, nothing is added to any.
 func (s *server) addObservations(ctx context.Context, wanted []observations) (added []observations, err error) {
 	l := s.loading(ctx)
 	defer l.done()
@@ -128,13 +128,13 @@ func (s *server) addObservations(ctx context.Context, wanted []observations) (ad
 	return added, err
 }
 
-// noEntity says it in the words that clients know.
+// noEntity is the error for a missing entity, in the words of the reference server.
 type noEntity string
 
 func (e noEntity) Error() string { return "Entity with name " + string(e) + " not found" }
 
-// change lets f change an entity, and writes it if f says that it did; there says
-// whether there is one.
+// change lets f change an entity, and writes it if f returns true; there reports whether the entity
+// exists.
 func change(tx *varve.Tx, l *loading, name string, f func(e *graph.Entity) bool) (there bool, err error) {
 	m, err := l.get(tx, graph.EntityID(name))
 	if errors.Is(err, varve.ErrNotFound) {
@@ -152,7 +152,7 @@ func change(tx *varve.Tx, l *loading, name string, f func(e *graph.Entity) bool)
 	return true, err
 }
 
-// deleteObservations leaves out what is not there.
+// deleteObservations deletes observations, and ignores those that do not exist.
 func (s *server) deleteObservations(ctx context.Context, unwanted []observations) error {
 	l := s.loading(ctx)
 	defer l.done()
@@ -173,9 +173,9 @@ func (s *server) deleteObservations(ctx context.Context, unwanted []observations
 	})
 }
 
-// deleteEntities deletes entities with the relations that begin or end at their
-// names, whether or not there is such an entity, in one commit: none is left that was
-// there at this moment.
+// deleteEntities deletes entities and all relations that begin or end at their names, in one
+// commit, whether or not such an entity exists: no such relation that exists at that moment is
+// left.
 func (s *server) deleteEntities(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil

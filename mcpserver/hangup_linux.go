@@ -2,5 +2,5 @@ package mcpserver
 
 import "golang.org/x/sys/unix"
 
-// peerClosed asks for the end of a socket whose other end only reads from here on.
+// peerClosed is the poll event for a socket whose other end has stopped writing.
 const peerClosed = unix.POLLRDHUP

@@ -2,5 +2,5 @@
 
 package mcpserver
 
-// peerClosed: there is nothing to ask for besides what is always told.
+// peerClosed is 0: poll reports a hang-up without being asked for it.
 const peerClosed = 0

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp reports whether the other end of a pipe, socket or terminal is gone, also while there is
-// something left to read. False where that cannot be known.
+// hungUp reports whether the other end of a pipe, socket or terminal is closed, even while unread
+// data remain. It returns false if that cannot be determined.
 func hungUp(in io.Reader) bool {
 	f, ok := in.(syscall.Conn)
 	if !ok {

@@ -2,5 +2,5 @@ package mcpserver
 
 import "io"
 
-// hungUp is not known on Windows: a pipe tells of its end when it has been read.
+// hungUp returns false: on Windows the end of a pipe is known only when it has been read.
 func hungUp(io.Reader) bool { return false }

@@ -1,6 +1,6 @@
 package mcpserver
 
-// What clients put before their model.
+// The instructions that clients give to their model.
 const (
 	memoryInstructions = `This server is a memory that outlives the conversation and is shared with every other agent on the same store.
 Recall before you answer: at the start of a task, and whenever the user refers to something earlier or to a person, project, preference or decision that you should know, call recall with a few plain words (and the session, if you use them).

@@ -11,11 +11,11 @@ import (
 
 type input struct {
 	line  []byte
-	large int64 // what of it counts as bytes in flight
+	large int64 // bytes in flight for a large line; 0 for others
 	err   error
 }
 
-// small is how many bytes in flight it counts as besides large.
+// small returns the bytes in flight other than large.
 func (in input) small() int64 {
 	if in.large > 0 {
 		return queuedEach
@@ -23,11 +23,11 @@ func (in input) small() int64 {
 	return int64(len(in.line)) + queuedEach
 }
 
-// longer is from where on a line is a large one: it is read when there is room for it. Shorter
-// ones are always read, for they may give up what takes the room.
+// longer is the length from which on a line is large: it is read only when there is room for it.
+// Shorter lines are always read, because one may cancel a call that uses the room.
 const longer = 64 << 10
 
-// readLines hands the lines of the input on until it ends.
+// readLines passes on the lines of the input until it ends.
 func (c *connection) readLines() {
 	r := bufio.NewReaderSize(c.in, longer)
 	for {
@@ -52,14 +52,14 @@ func (c *connection) readLines() {
 	}
 }
 
-// readLine is the next line; io.EOF comes alone. Of one that is too long nothing is kept,
-// and a *long comes instead.
+// readLine returns the next line; io.EOF is returned without a line. A line that is too long is
+// skipped, and the error is a *long with its id.
 func readLine(r *bufio.Reader, room func()) ([]byte, error) {
 	var line []byte
 	var over *long
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(line) == longer && len(part) > 0 { // the first piece is a full one
+		if len(line) == longer && len(part) > 0 { // the first piece fills the buffer exactly
 			room()
 		}
 		switch {
@@ -80,14 +80,14 @@ func readLine(r *bufio.Reader, room func()) ([]byte, error) {
 		case over != nil && (err == nil || errors.Is(err, io.EOF)):
 			return nil, over
 		case errors.Is(err, io.EOF) && len(line) > 0:
-			return fitted(line), nil // the last one has no end
+			return fitted(line), nil // the last line has no line feed
 		}
 		return fitted(line), err
 	}
 }
 
-// grown makes place for n more bytes. Beyond 16 MiB a line gets all that it may ever need: the
-// system gives memory only for what is written to, and nothing is copied over again.
+// grown makes room for n more bytes. A line beyond 16 MiB gets the maximum capacity at once: the
+// system provides memory only for pages that are written, and nothing is copied again.
 func grown(line []byte, n int) []byte {
 	if len(line)+n <= cap(line) {
 		return line
@@ -99,7 +99,7 @@ func grown(line []byte, n int) []byte {
 	return slices.Grow(line, to-len(line))
 }
 
-// fitted gives back what a line does not need, where that is much.
+// fitted returns line with less capacity, if much of it is unused.
 func fitted(line []byte) []byte {
 	if cap(line) > 2*len(line) {
 		return bytes.Clone(line)
@@ -109,16 +109,16 @@ func fitted(line []byte) []byte {
 
 func isLong(err error) bool { return errors.As(err, new(*long)) }
 
-// How much may be in flight: what has come in and is not answered. A client that sends more
-// waits until its answers are read.
+// Limits of the messages in flight: received and not yet answered. A client that sends more has to
+// read its answers first.
 const (
-	maxQueued = 32 << 20 // bytes of lines that are not large, with queuedEach for each
-	maxLarge  = 4 << 20  // of large ones, when one more is read
+	maxQueued = 32 << 20 // bytes of lines that are not large, with queuedEach for each line
+	maxLarge  = 4 << 20  // bytes of large lines above which no further one is read
 
 	queuedEach = 2 << 10
 )
 
-// lookEvery is how often a server that does not read looks whether its client is still there.
+// lookEvery is how often a server that is not reading checks whether its client still exists.
 const lookEvery = 250 * time.Millisecond
 
 // waitForRoom waits until one more large line may be read.
@@ -142,7 +142,7 @@ func (c *connection) waitForRoom() {
 	}
 }
 
-// holdsLarge counts bytes of large lines.
+// holdsLarge adds n to the bytes of large lines.
 func (c *connection) holdsLarge(n int64) {
 	if n == 0 {
 		return
@@ -153,7 +153,7 @@ func (c *connection) holdsLarge(n int64) {
 	signal(c.room)
 }
 
-// signal never waits; the waiting goroutine looks at what has changed.
+// signal wakes the goroutine that waits on to, without blocking.
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:

@@ -7,25 +7,25 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// loading is what one call loads to change it. All that it changes is in memory until it is
-// committed, several times over, and calls run beside each other: so a call changes maxChange
-// at most, and one that changes much waits for another.
+// loading limits what one call loads in order to change it. All changes are in memory until they
+// are committed, in several copies, and calls run at the same time: so a call may change at most
+// maxChange bytes, and calls that change much run one at a time.
 type loading struct {
 	s     *server
 	ctx   context.Context
-	holds bool // one of maxLoads
+	holds bool // it holds one of the maxLoads permits
 	bytes int
 }
 
 const (
 	maxLoads  = 1
 	muchBytes = 256 << 10
-	maxChange = 20 << 20 // a memory has 16 MiB at most
+	maxChange = 20 << 20 // bytes; a memory has at most 16 MiB
 )
 
 func (s *server) loading(ctx context.Context) *loading { return &loading{s: s, ctx: ctx} }
 
-// get is tx.Get, of what is going to be changed.
+// get is tx.Get for a memory that is going to be changed.
 func (l *loading) get(tx *varve.Tx, id string) (m varve.Memory, err error) {
 	if err := l.hold(); err != nil {
 		return m, err
@@ -41,7 +41,7 @@ func (l *loading) get(tx *varve.Tx, id string) (m varve.Memory, err error) {
 	return m, err
 }
 
-// has reports whether there is a memory.
+// has returns the error of tx.Get: nil if the memory exists.
 func (l *loading) has(tx *varve.Tx, id string) error {
 	held := l.holds
 	if err := l.hold(); err != nil {
@@ -63,7 +63,7 @@ func (l *loading) hold() error {
 	return err
 }
 
-// done is for when all is committed, or is not going to be.
+// done releases the permit, after the commit or a failure.
 func (l *loading) done() {
 	if l.holds {
 		l.s.loads.Release(1)
@@ -71,7 +71,7 @@ func (l *loading) done() {
 	}
 }
 
-// size is about how many bytes of text a memory holds.
+// size returns the approximate number of bytes of text in a memory.
 func size(m *varve.Memory) int {
 	n := len(m.Content)
 	for _, v := range m.Metadata {

@@ -8,26 +8,26 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// long is a message of more than MaxLine. Of it only that is kept for which its sender
-// waits: the id of a call, wherever it stands among the members. Where it is no JSON
-// anything may be taken for an id; then a call is answered that nobody has made.
+// long is the remainder of a message of more than MaxLine bytes. It keeps only the id of a call,
+// wherever it is among the members, so that the sender gets an answer. If the message is not JSON,
+// anything may be taken for an id; then a call is answered that was never made.
 type long struct {
 	depth   int
 	quoted  bool
 	escaped bool
 
-	text   []byte // the newest string or bare value of the message's own members
-	name   string // of the member whose value comes, "" before a name
+	text   []byte // the last string or bare value at the top level of the message
+	name   string // name of the member whose value follows, "" before a name
 	id     []byte
-	method bool // it has one: it is no answer
-	answer bool // it has a result or an error
+	method bool // there is a method, so it is not a response
+	answer bool // there is a result or an error
 }
 
 func (l *long) Error() string {
-	return fmt.Sprintf("a message of more than %d bytes: it was not processed; send it in parts", MaxLine)
+	return fmt.Sprintf("a message of more than %d bytes was not processed; send it in parts", MaxLine)
 }
 
-// longText is how much of a name or of an id is kept; longer ones are none.
+// longText is the maximum length of a name or id that is kept; longer ones are ignored.
 const longText = 256
 
 func (l *long) read(p []byte) {
@@ -69,7 +69,7 @@ func (l *long) take(c byte) {
 	}
 }
 
-// member is at the end of one.
+// member processes the end of a member.
 func (l *long) member() {
 	switch l.name {
 	case "id":
@@ -82,27 +82,29 @@ func (l *long) member() {
 	l.name, l.text = "", nil
 }
 
-// call is the id, false where the message is no call.
+// call returns the id; false if the message is not a call.
 func (l *long) call() (id jsonrpc.ID, ok bool) {
 	if _, ok := idKey(l.raw()); !ok || !l.method || len(l.id) > longText {
 		return id, false
 	}
 	var v any
-	_ = json.Unmarshal(l.id, &v) // a number may be beyond what Go has
+	_ = json.Unmarshal(l.id, &v) // a number may exceed the range of Go's types
 	id, _ = jsonrpc.MakeID(v)
 	return id, true
 }
 
-// answers is the id of a request of the server's, false where the message is no answer.
+// answers returns the id of the request to which the message is the response; false if it is not a
+// response.
 func (l *long) answers() (id []byte, ok bool) {
 	_, ok = idKey(l.raw())
 	return l.raw(), ok && l.answer && !l.method && len(l.id) <= longText
 }
 
-// raw is the id as it came.
+// raw returns the id as it was received.
 func (l *long) raw() []byte { return bytes.TrimSpace(l.id) }
 
-// refusal is the answer, nil where there is none: to a notification, or to an answer.
+// refusal returns the reply that refuses the message, or nil for a notification or a response,
+// which get no reply.
 func (l *long) refusal() *refusal {
 	if _, ok := l.call(); ok {
 		return refuse(l.raw(), jsonrpc.CodeInvalidRequest, "%s", l.Error())

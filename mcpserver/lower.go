@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// lower is JavaScript's toLowerCase. It differs from strings.ToLower in two places
-// (Unicode's SpecialCasing): İ becomes i with a dot above, and a capital sigma at
-// the end of a word becomes ς.
+// lower converts to lower case like JavaScript's toLowerCase. It differs from strings.ToLower in
+// two cases (Unicode's SpecialCasing): İ becomes i with a dot above, and a capital sigma at the end
+// of a word becomes ς.
 func lower(s string) string {
 	if !strings.ContainsAny(s, "İΣ") {
 		return strings.ToLower(s)
@@ -28,8 +28,7 @@ func lower(s string) string {
 	return b.String()
 }
 
-// isFinal reports whether the sigma at i has a letter before it and none behind it, not counting marks on
-// letters or between them.
+// isFinal reports whether the sigma at i has a letter before it and none after it, ignoring marks.
 func isFinal(s string, i int) bool {
 	before := false
 	for rest := s[:i]; rest != ""; {

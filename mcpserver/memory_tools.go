@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// What a call of the memory group may ask for.
+// Limits of calls of the memory group.
 const (
 	maxRecall    = 100
 	maxList      = 200

@@ -13,8 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// entity and relation are what the graph's tools need of a memory. They are not
-// changed once they are made.
+// entity and relation have what the graph's tools need of a memory. They are never changed.
 type entity struct {
 	graph.Entity
 	node
@@ -27,7 +26,7 @@ type relation struct {
 
 type node struct {
 	id      string
-	at      time.Time // of its creation: the order of the answers
+	at      time.Time // time of creation: the order of the answers
 	expires time.Time
 }
 
@@ -35,7 +34,7 @@ func (n *node) gone(now time.Time) bool { return !n.expires.IsZero() && !now.Bef
 
 func (n *node) self() *node { return n }
 
-// byAge is the order of the answers: what was created first comes first.
+// byAge compares two nodes in the order of the answers: oldest first.
 func byAge[T interface{ self() *node }](a, b T) int {
 	x, y := a.self(), b.self()
 	return cmp.Or(x.at.Compare(y.at), strings.Compare(x.id, y.id))
@@ -60,19 +59,19 @@ func relationOf(m *varve.Memory) *relation {
 func sortEntities(list []*entity)    { slices.SortFunc(list, byAge[*entity]) }
 func sortRelations(list []*relation) { slices.SortFunc(list, byAge[*relation]) }
 
-// nodes is the graph as of one moment, or nearly so: the view where it is small
-// enough, else the store.
+// nodes is the graph as of one moment, approximately: the view if it is small enough, otherwise the
+// store.
 type nodes interface {
 	entities(ctx context.Context, f func(*entity)) error
 	relations(ctx context.Context, f func(*relation)) error
-	named(ctx context.Context, name string) (*entity, error) // nil: there is none
+	named(ctx context.Context, name string) (*entity, error) // nil: no such entity
 	touching(ctx context.Context, names map[string]bool, f func(*relation)) error
 }
 
-// scan reads the store again for each question, in memory that does not depend on the graph's size.
+// scan reads the store for each query, and uses memory that does not depend on the graph's size.
 type scan struct {
 	st  *varve.Store
-	bad func(error) // hears of memories that cannot be read
+	bad func(error) // is called with errors of memories that cannot be read
 }
 
 func (s scan) entities(ctx context.Context, f func(*entity)) error {
@@ -107,8 +106,8 @@ func (s scan) each(ctx context.Context, prefix string, f func(*varve.Memory)) er
 	return ctx.Err()
 }
 
-// every gives each node of the graph to f, one at a time and in no order: several
-// goroutines read. What cannot be read goes to lost, "" where its id is not known.
+// every calls f for each node of the graph, one at a time and in no order: several goroutines read.
+// It calls lost for each memory that cannot be read, with id "" if the id is unknown.
 func (s scan) every(ctx context.Context, f func(*entity, *relation), lost func(id string, err error)) error {
 	var one sync.Mutex
 	var fatal error
@@ -125,7 +124,7 @@ func (s scan) every(ctx context.Context, f func(*entity, *relation), lost func(i
 		switch {
 		case err != nil && isOne(err):
 			lost(raw.ID, err)
-		case err != nil: // it may be had the next time
+		case err != nil: // temporary: a later attempt may succeed
 			fatal = errors.Join(fatal, err)
 			stop()
 		case e != nil || r != nil:
@@ -148,7 +147,7 @@ func (s scan) every(ctx context.Context, f func(*entity, *relation), lost func(i
 	return nil
 }
 
-// node is what a memory is in the graph; neither of them: nothing.
+// node returns the entity or relation in a memory; nil for both if it is neither.
 func (s scan) node(ctx context.Context, raw varve.Raw) (*entity, *relation, error) {
 	if n, ok := graph.Read(raw.ID, raw.Doc); ok {
 		of := node{id: raw.ID, at: n.At, expires: n.Expires}
@@ -167,7 +166,7 @@ func (s scan) node(ctx context.Context, raw varve.Raw) (*entity, *relation, erro
 	return entityOf(&m), relationOf(&m), nil
 }
 
-// isOne reports whether an error is about one memory, and the others can be had.
+// isOne reports whether an error concerns only one memory, so that the others can be read.
 func isOne(err error) bool {
 	return errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrInvalid) || errors.Is(err, varve.ErrTooLarge) ||
 		errors.Is(err, varve.ErrPermission)

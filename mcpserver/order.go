@@ -8,18 +8,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// order holds a call back until the earlier ones of its connection are answered on which
-// it may depend: the SDK runs all that come in beside each other, and a client need not
-// wait for one answer before it sends the next call. Calls that have nothing to do with
-// each other still run at once, and share a commit. It is not safe for concurrent use.
+// order delays a call until the earlier calls of its connection on which it may depend are
+// answered: the SDK runs all calls that it gets concurrently, and a client need not wait for an
+// answer before it sends the next call. Independent calls still run concurrently, and share a
+// commit. It is not safe for concurrent use.
 type order struct {
-	calls []*call // that are not answered, as they came; those that run are among the first inSight
-	free  []*call // that wait and for which no order holds, as they came
-	busy  []*call // the same, that run
+	calls []*call // calls that are not answered, in order of arrival; running ones are among the first inSight
+	free  []*call // waiting calls that depend on no other, in order of arrival
+	busy  []*call // running calls that depend on no other
 }
 
-// How many calls run at once; and how many that wait are compared with each other: the
-// others wait for these.
+// Limits: how many calls run at once, and how many waiting calls are compared with each other;
+// later ones wait for these.
 const (
 	maxRunning = 32
 	maxBig     = 2
@@ -27,18 +27,18 @@ const (
 	inSight    = 128
 )
 
-// call is one of the client's.
+// call is one call of the client.
 type call struct {
-	*jsonrpc.Request // as the SDK gets it: with an id of ours
+	*jsonrpc.Request // as the SDK gets it: with a number as id
 	id               []byte
-	key              string // of the id
-	size, large      int64  // that it takes of what may be in flight
-	listens          bool   // it has no end of its own
+	key              string // idKey of the id
+	size, large      int64  // its bytes in flight
+	listens          bool   // it listens for changes, and does not end by itself
 
-	reach   *reach // nil until it is asked for
+	reach   *reach // nil until it is needed
 	running bool
-	givenUp bool // it needs no answer
-	written bool // its answer is, or is being written
+	givenUp bool // cancelled: it needs no answer
+	written bool // its answer is written, or being written
 
 	aside
 }
@@ -46,13 +46,13 @@ type call struct {
 // reach is what a call reads or writes.
 type reach struct {
 	all   bool
-	reads bool            // and writes nothing
-	wide  bool            // and writes relations whose other ends it does not name
-	big   bool            // it may need much memory: few run at once
-	of    map[string]bool // names of entities, and of what is no entity behind a NUL
+	reads bool            // it writes nothing
+	wide  bool            // it writes relations whose other ends it does not name
+	big   bool            // it may need much memory: few such calls run at once
+	of    map[string]bool // names of entities, and, after a NUL, other names
 }
 
-// add takes a call that has come in; false where no order holds for it.
+// add adds a call that has arrived; false if it depends on no other call.
 func (o *order) add(r *jsonrpc.Request) bool { return o.take(&call{Request: r}) }
 
 func (o *order) take(c *call) bool {
@@ -68,14 +68,14 @@ func (o *order) take(c *call) bool {
 	return false
 }
 
-// run takes a call that runs already.
+// run adds a call that runs already.
 func (o *order) run(c *call) {
 	c.running = true
 	o.busy = append(o.busy, c)
 }
 
-// next is a call that may run now, nil where there is none. There may be thousands: it looks at
-// the first inSight.
+// next returns a call that may run now, nil if there is none. It examines only the first inSight
+// calls, since there may be thousands.
 func (o *order) next() *jsonrpc.Request {
 	if len(o.free) > 0 && count(o.busy, (*call).held) < maxFree {
 		c := o.free[0]
@@ -111,16 +111,16 @@ func count(list []*call, is func(*call) bool) (n int) {
 	return n
 }
 
-// waits reports whether some call does not run yet.
+// waits reports whether a call is waiting to run.
 func (o *order) waits() bool {
 	return len(o.free) > 0 || slices.ContainsFunc(o.calls, func(c *call) bool { return !c.running })
 }
 
-// answered says that a call is over.
+// answered removes a call that is over.
 func (o *order) answered(id jsonrpc.ID) {
 	is := func(c *call) bool { return c.running && c.ID == id }
 	if i := slices.IndexFunc(o.calls[:min(len(o.calls), inSight)], is); i >= 0 {
-		copy(o.calls[1:], o.calls[:i]) // the few before it move, not the thousands behind it
+		copy(o.calls[1:], o.calls[:i]) // move the few calls before it, not the thousands after it
 		o.calls[0] = nil
 		o.calls = o.calls[1:]
 		return
@@ -128,8 +128,8 @@ func (o *order) answered(id jsonrpc.ID) {
 	o.busy = slices.DeleteFunc(o.busy, is)
 }
 
-// cancelled reports whether the client has given up a call. One that runs does not hold up
-// others any more, one that does not never will: waited says that it is one of these.
+// cancelled marks a call as cancelled. If it runs, other calls no longer wait for it; if not, it is
+// removed and will not run, and waited is true.
 func (o *order) cancelled(id jsonrpc.ID) (waited bool) {
 	is := func(c *call) bool { return c.ID == id }
 	for _, list := range []*[]*call{&o.calls, &o.free, &o.busy} {
@@ -206,9 +206,9 @@ func reachOf(r *jsonrpc.Request) *reach {
 			Key          string   `json:"key"`
 		} `json:"arguments"`
 	}
-	// As the tools read it: names in their case, of two the last.
+	// As the tools parse it: names are case-sensitive, and the last of duplicate names is used.
 	if json.Unmarshal(r.Params, &p, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
-		return &reach{all: true} // it is an error, and that is told at once
+		return &reach{all: true} // the call fails at once
 	}
 	to, a := &reach{of: map[string]bool{}}, &p.Arguments
 	switch p.Name {
@@ -218,7 +218,7 @@ func reachOf(r *jsonrpc.Request) *reach {
 		to.big = to.reads
 		for _, list := range [][]named{a.Entities, a.Observations, a.Deletions} {
 			for _, n := range list {
-				to.of[n.Name+n.EntityName] = true // one of them
+				to.of[n.Name+n.EntityName] = true // only one of the two is set
 			}
 		}
 		for _, e := range a.Relations {
@@ -236,7 +236,7 @@ func reachOf(r *jsonrpc.Request) *reach {
 		to.all, to.reads, to.big = true, true, true
 	case "forget":
 		to.all = true
-	default: // working memory is a session's
+	default: // working memory belongs to a session
 		to.of["\x00"+a.Session] = true
 		to.big = true
 	}

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// outlet writes messages whole, also when several goroutines write. A write cannot be interrupted: the
-// goroutine of one that nobody reads ends with the reader, or with the process.
+// outlet writes messages completely, even if several goroutines write. A write cannot be
+// interrupted: its goroutine ends when the client reads or closes the stream, or with the process.
 type outlet struct {
 	to     io.Writer
-	turn   chan struct{} // taken by the goroutine that has put something in, to write it
+	turn   chan struct{} // held by the goroutine that is writing
 	closed chan struct{}
-	wrote  atomic.Int64 // when something was last written
+	wrote  atomic.Int64 // time of the last write
 }
 
-// io.EOF: for the SDK it is an end, no failure
+// io.EOF: for the SDK the connection has ended, without a failure.
 var errAbandoned = fmt.Errorf("the connection was abandoned: %w", io.EOF)
 
 func (o *outlet) write(ctx context.Context, f func(io.Writer) error) error {
@@ -44,12 +44,12 @@ func (o *outlet) write(ctx context.Context, f func(io.Writer) error) error {
 		return err
 	case <-o.closed:
 		return errAbandoned
-	case <-ctx.Done(): // it is written all the same
+	case <-ctx.Done(): // the message will be written nevertheless
 		return ctx.Err()
 	}
 }
 
-// told notes when something was written.
+// told records the time of each write.
 type told struct{ o *outlet }
 
 func (t told) Write(b []byte) (int, error) {

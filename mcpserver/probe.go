@@ -8,24 +8,23 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// probe is a ping of ours, which the SDK answers. Its answer says that everything is handled
-// that came before it, and that the server has seen by then whether it takes what goes past
-// the SDK. One is sent before the first call of which something may, and after manyNotices
-// notifications.
+// probe is a ping sent to the SDK by this package. Its answer means that every earlier message was
+// handled, and that the server has by then announced whether it supports aside. A probe is sent
+// before the first call that may bypass the SDK, and after manyNotices notifications.
 //
-// Until it is answered no message is given to the SDK, except answers to its own requests: the
-// SDK handles notifications one at a time, and the handler of one may be waiting for such an
-// answer. The others are held, and count as bytes in flight.
+// Until it is answered the SDK gets no messages, except responses to its own requests: the SDK
+// handles notifications one at a time, and a handler may be waiting for such a response. Other
+// messages are held, and count as bytes in flight.
 type probe struct {
-	sent bool // and is not answered
-	over bool // one is
+	sent bool // a probe is sent and not answered
+	over bool // a probe was answered
 }
 
-// manyNotices is how many messages that are not answered the SDK gets before it is asked
-// whether they are handled: it keeps as many as come.
+// manyNotices is the number of messages without an answer after which a probe is sent: the SDK
+// queues them without a limit.
 const manyNotices = 64
 
-// ask sends one, and holds a line until it is answered.
+// ask sends a probe, and holds a line until it is answered.
 func (c *connection) ask(line *input) jsonrpc.Message {
 	c.notices = 0
 	if line != nil {
@@ -39,14 +38,14 @@ func (c *connection) ask(line *input) jsonrpc.Message {
 	return k.Request
 }
 
-// asked reports whether the server has been.
+// asked reports whether a probe was answered.
 func (c *connection) asked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.probe.over
 }
 
-// arrived takes what was read, or holds it.
+// arrived processes an input, or holds it.
 func (c *connection) arrived(in input) jsonrpc.Message {
 	c.eof = c.eof || in.err != nil && !isLong(in.err)
 	c.mu.Lock()
@@ -76,7 +75,7 @@ func (c *connection) hold(in input, at int) {
 	c.queued += in.small()
 }
 
-// heldBack is the first line that is held, if there is one and it may be taken.
+// heldBack returns the first held line, if there is one and it may be processed.
 func (c *connection) heldBack() (in input, ok bool) {
 	if len(c.held) == 0 {
 		return in, false

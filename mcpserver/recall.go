@@ -19,7 +19,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// filters choose the memories that a call is about.
+// filters returns the filters in the arguments of a call.
 func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 	if v := a.text("session"); v != "" {
 		all = append(all, varve.InSession(v))
@@ -51,10 +51,10 @@ func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 	return all, nil
 }
 
-// argument is the name that a filter has in the tools.
+// argument returns the name of a filter as the tools spell it.
 func argument(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// chooses is an argument that is given and chooses memories, or orders them; "" where none is.
+// chooses returns the name of an argument that selects or orders memories; "" if none is given.
 func (a args) chooses() string {
 	for _, name := range append([]string{"session", "category", "key", "tags", "where", "sort"}, queryargs.Times()...) {
 		if name = argument(name); a.text(name) != "" || len(a.texts(name)) > 0 {
@@ -64,7 +64,7 @@ func (a args) chooses() string {
 	return ""
 }
 
-// note says why there is nothing on a first page, where that looks like a mistake.
+// note sets the reason why a first page is empty, if the call seems to have a mistake.
 func (p *page) note(ctx context.Context, s *server, a args) {
 	if len(p.items) > 0 || a.text("cursor") != "" || len(a.texts("where")) == 0 {
 		return
@@ -90,7 +90,7 @@ func tagsOf(m *varve.Memory) []string {
 func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	query := a.text("query")
 	if strings.TrimSpace(query) == "" {
-		return nil, errors.New("query is empty: give words to search for, or use list_memories")
+		return nil, errors.New("query is empty → give words to search for, or use list_memories")
 	}
 	if len(query) > maxQuery {
 		return nil, fmt.Errorf("query: %d bytes exceed the limit of %d: use fewer words", len(query), maxQuery)
@@ -130,9 +130,15 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	if days, ok := a["half_life"]; ok {
 		switch q.HalfLife = time.Duration(a.float("half_life") * float64(24*time.Hour)); {
 		case q.Recency == 0:
-			return nil, errors.New("half_life: is about recency: give both, or omit it")
+			return nil, errors.New("half_life: is about recency → give both, or omit it")
 		case !(q.HalfLife > 0 && a.float("half_life") <= timearg.MostDays):
 			return nil, fmt.Errorf("half_life: %v: must be more than 0 and at most %d days", days, timearg.MostDays)
+		}
+	}
+	var notes []string
+	q.Note = func(note string) {
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
 		}
 	}
 	hits, by, err := s.search(ctx, q, by, filters)
@@ -158,9 +164,10 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	if shown < len(hits) {
 		p.next = fmt.Sprintf("%s %d", by, offset+shown)
 	}
-	if p.note(ctx, s, a); p.why == "" && len(p.items)+offset == 0 && by == "words" {
-		p.why = queryargs.Common(s.st, query)
+	if p.note(ctx, s, a); p.why != "" {
+		notes = append(notes, p.why)
 	}
+	p.why = strings.Join(notes, "; ")
 	return answered(func(w *writer) {
 		w.open('{')
 		p.write(w)
@@ -170,7 +177,8 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	}), nil
 }
 
-// both refuses what only a search by words and meaning has where that was not asked for, or cannot be.
+// both refuses arguments that only a combined search has, if another search was requested or can is
+// false.
 func (a args) both(can bool) error {
 	for _, name := range []string{"share", "ranks"} {
 		switch _, given := a[name]; {
@@ -185,7 +193,7 @@ func (a args) both(can bool) error {
 	return nil
 }
 
-// order is the one that sort asks for, from a place in it; nil where none is.
+// order returns the order requested by sort, from the cursor place on; nil if there is no sort.
 func (a args) order(place string) (*memstore.Order, error) {
 	sort := a.text("sort")
 	if sort == "" {
@@ -203,13 +211,13 @@ func (a args) order(place string) (*memstore.Order, error) {
 	return o, nil
 }
 
-// maxQuery is how long a query may be, in bytes.
+// maxQuery is the maximum length of a query in bytes.
 const maxQuery = 1 << 20
 
-// lastHit is how far a search is paged through.
+// lastHit is the number of hits after which paging ends.
 const lastHit = 100_000
 
-// recallCursor reads "words 20".
+// recallCursor parses a cursor such as "words 20".
 func recallCursor(cursor string) (by string, offset int, err error) {
 	by, n, ok := strings.Cut(cursor, " ")
 	offset, err = strconv.Atoi(n)
@@ -224,12 +232,12 @@ func recallCursor(cursor string) (by string, offset int, err error) {
 	return by, offset, nil
 }
 
-// recallBy is what recall may search by.
+// recallBy are the values of the argument by.
 var recallBy = []string{"both", "meaning", "words"}
 
-// search looks by words and meaning where that can be, and for words where it cannot, or
-// finds nothing and was not asked for. Where a score or a place was given it is of that search
-// alone: scores by words are on another scale.
+// search searches by words and meaning if possible. It searches by words if a search by meaning
+// fails or finds nothing, unless by was given. A page of a cursor and a search with min_score stay
+// with one kind of search, since scores by words are on another scale.
 func (s *server) search(ctx context.Context, q varve.Query, by string,
 	filters []varve.Filter) ([]varve.Hit, string, error) {
 	if (by == "meaning" || by == "both") && s.o.Embed == nil {
@@ -260,8 +268,8 @@ func (s *server) search(ctx context.Context, q varve.Query, by string,
 	return hits, "words", err
 }
 
-// all are the ids of the hits. Memories that cannot be read do not keep the others from being
-// found.
+// all returns the ids of the hits. Memories that cannot be read do not prevent the others from
+// being found.
 func (s *server) all(ctx context.Context, q varve.Query, filters []varve.Filter) ([]varve.Hit, error) {
 	q.Trim = func(m *varve.Memory) { *m = varve.Memory{ID: m.ID} }
 	hits, err := s.st.Search(ctx, q, filters...)
@@ -272,15 +280,15 @@ func (s *server) all(ctx context.Context, q varve.Query, filters []varve.Filter)
 	return hits, err
 }
 
-// page is what one answer holds.
+// page is the content of one answer.
 type page struct {
 	items []item
-	chars int // that are left
+	chars int // characters left
 	next  string
-	why   string // there is nothing
+	why   string // reason why there is nothing
 }
 
-// item is what is told of a memory, which itself may be much larger.
+// item is what an answer shows of a memory, which may be much larger.
 type item struct {
 	id, text, session, category, key string
 	why                              string
@@ -290,8 +298,8 @@ type item struct {
 	of                               varve.Memory // its id, times and quickrecal_score
 }
 
-// maxLabels is how long category, key and tags of a memory are together, in bytes, where
-// they are shown: the characters of an answer are its texts'.
+// maxLabels is the maximum total length in bytes of category, key and tags that are shown with a
+// memory: the characters of an answer are for texts.
 const maxLabels = 4096
 
 func shortLabels(m *varve.Memory) bool {
@@ -302,8 +310,8 @@ func shortLabels(m *varve.Memory) bool {
 	return n <= maxLabels && len(tagsOf(m)) <= maxLabels
 }
 
-// add takes a memory unless the page is full. The first one is taken always, and
-// cut where it is too long.
+// add adds a memory unless the page is full. The first memory is always added, and cut if it is too
+// long.
 func (p *page) add(m *varve.Memory, score float64) bool {
 	text, isCut := cut(m.Content, p.chars)
 	if isCut && len(p.items) > 0 {
@@ -325,7 +333,7 @@ func (p *page) add(m *varve.Memory, score float64) bool {
 	return true
 }
 
-// found adds a hit: of a longer text only the fragment, where one was asked for.
+// found adds a hit: if a fragment was requested, only the fragment of a longer text.
 func (p *page) found(m *varve.Memory, h *varve.Hit) bool {
 	part := h.Fragment != nil && (h.Fragment.From > 0 || h.Fragment.Cut)
 	if part {
@@ -342,8 +350,8 @@ func (p *page) found(m *varve.Memory, h *varve.Hit) bool {
 	return true
 }
 
-// why is an explanation in words: each word of the query with what it adds and where it is, what the best of
-// the session add, and how near the meaning is.
+// why returns an explanation in words: each word of the query with its score and the fields that
+// have it, the score from the rest of the session, and the similarity of meaning.
 func why(e *varve.Explanation) string {
 	var all []string
 	for _, w := range e.Words {
@@ -414,7 +422,7 @@ func (w *writer) item(it *item) {
 	w.close('}')
 }
 
-// cut is the beginning of a text.
+// cut returns at most chars characters of a text, and reports whether it left something out.
 func cut(text string, chars int) (short string, isCut bool) {
 	if len(text) <= chars {
 		return text, false
@@ -435,7 +443,7 @@ func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
 	if a.flag("sessions") {
 		if name := a.chooses(); name != "" {
 			return nil,
-				fmt.Errorf("%s: chooses or orders memories, and sessions lists all sessions by their ids: omit one of them", name)
+				fmt.Errorf("%s: chooses or orders memories, and sessions lists all sessions by their ids → omit one of them", name)
 		}
 		return s.listSessions(ctx, a.text("cursor"), a.number("limit", 50))
 	}

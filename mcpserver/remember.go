@@ -17,11 +17,11 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// keyed returns the id of what is remembered under a key, so that it is found, and replaced, in one
-// look-up: note-, the key as far as a file name can have it, "-", and 16 hex digits of the sha256 of
-// session, category and key, each behind its length as 8 bytes, little-endian. Earlier versions made
-// note- and 32 hex digits, which made a file name without a meaning: old is that id, under which a
-// memory that is there is replaced.
+// keyed returns the id of a memory with a key, so that it is found and replaced with one look-up:
+// note-, the key as far as a file name may contain it, "-", and 16 hex digits of the sha256 of
+// session, category and key, each preceded by its length as 8 bytes, little-endian. Earlier
+// versions made an id of note- and 32 hex digits, which gave meaningless file names: old is that
+// id; an existing memory with it is replaced.
 func keyed(session, category, key string) (id, old string) {
 	h := sha256.New()
 	for _, part := range []string{session, category, key} {
@@ -34,13 +34,14 @@ func keyed(session, category, key string) (id, old string) {
 	return "note-" + jsondoc.Slug(key, maxKeySlug) + "-" + sum[:16], "note-" + sum
 }
 
-// maxKeySlug is how many bytes of a key are in an id: with the rest it stays a plain file name.
+// maxKeySlug is the maximum number of bytes of a key in an id, so that the id stays a plain file
+// name.
 const maxKeySlug = 60
 
 func (s *server) remember(ctx context.Context, a args) (*answer, error) {
 	text := a.text("text")
 	if strings.TrimSpace(text) == "" {
-		return nil, errors.New("text is empty: there is nothing to remember")
+		return nil, errors.New("text is empty: nothing to remember")
 	}
 	now := s.o.Clock()
 	m := varve.Memory{Content: text, Timestamp: now, Metadata: map[string]any{}}
@@ -69,7 +70,7 @@ func (s *server) remember(ctx context.Context, a args) (*answer, error) {
 	}
 	near, err := s.nearTo(ctx, m.ID, text)
 	if err != nil && ctx.Err() == nil {
-		s.o.Logger.Warn("looking for near-duplicates", "err", err) // it is stored all the same
+		s.o.Logger.Warn("looking for near-duplicates", "err", err) // the memory is stored nevertheless
 	}
 	return answered(func(w *writer) {
 		w.open('{')
@@ -81,8 +82,8 @@ func (s *server) remember(ctx context.Context, a args) (*answer, error) {
 	}), nil
 }
 
-// replace puts a memory under its key, and returns the id that it has: m.ID, or earlier if only that is
-// there. Members of metadata that the caller does not name stay as they are.
+// replace puts a memory under its key, and returns its id: m.ID, or earlier if only that memory
+// exists. Members of metadata that the caller does not set are kept.
 func (s *server) replace(ctx context.Context, m varve.Memory, earlier string) (id string, replaced bool, err error) {
 	l := s.loading(ctx)
 	defer l.done()
@@ -125,7 +126,7 @@ func anys(list []string) []any {
 	return all
 }
 
-// near is a memory that says nearly the same as another.
+// near is a memory with nearly the same text as another.
 type near struct {
 	id, text   string
 	similarity float64
@@ -140,18 +141,18 @@ func (w *writer) near(n *near) {
 	w.close('}')
 }
 
-// What counts as nearly the same: the cosine of two embeddings, or the share of
-// three-letter pieces that two texts have in common.
+// Limits for near-duplicates: the cosine of two embeddings, or the share of three-letter sequences
+// that two texts have in common.
 const (
 	nearCosine = 0.92
 	nearPieces = 0.6
 	nearMost   = 5
-	nearChars  = 500      // of each that is shown
-	nearLooks  = 64 << 10 // characters of each, by which they are compared
-	nearWords  = 24       // by which they are found
+	nearChars  = 500      // characters of each that are shown
+	nearLooks  = 64 << 10 // characters of each that are compared
+	nearWords  = 24       // words by which they are found
 )
 
-// beginning leaves of a memory what it is compared by.
+// beginning reduces a memory to the part that is compared.
 func beginning(m *varve.Memory) {
 	text, isCut := cut(m.Content, nearLooks)
 	if isCut {
@@ -160,8 +161,8 @@ func beginning(m *varve.Memory) {
 	*m = varve.Memory{ID: m.ID, Content: text}
 }
 
-// nearTo looks for near-duplicates of a memory: by its embedding if it has one,
-// else among those that have the most words in common with it.
+// nearTo returns near-duplicates of a memory: by its embedding if it has one, otherwise among the
+// memories that share the most words with it.
 func (s *server) nearTo(ctx context.Context, id, text string) ([]near, error) {
 	var all []near
 	add := func(h varve.Hit, similarity float64) {
@@ -204,7 +205,7 @@ func compareFloat(x, y float64) int {
 	return 0
 }
 
-// threes are all runs of three letters of a text, in any case and spacing.
+// threes returns all sequences of three characters in a text, ignoring case and spacing.
 func threes(text string) map[[3]rune]bool {
 	set := map[[3]rune]bool{}
 	var last [3]rune
@@ -242,7 +243,7 @@ func (s *server) forget(ctx context.Context, a args) (*answer, error) {
 		}
 		if id == takenID {
 			return nil,
-				fmt.Errorf("%q records that the old file was taken over, so that memories deleted since are not restored; "+
+				fmt.Errorf("%q records the import of the old file, so that memories deleted since are not restored; "+
 					"nothing was forgotten", id)
 		}
 	}

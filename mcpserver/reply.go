@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Write writes a message whole, even beside other writers. An answer that cannot be written is over
-// as well.
+// Write writes a message completely, even while other goroutines write. A call whose answer cannot
+// be written is over too.
 func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	r, ok := m.(*jsonrpc.Response)
 	if !ok {
@@ -27,7 +27,8 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 		}
 		b = append(b, '\n')
 		if r, ok := m.(*jsonrpc.Request); ok && !r.IsCall() {
-			// The SDK gives a notification some seconds; a client that reads later is to hear of it too.
+			// The SDK limits the writing of a notification to some seconds; a slow client must get
+			// it too.
 			ctx = context.WithoutCancel(ctx)
 		}
 		return c.out.write(ctx, func(to io.Writer) error { _, err := to.Write(b); return err })
@@ -62,8 +63,9 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	})
 }
 
-// begin is when the answer to a call is about to be written; false where none is wanted:
-// clients take that for an answer to nothing. From then on the client may use the id again.
+// begin is called when the answer to a call is about to be written; it returns false if none is
+// wanted, because the call was cancelled: clients treat such an answer as an error. From then on
+// the client may use the id again.
 func (c *connection) begin(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +79,7 @@ func (c *connection) begin(k *call) bool {
 	return true
 }
 
-// write gives the answer the id as it came. A result is JSON on one line already.
+// write writes the answer with the client's id. A result is JSON on one line already.
 func (k *call) write(to io.Writer, r *jsonrpc.Response) error {
 	if r.Error != nil {
 		b, err := errorLine(k.id, r.Error)
@@ -108,7 +110,7 @@ func begun(id []byte) []byte {
 	return append([]byte(`{"jsonrpc":"2.0","id":`), id...)
 }
 
-// errorLine is an error as the SDK writes it.
+// errorLine returns an error response as the SDK encodes it.
 func errorLine(id []byte, err error) ([]byte, error) {
 	wire, ok := err.(*jsonrpc.Error)
 	if !ok {
@@ -127,9 +129,9 @@ func errorLine(id []byte, err error) ([]byte, error) {
 	return append(append(line, bytes.TrimSpace(b.Bytes())...), '}', '\n'), nil
 }
 
-// ownIDs puts the client's id of a call that listens for changes in the place of that which
-// the SDK has: the SDK writes it into what it tells. False where that call is over: its number
-// may be another call's id.
+// ownIDs replaces the SDK's number of a listening call by the client's id, in notifications into
+// which the SDK writes it. It returns false if the call is over: its number might be the id of
+// another call.
 func (c *connection) ownIDs(message []byte) ([]byte, bool) {
 	before, after, ok := bytes.Cut(message, []byte(`"`+mcp.MetaKeySubscriptionID+`":`))
 	if !ok {
@@ -154,10 +156,11 @@ func (c *connection) ownIDs(message []byte) ([]byte, bool) {
 	return append(append(own, k.id...), after[n:]...), true
 }
 
-// lastReplies is how long it may take to say what is given up.
+// lastReplies is the maximum time for sending the errors of abandoned calls.
 const lastReplies = 500 * time.Millisecond
 
-// answerUndone tells a client that may still read that what is under way is given up.
+// answerUndone sends errors for the running calls, which are abandoned, in case the client still
+// reads.
 func (c *connection) answerUndone() {
 	c.mu.Lock()
 	for _, k := range c.calls {
@@ -165,7 +168,7 @@ func (c *connection) answerUndone() {
 			k.givenUp = true
 			c.undone.Add(1)
 			c.replyLocked(refuse(k.id, jsonrpc.CodeInternalError,
-				"the input has ended, and this took longer than %v: if it changes something, all of it is done or nothing",
+				"the input has ended, and the call took longer than %v; its changes are made completely or not at all",
 				Patience))
 		}
 	}
@@ -181,7 +184,7 @@ func (c *connection) answerUndone() {
 	}
 }
 
-// answerAll answers what is no call.
+// answerAll writes the queued refusals.
 func (c *connection) answerAll() {
 	for {
 		c.mu.Lock()
@@ -201,11 +204,11 @@ func (c *connection) answerAll() {
 			err = c.out.write(context.Background(), func(to io.Writer) error { _, err := to.Write(b); return err })
 		}
 		if err != nil && !errors.Is(err, errAbandoned) {
-			c.log.Warn("answering what was refused", "err", err)
+			c.log.Warn("writing an error response", "err", err)
 		}
 		signal(c.free)
 	}
 }
 
-// size is about what it takes until it is written.
+// size returns the approximate bytes that it occupies until it is written.
 func (r *refusal) size() int64 { return int64(len(r.id)+len(r.text)) + 256 }

@@ -44,19 +44,19 @@ func (s *server) addResource(m *mcp.Server) {
 	})
 }
 
-// updates tells subscribers of the resource that it has changed, by whatever
-// process. One goroutine watches the store as long as there is a subscriber.
+// updates notifies subscribers of the resource of changes by any process. One goroutine watches the
+// store while there is a subscriber.
 type updates struct {
 	server *mcp.Server
 
 	mu    sync.Mutex
 	of    map[*mcp.ServerSession]bool
-	ended map[*mcp.ServerSession]bool // whose end somebody waits for
-	stop  context.CancelFunc          // of the watching; nil: nobody subscribes
+	ended map[*mcp.ServerSession]bool // sessions whose end a goroutine awaits
+	stop  context.CancelFunc          // stops watching; nil: there are no subscribers
 }
 
-// subscriptions makes the server take them. As with the reference server any URI
-// may be subscribed to; only one ever changes.
+// subscriptions makes the server accept subscriptions. As with the reference server any URI is
+// accepted; only one resource ever changes.
 func (s *server) subscriptions(o *mcp.ServerOptions) {
 	s.updates.of, s.updates.ended = map[*mcp.ServerSession]bool{}, map[*mcp.ServerSession]bool{}
 	o.SubscribeHandler = func(_ context.Context, r *mcp.SubscribeRequest) error {
@@ -81,7 +81,7 @@ func (s *server) subscribe(session *mcp.ServerSession) {
 	if u.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		u.stop = stop
-		// Its changes count from here on: the answer to the client comes behind it.
+		// Changes from here on are reported: the client gets the answer afterwards.
 		st, _ := s.store()
 		go s.watch(ctx, st, st.Admin().Stats().Durable)
 	}
@@ -90,7 +90,7 @@ func (s *server) subscribe(session *mcp.ServerSession) {
 	}
 	u.ended[session] = true
 	go func() {
-		_ = session.Wait() // a connection that broke is an end, too
+		_ = session.Wait() // a broken connection is an end, too
 		s.unsubscribe(session)
 		u.mu.Lock()
 		defer u.mu.Unlock()
@@ -109,8 +109,8 @@ func (s *server) unsubscribe(session *mcp.ServerSession) {
 	}
 }
 
-// watch tells of the graph's changes. While it tells, more may come; these are
-// told of once.
+// watch notifies subscribers of the graph's changes. Changes during a notification cause one
+// further notification.
 func (s *server) watch(ctx context.Context, st *varve.Store, from uint64) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -123,7 +123,7 @@ func (s *server) watch(ctx context.Context, st *varve.Store, from uint64) {
 			case <-changed:
 				if err := s.updates.server.ResourceUpdated(ctx,
 					&mcp.ResourceUpdatedNotificationParams{URI: resourceURI}); err != nil {
-					s.o.Logger.Warn("telling of a change", "err", err)
+					s.o.Logger.Warn("notifying a subscriber", "err", err)
 				}
 			}
 		}
@@ -150,9 +150,9 @@ func (s *server) watch(ctx context.Context, st *varve.Store, from uint64) {
 			st, err = now, varve.ErrTruncated
 		}
 		if !errors.Is(err, varve.ErrTruncated) {
-			if text := fmt.Sprint(err); text != said { // once for each reason
+			if text := fmt.Sprint(err); text != said { // once per reason
 				said = text
-				s.o.Logger.Warn("watching the store for changes; it is tried again", "err", err)
+				s.o.Logger.Warn("watching the store for changes failed, trying again", "err", err)
 			}
 			select {
 			case <-ctx.Done():
@@ -160,13 +160,13 @@ func (s *server) watch(ctx context.Context, st *varve.Store, from uint64) {
 			}
 		}
 		from = st.Admin().Stats().Durable
-		tell() // what was missed may have been one
+		tell() // a change may have been missed
 	}
 }
 
 const retryWatch = time.Second
 
-// follow calls tell behind each commit that changes the graph, until it cannot go on.
+// follow calls tell after each commit that changes the graph, until reading the changes fails.
 func (s *server) follow(ctx context.Context, st *varve.Store, from uint64, tell func()) error {
 	dirty := false
 	for c, err := range st.Watch(ctx, from) {

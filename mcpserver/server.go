@@ -21,14 +21,15 @@ import (
 
 // Groups of tools.
 const (
-	Graph  = "graph"  // the nine of the reference server, and its resource
+	Graph  = "graph"  // the nine tools of the reference server, and its resource
 	Memory = "memory" // remember, recall, forget, list_memories
 
-	// Working memory: working_set and so on. It is offered only to hosts that name it.
+	// Working has the tools of working memory: working_set and so on. It is offered only if a host
+	// names it.
 	Working = "working"
 )
 
-// Groups are all there are, in the order of the listing.
+// Groups returns the names of all groups, in the order in which they are listed.
 func Groups() []string {
 	var names []string
 	for _, g := range groups() {
@@ -48,15 +49,15 @@ func DefaultGroups() []string {
 	return names
 }
 
-// group is a set of tools that a user turns on by its name.
+// group is a set of tools that a user selects by its name.
 type group struct {
 	name         string
 	tools        []tool
 	instructions string
-	unasked      bool // offered where no groups are named
+	unasked      bool // offered if no groups are named
 }
 
-// groups are built for each server; one more group is one more line here.
+// groups returns all groups; a new group is one more line here.
 func groups() []group {
 	return []group{
 		{Graph, graphTools(), graphInstructions, true},
@@ -69,9 +70,9 @@ func groups() []group {
 type Options struct {
 	// Groups of tools that are offered; nil is DefaultGroups.
 	Groups []string
-	// Embed gives the vectors by which recall looks for meaning: Vectors().Embed of the store, which
-	// does not wait for an embedder that is down, or the store's own Options.Embed. nil: recall
-	// looks for words.
+	// Embed returns the vectors by which recall searches by meaning: Vectors().Embed of the store,
+	// which does not wait for an embedder that is down, or the store's own Options.Embed. nil:
+	// recall searches by words.
 	Embed func(ctx context.Context, texts []string) ([][]float32, error)
 	// EmbedModel is the name of the model, "" when unknown: recall does not search by meaning in a
 	// store whose vectors are by another model.
@@ -79,18 +80,19 @@ type Options struct {
 	// GraphBytes is the maximum size in bytes of the part of the graph kept in memory; 0 means 64
 	// MiB, a negative number none. A larger graph is read from the store for each request.
 	GraphBytes int64
-	// Evicted returns how many memories the store has deleted to make room since it was asked last,
-	// and the id of the first: see varve.EventEvicted. The result of a call that writes says so; with
-	// calls at the same time, that of one of them. nil: no result does.
+	// Evicted returns how many memories the store has deleted to make room since the previous call
+	// of Evicted, and the id of the first: see varve.EventEvicted. The result of a call that writes
+	// reports them; of concurrent calls, only one does. nil: no result does.
 	Evicted func() (count int, first string)
-	// Reopen returns the store that is at the path of one whose folder was replaced (varve.ErrReplaced), and
-	// closes the replaced one; see varve.Admin.InPlace. nil: every later call gets the error, too.
+	// Reopen returns the store that is now at the path of a store whose folder was replaced
+	// (varve.ErrReplaced), and closes the replaced one; see varve.Admin.InPlace. nil: every later
+	// call gets the error, too.
 	Reopen func(ctx context.Context, replaced *varve.Store) (*varve.Store, error)
 	// Version of the host, told to clients; "" is left to the library.
 	Version string
 	// Logger receives what cannot be reported to a client; nil discards it.
 	Logger *slog.Logger
-	// Clock is time.Now when nil.
+	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
 }
 
@@ -108,12 +110,12 @@ func (o *Options) Validate() error {
 
 const defaultGraphBytes = 64 << 20
 
-// server is what the tools work with.
+// server is the state that the tools share.
 type server struct {
 	o     Options
 	tools []tool
 
-	mu   sync.RWMutex // read by each call while it uses the next two
+	mu   sync.RWMutex // read-locked by each call while it uses st and view
 	st   *varve.Store
 	view *view
 
@@ -176,11 +178,11 @@ func New(st *varve.Store, o Options) *mcp.Server {
 	return m
 }
 
-// unreadable: the memory stays where it is, and the others are served.
-func (s *server) unreadable(err error) { s.o.Logger.Warn("left out of the graph", "err", err) }
+// unreadable logs a memory that cannot be read: it is omitted, and the others are served.
+func (s *server) unreadable(err error) { s.o.Logger.Warn("omitted from the graph", "err", err) }
 
-// stamp gives the times of n things that are created now, a nanosecond apart, and
-// later than all that it gave before: answers are ordered by them.
+// stamp returns the first of n times for objects that are created now, a nanosecond apart, later
+// than all times that it returned before: answers are ordered by them.
 func (s *server) stamp(n int) time.Time {
 	s.stamps.Lock()
 	defer s.stamps.Unlock()
@@ -192,8 +194,7 @@ func (s *server) stamp(n int) time.Time {
 	return at
 }
 
-// handler judges the arguments and makes a tool's error a result, which the model
-// sees.
+// handler checks the arguments, and returns a tool's error as a result, which the model sees.
 func (s *server) handler(t *tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		args, err := t.arguments(req.Params.Arguments)
@@ -201,7 +202,7 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 			return failed(err.Error()), nil
 		}
 		if c := callOf(req.Extra); c != nil && c.arguments != nil {
-			c.arguments, req.Params.Arguments = nil, nil // the line is not needed any more
+			c.arguments, req.Params.Arguments = nil, nil // so that the line can be freed
 		}
 		ctx = byClient(ctx, req.Session)
 		var a *answer
@@ -220,8 +221,8 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 	}
 }
 
-// byClient returns a context in which what is written is by the client of a session, as it named itself
-// when it was initialized.
+// byClient returns a context in which the writer is the client of the session, with the name that
+// it gave when it was initialized.
 func byClient(ctx context.Context, session *mcp.ServerSession) context.Context {
 	if session == nil {
 		return ctx
@@ -233,8 +234,8 @@ func byClient(ctx context.Context, session *mcp.ServerSession) context.Context {
 	return varve.WithWriter(ctx, varve.Writer{Client: p.ClientInfo.Name, ClientVersion: p.ClientInfo.Version})
 }
 
-// tellEvicted adds a text for people and models, and a member of _meta for programs: the structured
-// content is that of the tool's declaration.
+// tellEvicted adds a text for people and models, and a member of _meta for programs, because the
+// structured content must match the tool's declaration.
 func tellEvicted(r *mcp.CallToolResult, evicted func() (int, string)) {
 	n, first := evicted()
 	if n == 0 {
@@ -252,7 +253,7 @@ func tellEvicted(r *mcp.CallToolResult, evicted func() (int, string)) {
 	r.Meta["varve/evicted"] = map[string]any{"count": n, "first": first}
 }
 
-// advice is what an agent can do about an error that says only what is wrong.
+// advice returns a remedy for the errors that lack one.
 func advice(err error) string {
 	switch {
 	case errors.Is(err, varve.ErrBatchTooLarge):
@@ -263,9 +264,8 @@ func advice(err error) string {
 	return ""
 }
 
-// asReference answers as the reference server does where the SDK would not: the
-// order of the tools and their member execution, tools that are not there,
-// methods of capabilities that are not offered.
+// asReference answers as the reference server does if the SDK would not: the order of the tools and
+// their member execution, unknown tools, and methods of capabilities that are not offered.
 func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		takes(req.GetExtra())
@@ -306,8 +306,8 @@ func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// listed is a list of tools as the reference server writes it: the SDK sorts them,
-// and has no execution.
+// listed is a list of tools as the reference server encodes it: the SDK sorts them, and has no
+// execution.
 type listed struct {
 	*mcp.ListToolsResult
 	Tools []json.RawMessage `json:"tools"`
@@ -321,7 +321,7 @@ func (s *server) listing(of *mcp.ListToolsResult) *listed {
 	return l
 }
 
-// rawKind is what arguments are, by their first byte.
+// rawKind returns the JavaScript type of arguments, by their first byte.
 func rawKind(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "undefined"
@@ -347,8 +347,8 @@ func noRecord(kind string) string {
 		"    \"message\": \"Invalid input: expected record, received " + kind + "\"\n  }\n]"
 }
 
-// quieter leaves to a logger what the SDK says from Warn on: below that it tells of
-// every session. Nor is it an error that a host ends the server.
+// quieter returns a logger for the SDK that passes on only warnings and errors: the SDK logs every
+// session below that. The end of the server by its host is not logged as an error either.
 func quieter(l *slog.Logger) *slog.Logger { return slog.New(&atLeast{l.Handler()}) }
 
 type atLeast struct{ slog.Handler }

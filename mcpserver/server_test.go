@@ -158,7 +158,7 @@ func TestRefusals(t *testing.T) {
 	c.refuses("recall", `{"query":"x","by":"meaning"}`, "needs an embedder")
 	c.refuses("recall", `{"query":" "}`, "empty")
 	c.refuses("recall", `{"query":"x","since":"tomorow"}`, `since: "tomorow" is not a time: write a day`)
-	c.refuses("recall", `{"query":"x","where":["=x"]}`, "it is like source=desk")
+	c.refuses("recall", `{"query":"x","where":["=x"]}`, "write source=desk")
 	c.refuses("recall", `{"query":"x","cursor":"x"}`, "next of the previous page")
 	c.refuses("list_memories", `{"cursor":"*"}`, "next of the previous page")
 	c.refuses("remember", `{"text":"\n"}`, "nothing to remember")

@@ -74,7 +74,7 @@ func TestServerAsks(t *testing.T) {
 		`"result":{"roots":[{"uri":"file:///a"}]}`:                                              "1 roots, <nil>",
 		`"result":{"roots":[` + strings.Repeat(`{"uri":"file:///a"},`, 9_999) + `{"uri":"b"}]}`: "10000 roots, <nil>",
 		`"result":{"x":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`:  "nested deeper",
-		`"result":{"x":"` + strings.Repeat("x", maxLarge) + `"}`:                                "longer than",
+		`"result":{"x":"` + strings.Repeat("x", maxLarge) + `"}`:                                "exceeds the limit",
 		`"result":{"x":"` + strings.Repeat("x", MaxLine) + `"}`:                                 "more than 67108864 bytes",
 		`"error":{"code":-32601,"message":"no roots"}`:                                          "no roots",
 	} {

@@ -10,7 +10,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// listSessions is a page of the sessions; the cursor is how many come before it.
+// listSessions returns a page of the sessions; the cursor is the number of sessions before the
+// page.
 func (s *server) listSessions(ctx context.Context, cursor string, limit int) (*answer, error) {
 	offset := 0
 	if cursor != "" {

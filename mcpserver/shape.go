@@ -11,18 +11,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// shape is what a value must look like: it is told to clients as JSON Schema, and
-// what they send is judged by it, in the words that the reference server's
-// validator (zod 4) has.
+// shape describes the values of an argument: clients get it as JSON Schema, and their input is
+// checked against it, with messages in the words of the reference server's validator (zod 4).
 type shape struct {
-	kind   string // of JSON Schema: string, array, object, boolean, integer
+	kind   string // as in JSON Schema: string, array, object, boolean, integer
 	about  string
 	items  *shape
 	props  []prop
 	enum   []string
 	lowest *int
 	most   *int
-	closed bool // it has no other members than props
+	closed bool // it must not have members other than props
 }
 
 type prop struct {
@@ -45,8 +44,7 @@ func oneOf(about string, values ...string) *shape {
 	return &shape{kind: "string", about: about, enum: values}
 }
 
-// schema is the JSON Schema of the whole of a tool's input or output. Outputs say
-// that they have no other members.
+// schema returns the JSON Schema of a tool's input or output. Outputs must not have other members.
 func (s *shape) schema(output bool) json.RawMessage {
 	b := []byte(`{"$schema":"http://json-schema.org/draft-07/schema#",`)
 	return append(b, s.appendSchema(nil, output)[1:]...)
@@ -90,11 +88,11 @@ func (s *shape) appendSchema(b []byte, output bool) []byte {
 	return append(b, '}')
 }
 
-// maxLines is of how many things that are wrong a client is told.
+// maxLines is the maximum number of faults that are reported to a client.
 const maxLines = 1000
 
-// check gives one line for each thing that is wrong, none where nothing is. v is
-// nil for null; missing says that there is no value at all.
+// check appends one line for each fault of v. v is nil for null; missing means that there is no
+// value.
 func (s *shape) check(v any, missing bool, path string, lines []string) []string {
 	if len(lines) >= maxLines {
 		return lines
@@ -145,7 +143,7 @@ func (s *shape) check(v any, missing bool, path string, lines []string) []string
 	return lines
 }
 
-// unknown gives a line for each member that is none of these.
+// unknown returns a line for each member that the shape does not have.
 func (s *shape) unknown(members map[string]any, at string) (lines []string) {
 	var names []string
 	for _, p := range s.props {
@@ -160,8 +158,8 @@ func (s *shape) unknown(members map[string]any, at string) (lines []string) {
 	return lines
 }
 
-// whole is the integer that a number is, in whatever form: 1000, 1000.0, 1e3. Like
-// JavaScript it knows none beyond 2^53.
+// whole returns the integer that a number is, in any notation: 1000, 1000.0, 1e3. As in JavaScript,
+// a number beyond 2^53 in another notation is not one.
 func whole(n json.Number) (int64, bool) {
 	if i, err := n.Int64(); err == nil {
 		return i, true
@@ -177,7 +175,7 @@ func (s *shape) expects() string {
 	return s.kind
 }
 
-// kindOf is what JavaScript would call it.
+// kindOf returns the JavaScript type of a value.
 func kindOf(v any, missing bool) string {
 	switch v.(type) {
 	case nil:
@@ -197,9 +195,9 @@ func kindOf(v any, missing bool) string {
 	return "object"
 }
 
-// appendString writes a string as JSON.stringify does.
+// appendString appends a string as JSON.stringify does.
 func appendString(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // the error says only that bytes were no UTF-8 and were replaced
+	b, _ = jsontext.AppendQuote(b, s) // an error only means that invalid UTF-8 was replaced
 	return b
 }
 

@@ -47,10 +47,10 @@ func Stdio(in io.Reader, out io.Writer, log *slog.Logger) *Transport {
 	return &Transport{c}
 }
 
-// Transport is what Stdio makes, for one session.
+// Transport is the transport that Stdio returns, for one session.
 type Transport struct{ c *connection }
 
-// Connect is for the SDK.
+// Connect is called by the SDK.
 func (t *Transport) Connect(context.Context) (mcp.Connection, error) {
 	go t.c.readLines()
 	return t.c, nil
@@ -59,40 +59,41 @@ func (t *Transport) Connect(context.Context) (mcp.Connection, error) {
 // Abandon ends the session at once. Calls under way are cancelled, and not answered.
 func (t *Transport) Abandon() { _ = t.c.Close() }
 
-// Ended is closed when the session takes no more calls and answers none: because all is
-// answered, or was given up.
+// Ended returns a channel that is closed when the session accepts no more calls and answers none:
+// because all are answered, or were abandoned.
 func (t *Transport) Ended() <-chan struct{} { return t.c.closed }
 
-// Undone is how many calls were given up, after the end of the input, because nothing of the
-// answers was read, or they took too long. A client that reads later may miss the answers.
+// Undone returns the number of calls that were abandoned after the end of the input, because the
+// client did not read answers or they took too long. A client that reads later may miss the
+// answers.
 func (t *Transport) Undone() int { return int(t.c.undone.Load()) }
 
-// connection is a session's. A read of the input cannot be interrupted: the
-// goroutine that reads ends with the input, or with the process.
+// connection is the connection of a session. A read of the input cannot be interrupted: the reading
+// goroutine ends with the input, or with the process.
 type connection struct {
 	in     io.Reader
 	log    *slog.Logger
 	lines  chan input
 	closed chan struct{}
 	once   sync.Once
-	free   chan struct{} // Read has something to look at
-	room   chan struct{} // and so has waitForRoom
+	free   chan struct{} // wakes Read
+	room   chan struct{} // wakes waitForRoom
 	out    outlet
-	taken  atomic.Bool // the server takes what goes past the SDK
+	taken  atomic.Bool // the server supports aside
 	undone atomic.Int64
 
-	// Of Read alone.
-	end     error     // of the input, when all before it is taken
-	eof     bool      // the input has one
-	ended   time.Time // since when it has one, or the client is gone
-	notices int       // since the last probe
-	tells   int       // lines that the logger has heard of
-	held    []input   // that are taken when the probe is answered, as they came
+	// Used by Read only:
+	end     error     // of the input, when everything before it is processed
+	eof     bool      // the input has ended
+	ended   time.Time // when the input ended or the client was gone
+	notices int       // number since the last probe
+	tells   int       // number of lines that were logged
+	held    []input   // inputs to be processed when the probe is answered, in order of arrival
 
 	mu       sync.Mutex
-	numbers  float64              // of the ids that the SDK gets
-	calls    map[jsonrpc.ID]*call // without an answer, by these
-	ids      map[string]*call     // the same by their own, without those that are given up
+	numbers  float64              // the last number used as an id for the SDK
+	calls    map[jsonrpc.ID]*call // unanswered calls, by number
+	ids      map[string]*call     // unanswered calls, by idKey, without cancelled ones
 	order    order
 	queued   int64 // bytes in flight
 	large    int64
@@ -100,11 +101,11 @@ type connection struct {
 	probe    probe
 	replies  []*refusal
 	replying bool
-	hung     bool // the client is gone, whatever there is left to read
+	hung     bool // the client is gone, even if unread input remains
 }
 
-// Read gives the next message that may be acted upon. At the end of the input it waits
-// until all that was asked is answered.
+// Read returns the next message for the SDK. At the end of the input it waits until all calls are
+// answered.
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	var look *time.Ticker
 	defer func() {
@@ -129,7 +130,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		full, hung := c.full()
 		switch {
 		case c.end != nil && c.allAnswered():
-			_ = c.Close() // what is told besides answers may wait for somebody who reads
+			_ = c.Close() // notifications may wait for a client that does not read
 			return nil, c.end
 		case c.eof || full:
 			lines = nil
@@ -162,7 +163,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// next is a call whose turn it is.
+// next returns a call whose turn it is; nil if there is none.
 func (c *connection) next() jsonrpc.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,14 +173,15 @@ func (c *connection) next() jsonrpc.Message {
 	return nil
 }
 
-// full reports whether no line may be taken.
+// full reports whether no line may be processed, because too much is in flight, and whether the
+// client is gone.
 func (c *connection) full() (full, hung bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queued >= maxQueued, c.hung
 }
 
-// allAnswered reports whether everything is that a client waits for.
+// allAnswered reports whether every call for which the client waits is answered.
 func (c *connection) allAnswered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +193,7 @@ func (c *connection) allAnswered() bool {
 	return len(c.replies) == 0 && !c.replying
 }
 
-// lookForEnd notes that the client is gone, where that is so.
+// lookForEnd records that the client is gone, if it is.
 func (c *connection) lookForEnd() {
 	if !hungUp(c.in) {
 		return
@@ -202,7 +204,7 @@ func (c *connection) lookForEnd() {
 	signal(c.free)
 }
 
-// givesUp reports whether the input has ended and nothing has moved for Patience.
+// givesUp reports whether the input has ended and nothing was written for Patience.
 func (c *connection) givesUp() bool {
 	c.lookForEnd()
 	c.mu.Lock()
@@ -218,7 +220,7 @@ func (c *connection) givesUp() bool {
 	return now.Sub(c.ended) > Patience && now.Sub(time.Unix(0, c.out.wrote.Load())) > Patience
 }
 
-// take acts upon what was read: a message for the SDK, or nil.
+// take processes an input; it returns a message for the SDK, or nil.
 func (c *connection) take(in input) jsonrpc.Message {
 	var l *long
 	switch {
@@ -256,13 +258,13 @@ func (c *connection) take(in input) jsonrpc.Message {
 	case e.answer && e.bad != nil:
 		return noAnswer(e.id, e.bad)
 	case e.answer && len(line) > maxLarge:
-		return noAnswer(e.id, fmt.Errorf("an answer of %d bytes is longer than the %d that it may be", len(line), maxLarge))
+		return noAnswer(e.id, fmt.Errorf("a response of %d bytes exceeds the limit of %d", len(line), maxLarge))
 	case !e.answer && len(line) > longer:
 		c.told("ignored a notification that is too long", "bytes", len(line))
 	case e.answer:
 		m, err := jsonrpc.DecodeMessage(line)
 		if err != nil {
-			c.told("an answer was passed over", "err", err)
+			c.told("ignored a response", "err", err)
 			return nil
 		}
 		return m
@@ -275,8 +277,8 @@ func (c *connection) take(in input) jsonrpc.Message {
 	return nil
 }
 
-// noAnswer ends a request of the server's whose answer cannot be taken. It is nil where the id
-// is none of the server's.
+// noAnswer returns an error as the response to a request of the server, whose real response is
+// unusable; nil if the id is not one of the server's.
 func noAnswer(id []byte, why error) jsonrpc.Message {
 	m, err := jsonrpc.DecodeMessage(append(begun(id), `,"result":{}}`...))
 	if err != nil {
@@ -286,20 +288,20 @@ func noAnswer(id []byte, why error) jsonrpc.Message {
 		Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: why.Error()}}
 }
 
-// manyTells is of how many lines the logger hears: its reader may read nothing.
+// manyTells is the maximum number of lines that are logged: the log may not be read.
 const manyTells = 100
 
-// told tells the logger what is wrong with a line.
+// told logs what is wrong with a line.
 func (c *connection) told(what string, args ...any) {
 	if c.tells++; c.tells < manyTells {
 		c.log.Warn(what, args...)
 	} else if c.tells == manyTells {
-		c.log.Warn("more lines are wrong: these are answered, and not told of", "the last", what)
+		c.log.Warn("more invalid lines: they are answered, but no longer logged", "the last", what)
 	}
 }
 
-// cancelled tells the SDK that a call is given up that it has; one that it has not will not
-// be run.
+// cancelled handles the cancellation of a call: it returns the notification for the SDK if the call
+// runs. A waiting call is removed and will not run.
 func (c *connection) cancelled(params []byte) jsonrpc.Message {
 	var p struct {
 		ID json.RawMessage `json:"requestId"`
@@ -324,7 +326,7 @@ func (c *connection) cancelled(params []byte) jsonrpc.Message {
 		Params: json.RawMessage(`{"requestId":` + string(number) + `}`)}
 }
 
-// Close ends the session; the streams are the caller's.
+// Close ends the session; the caller closes the streams.
 func (c *connection) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return nil

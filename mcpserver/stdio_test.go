@@ -251,7 +251,7 @@ not json
 			t.Errorf("call %v: %v", id, a)
 		}
 	}
-	if e, _ := answers[1]["error"].(map[string]any); e == nil || !strings.Contains(fmt.Sprint(e["message"]), "a message of more than 67108864 bytes: it was not processed") {
+	if e, _ := answers[1]["error"].(map[string]any); e == nil || !strings.Contains(fmt.Sprint(e["message"]), "a message of more than 67108864 bytes was not processed") {
 		t.Errorf("a message beyond the limit: %v", answers[1])
 	}
 }

@@ -23,25 +23,24 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// takenID is the memory that says that a file of the reference server was taken
-// over into this store; it has the lines that could not be read.
+// takenID is the id of the memory that records the import of a file of the reference server into
+// this store; it has the lines that could not be read.
 const takenID = memstore.TakeOverID
 
-// Taken is what became of a file of the reference server.
+// Taken is the result of importing a file of the reference server.
 type Taken struct {
 	Path      string
-	Before    bool // it was taken over by an earlier start, or by another process
+	Before    bool // it was imported by an earlier start, or by another process
 	Entities  int
 	Relations int
-	There     int     // how many of both the store had already, as they stay
-	Aside     []Aside // lines that could not be taken
-	Changed   bool    // the file has changed since it was taken over: what came later is not here
+	There     int     // number of entities and relations that the store already had, which are unchanged
+	Aside     []Aside // lines that could not be imported
+	Changed   bool    // the file has changed since it was imported: the later changes are not in the store
 
-	size int64 // of what was read
+	size int64 // number of bytes read
 }
 
-// Aside is a line that could not be taken. It is kept in the memory
-// "import:server-memory".
+// Aside is a line that could not be imported. It is kept in the memory "import:server-memory".
 type Aside struct {
 	Line int
 	Text string
@@ -49,10 +48,10 @@ type Aside struct {
 }
 
 // TakeOver imports the file of the reference server into a store, once: the file is read, and not
-// changed. A missing or empty file is nothing to take over: it is checked again at the next start.
-// Memories that the store already has under the same name are not changed. Several processes may do
-// it at once, and any of them may be killed; until the last memory is stored, the next start
-// continues. After that, changes to the file are not an error.
+// changed. A missing or empty file is not imported: it is checked again at the next start. Memories
+// that the store already has under the same name are not changed. Several processes may call it at
+// once, and any of them may be killed; until the last memory is stored, the next start continues.
+// After that, changes to the file are not an error.
 func TakeOver(ctx context.Context, st *varve.Store, path string, now time.Time) (*Taken, error) {
 	t := &Taken{Path: path}
 	done, err := st.Get(ctx, takenID)
@@ -70,8 +69,8 @@ func TakeOver(ctx context.Context, st *varve.Store, path string, now time.Time) 
 	if len(lines)+len(t.Aside) == 0 {
 		return t, nil
 	}
-	// Of several processes each may store a part; the times, and with them the order,
-	// are the file's.
+	// Several processes may each store a part: the times, and with them the order, come from the
+	// file.
 	if at.Before(now) {
 		now = at
 	}
@@ -81,8 +80,8 @@ func TakeOver(ctx context.Context, st *varve.Store, path string, now time.Time) 
 	return t, nil
 }
 
-// CanTakeOver returns what prevents a file from being taken over, as a *SourceError, before a store
-// is created for it. A missing file is not an error: there is false.
+// CanTakeOver reports whether the file exists, and returns a *SourceError if it cannot be imported.
+// It is called before a store is created for the file.
 func CanTakeOver(path string) (there bool, err error) {
 	f, _, err := source(path)
 	if err != nil || f == nil {
@@ -95,8 +94,8 @@ func CanTakeOver(path string) (there bool, err error) {
 	return true, nil
 }
 
-// SourceError is a file that cannot be taken over: varve.ErrInvalid where it is no file,
-// else an error of the system.
+// SourceError means that a file cannot be imported. Err matches varve.ErrInvalid if it is not a
+// file, and is a system error otherwise.
 type SourceError struct {
 	Path string
 	Err  error
@@ -105,9 +104,9 @@ type SourceError struct {
 func (e *SourceError) Error() string { return "taking over " + e.Path + ": " + e.Err.Error() }
 func (e *SourceError) Unwrap() error { return e.Err }
 
-// source opens the file; nil where there is none.
+// source opens the file; the result is nil if it does not exist.
 func source(path string) (*os.File, fs.FileInfo, error) {
-	info, err := os.Stat(path) // before it is opened: a pipe would wait for who writes into it
+	info, err := os.Stat(path) // before opening: opening a pipe would block
 	var f *os.File
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -120,7 +119,7 @@ func source(path string) (*os.File, fs.FileInfo, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil // gone meanwhile
+		return nil, nil, nil // removed meanwhile
 	}
 	if err != nil {
 		return nil, nil, &SourceError{path, err}
@@ -145,8 +144,8 @@ func regular(info fs.FileInfo) error {
 	return fmt.Errorf("%w: it is %s", varve.ErrInvalid, what)
 }
 
-// changed reports whether the file is another one than was taken over. It is read only where
-// its time is not that of before. One that cannot be read has not been seen to be.
+// changed reports whether the file differs from the imported one. It reads the file only if its
+// time has changed. An unreadable file counts as unchanged.
 func changed(done *varve.Memory, path string) bool {
 	f, info, err := source(path)
 	if err != nil || f == nil {
@@ -164,17 +163,17 @@ func changed(done *varve.Memory, path string) bool {
 	return err == nil && done.Metadata["source_sha256"] != hex.EncodeToString(sum.Sum(nil))
 }
 
-// asideText is how much is kept of one line.
+// asideText is the maximum number of bytes that are kept of one line.
 const asideText = 64 << 10
 
 func (t *Taken) aside(number int, line []byte, why error) {
 	if len(line) > asideText {
-		line, why = line[:asideText], fmt.Errorf("%w; this is its beginning, of %d bytes in all", why, len(line))
+		line, why = line[:asideText], fmt.Errorf("%w; only the beginning of %d bytes is kept", why, len(line))
 	}
 	t.Aside = append(t.Aside, Aside{number, strings.ToValidUTF8(string(line), "\ufffd"), why.Error()})
 }
 
-// merge adds a line; false where something of it finds no place.
+// merge adds a line to those with the same id; false if a part of it cannot be kept.
 func (t *Taken) merge(lines *[]taken, at map[string]int, line taken) bool {
 	id := line.ID()
 	i, ok := at[id]
@@ -202,15 +201,15 @@ func (t *Taken) merge(lines *[]taken, at map[string]int, line taken) bool {
 	return line.Entity.Type == first.Type && len(line.Extra) == 0
 }
 
-// A transaction takes so much.
+// Limits of a transaction.
 const (
 	takeLines = 1000
 	takeBytes = 4 << 20
 )
 
-// store puts the lines, in transactions that hold only as long as nobody has
-// finished: an entity that a client has deleted since must not come back. A line that
-// cannot be a memory here does not keep the others out.
+// store stores the lines, in transactions that take effect only as long as no process has finished
+// the import: an entity that a client has deleted since must not return. A line that cannot become
+// a memory does not prevent the others from being stored.
 func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum hash.Hash, now time.Time) error {
 	has := func(tx *varve.Tx, id string) error { _, err := tx.Get(id); return err }
 	unfinished := func(f func(tx *varve.Tx) error) error {
@@ -228,7 +227,7 @@ func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum h
 	for next, most := 0, takeLines; next < len(lines); {
 		end, size := next, 0
 		for end < len(lines) && end-next < most && size < takeBytes {
-			size += 2 * lines[end].bytes // an observation stands in its memory twice
+			size += 2 * lines[end].bytes // each observation is in its memory twice
 			end++
 		}
 		there := 0
@@ -254,7 +253,7 @@ func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum h
 		case !isLine(err):
 			return err
 		case end > next+1:
-			most = (end - next) / 2 // which one is it?
+			most = (end - next) / 2 // find the line that fails
 		default:
 			if lines[next].Entity != nil {
 				t.Entities--
@@ -281,18 +280,18 @@ func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum h
 	}
 }
 
-// isLine reports whether an error is about what a line says, or how much several do.
+// isLine reports whether an error is about the content of a line, or the size of several.
 func isLine(err error) bool {
 	return errors.Is(err, varve.ErrTooLarge) || errors.Is(err, varve.ErrInvalid) || errors.Is(err, varve.ErrBatchTooLarge)
 }
 
 func ptr[T any](v T) *T { return &v }
 
-// asideRoom is how much of lines that were kept aside the memory holds that says so.
+// asideRoom is the maximum number of bytes of rejected lines that the memory keeps.
 const asideRoom = 1 << 20
 
-// memory says what was done; unreadable lines are in it as far as there is room, so
-// that they are not lost when the file goes.
+// memory returns the memory that records the import; it keeps unreadable lines as far as there is
+// room, so that they are not lost when the file is removed.
 func (t *Taken) memory(sum hash.Hash, now time.Time, room int) varve.Memory {
 	path := t.Path
 	if abs, err := filepath.Abs(path); err == nil {
@@ -310,7 +309,7 @@ func (t *Taken) memory(sum hash.Hash, now time.Time, room int) varve.Memory {
 	}
 	return varve.Memory{
 		ID: takenID, Timestamp: now,
-		Content: fmt.Sprintf("%d entities and %d relations were taken over from %s; %d lines could not be", t.Entities,
+		Content: fmt.Sprintf("%d entities and %d relations were imported from %s; %d lines could not be imported", t.Entities,
 			t.Relations, path, len(t.Aside)),
 		Metadata: map[string]any{
 			"category": "import", "source": path, "source_bytes": float64(t.size),

@@ -14,17 +14,17 @@ import (
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// The old server may run still. It empties its file and writes all of it, for each call:
+// The old server may still be running. For each call it truncates its file and writes all of it:
 // what was read in between is read again, for at most settleTries × settlePause.
 const (
 	settleTries = 20
 	settlePause = 50 * time.Millisecond
-	// settleRecent is since when a file has been written that may be half there.
+	// settleRecent is the age below which a file may be incomplete.
 	settleRecent = 5 * time.Second
 )
 
-// settled reads the file when nobody is writing it, and says from when it is; nothing
-// where there is none.
+// settled reads the file when no process is writing it, and returns its time; it returns nothing if
+// there is no file.
 func (t *Taken) settled(ctx context.Context, now time.Time) (lines []taken, sum hash.Hash, at time.Time, err error) {
 	for try := 1; ; try++ {
 		f, info, err := source(t.Path)
@@ -59,16 +59,16 @@ func (t *Taken) settled(ctx context.Context, now time.Time) (lines []taken, sum 
 	}
 }
 
-// taken is a line of the file, or what became of several.
+// taken is a line of the file, or several merged into one.
 type taken struct {
 	graph.Line
-	number int // of the first
-	bytes  int // of all
+	number int // of the first line
+	bytes  int // of all lines
 }
 
-// read reads all lines, as the reference server does for each call. Entities of one
-// name become one, of the first one's type, with the observations of all. torn says that
-// the last line has no end and cannot be read.
+// read reads all lines, as the reference server does for each call. Entities with the same name are
+// merged into one, with the first one's type and the observations of all. torn reports whether the
+// last line has no line feed and cannot be parsed.
 func (t *Taken) read(f io.Reader) (lines []taken, sum hash.Hash, torn bool, err error) {
 	sum = sha256.New()
 	r := bufio.NewReaderSize(io.TeeReader(f, sum), 256<<10)
@@ -83,7 +83,7 @@ func (t *Taken) read(f io.Reader) (lines []taken, sum hash.Hash, torn bool, err 
 			line, perr := graph.ParseLine(bare)
 			torn = perr != nil && err != nil
 			if perr == nil && !t.merge(&lines, at, taken{line, n, len(bare)}) {
-				perr = errors.New("another entity of this name, with another type or other members, comes before it; its " +
+				perr = errors.New("an earlier line has an entity of this name with another type or other members; the " +
 					"observations were added to that one")
 			}
 			if perr != nil {

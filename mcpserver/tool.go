@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// tool is one tool: what clients are told of it, and what it does.
+// tool is one tool: its description for clients, and the function that runs it.
 type tool struct {
 	name, title, about string
 	in, out            *shape
@@ -29,7 +29,7 @@ func (t *tool) declaration() *mcp.Tool {
 	}
 }
 
-// json is the tool in a listing.
+// json returns the tool's entry in a listing.
 func (t *tool) json() json.RawMessage {
 	var b []byte
 	for _, m := range []struct{ name, value string }{{`{"name":`, t.name}, {`,"title":`, t.title},
@@ -43,8 +43,8 @@ func (t *tool) json() json.RawMessage {
 	return append(append(b, t.out.schema(true)...), '}')
 }
 
-// plainResult is a mcp.CallToolResult that is encoded in one pass instead of two, which
-// large graphs are felt by.
+// plainResult is a mcp.CallToolResult that is encoded in one pass instead of two, which matters for
+// large graphs.
 type plainResult struct {
 	mcp.ResultBase
 	Content           []plainText     `json:"content"`
@@ -57,11 +57,11 @@ type plainText struct {
 	Text string `json:"text"`
 }
 
-// newProtocol is the first version of the protocol that wants more of a result than
-// plainResult has.
+// newProtocol is the first version of the protocol whose results need members that plainResult
+// lacks.
 const newProtocol = "2026-07-28"
 
-// plain leaves alone what is no plain result.
+// plain converts a result to a plainResult, and returns it unchanged if that would lose something.
 func plain(req mcp.Request, r mcp.Result) mcp.Result {
 	call, ok := req.(*mcp.CallToolRequest)
 	full, ok2 := r.(*mcp.CallToolResult)

@@ -11,32 +11,31 @@ import (
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// view keeps the graph in memory, in the order of the answers, and takes up what
-// every process has committed before it answers: without it each search would
-// read and decode every file. Beyond its limit it keeps nothing, and scan reads
-// the store.
+// view keeps the graph in memory, in the order of the answers, and before each answer applies what
+// all processes have committed: without it each search would read and decode every file. If the
+// graph exceeds the limit, the view keeps nothing, and scan reads the store.
 type view struct {
 	st    *varve.Store
 	limit int64
 	bad   func(error)
 	clock func() time.Time
 
-	turn chan struct{} // to refresh it; a waiter may give up
+	turn chan struct{} // held while refreshing; a waiting call may be cancelled
 
 	mu     sync.RWMutex
 	loaded bool
-	from   uint64    // where the store's changes go on
-	stood  time.Time // when from was last put behind what others than the graph write
-	bytes  int64     // about what it takes
+	from   uint64    // position from which on changes are read
+	stood  time.Time // when from was last moved past changes that do not concern the graph
+	bytes  int64     // approximate size in memory
 	byID   map[string]*entity
 	edges  map[string]*relation            // by id
 	ends   map[string]map[string]*relation // by the name at either end, then by id
 	order  []*entity
 	lines  []*relation
-	large  int64 // of memories when the graph was found to be too large; 0: it was not
+	large  int64 // number of memories when the graph was found to be too large; 0: it was not
 
-	lost   map[string]bool // what could not be read, by id; "": some of which no id is known
-	looked time.Time       // when it was last tried
+	lost   map[string]bool // memories that could not be read, by id; "": some have an unknown id
+	looked time.Time       // time of the last attempt
 }
 
 func newView(st *varve.Store, limit int64, bad func(error), clock func() time.Time) *view {
@@ -57,13 +56,13 @@ func (v *view) with(ctx context.Context, f func(nodes) error) error {
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if !v.loaded { // another call has found it too large meanwhile
+	if !v.loaded { // another call has found meanwhile that the graph is too large
 		return f(scan{v.st, v.bad})
 	}
 	return f(held{v, v.clock()})
 }
 
-// refresh takes up what was committed since; false where the graph is too large.
+// refresh applies the changes committed since; small is false if the graph is too large.
 func (v *view) refresh(ctx context.Context) (small bool, err error) {
 	select {
 	case v.turn <- struct{}{}:
@@ -88,18 +87,18 @@ func (v *view) refresh(ctx context.Context) (small bool, err error) {
 			err = v.lookAgain(ctx)
 		}
 		if !errors.Is(err, varve.ErrTruncated) {
-			return err == nil && v.loaded, err // what was taken up stays so
+			return err == nil && v.loaded, err // applied changes stay applied
 		}
 		v.drop()
 	}
 	return false, nil // the log is released faster than the graph is read
 }
 
-// between is the least time between two looks that are not for each question.
+// between is the minimum time between two checks that are not made for every query.
 const between = 5 * time.Second
 
-// due reports whether what could not be read is to be tried again: a file that is put back,
-// or may be read again, is no change in the log.
+// due reports whether unreadable memories must be tried again: restoring a file, or making it
+// readable, is not a change in the log.
 func (v *view) due() bool {
 	passed := v.clock().Sub(v.looked)
 	return len(v.lost) > 0 && (passed >= between || passed < 0)
@@ -124,7 +123,7 @@ func (v *view) lookAgain(ctx context.Context) error {
 	return nil
 }
 
-// lose notes what could not be read.
+// lose records a memory that could not be read.
 func (v *view) lose(id string, err error) {
 	v.bad(err)
 	if v.lost == nil {
@@ -133,7 +132,7 @@ func (v *view) lose(id string, err error) {
 	v.lost[id] = true
 }
 
-// load reads all of the graph.
+// load reads the whole graph.
 func (v *view) load(ctx context.Context) (small bool, err error) {
 	if v.large > 0 {
 		n, err := v.st.Count(ctx)
@@ -167,7 +166,7 @@ func (v *view) load(ctx context.Context) (small bool, err error) {
 	return true, nil
 }
 
-var errLarge = errors.New("the graph is larger than what may be kept of it")
+var errLarge = errors.New("the graph is too large to be kept in memory")
 
 func (v *view) drop() {
 	v.loaded, v.from, v.bytes = false, 0, 0
@@ -176,7 +175,7 @@ func (v *view) drop() {
 
 func (v *view) catchUp(ctx context.Context) error {
 	to, now := v.from, v.clock()
-	if passed := now.Sub(v.stood); passed >= between || passed < 0 { // not each time, for Stats looks at much
+	if passed := now.Sub(v.stood); passed >= between || passed < 0 { // not every time, because Stats is expensive
 		v.stood, to = now, v.st.Admin().Stats().Durable
 	}
 	for c, err := range v.st.Admin().Changes(ctx, v.from) {
@@ -199,7 +198,7 @@ func (v *view) catchUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	v.from = max(v.from, to) // working memory, say, is not looked through once more
+	v.from = max(v.from, to) // so that changes of other kinds, such as working memory, are not read again
 	if v.bytes > v.limit {
 		v.drop()
 		v.large = max(1, v.st.Admin().Stats().Memories)
@@ -207,7 +206,7 @@ func (v *view) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// What an entry takes beside its texts, about.
+// overhead is the approximate size of an entry besides its texts.
 const overhead = 400
 
 func (e *entity) size() int64 {
@@ -226,7 +225,7 @@ func (v *view) put(e *entity, r *relation) {
 	if e != nil {
 		v.byID[e.id] = e
 		i := len(v.order)
-		if v.loaded { // else it is sorted when all are there
+		if v.loaded { // otherwise all are sorted at the end
 			i, _ = slices.BinarySearchFunc(v.order, e, byAge[*entity])
 		}
 		v.order = slices.Insert(v.order, i, e)
@@ -270,7 +269,7 @@ func (v *view) remove(id string) {
 	}
 }
 
-// held are the nodes of a view that is held still.
+// held are the nodes of a view, used under its lock.
 type held struct {
 	v   *view
 	now time.Time

@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// warm begins to read the graph at the first message of the first client, which is seldom
-// a question. It ends with that client's session; a question that comes before it is done
-// waits for it, or, of another session, does it itself.
+// warm starts to read the graph at the first message of the first client, which is rarely a query.
+// Reading stops when that client's session ends; a query that comes before waits for it, or, if it
+// is from another session, reads the graph itself.
 func (s *server) warm(first mcp.Request) {
 	session, ok := first.GetSession().(*mcp.ServerSession)
 	_, graph := s.store()
@@ -21,14 +21,14 @@ func (s *server) warm(first mcp.Request) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
-		_ = session.Wait() // a connection that broke is an end, too
+		_ = session.Wait() // a broken connection is an end, too
 		stop()
 	}()
 	go func() {
 		defer stop()
 		_, err := graph.refresh(ctx)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, varve.ErrClosed) && !errors.Is(err, varve.ErrReplaced) {
-			s.o.Logger.Warn("reading the graph; the first question tries it again", "err", err)
+			s.o.Logger.Warn("reading the graph failed, the first query will try again", "err", err)
 		}
 	}()
 }

@@ -17,8 +17,8 @@ type workingCall struct {
 	args args
 }
 
-// working opens the working memory that a call names and answers with what f gives.
-// A scope comes into being with its first use, as it does everywhere.
+// working opens the working memory that a call names, and answers with the result of f. The scope
+// is created at its first use.
 func (s *server) working(ctx context.Context, a args,
 	f func(ctx context.Context, w *workingCall) (any, error)) (*answer, error) {
 	scope, err := working.ForSession(a.text("session"), a.text("project"), a.text("agent"))

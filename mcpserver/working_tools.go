@@ -2,8 +2,7 @@ package mcpserver
 
 import "context"
 
-// workingTools are those of working memory: what an agent has in hand within one
-// session.
+// workingTools returns the tools of working memory: what an agent needs within one session.
 func workingTools() []tool {
 	scope := []prop{
 		needs("session", str("The session (conversation, task) that has the working memory")),

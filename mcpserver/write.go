@@ -7,17 +7,17 @@ import (
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// writer writes JSON as JSON.stringify(value, null, 2) does, or without any white
-// space. What is written must be well-formed; it does not look.
+// writer writes JSON as JSON.stringify(value, null, 2) does, or without white space. The caller
+// must write well-formed JSON; writer does not check.
 type writer struct {
 	b      []byte
 	pretty bool
 	depth  int
-	filled bool         // something stands in the array or object that is open
-	sink   func([]byte) // takes what is written, piece by piece; nil: all of it stays in b
+	filled bool         // the open array or object has an element
+	sink   func([]byte) // gets the output in pieces; nil: all of it stays in b
 }
 
-// piece is about how large the pieces are that a sink gets.
+// piece is the approximate size of the pieces that sink gets.
 const piece = 32 << 10
 
 func (w *writer) pass() {
@@ -144,12 +144,12 @@ func list[T any](w *writer, items []T, one func(*writer, *T)) {
 	w.close(']')
 }
 
-// found is the answer to a question about the graph.
+// found is the answer to a query about the graph.
 type found struct {
 	entities  []*entity
 	relations []*relation
-	bytes     int  // that they take as an answer at least
-	over      bool // of more than an answer may have; then there is nothing here
+	bytes     int  // their minimum size in an answer
+	over      bool // it exceeds the limit of an answer, and is empty
 }
 
 func (f *found) addEntity(e *entity) {
@@ -168,8 +168,8 @@ func (f *found) addRelation(r *relation) {
 	}
 }
 
-// fits counts something with so many bytes of text, which an answer has twice, in two objects
-// with their names.
+// fits counts a node with this many bytes of text. An answer has the text twice, in two objects
+// with their member names.
 func (f *found) fits(text int) bool {
 	const names = 100
 	if f.bytes += 2*text + names; f.bytes > maxAnswer {
@@ -195,7 +195,7 @@ func (f *found) write(w *writer) {
 	w.close('}')
 }
 
-// appendEscaped writes what stands in a text as the inside of a JSON string.
+// appendEscaped appends text, escaped as the content of a JSON string without quotes.
 func appendEscaped(b, text []byte) []byte {
 	from := 0
 	for i, c := range text {
@@ -217,7 +217,7 @@ func appendEscaped(b, text []byte) []byte {
 	return append(b, text[from:]...)
 }
 
-// escapedLen is how long that is.
+// escapedLen returns the number of bytes that appendEscaped would append.
 func escapedLen(text []byte) int {
 	n := len(text)
 	for _, c := range text {

@@ -11,10 +11,11 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// actionFor is what would heal a finding; false when nothing can or need be done.
+// actionFor returns the action that would repair a finding; false if there is none, or none is
+// necessary.
 func actionFor(f Finding) (a Action, ok bool) {
 	if a, ok = plannedFor(f); a.Do == SetAside || a.Do == Adopt {
-		a.From = "" // it heals from no copy
+		a.From = "" // these actions use no copy
 	}
 	return a, ok
 }
@@ -36,7 +37,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	case SegmentDamaged, SegmentMissing, EntryInvalid:
 		a.Alone, a.ID = true, ""
 		switch a.Do = SetSegment; {
-		case f.Remarks&Unopened != 0: // nothing says what log it is of: opening begins one
+		case f.Remarks&Unopened != 0: // the log to which the file belongs is unknown: opening begins a new log
 			a.Do, a.From = SetAside, ""
 		case f.Remarks&Released == 0:
 			a.Do, a.Path = NewLog, "wal"
@@ -44,7 +45,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 		if f.Severity == Lost {
 			a.Loses = f.Stake
 			if f.Kind != SegmentMissing {
-				a.Loses += ", as far as the damaged bytes held them"
+				a.Loses += ", as far as the damaged bytes contained them"
 			}
 		}
 	case SegmentForeign:
@@ -62,7 +63,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 		if a.Do = RebuildScope; f.Path == places.Working {
 			return a, false // the folder as a whole
 		}
-		a.Loses = "what of it neither log nor archive have"
+		a.Loses = "the data that neither log nor archive have"
 	case CompositeWrong:
 		a.Do, a.From = Recompute, ""
 	case AssemblyMembers:
@@ -70,7 +71,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	case EntryUnknown, IndexLine, IndexMembers:
 		a.Do, a.Path, a.ID, a.From = Rebuild, index.BaseName, "", ByLog+" and "+ByFiles
 	case OverlayWrong:
-		return a, false // in memory only: opening is enough, and that was done
+		return a, false // in memory only: opening the store again, which was done, is enough
 	case IndexDamaged:
 		a.Do, a.Path, a.From = Rebuild, index.BaseName, ByLog+" and "+ByFiles
 		if f.Remarks&Unopened != 0 {
@@ -82,7 +83,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	case ArchiveDamaged:
 		a.Do = SetAside
 		if f.Severity == Lost {
-			a.Loses = f.Stake + ", as far as the damaged bytes held it"
+			a.Loses = f.Stake + ", as far as the damaged bytes contained it"
 		}
 	case BackupDamaged:
 		a.Do = SetAside
@@ -121,13 +122,13 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	return a, true
 }
 
-// forDocument is what heals one whose file holds none of its versions.
+// forDocument returns the action for a document whose file has none of its versions.
 func forDocument(a Action, f Finding) (Action, bool) {
 	switch {
 	case f.Severity != Lost:
 		a.Do = Restore
 	case f.Heals == ByHand:
-		return a, false // it was stored as it stands
+		return a, false // it was stored in this form
 	case f.Heals == ByRecording, slices.Contains([]Kind{MemoryMissing, MemoryEmpty, MemoryUnreadable}, f.Kind.General()):
 		a.Do, a.From, a.Loses = RecordLost, "", f.Stake+": no copy is left"
 	default:
@@ -136,7 +137,7 @@ func forDocument(a Action, f Finding) (Action, bool) {
 	return a, true
 }
 
-// sorted is the actions in the order in which they are applied.
+// sorted returns the actions in the order in which they are applied.
 func (g *grouped) sorted() []Action {
 	slices.SortStableFunc(g.list, func(a, b Action) int { return cmp.Compare(order[a.Do], order[b.Do]) })
 	return g.list

@@ -11,51 +11,52 @@ import (
 	"github.com/varve-db/varve/index"
 )
 
-// BackupName is the file by which a folder is known as a backup. It is written last.
+// BackupName is the name of the file that makes a folder a backup. It is written last.
 const BackupName = "backup.json"
 
 // BackupInfo describes a backup.
 type BackupInfo struct {
 	Format      int       `json:"varve_backup"`
-	Store       uuid.UUID `json:"store"` // whose it is
+	Store       uuid.UUID `json:"store"` // UUID of the store
 	SegmentSize uint64    `json:"segment_size"`
 	Made        time.Time `json:"made"`
-	Memories    int64     `json:"memories"`             // files
-	Assemblies  int64     `json:"assemblies,omitempty"` // likewise
-	Scopes      int64     `json:"scopes,omitempty"`     // of working memory, likewise
-	// Others are those of other kinds of documents, by folder.
+	Memories    int64     `json:"memories"`             // number of files
+	Assemblies  int64     `json:"assemblies,omitempty"` // number of files
+	Scopes      int64     `json:"scopes,omitempty"`     // number of files of working memory
+	// Others are the numbers of files of other kinds of documents, by folder.
 	Others map[string]int64 `json:"others,omitempty"`
-	Bytes  int64            `json:"bytes"` // in all of them
+	Bytes  int64            `json:"bytes"` // of all files
 	List   string           `json:"list"`  // sha256 of files.sha256
 
-	From  Position `json:"from"`  // the log begins here; the files hold everything before
-	Whole uint64   `json:"whole"` // the files may have versions that were written below this, and lack earlier ones
-	End   Position `json:"end"`   // where the log ends
+	From  Position `json:"from"`  // start of the log; the files include everything before
+	Whole uint64   `json:"whole"` // files may include versions written below this position, and lack earlier ones
+	End   Position `json:"end"`   // end of the log
 
-	First Moment    `json:"first"` // the earliest that can be restored
-	Last  Moment    `json:"last"`  // the newest commit in it
-	Until time.Time `json:"until"` // when that was the newest
+	First Moment    `json:"first"` // earliest moment that can be restored
+	Last  Moment    `json:"last"`  // newest commit in the backup
+	Until time.Time `json:"until"` // time up to which Last was the newest commit
 
 	Models   *BackupModel    `json:"models,omitempty"`   // nil: no model is known
 	Computed *BackupComputed `json:"computed,omitempty"` // nil: no re-embedding was under way
 
-	// Writers is the sha256 of files.writers, "" where there is no such file: no writer is known.
+	// Writers is the sha256 of files.writers; "" if that file is missing, because no writer is
+	// known.
 	Writers string `json:"writers,omitempty"`
 
-	// Features are those of the store as wal.Features, 16 hex digits, "" for none. A program
-	// that restores the backup must know them all.
+	// Features are the store's features, a wal.Features in 16 hex digits; "" for none. A program
+	// that restores the backup must know all of them.
 	Features string `json:"features,omitempty"`
 
 	Config  json.RawMessage `json:"config,omitempty"`  // the store's config.json
-	Damaged []DamagedFile   `json:"damaged,omitempty"` // memories that could not be read, and are not in it
-	Sum     string          `json:"sum"`               // sha256 of this without sum, without white space
+	Damaged []DamagedFile   `json:"damaged,omitempty"` // documents that could not be read and are not in the backup
+	Sum     string          `json:"sum"`               // sha256 of this JSON without sum and without white space
 
-	// Left are unfinished backups of this store beside this one that were not removed, each with the
-	// reason: a file in them is not of a backup.
+	// Left are unfinished backups of this store beside this one that were not removed, each with
+	// the reason: one of their files does not belong to a backup.
 	Left []string `json:"-"`
 }
 
-// Position is a place in a log with the chain hash there, 16 hex digits.
+// Position is a position in a log with the chain hash there, 16 hex digits.
 type Position struct {
 	LSN   uint64 `json:"lsn"`
 	Chain string `json:"chain"`
@@ -67,17 +68,17 @@ type Moment struct {
 	Time time.Time `json:"time"`
 }
 
-// DamagedFile is a memory, or an assembly, that a backup has not.
+// DamagedFile is a document that a backup lacks because it could not be read.
 type DamagedFile struct {
 	ID  string `json:"id"`
-	In  string `json:"in,omitempty"` // its folder, where that is not memories
+	In  string `json:"in,omitempty"` // its folder, if not memories
 	Why string `json:"why"`
 }
 
-// MomentError says that a moment cannot be restored. It matches errs.ErrTruncated.
+// MomentError means that a moment cannot be restored. It matches errs.ErrTruncated.
 type MomentError struct {
-	Asked       string // as it was given
-	First, Last Moment // between these it can be
+	Asked       string // the moment as the caller gave it
+	First, Last Moment // between these moments a restore is possible
 	Why         string
 }
 
@@ -89,51 +90,52 @@ func (e *MomentError) Error() string {
 // Unwrap makes the error match errs.ErrTruncated.
 func (e *MomentError) Unwrap() error { return errs.ErrTruncated }
 
-// BackupModel names the models that made the vectors of a backup.
+// BackupModel names the models whose vectors a backup has.
 type BackupModel struct {
-	From index.Model `json:"from"` // where the log begins: the marks in the list are by it
-	End  index.Model `json:"end"`  // when config.json was read, which may be behind the log's end
+	From index.Model `json:"from"` // at the start of the log: marks in the list are by this model
+	End  index.Model `json:"end"`  // when config.json was read, which may be before the log's end
 }
 
-// BackupComputed describes the copy of what a re-embedding has computed.
+// BackupComputed describes the copy of the results of a re-embedding under way.
 type BackupComputed struct {
 	Size int64  `json:"size"`
-	Sum  string `json:"sum"` // sha256
+	Sum  string `json:"sum"` // sha256 of the copy
 }
 
-// BackupOptions of a backup.
+// BackupOptions are the options of a backup.
 type BackupOptions struct {
-	// Progress is called from time to time with the number of memories copied, and of all; total
-	// may grow.
+	// Progress is called from time to time with the number of memories copied, and the number of
+	// all; total may grow.
 	Progress func(done, total int64)
 }
 
 // RestoreReport reports what was restored.
 type RestoreReport struct {
-	Moment     Moment // the newest commit in it
+	Moment     Moment // newest commit in the restored store
 	Memories   int64
 	Assemblies int64
 	Bytes      int64
 	Scopes     int64            // of working memory
 	Others     map[string]int64 // of other kinds of documents, by folder
 	FromLog    int64            // of all of them
-	// memories and assemblies of the backup that were purged before the moment, and are left out
+	// Memories and assemblies of the backup that were purged before the moment, and are omitted.
 	Purged  int64
-	Damaged []DamagedFile // when the backup was made
+	Damaged []DamagedFile // documents that could not be read when the backup was made
 	Damage  []Damage      // of the backup itself
 	Left    []string      // as in BackupInfo, beside the restored store
 }
 
-// Damage is a file of a backup that is not what was backed up, and what a restore did about it.
+// Damage is a file of a backup that differs from what was backed up, and what a restore did about
+// it.
 type Damage struct {
 	Path    string // in the backup, as memories/x.json
-	ID      string // of the memory or the assembly, "" where it is neither
+	ID      string // of the memory or assembly, "" for another file
 	Why     string
-	Done    string // where the content was taken from, or "missing"
-	Missing bool   // something of it is not in the restored store
+	Done    string // the source from which the content was restored, or "missing"
+	Missing bool   // a part of it is not in the restored store
 }
 
-// String names it in one line.
+// String returns a description in one line.
 func (d *Damage) String() string {
 	return d.Path + " is damaged in the backup: " + d.Why + ": " + d.Done
 }

@@ -5,9 +5,9 @@
 // # Findings and plans
 //
 // A Finding is one deviation from a sound store: its Kind, its meaning for the data (Severity), its
-// place, what may be lost, which action heals it, and the next command.
+// place, what may be lost, what repairs it, and the next command.
 //
-// A RepairPlan has Actions, each with the findings that it heals; one action may heal several
+// A RepairPlan has Actions, each with the findings that it repairs; one action may repair several
 // findings. action.go maps findings to actions. A plan is made of findings alone and refers to no
 // store; Apply calls the function that was given to NewPlan.
 //

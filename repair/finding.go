@@ -7,36 +7,37 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Kind is what was found.
+// Kind is the kind of a finding: what is wrong.
 type Kind string
 
 // The kinds of findings.
 const (
-	ConfigInvalid    Kind = "config invalid"    // config.json cannot be used
-	CheckpointSlot   Kind = "checkpoint slot"   // a slot does not verify
-	CheckpointMark   Kind = "checkpoint mark"   // it names a place of the log where no frame ends, or another one
-	SegmentDamaged   Kind = "segment damaged"   // below durable something is no frame, or does not link
-	SegmentMissing   Kind = "segment missing"   // a hole in the row
-	SegmentForeign   Kind = "segment foreign"   // a segment of another store, or none at all
-	EntryInvalid     Kind = "entry invalid"     // the frame is sound, what it carries is not
-	EntryUnknown     Kind = "entry unknown"     // an entry that neither index nor overlay know
-	ArchiveDamaged   Kind = "archive damaged"   // a block does not verify, or the file breaks off
-	HistoryGap       Kind = "history gap"       // a repair found nothing there; what is around it is kept
+	ConfigInvalid  Kind = "config invalid"  // config.json cannot be used
+	CheckpointSlot Kind = "checkpoint slot" // a slot does not verify
+	CheckpointMark Kind = "checkpoint mark" // a mark at a position where no frame ends, or another one
+	// below durable, bytes that are not a frame or do not continue the chain
+	SegmentDamaged   Kind = "segment damaged"
+	SegmentMissing   Kind = "segment missing"   // a segment is absent between others, or recovery needs it
+	SegmentForeign   Kind = "segment foreign"   // a segment of another store, or not a segment
+	EntryInvalid     Kind = "entry invalid"     // the frame is sound, its content is not
+	EntryUnknown     Kind = "entry unknown"     // an entry that neither index nor overlay have
+	ArchiveDamaged   Kind = "archive damaged"   // a block does not verify, or the file is cut short
+	HistoryGap       Kind = "history gap"       // an earlier repair left a gap there; the entries around it are kept
 	IndexDamaged     Kind = "index damaged"     // base or delta cannot be used or contradict themselves
-	IndexLine        Kind = "index line"        // a line says something else than its record
-	OverlayWrong     Kind = "overlay wrong"     // a position at which its key is not; in memory only
-	BackupDamaged    Kind = "backup damaged"    // an older index that could not be fallen back on
+	IndexLine        Kind = "index line"        // a line contradicts its record
+	OverlayWrong     Kind = "overlay wrong"     // a position that is not an entry of its key; in memory only
+	BackupDamaged    Kind = "backup damaged"    // an older index that cannot be used as a fallback
 	MemoryMissing    Kind = "memory missing"    // an entry without its file
-	MemoryEmpty      Kind = "memory empty"      // its file has no bytes
-	MemoryRot        Kind = "memory rot"        // other bytes under an unchanged time
+	MemoryEmpty      Kind = "memory empty"      // its file is empty
+	MemoryRot        Kind = "memory rot"        // the bytes changed, the time of the file did not
 	MemoryEdited     Kind = "memory edited"     // saved by hand, and valid
-	MemoryInvalid    Kind = "memory invalid"    // changed, and no memory any more
-	MemoryWrongID    Kind = "memory wrong id"   // its file holds another id
-	MemoryStale      Kind = "memory stale"      // its file holds an older version
-	MemoryTime       Kind = "memory time"       // only its file's time was moved
-	MemoryUnreadable Kind = "memory unreadable" // the system refuses to read it, or it is no file
+	MemoryInvalid    Kind = "memory invalid"    // changed, and not a valid memory any more
+	MemoryWrongID    Kind = "memory wrong id"   // its file has another id
+	MemoryStale      Kind = "memory stale"      // its file has an older version
+	MemoryTime       Kind = "memory time"       // only the time of its file changed
+	MemoryUnreadable Kind = "memory unreadable" // the system refuses to read its file, or it is not a regular file
 
-	// The same of assemblies.
+	// The same kinds for assemblies.
 	AssemblyMissing    Kind = "assembly missing"
 	AssemblyEmpty      Kind = "assembly empty"
 	AssemblyRot        Kind = "assembly rot"
@@ -46,45 +47,47 @@ const (
 	AssemblyStale      Kind = "assembly stale"
 	AssemblyTime       Kind = "assembly time"
 	AssemblyUnreadable Kind = "assembly unreadable"
-	AssemblyMembers    Kind = "assembly members missing" // it names memories that are not there
-	CompositeWrong     Kind = "composite wrong"          // it is not that of its members
-	IndexMembers       Kind = "index members"            // the index names other members than the document
+	AssemblyMembers    Kind = "assembly members missing" // it has members that do not exist
+	CompositeWrong     Kind = "composite wrong"          // it differs from the one computed from the members
+	IndexMembers       Kind = "index members"            // the index lists other members than the document
 
-	VectorsDamaged    Kind = "vectors damaged"       // mapping or vectors cannot be used or contradict themselves
-	VectorsBehind     Kind = "vectors behind"        // they are older than the index says, or gone
-	VectorsPending    Kind = "vectors pending"       // not computed yet, since no search needed them
-	VectorMissing     Kind = "vector missing"        // an embedding without vector
-	VectorGhost       Kind = "vector without memory" // or without assembly, or without embedding
-	VectorStale       Kind = "vector stale"          // it is not that of the embedding
-	EmbeddingsPending Kind = "embeddings pending"    // contents without an embedding, where others have one by a model
-	VectorMisfit      Kind = "vector misfit"         // an embedding of another dimension: it has no vector
+	VectorsDamaged Kind = "vectors damaged"       // mapping or vectors cannot be used or contradict themselves
+	VectorsBehind  Kind = "vectors behind"        // older than the index records, or missing
+	VectorsPending Kind = "vectors pending"       // not computed yet, because no search needed them
+	VectorMissing  Kind = "vector missing"        // an embedding without vector
+	VectorGhost    Kind = "vector without memory" // or a vector without an assembly or an embedding
+	VectorStale    Kind = "vector stale"          // it differs from the embedding
+	// contents without embeddings in a store with embeddings by a model
+	EmbeddingsPending Kind = "embeddings pending"
+	VectorMisfit      Kind = "vector misfit" // an embedding of another dimension, for which no vector is stored
 
-	ViewWrong Kind = "view wrong" // the files of a view cannot be used, or are not what the index says
+	ViewWrong Kind = "view wrong" // the files of a view cannot be used, or contradict the index
 
-	// a scope's file cannot be read, or is not the state from which the log continues
+	// The file of a scope cannot be read, or the log does not continue its state.
 	WorkingDamaged Kind = "working memory damaged"
 	WorkingEdited  Kind = "working memory edited" // saved by hand, and valid
 
-	Stranger        Kind = "file without entry" // a memory or assembly that the store does not know
-	Misplaced       Kind = "file misplaced"     // one in a place that is not its id's
-	Unparsable      Kind = "file unparsable"    // no entry, and not a document either
-	Foreign         Kind = "foreign file"       // something that is none of the store's
-	Leftover        Kind = "leftover"           // a temp file whose process is gone
+	Stranger        Kind = "file without entry" // a memory or assembly without an entry in the store
+	Misplaced       Kind = "file misplaced"     // a document whose file name does not match its id
+	Unparsable      Kind = "file unparsable"    // a file without an entry that is not a document
+	Foreign         Kind = "foreign file"       // a file that is not the store's
+	Leftover        Kind = "leftover"           // a temporary file whose process has ended
 	Quarantined     Kind = "quarantined"        // files were set aside, to be inspected by the user
-	WrongKind       Kind = "wrong kind"         // in the place of a file of the store is a link, a FIFO, a folder
-	NotFolder       Kind = "not a folder"       // a link, or something else, in the place of a folder of the store
-	LogMissing      Kind = "log missing"        // no segment is left: a clone, a rescued copy, a lost wal/
-	StoreUnreadable Kind = "store unreadable"   // it cannot be opened, for a reason that is not one of these
+	WrongKind       Kind = "wrong kind"         // a link, a FIFO, a folder in the place of a file of the store
+	NotFolder       Kind = "not a folder"       // a link or something else in the place of a folder of the store
+	LogMissing      Kind = "log missing"        // no segment exists: a clone, a rescued copy, a lost wal/
+	StoreUnreadable Kind = "store unreadable"   // the store cannot be opened, for a reason other than these
 )
 
-// ofAssembly is what a finding of a memory's file is called of an assembly's.
+// ofAssembly maps the kinds of findings about a memory's file to those about an assembly's file.
 var ofAssembly = map[Kind]Kind{
 	MemoryMissing: AssemblyMissing, MemoryEmpty: AssemblyEmpty, MemoryRot: AssemblyRot, MemoryEdited: AssemblyEdited,
 	MemoryInvalid: AssemblyInvalid, MemoryWrongID: AssemblyWrongID, MemoryStale: AssemblyStale, MemoryTime: AssemblyTime,
 	MemoryUnreadable: AssemblyUnreadable,
 }
 
-// OfAssembly returns the kind of a finding about a memory's file for an assembly's file.
+// OfAssembly returns the kind for an assembly's file that corresponds to k, a kind for a memory's file;
+// it returns any other kind unchanged.
 func (k Kind) OfAssembly() Kind {
 	if name, ok := ofAssembly[k]; ok {
 		return name
@@ -92,7 +95,8 @@ func (k Kind) OfAssembly() Kind {
 	return k
 }
 
-// General returns the kind of a finding about an assembly's file for a memory's file.
+// General returns the kind for a memory's file that corresponds to k, a kind for an assembly's file;
+// it returns any other kind unchanged.
 func (k Kind) General() Kind {
 	for memory, name := range ofAssembly {
 		if name == k {
@@ -102,14 +106,14 @@ func (k Kind) General() Kind {
 	return k
 }
 
-// Severity says what a finding means for the data.
+// Severity is what a finding means for the data.
 type Severity int
 
-// The severities, the gravest last.
+// The severities, in rising order.
 const (
 	Info     Severity = iota // nothing is wrong with the store
-	Healable                 // there is a second copy, or the damaged data can be rebuilt
-	Lost                     // no copy is left that verify knows of
+	Healable                 // a second copy exists, or the damaged data can be rebuilt
+	Lost                     // verify knows no other copy
 )
 
 func (s Severity) String() string {
@@ -122,7 +126,7 @@ func (s Severity) String() string {
 	return "lost"
 }
 
-// What would heal a finding.
+// The sources or methods that repair a finding (Finding.Heals).
 const (
 	ByLog        = "log"
 	ByArchive    = "archive"
@@ -136,41 +140,41 @@ const (
 	ByRecording  = "recording it as lost"
 	ByDefaults   = "defaults"
 
-	ByDocuments   = "documents" // their embeddings
+	ByDocuments   = "documents" // from the embeddings in the documents
 	ByEmbedding   = "embedding them"
 	ByRecomputing = "recomputing it"
 	ByTakingOut   = "taking them out"
 )
 
-// Finding is one thing that is not as it should be.
+// Finding is one fault or remark.
 type Finding struct {
 	Kind     Kind
 	Severity Severity
 	Path     string // in the store, with slashes
-	Offset   int64  // byte in the file, -1 when it is the file as a whole
-	ID       string // of the memory or assembly, "" when it is none
-	LSN      uint64 // position in the log, 0 when there is none
+	Offset   int64  // byte offset in the file, -1 if the finding is about the whole file
+	ID       string // of the memory or assembly, "" if the finding is not about one
+	LSN      uint64 // position in the log, 0 if the finding has none
 	Stake    string // what is at stake
-	Heals    string // what would heal it, "" when nothing known here would
-	Next     string // the next command
+	Heals    string // what would repair it, "" if no way is known
+	Next     string // the next command to run
 	Err      error  // the problem
 
-	Remarks Remarks // what else decides about what heals it
+	Remarks Remarks // more facts that decide what repairs it
 }
 
-// Remarks say more of a finding, where that decides about what heals it.
+// Remarks are facts about a finding that decide what repairs it.
 type Remarks uint8
 
 // The remarks.
 const (
 	Released Remarks = 1 << iota // a segment that the log no longer needs
 	Unopened                     // the store could not be opened
-	Absent                       // neither base nor delta is there
-	OtherLog                     // the checkpoint is that of another log
+	Absent                       // neither base nor delta exists
+	OtherLog                     // the checkpoint belongs to another log
 )
 
-// Unread is the error when this process lacked files or memory to look: that says
-// nothing of the store, and must neither be called damage nor be repaired.
+// Unread returns an error if the finding only means that this process lacked file descriptors or
+// memory for the check: that is not damage, and must not be repaired.
 func (f *Finding) Unread() error {
 	if !vfs.IsStarved(f.Err) {
 		return nil
@@ -193,7 +197,7 @@ func (f Finding) String() string {
 	return s
 }
 
-// The next commands.
+// The commands that a finding recommends (Finding.Next).
 const (
 	NextRepair     = "memctl repair"
 	NextQuarantine = "memctl quarantine list"

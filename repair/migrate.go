@@ -13,20 +13,20 @@ import (
 // MigrateReport reports what a migration did.
 type MigrateReport struct {
 	Store    uuid.UUID
-	LSN      uint64 // up to where the copy has the memories
-	Memories int64  // in the copy
-	Bytes    int64  // in them
-	Copied   int64  // memories that this run wrote; the others were there
-	CaughtUp int64  // of them because they were written meanwhile
+	LSN      uint64 // position up to which the copy has the memories
+	Memories int64  // number in the copy
+	Bytes    int64  // of these memories
+	Copied   int64  // memories that this run wrote; the others were copied before
+	CaughtUp int64  // of Copied: written because they changed during the run
 	Compared int64  // memories whose bytes were compared with the store's
 	Switched bool   // the new place is the store
 	Removed  bool   // the old one holds the note only, and Left
 	Left     []string
-	Damaged  []DamagedFile // cannot be read where they are: they keep the store from being switched
+	Damaged  []DamagedFile // documents that cannot be read in the old place: they prevent the switch
 }
 
-// UnfinishedError says that a folder is the copy of a store, and none itself: the
-// switch is still to come. It matches errs.ErrNoStore.
+// UnfinishedError means that a folder is the unfinished copy of a store and not yet a store itself:
+// the switch has not been made. It matches errs.ErrNoStore.
 type UnfinishedError struct{ From, To string }
 
 func (e *UnfinishedError) Error() string {

@@ -7,17 +7,18 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// VerifyOptions: the zero value reads everything.
+// VerifyOptions are the options of Verify; the zero value verifies everything.
 type VerifyOptions struct {
-	// A sample: the share of the memories' files and of the archive whose
+	// Part and Parts select a sample: the share of the memories' files and of the archive whose
 	// hash is Part of Parts, from 1. All parts together are everything.
 	Part, Parts int
-	// Workers read files at the same time; 2 when 0, 1 is in the caller's goroutine.
+	// Workers is the number of goroutines that read files; 0 means 2, 1 the caller's goroutine
+	// only.
 	Workers int
-	// Progress is called from time to time with the number of items done, and of all; total may
-	// grow.
+	// Progress is called from time to time with the number of items done, and the number of all
+	// items; total may grow.
 	Progress func(done, total int64)
-	// Summary is filled while it runs, and complete when it has ended.
+	// Summary is updated during the run, and complete at its end.
 	Summary *Summary
 }
 
@@ -43,19 +44,19 @@ func (o *VerifyOptions) Chosen(name string) bool {
 	return h.Sum64()%uint64(o.Parts) == uint64(o.Part-1)
 }
 
-// Summary counts what was read.
+// Summary counts what verify read.
 type Summary struct {
 	Memories    int64            // whose files were compared
-	Assemblies  int64            // likewise
-	Others      map[string]int64 // likewise, of other kinds of documents, by folder; nil: none
-	Scopes      int64            // of working memory, whose files were read
+	Assemblies  int64            // whose files were compared
+	Others      map[string]int64 // documents of other kinds whose files were compared, by folder; nil: none
+	Scopes      int64            // scopes of working memory whose files were read
 	Files       int64            // read in memories/, assemblies/ and working/
 	Bytes       int64            // read, in files, log and archive
 	Segments    int64            // of the log
 	Archived    int64            // segments of the archive
 	Entries     int64            // of the log
-	Vectors     int64            // in their files
-	Quarantined int64            // things that lie in quarantine/
+	Vectors     int64            // in the vector files
+	Quarantined int64            // files in quarantine/
 	Findings    map[Kind]int64
-	Worst       Severity // of the findings
+	Worst       Severity // the worst severity among the findings
 }

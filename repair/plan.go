@@ -14,31 +14,32 @@ type Verb string
 
 // The verbs, in the order in which they are applied.
 const (
-	// what is in its place goes to quarantine/, and nothing that it leads to
+	// Whatever is in the place of the folder is moved to quarantine/; a link's target is not
+	// touched.
 	MakeRoom      Verb = "make room for the folder"
-	MoveOut       Verb = "move out of the way"       // what is in the place of a file and is not a file
-	FixConfig     Verb = "write a valid config.json" // its invalid members become their defaults
+	MoveOut       Verb = "move out of the way"       // something that is not a file, in the place of a file
+	FixConfig     Verb = "write a valid config.json" // invalid members get their defaults
 	NewMarks      Verb = "rewrite the checkpoint"
-	NewLog        Verb = "begin a new log"       // what can be read of the old one goes to files and index
-	SetSegment    Verb = "set the segment aside" // released: all that it held is elsewhere, or history
+	NewLog        Verb = "begin a new log"       // what can be read of the old log is written to files and index
+	SetSegment    Verb = "set the segment aside" // the log has released it: its data are elsewhere, or history
 	SetIndexAside Verb = "set the index aside"   // opening rebuilds it
-	Reopen        Verb = "rebuild log and index" // opening does
+	Reopen        Verb = "rebuild log and index" // opening the store does it
 	Rebuild       Verb = "rebuild the index"     // from log and files
 	SetAside      Verb = "set aside"             // into quarantine/, with a note
 	Restore       Verb = "restore the file"      // from the copy in log or archive
 	Adopt         Verb = "adopt"                 // the file's content becomes the newest version
-	Salvage       Verb = "salvage"               // what can be read of it, marked as partial
-	RecordLost    Verb = "record as lost"        // a note with all that is known; the entry is deleted
-	RebuildScope  Verb = "rebuild the scope"     // from what log and archive have; its file is set aside
-	// members of an assembly that are not there; see RepairPlan.TakeOutMissing
+	Salvage       Verb = "salvage"               // the readable part becomes a version marked as partial
+	RecordLost    Verb = "record as lost"        // a note with all that is known is written; the entry is deleted
+	RebuildScope  Verb = "rebuild the scope"     // from log and archive; its file is set aside
+	// Members of an assembly that do not exist are removed; see RepairPlan.TakeOutMissing.
 	TakeOut        Verb = "take out what is missing"
 	Recompute      Verb = "recompute the composite" // from the members' embeddings
 	RebuildVectors Verb = "rebuild the vectors"     // from the embeddings in the documents
 	RebuildView    Verb = "rebuild the view"        // from the index
-	Tidy           Verb = "tidy tmp/"               // what processes left there that are gone
+	Tidy           Verb = "tidy tmp/"               // leftovers of ended processes
 )
 
-// order is the place of a verb among the others.
+// order is the position of a verb in the order of application.
 var order = map[Verb]int{
 	MakeRoom: -1, MoveOut: 0, FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7,
 	SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12,
@@ -47,10 +48,10 @@ var order = map[Verb]int{
 // Action is one step of a plan.
 type Action struct {
 	Do       Verb
-	Path     string // of what is changed, in the store
-	ID       string // of the memory or assembly, "" when it is none
-	From     string // the copy that it heals from, "" when there is none
-	Loses    string // what no copy holds, "" when nothing is lost
+	Path     string // path in the store of the changed file
+	ID       string // of the memory or assembly, "" if the action is not about one
+	From     string // the copy that is used, "" if none is
+	Loses    string // the data that are lost, "" if none are
 	Alone    bool   // no other process may have the store open meanwhile
 	Findings []Finding
 }
@@ -58,7 +59,8 @@ type Action struct {
 func (a Action) String() string {
 	s := string(a.Do)
 	switch a.Do {
-	case FixConfig, NewMarks, NewLog, SetIndexAside, Reopen, Rebuild, RebuildVectors, Tidy: // they name it themselves
+	// the verb names the object
+	case FixConfig, NewMarks, NewLog, SetIndexAside, Reopen, Rebuild, RebuildVectors, Tidy:
 	default:
 		s += " " + a.Path
 	}
@@ -74,17 +76,18 @@ func (a Action) String() string {
 	return s
 }
 
-// RepairPlan is what would heal a store, as it was found.
+// RepairPlan has the actions that would repair a store in the state that verify found.
 type RepairPlan struct {
 	Dir     string
 	Actions []Action
-	Left    []Finding // for which nothing can be done, or nothing need be
+	Left    []Finding // findings for which no action is possible or necessary
 	Summary Summary
 	Worst   Severity
-	// Processes have the store open. Actions with Alone set wait until they are gone.
+	// Processes are the ids of processes that have the store open. Actions with Alone set wait
+	// until they have ended.
 	Processes []int
-	Unsure    []int // those of them that may be dead: they cannot be seen from here
-	Elsewhere []int // ids, there, of those of another PID namespace, such as a container
+	Unsure    []int // those of Processes that may have ended: this process cannot see them
+	Elsewhere []int // ids of processes in another PID namespace, such as a container, as they are there
 
 	takeOut bool
 	apply   func(context.Context, *RepairPlan) (*RepairReport, error)
@@ -96,8 +99,8 @@ func NewPlan(dir string, apply func(context.Context, *RepairPlan) (*RepairReport
 	return &RepairPlan{Dir: dir, apply: apply}
 }
 
-// SetFindings replaces the actions of the plan by actions for findings. An error among them ends
-// it.
+// SetFindings replaces the actions of the plan by actions for findings. It returns the first error
+// among them.
 func (p *RepairPlan) SetFindings(findings iter.Seq2[Finding, error]) error {
 	p.Actions, p.Left, p.Worst = nil, nil, Info
 	list := &grouped{by: map[string]int{}}
@@ -111,16 +114,17 @@ func (p *RepairPlan) SetFindings(findings iter.Seq2[Finding, error]) error {
 	return nil
 }
 
-// Apply performs the plan, and verifies. It repeats the search for findings until nothing more can
-// be done, so that damage that shows only after an earlier step is repaired as well. Files that
-// other processes have open are repaired as far as that is safe.
+// Apply performs the plan, and verifies the store. It repeats this until nothing more can be done,
+// so that damage that shows only after an earlier step is repaired as well. Files that other
+// processes have open are repaired as far as that is safe.
 //
-// It may be interrupted at any point, and run again: every action checks its subject before it
-// changes anything, and a change is recorded in the manifest, durably, before it is made.
+// Apply may be interrupted at any point, and run again: every action checks its target before it
+// changes anything, and keeps the previous file in quarantine/, durably, before it replaces or
+// removes it.
 func (p *RepairPlan) Apply(ctx context.Context) (*RepairReport, error) { return p.apply(ctx, p) }
 
-// TakeOutMissing has members taken out of assemblies that are not there. Without it
-// they stay: that they are named is no damage, and an import may still bring them.
+// TakeOutMissing adds actions that remove missing members from assemblies. Without it they stay: a
+// missing member is not damage, and an import may still create it.
 func (p *RepairPlan) TakeOutMissing() {
 	p.takeOut = true
 	list, left := &grouped{by: map[string]int{}}, p.Left
@@ -136,7 +140,7 @@ func (p *RepairPlan) TakeOutMissing() {
 	p.Actions = list.sorted()
 }
 
-// Alone are the actions that need that no other process has the store open.
+// Alone returns the number of actions that need that no other process has the store open.
 func (p *RepairPlan) Alone() (n int) {
 	for _, a := range p.Actions {
 		if a.Alone {
@@ -159,7 +163,7 @@ func (p *RepairPlan) add(list *grouped, f Finding) {
 	list.add(a, f)
 }
 
-// grouped is actions, each once, with all findings that it heals.
+// grouped is a list of actions, each once, with all findings that it repairs.
 type grouped struct {
 	list []Action
 	by   map[string]int

@@ -1,25 +1,25 @@
 package repair
 
-// RepairReport is what Apply did.
+// RepairReport is the result of Apply.
 type RepairReport struct {
 	Done []Done
-	// Waiting could not be done because other processes have the store open.
+	// Waiting are actions that could not be done because other processes have the store open.
 	Waiting   []Action
 	Processes []int
-	Unsure    []int // those of them that may be dead: they cannot be seen from here
-	Elsewhere []int // ids, there, of those of another PID namespace, such as a container
-	// Remaining is what verify says now, without the files in quarantine.
+	Unsure    []int // those of Processes that may have ended: this process cannot see them
+	Elsewhere []int // ids of processes in another PID namespace, such as a container, as they are there
+	// Remaining are the findings of verify after the repair, without the files in quarantine.
 	Remaining []Finding
 	Summary   Summary
-	Worst     Severity // of Remaining
+	Worst     Severity // the worst severity in Remaining
 }
 
 // Done is an action that was applied.
 type Done struct {
 	Action
-	Result string // what came of it
-	Where  string // where the previous file is now, in the store; "" when there was nothing to keep
-	Err    error  // why it could not be done; its subject was left unchanged
+	Result string // a description of the result
+	Where  string // where the previous file is now, in the store; "" if there was none to keep
+	Err    error  // why the action failed; its target was left unchanged
 }
 
 // PartialKey is the member of metadata that marks a memory that was reconstructed from the readable
@@ -27,8 +27,8 @@ type Done struct {
 // itself. The damaged file is in quarantine.
 const PartialKey = "varve_partial"
 
-// Mention is a file that does not belong to a memory and contains part of one that is purged.
+// Mention is a file that does not belong to a purged memory and contains a part of it.
 type Mention struct {
 	Path string // relative to the store, with slashes
-	How  string // what it has: "names it"
+	How  string // what the file has, such as "names it"
 }

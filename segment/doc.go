@@ -35,53 +35,55 @@
 //
 // # Fields
 //
-// A frame with the flag fields has, between key and value, what the log itself says about the entry:
+// A frame with the flag fields has, between key and value, metadata that the log keeps about the
+// entry:
 //
 //	0  uint16  bytes of all fields together
 //	   for each field: uint8 number, uint8 bytes n, n bytes
 //
-//	number 1, 8 bytes: int64, the reading: what the clock of the writer said at the commit,
+//	number 1, 8 bytes: int64, the reading: time of the writer's clock at the commit,
 //	                   microseconds since 1970
 //	number 2, 4 bytes: uint32, the writer: a number that an earlier entry explains
-//	number 3, 1 byte:  uint8, the cause: why the store wrote the entry, where no caller asked for it
+//	number 3, 1 byte:  uint8, the cause: why the store wrote an entry that no caller asked for
+//	number 4, 8 bytes: uint64, the version that the entry of an undo restores, or the deletion that it
+//	                   repeats; a number that is not below the frame's own position is ignored
 //
-// A field whose value is 0 is omitted. The package that encodes the entries says what explains a
-// number; the causes are in package wal. A reader skips a field whose number or length it does not
-// know, so a later version may add one.
-// The reading is there only where it differs from the time in the header; package wal says when.
-// One that is later than that time, or before the year 1, is ignored. Programs from before fields
-// existed would take them for a part of the value, so a log has fields only with the feature
-// wal.FeatureFields.
+// A field whose value is 0 is omitted. The package that encodes the entries defines how an entry
+// explains a writer's number; package wal defines the causes. A reader skips a field whose number
+// or length is unknown to it, so a later version may add fields. The reading is stored only if it
+// differs from the time in the header; package wal describes when that happens. A reading later
+// than that time, or before the year 1, is ignored. Programs older than the fields would read them
+// as part of the value, so a log has fields only if the feature wal.FeatureFields is set.
 //
-// The reading is no member of the header, whose format is fixed, and none of the value, which is
-// encoded before the log knows the time that the frame gets.
+// The reading cannot be in the header, whose format is fixed, nor in the value, which is encoded
+// before the log has chosen the time of the frame.
 //
 // # Erased frames
 //
 // A frame whose payload was erased (for a user's right to be forgotten) keeps its header, so that
 // the chain of checksums remains valid; its payload is replaced by the 8 bytes of checksum XOR
-// "EVERASED", repeated. Key and value are gone; what remains is when something was written, how
-// long it was, and its xxhash64. Readers skip erased frames. They occur only in copies in the
-// archive, and in segments that were restored from such copies.
+// "EVERASED", repeated. Key and value are gone; what remains is the time of the write, the length
+// and the xxhash64 of the payload. Readers skip erased frames. Erased frames occur only in copies
+// in the archive, and in segments that were restored from such copies.
 //
 // # Gaps
 //
-// A repair keeps the sound frames around a hole in a damaged segment: in the copy of the segment in
-// the archive each is at its position, and in the place of what is lost are frames of kind 3. The
-// payload of such a frame fills the place to the next frame:
+// A repair keeps the sound frames around a hole in a damaged segment: in the archive's copy of the
+// segment each sound frame is at its position, and frames of kind 3 replace the lost bytes. The
+// payload of such a frame fills the space up to the next frame:
 //
 //	0  uint64  continue   checksum that the next frame names as its predecessor's; 0: of this frame
 //	8  zeros
 //
-// So a gap is from the frame's position to its end, the chain of checksums has a link to what is
-// before it and to what is behind it, and a copy with gaps is read like any other. A gap of more
-// than 16 KiB is several frames. The shortest is 72 bytes: where less was lost behind a damaged
-// start of a segment, the frame behind it is given for it. A program that does not know of kind 3
-// ignores the frame and finds that the next one does not follow: to it, history is damaged
-// there, and it reads on in the next segment.
+// So a gap reaches from the frame's position to its end, the chain of checksums links it to the
+// frames before and after it, and a copy with gaps is read like any other. A gap of more than 16
+// KiB consists of several frames. The shortest gap has 72 bytes: if fewer bytes were lost after a
+// damaged start of a segment, the next frame is sacrificed to make the gap long enough. A program
+// that does not know kind 3 ignores the frame and finds that the next frame does not follow the
+// chain: it reports damaged history there and continues with the next segment.
 //
-// A header of zeros marks the end. Every append writes one behind its last frame
-// in the same write.
+// A header of zeros marks the end. Every append writes a header of zeros after its last frame, in
+// the same write.
 //
 // # Start of a segment
 //
@@ -94,7 +96,7 @@
 //	16  16 bytes UUID of the store
 //	32  uint64  size of every segment
 //	40  uint64  number of this one
-//	48  uint64  end of the predecessor, segment number-1: the position behind its last frame
+//	48  uint64  end of the predecessor, segment number-1: the position after its last frame
 //	56  uint64  checksum of the predecessor's last frame
 //
 // In the first segment of a log the last two are 0. A size is a multiple of 4096 from

@@ -5,16 +5,17 @@ import (
 	"encoding/binary"
 )
 
-// KindErased is the kind that Check returns for a frame whose payload was erased. No header has it:
-// the header of an erased frame is unchanged, and with it the chain.
+// KindErased is the kind that Check sets in the header of a frame whose payload was erased. It is
+// never stored: the stored header of an erased frame is unchanged, so that the chain of checksums
+// stays valid.
 const KindErased = 2
 
-// erasedWord makes of a header's checksum the 8 bytes that an erased payload is
-// filled with: no device invents them, as it does zeros.
+// erasedWord XOR the checksum in the header is the 8-byte pattern that fills an erased payload. A
+// device does not produce this pattern by accident, as it may produce zeros.
 const erasedWord = 0x4445534152455645 // "EVERASED"
 
-// Erase overwrites the payload of a frame permanently. The frame stays in its place and in the
-// chain; its key and its content cannot be determined any more.
+// Erase overwrites payload, the payload of h's frame, with the pattern of an erased frame. The
+// frame keeps its position and its link in the chain; its key and its value are lost.
 func (h *Header) Erase(payload []byte) {
 	var word [8]byte
 	binary.LittleEndian.PutUint64(word[:], h.Sum^erasedWord)
@@ -37,21 +38,22 @@ func (h *Header) erased(payload []byte) bool {
 	return true
 }
 
-// Erased is what EraseIn found in a piece of a log.
+// Erased counts what EraseIn found in a piece of a log.
 type Erased struct {
 	Wanted  int // entries that were erased
-	Keyed   int // damaged entries whose header is sound, with a wanted key: their bytes are Unknown
-	Others  int // entries that stay
-	Unknown int // bytes outside of sound frames that were not 0
+	Keyed   int // damaged frames with a sound header and a wanted key: their bytes are counted in Unknown
+	Others  int // entries that were kept
+	Unknown int // nonzero bytes outside of sound frames
 }
 
-// EraseIn removes some entries from a piece of a log, which begins at a position: their frames are
-// erased, and bytes that are not a sound frame, whose owner cannot be determined, become zeros; unknown,
-// which may be nil, is called with them before. For a damaged frame with a sound header wanted gets
-// the key and no value. The last frame of a piece may lack zeros at its end.
+// EraseIn erases entries in b, a piece of a log that begins at position at: it erases the frames
+// for which wanted returns true, and overwrites with zeros all bytes that are not part of a sound
+// frame, because they may belong to such an entry. EraseIn calls unknown, which may be nil, with
+// those bytes before it clears them. For a damaged frame with a sound header, wanted gets the key
+// and a nil value. The last frame of a piece may lack zeros at its end.
 func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte) bool,
 	unknown func(b []byte)) (found Erased) {
-	clean := 0 // up to where b was gone through
+	clean := 0 // b is done up to this offset
 	clearTo := func(off int) {
 		if n := off - clean - bytes.Count(b[clean:off], zeros[:1]); n > 0 {
 			found.Unknown += n
@@ -64,7 +66,8 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte
 	for off := 0; off+HeaderSize <= len(b); {
 		h, payload, key, value, ok := g.frameIn(b[off:], at+LSN(off))
 		if !ok {
-			// The header alone is sound: the key, which may be damaged, is the best that is known.
+			// Only the header is sound: its key, which may be damaged, is the best information
+			// there is.
 			if n := int(h.KeyLen); n > 0 && n <= len(payload) && wanted(string(payload[:n]), nil) {
 				found.Keyed++
 			}
@@ -75,7 +78,7 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte
 		switch {
 		case len(key) > 0 && wanted(string(key), value):
 			if found.Wanted++; end-off < HeaderSize+len(payload) {
-				clear(b[off:end]) // an erased frame would not be whole
+				clear(b[off:end]) // the frame is cut short, so it cannot become a complete erased frame
 			} else {
 				h.Erase(b[off+HeaderSize : end])
 			}
@@ -90,7 +93,8 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte
 	return found
 }
 
-// frameIn is the sound frame at the beginning of bytes, which may lack zeros at its end.
+// frameIn returns the sound frame at the beginning of b, whose end may lack zeros; ok is false if
+// there is none.
 func (g Geometry) frameIn(b []byte, at LSN) (h Header, payload, key, value []byte, ok bool) {
 	if !MayBeHeader(b, at) {
 		return h, nil, nil, nil, false

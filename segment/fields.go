@@ -5,19 +5,23 @@ import (
 	"time"
 )
 
-// Fields are what the payload of a frame says besides key and value. The package comment has their
-// format.
+// Fields are the metadata of an entry that a frame has between key and value. The package comment
+// describes their format.
 type Fields struct {
-	// Reading is what the clock said at the commit, microseconds since 1970. It is at most the time
-	// in the header, and equal to it where the frame has no such field.
+	// Reading is the time of the writer's clock at the commit, in microseconds since 1970. It is at
+	// most the time in the header, and equal to it if the frame has no such field.
 	Reading int64
-	// Writer is the number of the writer, 0 where it is not known.
+	// Writer is the number of the writer; 0 if it is unknown.
 	Writer uint32
-	// Cause is why the entry was written, 0 where a caller asked for it; package wal has the causes.
+	// Cause is why the store wrote the entry; 0 if a caller asked for it. Package wal defines the
+	// causes.
 	Cause uint8
+	// Restores is, of an entry that an undo wrote, the version that it put back, or the position of the
+	// deletion that it repeated; 0 where there is none.
+	Restores LSN
 }
 
-// FieldsSize is the number of bytes that AppendTo appends for a reading alone.
+// FieldsSize is the number of bytes that AppendTo appends if only Reading is set.
 const FieldsSize = 2 + 2 + 8
 
 // The numbers of the fields.
@@ -25,10 +29,11 @@ const (
 	fieldReading = 1
 	fieldWriter  = 2
 	fieldCause   = 3
+	fieldRestore = 4
 )
 
-// leastReading is the earliest reading that is believed, the start of the year 1: no program shows
-// an earlier time.
+// leastReading is the earliest reading that Split accepts, the start of the year 1: no program
+// displays an earlier time.
 var leastReading = time.Time{}.UnixMicro()
 
 // Size returns the number of bytes that AppendTo appends.
@@ -43,14 +48,16 @@ func (f *Fields) Size() int {
 	if f.Cause != 0 {
 		n += 2 + 1
 	}
+	if f.Restores != 0 {
+		n += 2 + 8
+	}
 	if n > 0 {
 		n += 2
 	}
 	return n
 }
 
-// AppendTo appends the fields as they are between key and value: those that are not 0, and nothing
-// where all are.
+// AppendTo appends the encoding of the fields that are not 0; it appends nothing if all are 0.
 func (f *Fields) AppendTo(dst []byte) []byte {
 	n := f.Size()
 	if n == 0 {
@@ -68,12 +75,17 @@ func (f *Fields) AppendTo(dst []byte) []byte {
 	if f.Cause != 0 {
 		dst = append(dst, fieldCause, 1, f.Cause)
 	}
+	if f.Restores != 0 {
+		dst = append(dst, fieldRestore, 8)
+		dst = binary.LittleEndian.AppendUint64(dst, f.Restores)
+	}
 	return dst
 }
 
-// Split splits a payload that Check has verified. A frame whose fields are longer than what it has
-// behind its key has no value: it says nothing. A field that does not end within the fields is
-// ignored, and so is what follows it; of several with one number, the last counts.
+// Split splits a payload that Check has verified into key, value and fields. If the fields are
+// longer than the bytes after the key, the value is nil and the fields are empty. A field that
+// reaches beyond the end of the fields is ignored, with all that follow it; if a number occurs more
+// than once, the last occurrence is used.
 func (h *Header) Split(payload []byte) (key, value []byte, f Fields) {
 	key, value, f.Reading = payload[:h.KeyLen], payload[h.KeyLen:], h.Time
 	if h.Flags&FlagFields == 0 {
@@ -92,7 +104,8 @@ func (h *Header) Split(payload []byte) (key, value []byte, f Fields) {
 		number, content := fields[0], fields[2:2+int(fields[1])]
 		switch {
 		case number == fieldReading && len(content) == 8:
-			// Nothing but the checksum vouches for it: one that no writer gives is not believed.
+			// Only the checksum, which is not keyed, protects a reading: ignore values that no
+			// writer stores.
 			if at := int64(binary.LittleEndian.Uint64(content)); at >= leastReading && at <= h.Time {
 				f.Reading = at
 			}
@@ -100,6 +113,10 @@ func (h *Header) Split(payload []byte) (key, value []byte, f Fields) {
 			f.Writer = binary.LittleEndian.Uint32(content)
 		case number == fieldCause && len(content) == 1:
 			f.Cause = content[0]
+		case number == fieldRestore && len(content) == 8:
+			if at := binary.LittleEndian.Uint64(content); at < h.LSN { // else it is no earlier version
+				f.Restores = at
+			}
 		}
 		fields = fields[2+len(content):]
 	}

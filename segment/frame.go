@@ -21,10 +21,10 @@ const KindStart = 1
 const (
 	FlagMore   = 1 << iota // the batch continues in the next frame
 	FlagDelete             // the key is absent after this frame
-	FlagFields             // between key and value are fields, see Fields
+	FlagFields             // fields are between key and value, see Fields
 )
 
-// The reasons why there is no frame at a position.
+// Errors that say why there is no frame at a position.
 var (
 	ErrEnd     = errors.New("end of the log")           // a header of zeros
 	ErrHeader  = errors.New("no valid frame header")    // anything else that does not verify
@@ -47,26 +47,26 @@ type Header struct {
 	Sum      uint64
 }
 
-// Size is the length of the whole frame.
+// Size returns the length of the whole frame.
 func (h *Header) Size() uint64 { return FrameSize(uint64(h.Length)) }
 
-// End is the position behind the frame.
+// End returns the position after the frame.
 func (h *Header) End() LSN { return h.LSN + h.Size() }
 
-// More reports that the batch continues.
+// More reports whether the batch continues in the next frame.
 func (h *Header) More() bool { return h.Flags&FlagMore != 0 }
 
-// FrameSize is the length of a frame with a payload of n bytes.
+// FrameSize returns the length of a frame with a payload of n bytes.
 func FrameSize(n uint64) uint64 { return HeaderSize + (n+7)&^7 }
 
-// AppendFrame appends a frame with the payload key+value. It sets Length,
-// KeyLen, Payload and Sum of h.
+// AppendFrame appends a frame with the payload key+value to dst. It sets Length, KeyLen, Payload
+// and Sum of h.
 func (g Geometry) AppendFrame(dst []byte, h *Header, key string, value []byte) []byte {
 	return g.appendFrame(dst, h, key, nil, value)
 }
 
-// AppendFrameWith is AppendFrame with fields, which AppendTo of Fields has encoded. It sets FlagFields
-// if there are any.
+// AppendFrameWith is AppendFrame with fields that Fields.AppendTo has encoded. It sets FlagFields
+// if fields is not empty.
 func (g Geometry) AppendFrameWith(dst []byte, h *Header, key string, fields, value []byte) []byte {
 	if len(fields) > 0 {
 		h.Flags |= FlagFields
@@ -106,7 +106,7 @@ func (g Geometry) putHeader(b []byte, h *Header) {
 	le.PutUint64(b[56:], h.Sum)
 }
 
-// sum is the seeded checksum of a header's first 56 bytes.
+// sum returns the seeded checksum of the first 56 bytes of a header in segment number.
 func (g Geometry) sum(b []byte, number uint64) uint64 {
 	var s [16 + 8 + 56]byte
 	copy(s[:16], g.UUID[:])
@@ -115,8 +115,8 @@ func (g Geometry) sum(b []byte, number uint64) uint64 {
 	return xxhash.Sum64(s[:])
 }
 
-// ParseHeader reads the header of the frame at a position. The error is ErrEnd
-// for zeros, else ErrHeader with the reason.
+// ParseHeader parses the header of the frame at position at. The error is ErrEnd if b is too short
+// or all zeros, and otherwise wraps ErrHeader.
 func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
 	if len(b) < HeaderSize {
 		return Header{}, ErrEnd
@@ -148,8 +148,9 @@ func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
 	return h, nil
 }
 
-// Check verifies a payload against its header and splits it into key and value; Split returns the
-// fields as well. An erased payload has neither, and Check sets the header's kind to KindErased.
+// Check verifies a payload against its header and returns key and value; Split returns the fields
+// as well. For an erased payload Check returns nil for both, and sets the header's kind to
+// KindErased. If the payload does not match, the error is ErrPayload.
 func (h *Header) Check(payload []byte) (key, value []byte, err error) {
 	if len(payload) != int(h.Length) || xxhash.Sum64(payload) != h.Payload {
 		if h.erased(payload) {
@@ -162,7 +163,7 @@ func (h *Header) Check(payload []byte) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// MayBeHeader is a cheap test whether these bytes could be the header of a position, for searches.
+// MayBeHeader reports whether b could be the header at position at: a cheap test for searches.
 func MayBeHeader(b []byte, at LSN) bool {
 	return binary.LittleEndian.Uint64(b[16:]) == at
 }

@@ -2,31 +2,33 @@ package segment
 
 import "encoding/binary"
 
-// KindGap is the kind of a frame in the place of frames that were lost: see the package
-// comment. Only copies in the archive have such frames.
+// KindGap is the kind of the frames that replace lost frames: see the package comment. Only copies
+// in the archive have them.
 const KindGap = 3
 
-// MinGap is the length of the shortest gap: a header, and the checksum to continue with.
+// MinGap is the length of the shortest gap: a header and a checksum.
 const MinGap = HeaderSize + 8
 
-// gapPiece is the most that one frame covers: nobody has to read more at once than of other frames.
+// gapPiece is the maximum length of one gap frame, so that a reader never needs more memory for a
+// gap than for other frames.
 const gapPiece = MinSize / 4
 
-// Gap is a piece of a copy that is written over lost frames: Bytes, and zeros up to Len.
+// Gap is one gap frame to be written over lost frames: Bytes, followed by zeros up to the length
+// Len.
 type Gap struct {
 	At    LSN
 	Len   uint64
 	Bytes []byte
 }
 
-// Gaps makes the frames that stand for [at, to): a chain from the frame before, whose checksum is
-// previous, to the frame at to, which names sum as its predecessor's. time is the commit time of the
-// frame before. to-at is a multiple of 8, and MinGap at least.
+// Gaps returns the gap frames that fill [at, to). They form a chain from the frame before at, whose
+// checksum is previous, to the frame at to, whose field previous is sum. time is the commit time of
+// the frame before at. to-at must be a multiple of 8 and at least MinGap.
 func (g Geometry) Gaps(at, to LSN, previous, sum uint64, time int64) (list []Gap) {
 	for at < to {
 		n := to - at
 		if n > gapPiece {
-			n = min(gapPiece, n-MinGap) // what is left has room for a frame
+			n = min(gapPiece, n-MinGap) // the rest has room for a frame
 		}
 		payload := make([]byte, n-HeaderSize)
 		h := Header{Kind: KindGap, LSN: at, Time: time, Previous: previous}
@@ -40,7 +42,7 @@ func (g Geometry) Gaps(at, to LSN, previous, sum uint64, time int64) (list []Gap
 	return list
 }
 
-// Follow is the checksum that the frame behind this one names as its predecessor's.
+// Follow returns the checksum that the frame after this one must have in its field previous.
 func (h *Header) Follow(payload []byte) uint64 {
 	if h.Kind == KindGap && len(payload) >= 8 {
 		if sum := binary.LittleEndian.Uint64(payload); sum != 0 {

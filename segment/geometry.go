@@ -26,36 +26,38 @@ type Geometry struct {
 	Size uint64
 }
 
-// Valid reports whether a log can have this geometry: a geometry from a file is used only if it is
-// valid, because positions are divided by its size.
+// Valid reports whether a log can have this geometry. A geometry that was read from a file must be
+// checked before use, because positions are divided by its size.
 func (g Geometry) Valid() bool {
 	return g.Size >= MinSize && g.Size <= MaxSize && g.Size%4096 == 0
 }
 
-// Holds reports whether a frame may begin or end at a position.
+// Holds reports whether a frame may begin or end at position at.
 func (g Geometry) Holds(at LSN) bool {
 	return at%8 == 0 && at >= g.Size && g.Number(at-1) <= MaxNumber
 }
 
-// Number is the segment of a position.
+// Number returns the number of the segment that contains position at.
 func (g Geometry) Number(at LSN) uint64 { return at / g.Size }
 
-// Offset is the offset of a position in its file.
+// Offset returns the offset of position at in its file.
 func (g Geometry) Offset(at LSN) int64 { return int64(at % g.Size) }
 
-// Start is the first position of a segment, End the one behind its last.
+// Start returns the first position of a segment.
 func (g Geometry) Start(number uint64) LSN { return number * g.Size }
 
-// End is the position behind a segment.
+// End returns the position after the last one of a segment.
 func (g Geometry) End(number uint64) LSN { return (number + 1) * g.Size }
 
-// Limit is the largest payload: with all overhead a batch takes at most half a segment.
+// Limit returns the maximum size of a payload: with all overhead a batch takes at most half a
+// segment.
 func (g Geometry) Limit() uint64 { return g.Size / 2 }
 
-// Name is the file name of a segment.
+// Name returns the file name of a segment.
 func Name(number uint64) string { return fmt.Sprintf("%08d.wal", number) }
 
-// ParseName is the number in a segment's file name, or false.
+// ParseName returns the number of the segment with this file name; false if name is not a
+// segment's.
 func ParseName(name string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, ".wal")
 	if !ok || len(digits) < 8 {

@@ -22,12 +22,12 @@ const StartSize = HeaderSize + startSize
 type Start struct {
 	Geometry
 	Number  uint64
-	PrevEnd LSN    // position behind the predecessor's last frame, 0 in a log's first segment
+	PrevEnd LSN    // position after the predecessor's last frame, 0 in a log's first segment
 	PrevSum uint64 // checksum of that frame
 }
 
-// AppendStart appends the first frame of segment s.Number. It sets h's LSN,
-// kind and previous; durable, time and nonce are the caller's.
+// AppendStart appends the first frame of segment s.Number to dst. It sets LSN, Kind and Previous of
+// h; the caller sets Durable, Time and Nonce.
 func AppendStart(dst []byte, s Start, h *Header) []byte {
 	var p [startSize]byte
 	le := binary.LittleEndian
@@ -43,8 +43,9 @@ func AppendStart(dst []byte, s Start, h *Header) []byte {
 	return s.AppendFrame(dst, h, "", p[:])
 }
 
-// ParseStart reads the first frame of a segment from a file's first bytes, without any other
-// information. ErrEnd means that the file has not been started.
+// ParseStart parses the first frame of a segment from the first bytes of its file, without any
+// other information. The error is ErrEnd if the file has no frame yet, and wraps ErrHeader or is an
+// errs.NewerError if the frame cannot be used.
 func ParseStart(b []byte) (Start, Header, error) {
 	if len(b) < StartSize || [HeaderSize]byte(b) == zeros {
 		return Start{}, Header{}, ErrEnd
@@ -52,7 +53,7 @@ func ParseStart(b []byte) (Start, Header, error) {
 	le := binary.LittleEndian
 	p := b[HeaderSize:StartSize]
 	if string(p[:8]) != magic {
-		return Start{}, Header{}, fmt.Errorf("%w: no segment start", ErrHeader)
+		return Start{}, Header{}, fmt.Errorf("%w: not the start of a segment", ErrHeader)
 	}
 	s := Start{Number: le.Uint64(p[40:]), PrevEnd: le.Uint64(p[48:]), PrevSum: le.Uint64(p[56:])}
 	copy(s.UUID[:], p[16:32])
@@ -65,13 +66,13 @@ func ParseStart(b []byte) (Start, Header, error) {
 		return Start{}, Header{}, err
 	}
 	if _, _, err := h.Check(p[:min(int(h.Length), len(p))]); err != nil || h.Kind != KindStart {
-		return Start{}, Header{}, fmt.Errorf("%w: no segment start", ErrHeader)
+		return Start{}, Header{}, fmt.Errorf("%w: not the start of a segment", ErrHeader)
 	}
 	if v := le.Uint32(p[8:]); v > Version {
 		return Start{}, Header{}, &errs.NewerError{Path: "wal/" + Name(s.Number), Format: uint64(v), Reads: Version}
 	}
 	if h.Previous != s.PrevSum {
-		return Start{}, Header{}, fmt.Errorf("%w: start does not agree with its header", ErrHeader)
+		return Start{}, Header{}, fmt.Errorf("%w: the payload of the start frame contradicts its header", ErrHeader)
 	}
 	if s.PrevEnd != 0 && (!s.Holds(s.PrevEnd) || s.Geometry.Number(s.PrevEnd-1) != s.Number-1) {
 		return Start{}, Header{}, fmt.Errorf("%w: the predecessor ends at %d", ErrHeader, s.PrevEnd)

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Verify reads everything and yields every fault: of the mappings, of each block of the FAISS
-// files, of their heads, of ids that are not the mapping's or occur twice. Blocks that an earlier
-// search verified are read again. Heap: 16 bytes per vector.
+// Verify reads everything and yields every error: in the mappings, in each block and the head of the FAISS files, and
+// in ids that differ from the mapping or occur twice. Blocks that an earlier search verified are read again. It needs
+// 16 bytes of heap per vector.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		sound := true
@@ -33,7 +33,7 @@ func Verify(s *Set) iter.Seq[error] {
 			}
 		}
 		if !sound {
-			return // what damaged files say would only repeat it
+			return // errors that follow from damaged files add nothing
 		}
 		c := checker{s: s, yield: yield, ids: map[int64]string{}}
 		if err := s.ready(); err != nil {
@@ -49,7 +49,7 @@ func Verify(s *Set) iter.Seq[error] {
 	}
 }
 
-// check compares every block and the head.
+// check verifies every block and the head.
 func (f *file) check(report func(error) bool) bool {
 	for b := 0; b*blockSize < len(f.data); b++ {
 		if err := f.guard(func() error { return f.verify(b) }); err != nil && !report(err) {
@@ -72,7 +72,7 @@ type checker struct {
 	live  [kinds]int64
 }
 
-// level compares the ids of a level's file with the lines.
+// level compares the ids of a level's file with the lines of its mapping.
 func (c *checker) level(i int, l *level) bool {
 	for kind := range kinds {
 		w := l.t.Walk(int(kind))
@@ -100,12 +100,12 @@ func (c *checker) level(i int, l *level) bool {
 				return c.yield(err)
 			case is != id:
 				if !c.yield(l.f.damaged(l.f.idsAt()+idsHead+8*row,
-					fmt.Errorf("the row has the id %d, but the mapping gives %q the id %d", is, name, id))) {
+					fmt.Errorf("the row has id %d, but the mapping has id %[3]d for %[2]q", is, name, id))) {
 					return false
 				}
 			}
 			if i == base && c.s.hidden.has(row) {
-				continue // the delta's line counts
+				continue // the line of the delta counts
 			}
 			c.live[kind]++
 			if other, twice := c.ids[id]; twice {
@@ -123,7 +123,7 @@ func (c *checker) counts() {
 	for kind := range kinds {
 		if c.live[kind] != c.s.count[kind] {
 			if !c.yield(corrupt(c.s.top().t.Name(),
-				fmt.Errorf("%d vectors, the metadata say %d", c.live[kind], c.s.count[kind]))) {
+				fmt.Errorf("%d vectors, but the metadata have %d", c.live[kind], c.s.count[kind]))) {
 				return
 			}
 		}

@@ -1,10 +1,10 @@
-// Package vector has nearest-neighbour search: the vectors of memories and assemblies in files that
-// FAISS reads, the mapping from ids to rows, and exact search.
+// Package vector implements nearest-neighbour search: the vectors of memories and assemblies in files that FAISS can
+// read, the mapping from ids to rows, and exact search.
 //
 // # The FAISS file
 //
-// An IndexFlatIP or IndexFlatL2 inside an IndexIDMap2, as FAISS 1.7.3 writes it,
-// byte for byte. Little-endian, no padding; d dimensions, n rows:
+// An IndexFlatIP or IndexFlatL2 inside an IndexIDMap2, byte for byte as FAISS 1.7.3 writes it. Little-endian, no
+// padding; d dimensions, n rows:
 //
 //	     0  4 bytes     IxM2 (IDMap2; IxMp, IDMap, is read too: same bytes)
 //	     4  int32       d
@@ -23,8 +23,8 @@
 //	82+4nd  uint64      n
 //	90+4nd  int64       n ids
 //
-// The file has exactly 90 + n(4d+8) bytes. FAISS opens a file whose list of ids has another length,
-// or in which an id occurs twice; this package refuses both.
+// The file has exactly 90 + n(4d+8) bytes. FAISS accepts a file whose list of ids has another length, or in which an id
+// occurs twice; this package refuses both.
 //
 // For the inner product the rows have length 1, so that the product is the cosine; for the squared
 // distance rows are stored as given. A zero vector has a row and never matches.
@@ -96,9 +96,9 @@
 // kernel for this machine's processor, and the best results are kept in a heap of k. Workers share
 // the blocks. Equal scores are in the order of the ids.
 //
-// The kernels are Go assembly for amd64 (AVX2 with FMA) and arm64 (NEON), plain
-// Go elsewhere and under the build tag purego. They differ from an exact sum by
-// at most (d/4+8)·2⁻²⁴ of the sum of the absolute products (TestKernels).
+// The kernels are Go assembly for amd64 (AVX2 with FMA) and arm64 (NEON), and plain Go for other processors and under
+// the build tag purego. They differ from an exact sum by at most (d/4+8)·2⁻²⁴ of the sum of the absolute products
+// (TestKernels).
 //
 // # Assumptions
 //

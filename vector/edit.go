@@ -8,11 +8,11 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Edit is a key whose vector has changed, or is gone.
+// Edit is a key whose vector has changed or was removed.
 type Edit struct {
 	Key    string
-	ID     int64  // the number of the vector, 0: it has none now
-	Handle uint64 // the caller's own, for Plan.Vector
+	ID     int64  // the number of the vector; 0: the key has no vector now
+	Handle uint64 // for the caller's Plan.Vector
 }
 
 // Edits yields edits in the order of their keys as a table writes them, each key once.
@@ -20,16 +20,16 @@ type Edits interface {
 	Next() (e Edit, ok bool, err error)
 }
 
-// Plan is what a write applies to a set.
+// Plan has the changes that a write applies to a set.
 type Plan struct {
-	// Edits begins the edits of a kind. It is called twice, and must yield the same both times.
+	// Edits returns the edits of a kind. It is called twice, and must return the same edits both times.
 	Edits func(kind Kind) (Edits, error)
 	// Vector appends the vector of an edit, as given, to dst. It is called once for each edit that
 	// has one. ok is false if the edit has no vector after all: then the key gets no row.
 	Vector func(dst []float32, kind Kind, e Edit) (_ []float32, ok bool, err error)
 }
 
-// List is a plan of edits at hand, in any order, each key once.
+// List returns a plan for edits in any order, each key once.
 func List(edits [2][]Edit, vector func(dst []float32, kind Kind, e Edit) ([]float32, bool, error)) (Plan, error) {
 	var lists [kinds][]encodedEdit
 	for kind := range kinds {
@@ -64,9 +64,9 @@ func (l *listed) Next() (Edit, bool, error) {
 	return e.Edit, true, nil
 }
 
-// Changes returns edits without those that the set has already: the same number with the same bits,
-// or no vector where there is none to lose. An equal number alone does not suffice: an import may
-// bring it again with another vector.
+// Changes returns the edits that change the set. It leaves out edits with the same number and the same bits as in the
+// set, and removals of keys that have no vector. An equal number alone does not suffice: an import may reuse it for
+// another vector.
 func (s *Set) Changes(kind Kind, edits []Edit,
 	vector func(dst []float32, kind Kind, e Edit) ([]float32, bool, error)) ([]Edit, error) {
 	var left []Edit
@@ -99,8 +99,7 @@ func (s *Set) Changes(kind Kind, edits []Edit,
 	return left, nil
 }
 
-// Walk calls f with every key of a kind that has a vector, and its number, in
-// order, until it returns an error.
+// Walk calls f with every key of a kind that has a vector, and its number, in order, until f returns an error.
 func (s *Set) Walk(kind Kind, f func(key string, id int64) error) error {
 	if err := s.ready(); err != nil {
 		return err

@@ -9,12 +9,12 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// The FAISS file; drawn in the package comment.
+// The FAISS file; its layout is in the package comment.
 const (
 	headSize  = 82
 	innerHead = 37
 	idsHead   = 8
-	ignored   = 1 << 20 // what FAISS writes where it reads nothing
+	ignored   = 1 << 20 // the value that FAISS writes into fields that it ignores
 
 	magicIDMap  = "IxMp"
 	magicIDMap2 = "IxM2"
@@ -25,7 +25,7 @@ const (
 	maxDim = 1 << 20
 )
 
-// shape is what a header says.
+// shape is what a header describes.
 type shape struct {
 	metric Metric
 	dim    int
@@ -34,7 +34,7 @@ type shape struct {
 
 func (s shape) rowSize() int64 { return 4 * int64(s.dim) }
 
-// idsAt is where the number of ids stands.
+// idsAt returns the offset of the number of ids.
 func (s shape) idsAt() int64 { return headSize + s.rows*s.rowSize() }
 
 func (s shape) size() int64 { return s.idsAt() + idsHead + 8*s.rows }
@@ -58,8 +58,7 @@ func (s shape) header() []byte {
 	return le.AppendUint64(b, uint64(s.rows)*uint64(s.dim))
 }
 
-// parseHeader reads a header of a file of so many bytes. The error is a
-// *errs.CorruptionError that names the byte.
+// parseHeader parses the header of a file of size bytes. Errors are *errs.CorruptionError with the offset.
 func parseHeader(name string, b []byte, size int64) (shape, error) {
 	bad := func(off int64, format string, args ...any) (shape, error) {
 		return shape{}, &errs.CorruptionError{Path: name, Offset: off, Err: fmt.Errorf(format, args...)}
@@ -115,7 +114,7 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 	return s, nil
 }
 
-// indexType names what FAISS writes into the first four bytes of an index.
+// indexType returns a name for the first four bytes of a FAISS index.
 func indexType(magic string) string {
 	name := map[string]string{
 		magicIDMap: "an IndexIDMap", magicIDMap2: "an IndexIDMap2", magicIP: "an IndexFlatIP", magicL2: "an IndexFlatL2",
@@ -130,4 +129,4 @@ func indexType(magic string) string {
 	return fmt.Sprintf("%s (%s)", name, magic)
 }
 
-var errTwice = errors.New("an id is used twice")
+var errTwice = errors.New("duplicate id")

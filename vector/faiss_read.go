@@ -22,8 +22,7 @@ type Index struct {
 
 type idRow struct{ id, row int64 }
 
-// maxRows is how many vectors a file may have that is taken over: its ids, twice, and
-// where they are take 24 bytes each in memory.
+// maxRows is the maximum number of vectors in an imported file: its ids need 24 bytes of memory each.
 const maxRows = 1 << 28
 
 // ReadIndex reads the head and the ids of an IndexFlatIP or IndexFlatL2 inside an IndexIDMap or
@@ -56,9 +55,8 @@ func ReadIndex(name string, r io.ReaderAt, size int64) (*Index, error) {
 // idsPiece is how many ids are read at once.
 const idsPiece = 8 << 10
 
-// readIDs reads the ids in pieces. A file may be as long as its head says and have
-// nothing in it (a hole reads as zeros): an id that stands twice in a piece ends it, so
-// that only what is there makes the list grow.
+// readIDs reads the ids in pieces. A file may be as long as its header requires and still be empty (a hole reads as
+// zeros). A duplicate id within a piece ends the reading, so the list grows only with real data.
 func (x *Index) readIDs() error {
 	le := binary.LittleEndian
 	var head [idsHead]byte
@@ -93,13 +91,13 @@ func (x *Index) readIDs() error {
 	return nil
 }
 
-// twice sorts ids, and refuses one that stands twice.
+// twice sorts ids, and returns an error if an id occurs twice.
 func (x *Index) twice(list []idRow) error {
 	slices.SortFunc(list, func(a, b idRow) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.row, b.row)) })
 	for i := 1; i < len(list); i++ {
 		if list[i].id == list[i-1].id {
 			return x.damaged(x.idsAt()+idsHead+8*list[i].row,
-				fmt.Errorf("%w: %d, of rows %d and %d", errTwice, list[i].id, list[i-1].row, list[i].row))
+				fmt.Errorf("%w: %d, in rows %d and %d", errTwice, list[i].id, list[i-1].row, list[i].row))
 		}
 	}
 	return nil
@@ -120,19 +118,19 @@ func (x *Index) damaged(off int64, err error) error {
 	return &errs.CorruptionError{Path: x.name, Offset: off, Err: err}
 }
 
-// Len is the number of vectors, Dim that of their dimensions.
+// Len returns the number of vectors.
 func (x *Index) Len() int64 { return x.rows }
 
-// Dim: see Len.
+// Dim returns the number of dimensions.
 func (x *Index) Dim() int { return x.dim }
 
-// Metric is how the index compares.
+// Metric returns the metric of the index.
 func (x *Index) Metric() Metric { return x.metric }
 
-// ID is the id of a row.
+// ID returns the id of a row.
 func (x *Index) ID(row int64) int64 { return x.ids[row] }
 
-// RowOf is the row of an id, -1 if there is none.
+// RowOf returns the row of an id, or -1 if there is none.
 func (x *Index) RowOf(id int64) int64 {
 	i, ok := slices.BinarySearchFunc(x.byID, id, func(a idRow, id int64) int {
 		switch {

@@ -8,14 +8,14 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// faissWriter writes a FAISS file from its first byte to its last, except for the numbers of rows
-// in its head, which come last. Heap: two blocks and the hashes.
+// faissWriter writes a FAISS file from its first byte to its last, except for the first block, which has the number of
+// rows and is written last. It needs heap for two blocks and the hashes.
 type faissWriter struct {
 	f      io.WriterAt
 	shape  shape
-	first  []byte // block 0 once it is full, until the number of rows is known
-	buf    []byte // of the block being written
-	off    int64  // of buf
+	first  []byte // block 0 once it is full, kept until the number of rows is known
+	buf    []byte // the block being written
+	off    int64  // offset of buf in the file
 	hashes []byte // hex
 }
 
@@ -39,7 +39,7 @@ func (w *faissWriter) write(b []byte) error {
 	return nil
 }
 
-// flush hashes and writes the block that buf holds. The first one waits.
+// flush hashes the block in buf and writes it. The first block is kept for finish.
 func (w *faissWriter) flush() error {
 	if w.off == 0 && w.first == nil {
 		w.first, w.buf = w.buf, make([]byte, 0, blockSize)
@@ -62,7 +62,7 @@ func (w *faissWriter) row(b []byte) error {
 	return w.write(b)
 }
 
-// ids begins the list of ids, behind the last row; id writes one.
+// ids begins the list of ids after the last row; id writes one id.
 func (w *faissWriter) ids() error {
 	return w.write(binary.LittleEndian.AppendUint64(nil, uint64(w.shape.rows)))
 }
@@ -73,7 +73,7 @@ func (w *faissWriter) id(id int64) error {
 	return w.write(b[:])
 }
 
-// finish writes what is left, the head last, and returns the file's length.
+// finish writes the last block and the first one, and returns the file's length.
 func (w *faissWriter) finish() (int64, error) {
 	if w.first == nil {
 		if err := w.flush(); err != nil {

@@ -16,26 +16,26 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-const blockSize = 1 << 20 // of one hash
+const blockSize = 1 << 20 // bytes covered by one hash
 
 var (
-	// errPair: the file is not the one that the mapping names. Somebody is between
-	// the two renames, or it is damage.
-	errPair  = errors.New("not the file with which the mapping was written")
-	errBlock = errors.New("the block does not match its checksum")
+	// errPair means that the FAISS file is not the one that the mapping names: a writer is between its two renames, or the
+	// file is damaged.
+	errPair  = errors.New("not the file that belongs to the mapping")
+	errBlock = errors.New("checksum mismatch in a block")
 )
 
-// file is a mapped FAISS file whose blocks are checked when they are first touched.
+// file is a mapped FAISS file whose blocks are verified on first access.
 type file struct {
 	shape
 	name    string
 	mapping vfs.Mapping
 	data    []byte
 	hashes  string          // hex
-	seen    []atomic.Uint64 // one bit for each block that matched its hash
+	seen    []atomic.Uint64 // one bit per block that was verified
 }
 
-// openFile maps the file that a mapping names, under a name that it may have.
+// openFile maps the file that a mapping describes, under one of the names that it may have.
 func openFile(fsys vfs.FS, dir, name string, want shape, f faissFile) (*file, error) {
 	h, err := fsys.OpenFile(filepath.Join(dir, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -61,10 +61,10 @@ func openFile(fsys vfs.FS, dir, name string, want shape, f faissFile) (*file, er
 	return o, nil
 }
 
-// belongs reports whether this is the file that was written with the mapping.
+// belongs returns an error if this is not the file that was written with the mapping.
 func (f *file) belongs(info vfs.Info, want faissFile) error {
 	if int64(len(f.data)) != want.Size || want.Size != f.size() {
-		return f.damaged(-1, fmt.Errorf("%w: %d bytes, the mapping says %d", errPair, len(f.data), want.Size))
+		return f.damaged(-1, fmt.Errorf("%w: %d bytes, but the mapping requires %d", errPair, len(f.data), want.Size))
 	}
 	if info.Mtime.Equal(time.UnixMicro(want.Mtime)) {
 		return nil
@@ -81,8 +81,7 @@ func (f *file) belongs(info vfs.Info, want faissFile) error {
 	return err
 }
 
-// touch makes sure that the bytes [from, to) are what was written, once for each
-// block; to be called under guard.
+// touch verifies the blocks of the bytes [from, to), each once. It must be called under guard.
 func (f *file) touch(from, to int64) error {
 	for b := int(from / blockSize); int64(b)*blockSize < to; b++ {
 		bit := uint64(1) << (b & 63)
@@ -107,17 +106,17 @@ func (f *file) verify(b int) error {
 	return nil
 }
 
-// bytes are the rows [from, to), to be used under guard and after touch.
+// bytes returns the rows [from, to). It must be used under guard and after touchRows.
 func (f *file) bytes(from, to int64) []byte {
 	return f.data[headSize+from*f.rowSize() : headSize+to*f.rowSize()]
 }
 
-// touchRows touches the rows [from, to).
+// touchRows verifies the blocks of the rows [from, to), each once.
 func (f *file) touchRows(from, to int64) error {
 	return f.touch(headSize+from*f.rowSize(), headSize+to*f.rowSize())
 }
 
-// row copies a row.
+// row appends a row to dst.
 func (f *file) row(dst []byte, i int64) ([]byte, error) {
 	err := f.guard(func() error {
 		if err := f.touchRows(i, i+1); err != nil {
@@ -129,7 +128,7 @@ func (f *file) row(dst []byte, i int64) ([]byte, error) {
 	return dst, err
 }
 
-// id is the id of a row as the file has it.
+// id returns the id of a row in the file.
 func (f *file) id(i int64) (id int64, err error) {
 	err = f.guard(func() error {
 		at := f.idsAt() + idsHead + 8*i
@@ -146,5 +145,5 @@ func (f *file) damaged(off int64, err error) error {
 	return &errs.CorruptionError{Path: f.name, Offset: off, Err: err}
 }
 
-// guard runs what reads the mapping, and turns a fault into an error.
+// guard runs read, which reads the mapping, and returns a memory fault as an error.
 func (f *file) guard(read func() error) error { return vfs.GuardFile(f.name, read) }

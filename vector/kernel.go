@@ -5,10 +5,9 @@ import (
 	"math"
 )
 
-// kernel compares q with len(out) rows that lie side by side, little-endian and
-// not aligned, and writes one number for each: the dot product, or the squared
-// distance. What it finds for a row does not depend on where the row lies or on
-// its neighbours, so one vector has one score in base, delta and overlay.
+// kernel compares q with len(out) adjoining rows, little-endian and unaligned, and writes one number for each: the dot
+// product or the squared distance. The result for a row does not depend on its position or its neighbours, so a vector
+// has the same score in base, delta and overlay.
 type kernel func(q []float32, rows []byte, out []float32)
 
 func plainKernel(m Metric) kernel {
@@ -18,7 +17,7 @@ func plainKernel(m Metric) kernel {
 	return dot
 }
 
-// dot in plain Go, with four sums so that one addition need not wait for the other.
+// dot is the dot product in plain Go, with four sums so that additions need not wait for each other.
 func dot(q []float32, rows []byte, out []float32) {
 	for i := range out {
 		row := rows[4*len(q)*i : 4*len(q)*(i+1)]
@@ -58,7 +57,7 @@ func squares(q []float32, rows []byte, out []float32) {
 	}
 }
 
-// at is number j of a row.
+// at returns number j of a row.
 func at(row []byte, j int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(row[4*j:]))
 }

@@ -10,7 +10,7 @@ func dotAVX2(q *float32, rows *byte, d, n int, out *float32)
 //go:noescape
 func squaresAVX2(q *float32, rows *byte, d, n int, out *float32)
 
-// kernelOf is the metric's fastest kernel on this machine.
+// kernelOf returns the fastest kernel of a metric on this processor.
 func kernelOf(m Metric) kernel {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return plainKernel(m)

@@ -2,5 +2,5 @@
 
 package vector
 
-// kernelOf is the metric's kernel where there is no assembly, or none is wanted.
+// kernelOf returns the kernel of a metric for builds without assembly.
 func kernelOf(m Metric) kernel { return plainKernel(m) }

@@ -14,27 +14,26 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// level is one pair, base or delta: the mapping and its FAISS file. It is shared
-// by the sets that stand one after the other.
+// level is a pair of files, base or delta: the mapping and its FAISS file. Consecutive sets share it.
 type level struct {
 	t     *table.Table
 	f     *file
 	x     extra
-	next  bool // the FAISS file still has the name that it had before the mapping was there
+	next  bool // the FAISS file still has its temporary name next
 	refs  refcount.Count
-	first [kinds + 1]int64 // row at which each kind begins, and the number of rows
+	first [kinds + 1]int64 // the first row of each kind, then the number of rows
 
 	once sync.Mutex
-	dead [kinds][]int64 // a delta's dead lines; known once built is set
+	dead [kinds][]int64 // line numbers of a delta's dead lines; valid once done is set
 	done atomic.Bool
 }
 
-// names of the files of a level.
+// names are the names of the files of a level.
 type names struct{ mapping, faiss, next string }
 
 var levelNames = [2]names{{BaseMapping, baseFAISS, baseNext}, {DeltaMapping, deltaFAISS, deltaNext}}
 
-// openFAISS adds the FAISS file to a level whose mapping is open.
+// openFAISS opens the FAISS file of a level whose mapping is open.
 func (l *level) openFAISS(fsys vfs.FS, dir string, n names) error {
 	x, s, err := parseExtra(l.t.Meta().Extra)
 	if err != nil {
@@ -65,7 +64,7 @@ func (l *level) openFAISS(fsys vfs.FS, dir string, n names) error {
 	return err
 }
 
-// lines counts a delta's dead lines, and finds where each kind's rows begin.
+// lines finds a delta's dead lines and the first row of each kind.
 func (l *level) lines(isDelta bool) error {
 	if l.done.Load() {
 		return nil
@@ -106,8 +105,8 @@ func (l *level) lines(isDelta bool) error {
 	return nil
 }
 
-// find is the row of a key, -1 if it has none; has says that there is a line, be
-// it a dead one. The key is as the table writes it.
+// find returns the row and the number of a key, row -1 if it has no vector. has reports whether it has a line, dead or
+// live. The key must be in the table's encoded form.
 func (l *level) find(kind Kind, enc string) (row, id int64, has bool, err error) {
 	line, value, err := l.t.FindEncoded(nil, int(kind), enc)
 	if err != nil || line < 0 {
@@ -123,12 +122,11 @@ func (l *level) find(kind Kind, enc string) (row, id int64, has bool, err error)
 	return l.first[kind] + line - int64(before), id, true, nil
 }
 
-// key is the key of a row, and its number.
+// key returns the key of a row and its number.
 func (l *level) key(kind Kind, row int64) (string, int64, error) {
 	live := row - l.first[kind]
 	dead := l.dead[kind]
-	// The line is the live one of this number: as many dead ones stand before it as
-	// the first i of them with dead[i]-i > live.
+	// live is the number of the line among the live ones. The dead lines before it are the first n, with dead[i]-i ≤ live.
 	n := sort.Search(len(dead), func(i int) bool { return dead[i]-int64(i) > live })
 	key, value, err := l.t.At(int(kind), live+int64(n))
 	if err != nil {

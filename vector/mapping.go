@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Kind is the kind of document that a vector belongs to: the section of the mapping.
+// Kind is the kind of document that a vector belongs to: a section of the mapping.
 type Kind int
 
 // The kinds.
@@ -34,12 +34,12 @@ const (
 	deltaNext   = Folder + "/memory_vectors.delta.next.faiss"
 	mappingName = Folder + "/mapping"
 
-	// BaseMapping and DeltaMapping are the tables that say what counts.
+	// BaseMapping and DeltaMapping are the authoritative tables.
 	BaseMapping  = mappingName + ".json"
 	DeltaMapping = mappingName + ".delta.json"
 )
 
-// Schema is the layout of mapping.json.
+// Schema returns the layout of mapping.json.
 func Schema() *table.Schema {
 	return &table.Schema{Name: mappingName, Sections: []table.Section{
 		{Name: "ids", Count: "vector_count", Dead: isDead, Valid: validID},
@@ -49,7 +49,7 @@ func Schema() *table.Schema {
 
 var (
 	deadLine = []byte("0")
-	errID    = errors.New("the number of a vector is an int64 above 0, in a delta also 0")
+	errID    = errors.New("the number of a vector must be an int64 above 0, or 0 in a delta")
 )
 
 func isDead(value []byte) bool { return len(value) == 1 && value[0] == '0' }
@@ -62,7 +62,7 @@ func validID(value []byte) error {
 	return err
 }
 
-// parseID reads a value that is not dead.
+// parseID parses a value that is not dead.
 func parseID(value []byte) (int64, error) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil || n <= 0 || value[0] == '0' || value[0] == '+' {
@@ -71,7 +71,7 @@ func parseID(value []byte) (int64, error) {
 	return n, nil
 }
 
-// extra is what a mapping says of its FAISS file.
+// extra describes the FAISS file of a mapping, in its metadata.
 type extra struct {
 	Chain     string    `json:"chain"`
 	Metric    string    `json:"metric"`
@@ -89,7 +89,7 @@ type faissFile struct {
 func parseExtra(b []byte) (extra, shape, error) {
 	var x extra
 	if err := json.Unmarshal(b, &x); err != nil {
-		return x, shape{}, fmt.Errorf("the metadata do not say which FAISS file belongs to the mapping: %w", err)
+		return x, shape{}, fmt.Errorf("the metadata do not describe the FAISS file of the mapping: %w", err)
 	}
 	m, err := ParseMetric(x.Metric)
 	if err != nil {
@@ -104,20 +104,19 @@ func parseExtra(b []byte) (extra, shape, error) {
 	return x, shape{metric: m, dim: x.Dimension}, nil
 }
 
-// assemblyPrefix marks an assembly in a flat mapping of the old core.
+// assemblyPrefix marks an assembly in a flat mapping of another system.
 const assemblyPrefix = "asm:"
 
-// ReadMapping reads a mapping from ids to the numbers of vectors, in any of the existing forms, and
-// calls add for each member, in the order of the file:
+// ReadMapping parses a mapping from ids to the numbers of vectors, in any of the existing formats, and calls add for
+// each member, in the order of the file:
 //
 //	{"<id>":<int64>,…}                                       flat, of other systems
-//	{"ids":{"<id>":<int64>,…},"assemblies":{…},"metadata":…} ours
+//	{"ids":{"<id>":<int64>,…},"assemblies":{…},"metadata":…} Varve's own
 //
-// In the flat form an assembly is "asm:" and its id, and its numbers are FAISS ids
-// in one file and ordinals in another: the name of the file says which. Numbers
-// are never read as float64; for a number that is not an int64 add gets a *errs.FieldError
-// that names the id, and may continue. A file that is not a mapping is an error that matches
-// errs.ErrInvalid, after the members that precede the damage. An error returned by add ends the
+// In the flat format an assembly is "asm:" and its id. Its numbers are FAISS ids in one file and ordinals in another;
+// the name of the file shows which. Numbers are never read as float64. For a number that is not an int64, add is called
+// with a *errs.FieldError that names the id, and may continue. For a file that is not a mapping ReadMapping returns an
+// error that matches errs.ErrInvalid, after the members that precede the damage. An error returned by add ends the
 // reading.
 func ReadMapping(r io.Reader, add func(kind Kind, id string, number int64, err error) error) error {
 	d := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -126,7 +125,7 @@ func ReadMapping(r io.Reader, add func(kind Kind, id string, number int64, err e
 		return err
 	}
 	if _, err := d.ReadToken(); err != io.EOF {
-		return p.invalid(errors.New("something follows the object"))
+		return p.invalid(errors.New("unexpected data after the object"))
 	}
 	return nil
 }
@@ -140,12 +139,12 @@ func (p *mappingReader) invalid(err error) error {
 	return fmt.Errorf("%w: not a mapping of ids to vectors: byte %d: %w", errs.ErrInvalid, p.d.InputOffset(), err)
 }
 
-// object calls member with the name of each member; the value is its to read.
+// object calls member with the name of each member of an object; member must read the value.
 func (p *mappingReader) object(member func(name string) error) error {
 	if k := p.d.PeekKind(); k != '{' {
 		_, err := p.d.ReadToken()
 		if err == nil {
-			err = fmt.Errorf("%v where an object begins", k)
+			err = fmt.Errorf("%v instead of an object", k)
 		}
 		return p.invalid(err)
 	}
@@ -161,7 +160,7 @@ func (p *mappingReader) object(member func(name string) error) error {
 			return err
 		}
 	}
-	if _, err := p.d.ReadToken(); err != nil { // the end, or what stands where it should
+	if _, err := p.d.ReadToken(); err != nil { // the end of the object, or an unexpected token
 		return p.invalid(err)
 	}
 	return nil
@@ -180,7 +179,7 @@ func (p *mappingReader) top(name string) error {
 		}
 		return nil
 	}
-	if name == "end" && p.d.PeekKind() == '"' { // the last member of ours
+	if name == "end" && p.d.PeekKind() == '"' { // the last member of Varve's format
 		if err := p.d.SkipValue(); err != nil {
 			return p.invalid(err)
 		}

@@ -7,37 +7,37 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// merged is one key of the new file, or of a new delta a dead line.
+// merged is one key of the new file: a vector, or in a new delta also a dead line.
 type merged struct {
 	enc  []byte // valid until the next one
-	id   int64  // 0: gone
-	from int    // base, delta, or edited
-	row  int64  // of the level
+	id   int64  // 0: deleted
+	from int    // base, delta or edited
+	row  int64  // in the level
 	edit Edit
 }
 
-// edited is where the row of an edit comes from.
+// edited is the value of merged.from for the row of an edit.
 const edited = 2
 
-// merger goes over base, delta and edits of one kind, side by side.
+// merger merges base, delta and edits of one kind.
 type merger struct {
 	s       *Set
 	kind    Kind
 	asDelta bool
-	skip    map[string]bool // keys of edits that turned out to have no vector
+	skip    map[string]bool // keys of edits that have no vector after all
 
 	lines [2]*table.Walk
 	key   [2][]byte
 	value [2][]byte
 	has   [2]bool
-	rows  [2]int64 // the row of the line that the walk stands on
+	rows  [2]int64 // the row of the current line
 
 	edits Edits
 	edit  Edit
 	enc   []byte
 	hasE  bool
 
-	cur []byte // the key that next returned
+	cur []byte // the key that next returned last
 }
 
 func (s *Set) merge(kind Kind, p Plan, asDelta bool, skip map[string]bool) (*merger, error) {
@@ -59,7 +59,7 @@ func (s *Set) merge(kind Kind, p Plan, asDelta bool, skip map[string]bool) (*mer
 	return m, m.stepEdit()
 }
 
-// step goes to the next line of a level.
+// step moves to the next line of a level.
 func (m *merger) step(i int) (err error) {
 	m.key[i], m.value[i], m.has[i], err = m.lines[i].Next()
 	if m.has[i] && !isDead(m.value[i]) {
@@ -80,7 +80,7 @@ func (m *merger) stepEdit() (err error) {
 // next returns the next key of the new file.
 func (m *merger) next() (c merged, ok bool, err error) {
 	for m.has[base] || m.has[delta] || m.hasE {
-		// The smallest key; of equal ones the newest says what holds.
+		// The smallest key; of equal ones the newest level counts.
 		at := -1
 		var key []byte
 		for i := range 2 {
@@ -110,7 +110,7 @@ func (m *merger) next() (c merged, ok bool, err error) {
 			return c, true, nil
 		}
 		if m.asDelta {
-			// A dead line, if there is something for it to hide.
+			// A dead line, if the base has a row that it must hide.
 			row, _, _, err := m.s.levels[base].find(m.kind, string(c.enc))
 			if err != nil || row >= 0 {
 				return c, err == nil, err
@@ -120,7 +120,7 @@ func (m *merger) next() (c merged, ok bool, err error) {
 	return merged{}, false, nil
 }
 
-// pass steps over a key wherever it stands.
+// pass moves past a key in all levels.
 func (m *merger) pass(key []byte) error {
 	for i := range 2 {
 		if m.has[i] && bytes.Equal(m.key[i], key) {
@@ -135,7 +135,7 @@ func (m *merger) pass(key []byte) error {
 	return nil
 }
 
-// inBase reports whether a delta's key replaces one of the base.
+// inBase reports whether a key of the delta replaces one of the base.
 func (m *merger) inBase(enc []byte) (bool, error) {
 	if m.s.levels[base] == nil {
 		return false, nil

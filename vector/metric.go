@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Metric says how near two vectors are. Its number is FAISS's.
+// Metric is how the similarity of two vectors is computed. Its number is that of FAISS.
 type Metric int32
 
 // The metrics.
@@ -19,7 +19,7 @@ const (
 	L2 Metric = 1 // the squared distance
 )
 
-// String is the metric's name in config.json and in mapping.json.
+// String returns the metric's name in config.json and mapping.json.
 func (m Metric) String() string {
 	switch m {
 	case IP:
@@ -30,7 +30,7 @@ func (m Metric) String() string {
 	return fmt.Sprintf("metric %d", int32(m))
 }
 
-// ParseMetric reads a name that String writes; "" is IP.
+// ParseMetric returns the metric of a name that String returns; "" is IP.
 func ParseMetric(s string) (Metric, error) {
 	switch s {
 	case "", "ip":
@@ -41,18 +41,16 @@ func ParseMetric(s string) (Metric, error) {
 	return 0, &errs.FieldError{Field: "metric", Value: human.Quote(s), Err: errors.New(`must be "ip" or "l2"`)}
 }
 
-// Score turns what a kernel found into a score: the cosine, or 1/(1+d²). Greater
-// is nearer.
+// score converts the result of a kernel into a score: the cosine, or 1/(1+d²). A greater score means nearer.
 func (m Metric) score(v float32) float64 {
 	if m == L2 {
 		return 1 / (1 + float64(v))
 	}
-	return max(-1, min(1, float64(v))) // rounding goes beyond by some 1e-7
+	return max(-1, min(1, float64(v))) // rounding may exceed the range by about 1e-7
 }
 
-// Row appends v as a row holds it: as it is for L2, of length 1 for IP; a zero
-// vector stays zero. The bits do not depend on the machine: the squares are
-// exact in float64, and no addition can be fused into more.
+// Row appends v as it is stored in a row: unchanged for L2, scaled to length 1 for IP; a zero vector stays zero. The
+// bits do not depend on the machine: the squares are exact in float64, so fusing an addition changes nothing.
 func (m Metric) Row(dst []byte, v []float32) []byte {
 	norm := 1.0
 	if m == IP {
@@ -69,7 +67,7 @@ func (m Metric) Row(dst []byte, v []float32) []byte {
 	return dst
 }
 
-// Norm is the length of v.
+// Norm returns the length of v.
 func Norm(v []float32) float64 {
 	var sum float64
 	for _, x := range v {
@@ -78,7 +76,7 @@ func Norm(v []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// query is v as it is compared with rows.
+// query returns v as it is compared with rows.
 func (m Metric) query(v []float32) []float32 {
 	row := m.Row(make([]byte, 0, 4*len(v)), v)
 	q := make([]float32, len(v))
@@ -88,7 +86,7 @@ func (m Metric) query(v []float32) []float32 {
 	return q
 }
 
-// zero reports whether a row is the zero vector, which never matches. Minus zero is zero.
+// zero reports whether a row is the zero vector, which never matches. Minus zero counts as zero.
 func zero(row []byte) bool {
 	for ; len(row) >= 4; row = row[4:] {
 		if binary.LittleEndian.Uint32(row)<<1 != 0 {
@@ -98,10 +96,10 @@ func zero(row []byte) bool {
 	return true
 }
 
-// CheckFinite refuses NaN and infinity, and names their place in field.
+// CheckFinite returns a *errs.FieldError for the first NaN or infinity in v, with its index in field.
 func CheckFinite(field string, v []float32) error {
 	for i, x := range v {
-		if d := x - x; d != 0 { // NaN for all that is not finite
+		if d := x - x; d != 0 { // NaN if x is not finite
 			return &errs.FieldError{Field: fmt.Sprintf("%s[%d]", field, i), Value: fmt.Sprint(x),
 				Err: errors.New("not a finite number")}
 		}

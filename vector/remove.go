@@ -6,15 +6,15 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Files are all files that may be in the folder, relative to the store, in the order in which they
-// may be removed: never a delta without its base, never a mapping without its vectors.
+// Files returns all files that may be in the folder, relative to the store, in an order in which they may be removed: a
+// delta before its base, a mapping before its vectors.
 func Files() []string {
 	d, b := levelNames[delta], levelNames[base]
 	return []string{d.mapping, d.faiss, d.next, b.mapping, b.faiss, b.next}
 }
 
-// Remove takes the files away, where nothing is left that has a vector. The mappings go first,
-// durably: one without its vectors would be damage, vectors without one belong to no memory.
+// Remove removes all files, when no document has a vector any more. The mappings are removed first, durably: a mapping
+// without its vectors would be damage, while vectors without a mapping are ignored.
 func Remove(fsys vfs.FS, dir string) error {
 	for _, step := range [][]string{
 		{levelNames[delta].mapping, levelNames[base].mapping},

@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// rewrite is one write on its way.
+// rewrite is a write in progress.
 type rewrite struct {
 	s       *Set
 	to      Target
@@ -15,7 +15,7 @@ type rewrite struct {
 	faiss   *faissWriter
 	mapping *table.Writer
 	skip    [kinds]map[string]bool
-	// the blocks of each level's FAISS file below this one were compared again
+	// blocks of each level's FAISS file below this one have been verified again
 	verified [2]int64
 }
 
@@ -42,17 +42,17 @@ func (r *rewrite) rows(kind Kind) error {
 			continue
 		}
 		if vector, ok, err = r.p.Vector(vector[:0], kind, c.edit); err != nil {
-			return fmt.Errorf("the vector of %q: %w", c.edit.Key, err)
+			return fmt.Errorf("vector of %q: %w", c.edit.Key, err)
 		}
 		if !ok {
 			r.skip[kind][c.edit.Key] = true
 			continue
 		}
 		if len(vector) != r.to.Dim {
-			return fmt.Errorf("the vector of %q: %w: %d, not %d", c.edit.Key, ErrDimension, len(vector), r.to.Dim)
+			return fmt.Errorf("vector of %q: %w: %d, not %d", c.edit.Key, ErrDimension, len(vector), r.to.Dim)
 		}
 		if err := CheckFinite("vector", vector); err != nil {
-			return fmt.Errorf("the vector of %q: %w", c.edit.Key, err)
+			return fmt.Errorf("vector of %q: %w", c.edit.Key, err)
 		}
 		row = r.to.Metric.Row(row[:0], vector)
 		if err := r.faiss.row(row); err != nil {
@@ -61,9 +61,8 @@ func (r *rewrite) rows(kind Kind) error {
 	}
 }
 
-// copyRow copies a row of a level. Its blocks are compared with their hashes once
-// more, whenever they were first touched: what has rotted since must not get a
-// new, right checksum.
+// copyRow copies a row of a level. It verifies the blocks again, even if they were verified before: bytes damaged since
+// must not get a new, valid checksum.
 func (r *rewrite) copyRow(level int, row int64) error {
 	f := r.s.levels[level].f
 	return f.guard(func() error {
@@ -77,8 +76,7 @@ func (r *rewrite) copyRow(level int, row int64) error {
 	})
 }
 
-// ids writes the ids of a kind, and its lines. It returns how many keys of the
-// kind live in the set that will be.
+// ids writes the ids and the lines of a kind. It returns the number of keys of the kind in the resulting set.
 func (r *rewrite) ids(kind Kind) (live int64, err error) {
 	m, err := r.s.merge(kind, r.p, r.asDelta, r.skip[kind])
 	if err != nil {

@@ -6,12 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// chunkBytes is about how much one worker takes at a time: it stays in the
-// core's own cache between its hash and the kernel.
+// chunkBytes is about how much one worker compares at a time, so that the data stays in the core's cache between
+// hashing and comparing.
 const chunkBytes = 256 << 10
 
-// scan returns the best k rows of a level that neither the delta nor the overlay
-// hides.
+// scan returns the best k rows of a level that neither the delta nor the overlay hides.
 func (s *search) scan(ctx context.Context, i, k int) ([]candidate, error) {
 	l := s.v.set.levels[i]
 	if l == nil {
@@ -40,7 +39,7 @@ func (s *search) scan(ctx context.Context, i, k int) ([]candidate, error) {
 	return best(k, tops), nil
 }
 
-// scanner is what the workers share.
+// scanner is the state that the workers of a scan share.
 type scanner struct {
 	s     *search
 	l     *level
@@ -51,7 +50,7 @@ type scanner struct {
 	err   atomic.Pointer[error]
 }
 
-// run takes chunks until there are no more.
+// run processes chunks until there are no more.
 func (w *scanner) run(ctx context.Context, t *top) {
 	out := make([]float32, w.step)
 	for w.err.Load() == nil {
@@ -71,7 +70,7 @@ func (w *scanner) run(ctx context.Context, t *top) {
 	}
 }
 
-// chunk compares the rows [from, to); under guard.
+// chunk compares the rows [from, to). It must be called under guard.
 func (w *scanner) chunk(from, to int64, out []float32, t *top) error {
 	f := w.l.f
 	if err := f.touchRows(from, to); err != nil {

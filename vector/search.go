@@ -12,29 +12,29 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// ErrDimension: a vector does not have the store's number of dimensions.
+// ErrDimension means that a vector has another number of dimensions than the store's vectors.
 var ErrDimension = errors.New("wrong dimension")
 
-// Query is what Search looks for.
+// Query describes a search.
 type Query struct {
 	Kind   Kind
 	Vector []float32
-	Limit  int // how many hits; at least 1
-	// MinScore is the lowest score that is wanted; 0 is no minimum.
+	Limit  int // maximum number of hits; at least 1
+	// MinScore is the minimum score of a hit; 0 means no minimum.
 	MinScore float64
-	// Accept is called for candidates, the best first, until Limit were accepted. nil accepts all.
-	// It is called without locks, and never twice for one key.
+	// Accept is called for candidates, best first, until Limit are accepted; nil accepts all. It is called without locks,
+	// and never twice for one key.
 	Accept func(key string) (bool, error)
-	// Keys, if not nil, are the only keys that are compared: the result of a selective filter.
+	// Keys, if not nil, are the only keys to compare: the result of a selective filter.
 	Keys []string
-	// Workers is how many goroutines share the work; 0 and 1 start none.
+	// Workers is the number of goroutines to use; 0 and 1 start none.
 	Workers int
 }
 
-// Hit is one result.
+// Hit is a result of a search.
 type Hit struct {
 	Key   string
-	ID    int64   // the number of the vector
+	ID    int64   // number of the vector
 	Score float64 // the cosine, or 1/(1+d²)
 }
 
@@ -42,20 +42,19 @@ type Hit struct {
 type found struct {
 	Hit
 	val float32
-	enc string // the key as a table writes it, whose order is that of the rows
+	enc string // the key in encoded form, whose order is that of the rows
 }
 
-// Search compares every vector of a kind with the query's and returns the nearest, best first,
-// those with equal scores in the order of their keys. A query of another dimension matches
-// ErrDimension; a zero query where only the direction counts, and a query that is not finite, are
-// *errs.FieldError.
+// Search compares every vector of a kind with the query's and returns the nearest, best first, those with equal scores
+// in the order of their keys. The error for a query of another dimension matches ErrDimension. A zero query in a cosine
+// store, and a query that is not finite, are *errs.FieldError.
 func (v *View) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if q.Limit < 1 {
 		return nil, fmt.Errorf("%w: Limit %d: must be at least 1", errs.ErrInvalid, q.Limit)
 	}
 	dim := v.Dim()
 	if dim == 0 {
-		return nil, nil // there is no vector
+		return nil, nil // there are no vectors
 	}
 	if err := v.checkQuery(q.Vector, dim); err != nil {
 		return nil, err
@@ -69,7 +68,7 @@ func (v *View) Search(ctx context.Context, q Query) ([]Hit, error) {
 		hits, _, err := s.accept(ctx, list)
 		return hits, err
 	}
-	// What the filter leaves is not known before: fetch more when it was too little.
+	// How many candidates Accept refuses is unknown: fetch more if there were too few.
 	k := q.Limit
 	if q.Accept != nil {
 		k = max(4*q.Limit, 64)
@@ -107,10 +106,10 @@ type search struct {
 	q      *Query
 	vector []float32
 	kernel kernel
-	judged map[string]bool // what Accept said
+	judged map[string]bool // results of Accept
 }
 
-// value turns what the kernel found into what grows with nearness.
+// value returns a number that is greater the nearer a row is, for the result of a kernel.
 func (s *search) value(x float32) float32 {
 	if s.v.metric == L2 {
 		return -x
@@ -126,8 +125,8 @@ func (s *search) found(key, enc string, id int64, val float32) found {
 	return found{Hit: Hit{Key: key, ID: id, Score: s.v.metric.score(x)}, val: val, enc: enc}
 }
 
-// accept asks of candidates, the best first, until there are enough. enough is
-// also true when no worse one can be wanted.
+// accept selects from candidates, best first, up to Limit that Accept accepts. enough is also true if no further
+// candidate can reach MinScore.
 func (s *search) accept(ctx context.Context, list []found) (hits []Hit, enough bool, err error) {
 	for i := range list {
 		h := &list[i].Hit
@@ -166,15 +165,14 @@ func sortFound(list []found) {
 	})
 }
 
-// best returns the best k of all. more says that there may be others behind them.
+// best returns the best k candidates of all levels and the overlay. more reports whether there may be further ones.
 func (s *search) best(ctx context.Context, k int) (list []found, more bool, err error) {
 	for {
 		list, more, missed, err := s.bestOnce(ctx, k)
 		if err != nil || !missed {
 			return list, more, err
 		}
-		// What came into the overlay meanwhile took the place of good candidates:
-		// the next ones are not known.
+		// Entries that came into the overlay meanwhile have hidden good candidates, and the ones after these are unknown.
 	}
 }
 
@@ -185,8 +183,8 @@ func (s *search) bestOnce(ctx context.Context, k int) (list []found, more, misse
 			return nil, false, false, err
 		}
 	}
-	// The overlay comes last and is not changed meanwhile: what it hid while the
-	// files were scanned it has a newer row of, or knows to be gone.
+	// The overlay is read last, and under lock: for a row that it hid while the files were scanned, it has the newer
+	// vector or the deletion.
 	s.v.mu.RLock()
 	for i, level := range rows {
 		full := len(level) == k
@@ -219,8 +217,8 @@ func (s *search) bestOnce(ctx context.Context, k int) (list []found, more, misse
 	return list, more, false, nil
 }
 
-// overlay compares the overlay's rows; v.mu is held. There are as many as fit the
-// log's budget, so they are sorted with the rest and need no heap.
+// overlay compares the rows of the overlay. v.mu is held. Their number is bounded by the log's budget, so they are
+// sorted with the rest instead of kept in a heap.
 func (s *search) overlay() []found {
 	o := &s.v.over[s.q.Kind]
 	n := len(o.keys)

@@ -12,20 +12,19 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// ErrForeign: the files belong to another store.
+// ErrForeign means that the files belong to another store.
 var ErrForeign = table.ErrForeign
 
-// Set is the base with the delta over it, as of one LSN. It never changes.
-// Readers hold a reference.
+// Set is the base with the delta over it, as of one LSN. It never changes. Readers must hold a reference.
 type Set struct {
-	levels [2]*level // base, delta; nil where there is none
-	shape            // rows are the live ones of both
+	levels [2]*level // base and delta; nil if missing
+	shape            // rows is the number of live rows of both
 	lsn    uint64
 	count  [kinds]int64
 	refs   refcount.Count
 
 	once   sync.Mutex
-	hidden bitmap // of the base's rows, those that the delta hides; nil before ready
+	hidden bitmap // the rows of the base that the delta hides; nil before ready
 	done   atomic.Bool
 }
 
@@ -34,13 +33,12 @@ const (
 	delta
 )
 
-// loadTries bounds how often Load starts over. One more look is enough for each
-// write that ends meanwhile.
+// loadTries is how often Load tries. One retry suffices per write that ends meanwhile.
 const loadTries = 8
 
-// Load maps the vectors of a store. Where there are none it is an empty set up to
-// 0; files that are torn, of another store or not of one another are an error,
-// never an empty set. What prev has open is shared. The caller owns one reference.
+// Load maps the vectors of a store. If there are none, it returns an empty set with LSN 0. Files that are torn, of
+// another store, or that do not belong together are an error, never an empty set. Files that prev has open are shared.
+// The caller owns one reference.
 func Load(fsys vfs.FS, dir, store string, prev *Set) (s *Set, err error) {
 	for range loadTries {
 		if s, err = loadOnce(fsys, dir, store, prev); !errors.Is(err, errPair) {
@@ -50,15 +48,14 @@ func Load(fsys vfs.FS, dir, store string, prev *Set) (s *Set, err error) {
 	return nil, err
 }
 
-// Empty is a set without files.
+// Empty returns a set without files.
 func Empty() *Set {
 	s := &Set{}
 	s.refs.Start()
 	return s
 }
 
-// loadOnce opens the delta's mapping first, then the base: a merge puts the new base in place
-// before the delta goes.
+// loadOnce opens the delta's mapping before the base: a merge puts the new base in place before it removes the delta.
 func loadOnce(fsys vfs.FS, dir, store string, prev *Set) (_ *Set, err error) {
 	s := Empty()
 	defer func() {
@@ -89,8 +86,8 @@ func loadOnce(fsys vfs.FS, dir, store string, prev *Set) (_ *Set, err error) {
 	return s, s.fill()
 }
 
-// openLevel opens a mapping, or takes another reference to the level that prev has
-// when that is what the files hold. A missing one is nil.
+// openLevel opens a level, or takes another reference to the one in prev if the files are the same. It returns nil if
+// there is no mapping.
 func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error) {
 	if prev != nil && prev.levels[i] != nil {
 		if had := prev.levels[i]; !had.next && had.t.Stands(fsys, dir) && had.retain() {
@@ -107,13 +104,13 @@ func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error)
 	l := &level{t: t}
 	l.refs.Start()
 	if got := t.Meta().Store; got != store {
-		return nil, errors.Join(fmt.Errorf("%s %w: the file names store %s, this is store %s", t.Name(), ErrForeign, got,
+		return nil, errors.Join(fmt.Errorf("%s %w: the file is of store %s, this is store %s", t.Name(), ErrForeign, got,
 			store), l.release())
 	}
 	return l, nil
 }
 
-// fill takes the numbers from the levels.
+// fill computes the set's totals from its levels.
 func (s *Set) fill() error {
 	b, d := s.levels[base], s.levels[delta]
 	if b == nil {
@@ -139,8 +136,7 @@ func (s *Set) fill() error {
 	return nil
 }
 
-// ready finds out which rows of the base the delta hides: once, when somebody
-// first searches.
+// ready computes, on first use, which rows of the base the delta hides.
 func (s *Set) ready() error {
 	if s.done.Load() {
 		return nil
@@ -186,22 +182,22 @@ func (s *Set) ready() error {
 	return nil
 }
 
-// LSN is the position up to which the set covers everything.
+// LSN returns the position below which the set covers everything.
 func (s *Set) LSN() uint64 { return s.lsn }
 
-// Exists reports whether there is any file.
+// Exists reports whether the set has files.
 func (s *Set) Exists() bool { return s.levels[base] != nil }
 
-// Count is the number of vectors of a kind.
+// Count returns the number of vectors of a kind.
 func (s *Set) Count(kind Kind) int64 { return s.count[kind] }
 
-// Dim is the number of dimensions, 0 where there is no file.
+// Dim returns the number of dimensions, 0 without files.
 func (s *Set) Dim() int { return s.dim }
 
-// Metric is how the vectors are compared.
+// Metric returns the metric of the vectors.
 func (s *Set) Metric() Metric { return s.metric }
 
-// Model is the name of the model that made the vectors, "" if unknown.
+// Model returns the name of the model that made the vectors, "" if unknown.
 func (s *Set) Model() string {
 	if l := s.top(); l != nil {
 		return l.x.Model
@@ -209,7 +205,7 @@ func (s *Set) Model() string {
 	return ""
 }
 
-// Chain is the chain hash of the log at the set's LSN, as hex.
+// Chain returns the chain hash of the log at the set's LSN, in hex.
 func (s *Set) Chain() string {
 	if l := s.top(); l != nil {
 		return l.x.Chain
@@ -217,7 +213,7 @@ func (s *Set) Chain() string {
 	return ""
 }
 
-// Bytes is the size of all its files.
+// Bytes returns the total size of the set's files.
 func (s *Set) Bytes() int64 {
 	n := int64(0)
 	for _, l := range s.levels {
@@ -235,13 +231,13 @@ func (s *Set) top() *level {
 	return s.levels[base]
 }
 
-// ID is the number of a key's vector, 0 if it has none.
+// ID returns the number of a key's vector, or 0 if it has none.
 func (s *Set) ID(kind Kind, key string) (int64, error) {
 	_, _, id, err := s.find(kind, key)
 	return id, err
 }
 
-// find looks a key up in delta and base; level is -1 where it has no vector.
+// find returns the level, row and number of a key's vector; the level is -1 if it has none.
 func (s *Set) find(kind Kind, key string) (at int, row, id int64, err error) {
 	enc, err := table.EncodeKey(key)
 	if err != nil {
@@ -268,7 +264,7 @@ func (s *Set) find(kind Kind, key string) (at int, row, id int64, err error) {
 	return -1, -1, 0, nil
 }
 
-// Row appends the row of a key to dst, as the file holds it; ok is false if it has none.
+// Row appends the row of a key to dst, as in the file; ok is false if the key has no vector.
 func (s *Set) Row(dst []byte, kind Kind, key string) (_ []byte, id int64, ok bool, err error) {
 	at, row, id, err := s.find(kind, key)
 	if err != nil || at < 0 {
@@ -278,10 +274,10 @@ func (s *Set) Row(dst []byte, kind Kind, key string) (_ []byte, id int64, ok boo
 	return dst, id, err == nil, err
 }
 
-// Retain takes another reference. It fails when the last one is gone.
+// Retain takes another reference. It returns false if the last one was released.
 func (s *Set) Retain() bool { return s.refs.Retain() }
 
-// Release gives a reference back; the last one unmaps the files.
+// Release releases a reference; the last one unmaps the files.
 func (s *Set) Release() error {
 	if !s.refs.Release() {
 		return nil

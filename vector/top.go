@@ -2,13 +2,13 @@ package vector
 
 import "slices"
 
-// candidate is a row that may be among the best. val is greater where it is nearer.
+// candidate is a row that may be among the best. A greater val means nearer.
 type candidate struct {
 	val float32
 	row int64
 }
 
-// worse reports whether a stands behind b: rows are in the order of the ids.
+// worse reports whether a ranks after b. Rows are in the order of the ids.
 func worse(a, b candidate) bool { return a.val < b.val || a.val == b.val && a.row > b.row }
 
 // top holds the best k candidates in a heap whose root is the worst of them.
@@ -17,12 +17,12 @@ type top struct {
 	heap []candidate
 }
 
-// wants reports whether a candidate would get in.
+// wants reports whether a candidate is among the best k so far.
 func (t *top) wants(c candidate) bool {
 	return len(t.heap) < t.k || len(t.heap) > 0 && worse(t.heap[0], c)
 }
 
-// add takes a candidate in that it wants.
+// add adds a candidate for which wants is true.
 func (t *top) add(c candidate) {
 	h := t.heap
 	if len(h) < t.k {
@@ -52,7 +52,7 @@ func (t *top) add(c candidate) {
 	}
 }
 
-// best merges the heaps of several workers: the best k, in order.
+// best returns the best k candidates of several heaps, in order.
 func best(k int, tops []top) []candidate {
 	var all []candidate
 	for i := range tops {

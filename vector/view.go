@@ -9,33 +9,31 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// View is a set with what came since: the overlay, in the heap. It may be filled
-// and searched by several goroutines at once.
+// View is a set with an overlay in memory of the later changes. It may be filled and searched concurrently.
 type View struct {
 	set    *Set
 	metric Metric
 	dim    int
 
 	mu     sync.RWMutex
-	hidden [2]bitmap // of the levels' rows, those that the overlay hides
+	hidden [2]bitmap // rows of each level that the overlay hides
 	over   [kinds]overlay
-	size   int // keys that the overlay speaks of
+	size   int // number of keys in the overlay
 }
 
-// overlay is a contiguous matrix that grows. A key has one row at most, which its
-// next vector takes over.
+// overlay is a growing contiguous matrix. A key has at most one row; a newer vector of the key overwrites it.
 type overlay struct {
 	rows []byte
-	keys []string // by row, as a table writes them
-	ids  []int64  // by row, 0: gone
+	keys []string // by row, in encoded form
+	ids  []int64  // by row; 0: deleted
 	at   map[string]int
 }
 
-// gone is the row of a key that has no vector any more, and never had one here.
+// gone marks a key that was deleted and never had a row in the overlay.
 const gone = -1
 
-// NewView lays an empty overlay over a set, and takes over the caller's reference.
-// Where the set has no files metric and dim are the store's; dim 0 is not known yet.
+// NewView returns a view with an empty overlay over a set, and takes over the caller's reference. If the set has no
+// files, metric and dim are those of the store; dim 0 means that it is not known yet.
 func NewView(set *Set, metric Metric, dim int) (*View, error) {
 	if err := set.ready(); err != nil {
 		return nil, err
@@ -53,31 +51,31 @@ func NewView(set *Set, metric Metric, dim int) (*View, error) {
 	return v, nil
 }
 
-// Set is the set below. It lives as long as the view.
+// Set returns the underlying set. It is valid as long as the view.
 func (v *View) Set() *Set { return v.set }
 
-// Retain takes another reference to the set. It fails when the last one is gone.
+// Retain takes another reference to the set. It returns false if the last one was released.
 func (v *View) Retain() bool { return v.set.Retain() }
 
-// Release gives a reference back.
+// Release releases a reference.
 func (v *View) Release() error { return v.set.Release() }
 
-// Dim is the number of dimensions, 0 while it is not known.
+// Dim returns the number of dimensions, 0 while it is not known.
 func (v *View) Dim() int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.dim
 }
 
-// Overlay is the number of keys that changed since the set was written.
+// Overlay returns the number of keys that changed since the set was written.
 func (v *View) Overlay() int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.size
 }
 
-// Put sets the vector of a key, which may be the one that it had before. The first vector decides
-// the dimension; a vector of another dimension is an error, and the key has no vector then.
+// Put sets the vector of a key, which may equal the previous one. The first vector determines the dimension. A vector
+// of another dimension is an error, and the key has no vector then.
 func (v *View) Put(kind Kind, key string, id int64, vector []float32) error {
 	enc, err := table.EncodeKey(key)
 	if err != nil {
@@ -114,7 +112,7 @@ func (v *View) Put(kind Kind, key string, id int64, vector []float32) error {
 	i, known := o.at[enc]
 	if !known {
 		if same {
-			return nil // as the set has it
+			return nil // equal to that of the set
 		}
 		v.hide(level, at)
 		i = gone
@@ -130,7 +128,7 @@ func (v *View) Put(kind Kind, key string, id int64, vector []float32) error {
 	return nil
 }
 
-// Delete says that a key has no vector now.
+// Delete records that a key has no vector any more.
 func (v *View) Delete(kind Kind, key string) error {
 	enc, err := table.EncodeKey(key)
 	if err != nil {
@@ -155,14 +153,14 @@ func (v *View) Delete(kind Kind, key string) error {
 	return nil
 }
 
-// hide: the overlay speaks of this row of the set now.
+// hide marks a row of the set as replaced by the overlay.
 func (v *View) hide(level int, row int64) {
 	if level >= 0 {
 		v.hidden[level].set(row)
 	}
 }
 
-// Row appends the row of a key as it is now; ok is false if it has none.
+// Row appends the current row of a key to dst; ok is false if the key has no vector.
 func (v *View) Row(dst []byte, kind Kind, key string) (_ []byte, id int64, ok bool, err error) {
 	enc, err := table.EncodeKey(key)
 	if err != nil {
@@ -181,7 +179,7 @@ func (v *View) Row(dst []byte, kind Kind, key string) (_ []byte, id int64, ok bo
 	return v.set.Row(dst, kind, key)
 }
 
-// Count is the number of vectors of a kind, as it is now.
+// Count returns the current number of vectors of a kind.
 func (v *View) Count(kind Kind) int64 {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -205,14 +203,14 @@ func (v *View) Count(kind Kind) int64 {
 	return n
 }
 
-// end is the row behind the last one of a kind.
+// end returns the row after the last one of a kind.
 func (l *level) end(kind Kind) int64 { return l.first[kind+1] }
 
-// Metric is how the vectors are compared.
+// Metric returns the metric of the vectors.
 func (v *View) Metric() Metric { return v.metric }
 
-// Walk calls f with every key of a kind that has a vector, until it returns an
-// error. The overlay's come last, as they are at that moment.
+// Walk calls f with every key of a kind that has a vector, until f returns an error. The keys of the overlay come last,
+// as of the beginning of the call.
 func (v *View) Walk(kind Kind, f func(key string) error) error {
 	v.mu.RLock()
 	o := &v.over[kind]

@@ -17,10 +17,10 @@ import (
 // Target says where a write goes and what it will cover.
 type Target struct {
 	FS   vfs.FS
-	Dir  string      // the store
-	Temp string      // path of temp files without their endings, on the same file system; no other process uses it
-	Perm fs.FileMode // of the files, 0 is 0600
-	// FolderPerm is that of vector_index, if it has to be made; 0 is 0700.
+	Dir  string      // the store's folder
+	Temp string      // path of temporary files without their extensions, on the same file system; no other process uses it
+	Perm fs.FileMode // of the files; 0 means 0600
+	// FolderPerm is the mode of vector_index, if it must be created; 0 means 0700.
 	FolderPerm fs.FileMode
 
 	Store  string // the store's UUID
@@ -32,22 +32,22 @@ type Target struct {
 	Model  string
 }
 
-// Written reports what a write did.
+// Written is the result of a write.
 type Written struct {
 	Name    string // of the FAISS file, relative to the store
-	Size    int64  // of it
+	Size    int64  // of the FAISS file
 	LSN     uint64
-	Vectors int64 // of all in the set, now
-	Skipped int   // edits whose vector was not there
+	Vectors int64 // number of vectors in the resulting set
+	Skipped int   // number of edits whose vector was not available
 }
 
-// ErrNoBase: a delta needs a base to lie over.
+// ErrNoBase means that there is no base for a delta.
 var ErrNoBase = table.ErrNoBase
 
-const deltaShare = 8 // a delta larger than this part of the base is merged
+const deltaShare = 8 // a delta larger than 1/deltaShare of the base is merged
 
-// MergeDue reports whether the next write should be a base: there is none, it is
-// smaller than small, or the delta has grown to an eighth of it.
+// MergeDue reports whether the next write should be a base: there is none, it is smaller than small bytes, or the delta
+// has grown to an eighth of it.
 func (s *Set) MergeDue(small int64) bool {
 	b, d := s.levels[base], s.levels[delta]
 	if b == nil || b.f.size() < small {
@@ -56,13 +56,12 @@ func (s *Set) MergeDue(small int64) bool {
 	return d != nil && d.f.size() > b.f.size()/deltaShare
 }
 
-// HasDelta reports whether the set is in two pairs of files.
+// HasDelta reports whether the set has a delta.
 func (s *Set) HasDelta() bool { return s.levels[delta] != nil }
 
-// WriteBase merges the set and the edits into a new base and removes the delta.
-// The set stays as it is; Load finds the new one. It must have been loaded under
-// flush.lock, as the folder is now. Where its dimension or its metric are not the
-// target's it must be Empty.
+// WriteBase merges the set and the edits into a new base and removes the delta. The set itself is unchanged; Load
+// returns the new one. The set must have been loaded under the flush.lock that is held, and must be Empty if its
+// dimension or metric differs from the target's.
 func WriteBase(s *Set, to Target, p Plan) (Written, error) {
 	w, err := write(s, to, p, base)
 	if err != nil {
@@ -77,7 +76,7 @@ func WriteDelta(s *Set, to Target, p Plan) (Written, error) {
 		return Written{}, ErrNoBase
 	}
 	if from := s.levels[base].t.Meta().LSN; to.LSN <= from {
-		return Written{}, fmt.Errorf("%s up to %d would add nothing to the base up to %d", DeltaMapping, to.LSN, from)
+		return Written{}, fmt.Errorf("%s up to %d is not newer than the base up to %d", DeltaMapping, to.LSN, from)
 	}
 	return write(s, to, p, delta)
 }
@@ -86,7 +85,7 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 	n := levelNames[which]
 	w = Written{Name: n.faiss, LSN: to.LSN}
 	if to.LSN < s.lsn {
-		return w, fmt.Errorf("write %s up to %d: the present file already reaches %d", n.faiss, to.LSN, s.lsn)
+		return w, fmt.Errorf("write %s up to %d: the current file already covers %d", n.faiss, to.LSN, s.lsn)
 	}
 	if s.Exists() && (s.dim != to.Dim || s.metric != to.Metric) {
 		return w, fmt.Errorf("write %s of %d dimensions, %v, over %d, %v", n.faiss, to.Dim, to.Metric, s.dim, s.metric)
@@ -116,13 +115,12 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 				err = errors.Join(err, rerr)
 			}
 		}
-		return w, fmt.Errorf("put %s in place: %w", n.faiss, err)
+		return w, fmt.Errorf("rename %s into place: %w", n.faiss, err)
 	}
 	return w, nil
 }
 
-// place gives both files their names. Each step is durable before the next; see
-// the package comment.
+// place renames both files to their final names. Each step is durable before the next; see the package comment.
 func place(to Target, n names, folder string) error {
 	for _, step := range [][2]string{
 		{to.Temp + ".faiss", filepath.Join(to.Dir, n.next)},
@@ -139,8 +137,7 @@ func place(to Target, n names, folder string) error {
 	return nil
 }
 
-// settle gives FAISS files their names that a killed writer left under next, and
-// removes what belongs to nobody.
+// settle renames FAISS files that an interrupted writer left under next, and removes those that belong to no mapping.
 func settle(s *Set, to Target) error {
 	changed := false
 	for i, n := range levelNames {
@@ -165,7 +162,7 @@ func settle(s *Set, to Target) error {
 	return to.FS.SyncDir(filepath.Join(to.Dir, Folder))
 }
 
-// dropDelta removes the delta, which the new base holds: the mapping first.
+// dropDelta removes the delta, which is merged into the new base: its mapping first.
 func dropDelta(to Target) error {
 	changed := false
 	for _, name := range []string{DeltaMapping, deltaFAISS, deltaNext} {
@@ -174,7 +171,7 @@ func dropDelta(to Target) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("remove %s, which the new base holds: %w", name, err)
+			return fmt.Errorf("remove %s, which is merged into the new base: %w", name, err)
 		}
 		changed = true
 	}
@@ -184,14 +181,13 @@ func dropDelta(to Target) error {
 	return to.FS.SyncDir(filepath.Join(to.Dir, Folder))
 }
 
-// fill writes both temp files and syncs them. When it fails they are removed, so
-// that a full disk gets its space back.
+// fill writes and syncs both temporary files. It removes them if it fails, to free the space on a full disk.
 func fill(s *Set, to Target, p Plan, which int, w *Written) error {
 	var f [2]vfs.File
 	var err error
 	path := [2]string{to.Temp + ".faiss", to.Temp + ".mapping"}
 	for i := range f {
-		// Not O_TRUNC: what a crash left here may be open or linked elsewhere.
+		// Removed instead of truncated: what a crash left here may be open or linked elsewhere.
 		if err = to.FS.Remove(path[i]); err != nil && !missing(err) {
 			break
 		}
@@ -224,8 +220,8 @@ func fill(s *Set, to Target, p Plan, which int, w *Written) error {
 	return err
 }
 
-// both writes the rows, and in a second pass the ids and the mapping: how many
-// rows there are, and so where the ids begin, is known after the first.
+// both writes the rows, and in a second pass the ids and the mapping: the number of rows, and so the offset of the ids,
+// is known only after the first pass.
 func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error {
 	r := rewrite{s: s, to: to, p: p, asDelta: which == delta, skip: [kinds]map[string]bool{{}, {}}}
 	r.faiss = newFAISSWriter(vfs.Streamed(f[0]), shape{metric: to.Metric, dim: to.Dim})
@@ -275,9 +271,9 @@ func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error
 	return err
 }
 
-// stamp is the time that the FAISS file gets: now, except for the microseconds, which the LSN sets,
-// so that two writes have two times where the clock stands. No file that stands has it: it is how a
-// mapping tells its own from the one before.
+// stamp returns the modification time for the FAISS file: the current time with microseconds derived from the LSN, so
+// that two writes have different times even if the clock stands still. No file of the set has this time: a mapping
+// identifies its FAISS file by it.
 func stamp(s *Set, to Target) time.Time {
 	t := to.Now.Truncate(time.Second).Add(time.Duration(to.LSN/8%1e6) * time.Microsecond)
 	for slices.ContainsFunc(s.levels[:], func(l *level) bool { return l != nil && l.x.FAISS.Mtime == t.UnixMicro() }) {

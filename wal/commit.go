@@ -103,7 +103,10 @@ func (l *FileLog) settle(ctx context.Context, r *request) {
 // unsettled answers a request that was written, or refused because of something
 // that was, and cannot be made durable.
 func (l *FileLog) unsettled(r *request, err error) {
-	if r.end == 0 {
+	if r.end == 0 { // judged, and nothing written
+		if replaced := l.Folder().Replaced(); replaced != nil {
+			r.err = replaced
+		}
 		return
 	}
 	err = l.orReplaced(err)
@@ -132,7 +135,7 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 // errNoFields says that the entries would lack their readings because the store lacks FeatureFields;
 // not for the holder of an Exclusive, who cannot raise it.
 func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, error) {
-	if err := l.Folder().InPlace(); err != nil {
+	if err := l.inPlaceFor(l.geo.Number(l.shared.Tail())); err != nil {
 		return nil, err
 	}
 	if err := l.stillOurs(); err != nil {
@@ -217,6 +220,11 @@ func (l *FileLog) endSegment(at LSN) error {
 
 // put writes the group at the tail and publishes it.
 func (l *FileLog) put(g *group) error {
+	if !l.hasOpen(l.geo.Number(g.at)) { // it is opened by its name
+		if err := l.Folder().InPlace(); err != nil {
+			return err
+		}
+	}
 	if err := l.endSegment(g.at); err != nil {
 		return err
 	}
@@ -370,7 +378,7 @@ func (g *group) fieldsOf(b *Batch, e *Entry) (f segment.Fields) {
 		}
 	}
 	if g.causes { // a log without writers has the bytes that it had before there were any
-		f.Cause = e.Cause
+		f.Cause, f.Restores = e.Cause, e.Restores
 	}
 	return f
 }
@@ -434,7 +442,7 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 			h.Flags |= segment.FlagMore
 		}
 		f := g.fieldsOf(r.batch, e)
-		e.Writer, e.Cause = f.Writer, f.Cause
+		e.Writer, e.Cause, e.Restores = f.Writer, f.Cause, f.Restores
 		g.buf = l.geo.AppendFrameWith(g.buf, &h, e.Key, f.AppendTo(g.fields[:0]), e.Value)
 		g.end = Mark{LSN: h.End(), Sum: h.Sum}
 		e.LSN, e.Time = h.LSN, time.UnixMicro(g.clock).UTC()

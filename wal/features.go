@@ -31,6 +31,9 @@ const (
 	// release what explains a number. It is raised together with FeatureFields.
 	FeatureWriters Features = 1 << 2
 
+	// FeatureTerms: the index of words has terms of version 2. A program that knows only those of version 1
+	// would take it for damaged and make it again, in turns with the others.
+	FeatureTerms Features = 1 << 3
 	// FeatureNotes: the store has notes, or had some: entries of a kind of document that other programs do not know,
 	// with a folder and a section of the index. It is raised before the first note.
 	FeatureNotes Features = 1 << 6
@@ -45,7 +48,7 @@ const (
 )
 
 // KnownFeatures are the features that this build knows.
-const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureNotes | FeatureFields
+const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureTerms | FeatureNotes | FeatureFields
 
 // forReaders are the features that a program must know also to read.
 const forReaders Features = 0xffffffff << 32
@@ -58,6 +61,8 @@ func (f Features) name() string {
 		return "kept"
 	case FeatureWriters:
 		return "writers"
+	case FeatureTerms:
+		return "terms"
 	case FeatureNotes:
 		return "notes"
 	case FeatureFields:

@@ -76,7 +76,7 @@ func checkpointOf(t testing.TB, dir string) []byte {
 func TestFeaturesString(t *testing.T) {
 	t.Parallel()
 	for f, want := range map[Features]string{
-		0: "none", testFeatures: "test-write, test-read", 1<<3 | FeatureTestWrite: "bit 3, test-write",
+		0: "none", testFeatures: "test-write, test-read", 1<<15 | FeatureTestWrite: "bit 15, test-write",
 	} {
 		if f.String() != want {
 			t.Errorf("%x is %q, want %q", uint64(f), f, want)
@@ -394,7 +394,7 @@ func TestFeaturesSaid(t *testing.T) {
 	dir := t.TempDir()
 	var logs []*FileLog
 	for i := range 20 {
-		l, _ := open(t, dir, knowing(Features(1)<<(i+7))) // the first bits are those that every one knows
+		l, _ := open(t, dir, knowing(Features(1)<<(i+7))) // above the bits that each process knows
 		logs = append(logs, l)
 	}
 	for i, l := range logs {

@@ -167,8 +167,38 @@ func (l *FileLog) Poisoned() bool {
 
 // files are the open segments.
 type files struct {
-	mu   sync.Mutex
-	open map[uint64]vfs.File
+	mu    sync.Mutex
+	open  map[uint64]vfs.File
+	known map[uint64]fileID // of those whose name was compared: what a file is does not change while it is open
+}
+
+// fileID is which file an open one is.
+type fileID struct {
+	file     vfs.File
+	ino, dev uint64
+}
+
+// isKnown reports whether what has the name of a segment is the file that was compared before.
+func (l *FileLog) isKnown(number uint64, f vfs.File, at vfs.Info) bool {
+	l.files.mu.Lock()
+	defer l.files.mu.Unlock()
+	return l.files.known[number] == fileID{f, at.Ino, at.Dev}
+}
+
+// know remembers which file the open one of a segment is.
+func (l *FileLog) know(number uint64, f vfs.File, info vfs.Info) {
+	l.files.mu.Lock()
+	defer l.files.mu.Unlock()
+	if l.files.open[number] == f {
+		l.files.known[number] = fileID{f, info.Ino, info.Dev}
+	}
+}
+
+// hasOpen reports whether a segment is open: a write goes into that file, whatever has its name now.
+func (l *FileLog) hasOpen(number uint64) bool {
+	l.files.mu.Lock()
+	defer l.files.mu.Unlock()
+	return l.files.open[number] != nil
 }
 
 // segment returns the open file of a segment. A missing one is past.ErrNoSegment.
@@ -205,6 +235,7 @@ func (l *FileLog) forgetFiles(below uint64) {
 		if n < below {
 			l.files.open[n].Close()
 			delete(l.files.open, n)
+			delete(l.files.known, n)
 		}
 	}
 }

@@ -53,6 +53,8 @@ const (
 	CauseEvicted uint8 = 2 // it made room for another document
 	CauseEdited  uint8 = 3 // a file was edited, added or removed by hand
 	CauseUpkeep  uint8 = 4 // the store changed what it derives: an embedding, a count of accesses
+	CauseUndo    uint8 = 5 // an undo put the document back as it was
+	CauseUndoing uint8 = 6 // likewise, in a commit that is not the last one of the undo
 )
 
 // Amount is what an entry adds to a running total.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -23,7 +24,8 @@ func Open(ctx context.Context, o Options) (*FileLog, error) {
 	}
 	o.fill()
 	l := &FileLog{o: o, host: o.FS.Host(), slot: page.NoSlot}
-	l.files.open = map[uint64]vfs.File{}
+	l.files.open, l.files.known = map[uint64]vfs.File{}, map[uint64]fileID{}
+	l.place.began = time.Now()
 	l.syncing = make(chan struct{}, 1)
 	l.prep.kick, l.prep.stop = make(chan struct{}, 1), make(chan struct{})
 	l.place.leaving = make(chan struct{})

@@ -24,6 +24,7 @@ type Options struct {
 	Create      bool                // create a log if there is none
 	ReadOnly    bool                // change nothing, hold nothing
 	Known       Features            // the features that the caller knows besides KnownFeatures
+	Lacks       Features            // those of KnownFeatures that it lacks, as an older program
 	LockWait    time.Duration       // how long to wait for a lock; 30 s when 0
 	Inline      bool                // start no goroutines: prepare space in the caller's goroutine
 	FileMode    fs.FileMode         // 0600 when 0
@@ -118,7 +119,7 @@ func (o *Options) fill() {
 	if o.SegmentSize == 0 {
 		o.SegmentSize = segment.DefaultSize
 	}
-	o.Known |= KnownFeatures
+	o.Known = (o.Known | KnownFeatures) &^ o.Lacks
 	if o.LockWait == 0 {
 		o.LockWait = 30 * time.Second
 	}

@@ -53,11 +53,18 @@ import (
 // placeLook is how often a process that is idle compares.
 const placeLook = time.Second
 
+// placeFresh is how long a comparison stands for the next write into a segment that is open: that write goes to the
+// file that was compared, wherever that file is by then, and what makes its acknowledgement true is the comparison
+// after the sync. Only a process that writes without a pause saves a comparison by this, one of two for each commit.
+const placeFresh = time.Millisecond
+
 // place is what a log knows of the folder that it was opened in.
 type place struct {
 	ino, dev uint64      // of wal/shared, as this process mapped it
 	opened   atomic.Bool // the log is in use
 	gone     atomic.Pointer[replacedError]
+	compared atomic.Int64 // when InPlace found no difference, as the time since began
+	began    time.Time
 	// the folder was left: what was applied by then is all that is ever read, for the page may be a later log's
 	left atomic.Bool
 
@@ -99,12 +106,27 @@ func (d Folder) InPlace() error {
 		why = d.l.otherFolder()
 	case d.l.shared.Mapped() && (d.l.place.ino != 0 || d.l.o.ReadOnly):
 		why = d.l.outOfPlace()
+		if why == "" {
+			d.l.place.compared.Store(int64(time.Since(d.l.place.began)))
+		}
 	}
 	if why == "" {
 		return nil
 	}
 	d.l.lose(why)
 	return d.Replaced()
+}
+
+// inPlaceFor is InPlace before a write into a segment. See placeFresh.
+func (l *FileLog) inPlaceFor(number uint64) error {
+	at := l.place.compared.Load()
+	if at == 0 || time.Since(l.place.began)-time.Duration(at) > placeFresh || !l.hasOpen(number) {
+		return l.Folder().InPlace()
+	}
+	if l.state.appliedAt.Load() > l.shared.Durable() && l.shared.Durable() != 0 {
+		return l.Folder().InPlace() // which says what is wrong
+	}
+	return l.Folder().Replaced()
 }
 
 // Replaced returns what InPlace has found, without looking.
@@ -434,7 +456,13 @@ func (l *FileLog) named(number uint64, f vfs.File) bool {
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
+	if l.isKnown(number, f, at) {
+		return true
+	}
 	info, err := f.Stat()
+	if err == nil && at.Ino == info.Ino && at.Dev == info.Dev {
+		l.know(number, f, info)
+	}
 	return err != nil || at.Ino == info.Ino && at.Dev == info.Dev || info.Nlink > 0 && !l.isFile(at, number)
 }
 

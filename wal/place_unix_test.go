@@ -614,3 +614,39 @@ func TestReplacedLeadsNoLonger(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A comparison that stands for the next write does not acknowledge it: that does the one after the sync. Nor are a
+// batch without entries and a refused one answered from a log that was replaced.
+func TestReplacedBesideFreshComparison(t *testing.T) {
+	t.Parallel()
+	refused := put("ma", "2")
+	refused.Preconditions = []Precondition{{Key: "ma", LSN: 0}}
+	for name, c := range map[string]struct {
+		b       *Batch
+		written bool
+	}{"entries": {put("mb", "1"), true}, "nothing": {&Batch{}, false}, "refused": {refused, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "s")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			fsys, release, err := vfs.Hold(vfs.Only(vfs.OS(), "", dir), dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+			l, _ := open(t, dir, func(o *Options) { o.FS, o.Inline = fsys, true }) // nothing else compares
+			defer l.Close()
+			mustAppend(t, l, put("ma", "1"))
+			l.place.compared.Store(int64(time.Hour)) // a moment ago, as long as the test takes
+			if err := os.Rename(dir, dir+".was"); err != nil {
+				t.Fatal(err)
+			}
+			_, err = l.Append(t.Context(), c.b)
+			if !errors.Is(err, errs.ErrReplaced) || errors.Is(err, errs.ErrOutcomeUnknown) != c.written {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -7,10 +7,10 @@ import (
 	"reflect"
 )
 
-// ErrSkip, returned by the function of Update, leaves everything as it is.
+// ErrSkip, returned by the function passed to Update, makes Update write nothing.
 var ErrSkip = errors.New("skip: nothing is written")
 
-// SetIfAbsent stores a value if there is none, and reports whether it did.
+// SetIfAbsent stores a value if the key has none, and reports whether it did.
 func (m *Memory) SetIfAbsent(ctx context.Context, key string, value any, opts ...SetOption) (bool, error) {
 	life, err := m.fresh(opts)
 	if err != nil {
@@ -25,7 +25,7 @@ func (m *Memory) SetIfAbsent(ctx context.Context, key string, value any, opts ..
 	return ok, err
 }
 
-// try writes an item; false when its condition does not hold.
+// try writes an item, and reports whether its condition held.
 func (m *Memory) try(ctx context.Context, p PutItem) (Item, bool, error) {
 	it, err := m.one(ctx, OpPut{Items: []PutItem{p}})
 	var conflict *ConflictError
@@ -36,9 +36,9 @@ func (m *Memory) try(ctx context.Context, p PutItem) (Item, bool, error) {
 	return it, err == nil, err
 }
 
-// CompareAndSet stores a value if the current one equals old as JSON: the order of members and the
+// CompareAndSet stores value if the current value equals old as JSON: the order of members and the
 // form of numbers are ignored. It reports whether it did. A missing value equals nothing; see
-// SetIfAbsent. The remaining lifetime is kept, unless an option gives another.
+// SetIfAbsent. The remaining lifetime is kept, unless an option sets another.
 func (m *Memory) CompareAndSet(ctx context.Context, key string, old, value any, opts ...SetOption) (bool, error) {
 	want, err := encodeValue("old", old)
 	if err != nil {
@@ -63,9 +63,10 @@ func sameJSON(a, b []byte) bool {
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
-// Update replaces a value by the result of fn, atomically: if another writer writes meanwhile, fn
-// runs again on the new value. found is false if there is none. ErrSkip from fn writes nothing and
-// is not returned; any other error is returned unchanged. Update returns the resulting value.
+// Update atomically replaces a value by the result of fn: if another writer writes meanwhile, fn
+// runs again on the new value. found is false if there is no value. If fn returns ErrSkip, Update
+// writes nothing and returns no error; any other error of fn is returned unchanged. Update returns
+// the resulting value.
 func (m *Memory) Update(ctx context.Context, key string, fn func(value any, found bool) (any, error),
 	opts ...SetOption) (any, error) {
 	it, err := m.change(ctx, key, opts, func(now []byte, found bool) (_ []byte, err error) {
@@ -98,8 +99,9 @@ func (m *Memory) change(ctx context.Context, key string, opts []SetOption,
 	return m.changeItem(ctx, ValueName(key), life, fn)
 }
 
-// changeItem reads, lets fn work, and writes if nobody wrote in between; else it
-// starts over. Each failure is somebody else's success, so all together go on.
+// changeItem reads an item, calls fn, and writes the result if no other writer wrote in between;
+// otherwise it starts again. A writer fails only if another one succeeded, so all writers together
+// make progress.
 func (m *Memory) changeItem(ctx context.Context, name string, life lifetime,
 	fn func([]byte, bool) ([]byte, error)) (Item, error) {
 	for {
@@ -127,9 +129,9 @@ func (m *Memory) changeItem(ctx context.Context, name string, life lifetime,
 	}
 }
 
-// Increment adds to an integer of 64 bits and returns the sum. A key that is not
-// there counts as 0. What remains of the lifetime stays, unless an option gives
-// another. ErrNotInteger, ErrOverflow: nothing was changed.
+// Increment adds by to an integer of 64 bits and returns the sum. A missing value counts as 0. The
+// remaining lifetime is kept, unless an option sets another. The errors ErrNotInteger and
+// ErrOverflow mean that nothing was changed.
 func (m *Memory) Increment(ctx context.Context, key string, by int64, opts ...SetOption) (int64, error) {
 	if err := checkKey(key); err != nil {
 		return 0, err

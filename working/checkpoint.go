@@ -14,16 +14,16 @@ const MaxDescription = 64 << 10
 
 // Snapshot is the state of a scope at one moment.
 type Snapshot struct {
-	Info   CheckpointInfo // zero for the present
+	Info   CheckpointInfo // zero for the current state
 	Values map[string]any
-	TTL    map[string]time.Duration // what remained, of the values that expire
-	Task   *Task                    // nil: none was set
+	TTL    map[string]time.Duration // remaining lifetimes of the values that expire
+	Task   *Task                    // nil: no task state is set
 	Notes  []Note
 }
 
-// Checkpoint keeps the present state: values with what remains of their
-// lifetimes, task state and scratchpad, not other checkpoints. It costs what
-// changed since the checkpoint before. Beyond Options.Checkpoints the oldest go.
+// Checkpoint saves the current state: values with their remaining lifetimes, task state and
+// scratchpad, but not other checkpoints. It stores only what changed since the previous checkpoint.
+// Checkpoints beyond Options.Checkpoints are deleted, the oldest first.
 func (m *Memory) Checkpoint(ctx context.Context, description string) (CheckpointInfo, error) {
 	if err := checkText("description", description, MaxDescription); err != nil {
 		return CheckpointInfo{}, err
@@ -44,7 +44,7 @@ func (m *Memory) newID() (string, error) {
 	}
 	id, err := uuid.NewRandomFromReader(r)
 	if err != nil {
-		return "", fmt.Errorf("working: an id for a checkpoint: %w", err)
+		return "", fmt.Errorf("working: creating the id of a checkpoint: %w", err)
 	}
 	return id.String(), nil
 }
@@ -65,9 +65,9 @@ func (m *Memory) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
 }
 
 // Restore replaces the current state by that of a checkpoint; a value that expires gets the
-// lifetime that remained then. All checkpoints are kept, newer ones too. The state before Restore
-// becomes a checkpoint, which is returned: restoring it undoes this. No reader sees a state in
-// between.
+// lifetime that remained at the checkpoint. All checkpoints are kept, newer ones too. The state
+// before Restore becomes a checkpoint, which Restore returns: restoring that checkpoint undoes this
+// Restore. No reader sees an intermediate state.
 func (m *Memory) Restore(ctx context.Context, id string) (CheckpointInfo, error) {
 	if err := checkCheckpoint(id); err != nil {
 		return CheckpointInfo{}, err
@@ -79,7 +79,8 @@ func (m *Memory) Restore(ctx context.Context, id string) (CheckpointInfo, error)
 	return m.mark(ctx, OpRestore{ID: id, Undo: undo, Description: "before the restore of " + id, Keep: m.keep()})
 }
 
-// checkCheckpoint takes what is no UUID for the name of no checkpoint.
+// checkCheckpoint returns an error for an id that is not a UUID, and so cannot be the id of a
+// checkpoint.
 func checkCheckpoint(id string) error {
 	if u, err := uuid.Parse(id); err != nil || u.String() != id {
 		return &CheckpointError{ID: id, Err: fmt.Errorf("%w: the id of a checkpoint is a UUID of 36 characters", ErrNotFound)}
@@ -104,7 +105,7 @@ func (m *Memory) LoadCheckpoint(ctx context.Context, id string) (*Snapshot, erro
 	return m.load(ctx, id)
 }
 
-// Snapshot reads all that the scope has at one moment.
+// Snapshot reads the whole scope as of one moment.
 func (m *Memory) Snapshot(ctx context.Context) (*Snapshot, error) { return m.load(ctx, "") }
 
 func (m *Memory) load(ctx context.Context, id string) (*Snapshot, error) {
@@ -115,10 +116,10 @@ func (m *Memory) load(ctx context.Context, id string) (*Snapshot, error) {
 	return m.numbers.snapshot(&res)
 }
 
-// NewSnapshot makes a Snapshot of the Result of an OpLoad.
+// NewSnapshot returns the Snapshot in the Result of an OpLoad.
 func NewSnapshot(res *Result) (*Snapshot, error) { return asFloat.snapshot(res) }
 
-// NewSnapshotAsWritten is NewSnapshot with numbers as Options.AsWritten has them.
+// NewSnapshotAsWritten is NewSnapshot with numbers as with Options.AsWritten.
 func NewSnapshotAsWritten(res *Result) (*Snapshot, error) { return asWritten.snapshot(res) }
 
 func (d decoder) snapshot(res *Result) (_ *Snapshot, err error) {

@@ -2,12 +2,11 @@ package working
 
 import "time"
 
-// Clock is where the in-process home has its times from. Lifetimes are measured
-// by Mono, which never jumps, so a wall clock that does, either way, neither
-// expires anything nor keeps it.
+// Clock is the source of times of the in-process home. Lifetimes are measured by Mono, which never
+// jumps, so setting the wall clock neither expires a value early nor keeps it longer.
 type Clock interface {
-	Wall() time.Time     // what is written down
-	Mono() time.Duration // since any fixed moment; never runs backwards
+	Wall() time.Time     // the time that is recorded
+	Mono() time.Duration // time since some fixed moment; never decreases
 }
 
 // SystemClock is the clock of the system. While a machine sleeps, its monotonic clock does not
@@ -19,10 +18,10 @@ type systemClock struct{ start time.Time }
 func (systemClock) Wall() time.Time       { return time.Now() }
 func (c systemClock) Mono() time.Duration { return time.Since(c.start) }
 
-// Moment is a clock's reading as a State wants it.
+// Moment is a reading of a clock, as State uses it.
 type Moment struct {
-	Time int64 // Unix microseconds: what is written down
-	Tick int64 // milliseconds of the clock by which things expire
+	Time int64 // Unix microseconds: the time that is recorded
+	Tick int64 // milliseconds of the clock that measures lifetimes
 }
 
 func moment(c Clock) Moment {

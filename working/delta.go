@@ -17,15 +17,15 @@ type ChangeKind string
 
 // The kinds of changes.
 const (
-	ChangeAttach  ChangeKind = "attach"  // the scope exists
+	ChangeAttach  ChangeKind = "attach"  // the scope is created
 	ChangePut     ChangeKind = "put"     // Name, Value, Deadline
 	ChangeDelete  ChangeKind = "del"     // Name
 	ChangeAppend  ChangeKind = "append"  // Text, Keep
-	ChangeEmpty   ChangeKind = "empty"   // the scratchpad has no entries
-	ChangeMark    ChangeKind = "mark"    // ID, Text: the present is a checkpoint
-	ChangeDiscard ChangeKind = "discard" // ID: no longer a checkpoint
-	ChangeRestore ChangeKind = "restore" // ID: the present is what the checkpoint has
-	ChangeDrop    ChangeKind = "drop"    // the scope does not exist
+	ChangeEmpty   ChangeKind = "empty"   // the scratchpad is emptied
+	ChangeMark    ChangeKind = "mark"    // ID, Text: the current state becomes a checkpoint
+	ChangeDiscard ChangeKind = "discard" // ID: the checkpoint is deleted
+	ChangeRestore ChangeKind = "restore" // ID: the checkpoint's state becomes the current state
+	ChangeDrop    ChangeKind = "drop"    // the scope is removed
 )
 
 // Change is one step of a Delta, as plain data.
@@ -33,18 +33,19 @@ type Change struct {
 	Kind     ChangeKind
 	Name     string
 	Value    []byte
-	Deadline int64 // tick at which it is over; 0: never
+	Deadline int64 // tick at which the value expires; 0: never
 	ID       string
 	Text     string
 	Keep     int
 }
 
-// Delta is what an operation changes: outcomes, not conditions. It contains values, but of a
-// checkpoint or its restoring only the ids, so its size is that of the operation's data.
+// Delta has the changes that an operation makes: results, not conditions. It contains values, but
+// only the ids of checkpoints that are made or restored, so its size is that of the operation's
+// data.
 type Delta struct {
 	Changes []Change
-	// Blind: right after whatever comes before it, so that a home need not make
-	// sure that nothing came between Judge and Play.
+	// Blind: the changes are correct on any state of the scope, so a home need not make sure that
+	// no other change came between Judge and Play.
 	Blind bool
 }
 
@@ -63,8 +64,7 @@ type changeJSON struct {
 	Keep     int            `json:"keep,omitempty"`
 }
 
-// Encode writes the changes as one line of JSON, as a log may keep them. Values are included
-// unchanged.
+// Encode returns the changes as one line of JSON, for a log. Values are included unchanged.
 func (d *Delta) Encode() ([]byte, error) {
 	list := make([]changeJSON, len(d.Changes))
 	for i, c := range d.Changes {
@@ -73,12 +73,12 @@ func (d *Delta) Encode() ([]byte, error) {
 	}
 	out, err := json.Marshal(list)
 	if err != nil {
-		return nil, fmt.Errorf("working: changes: %w", err)
+		return nil, fmt.Errorf("working: encoding changes: %w", err)
 	}
 	return out, nil
 }
 
-// DecodeDelta reads what Encode wrote.
+// DecodeDelta decodes the text that Encode returns.
 func DecodeDelta(text []byte) (*Delta, error) {
 	var list []changeJSON
 	if err := json.Unmarshal(text, &list, json.RejectUnknownMembers(true)); err != nil {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Difference is what two states do not have in common. Lifetimes do not count:
-// they differ at any two moments.
+// Difference is the difference between two states. Lifetimes are not compared: they differ at any
+// two moments.
 type Difference struct {
-	Added   map[string]any    // keys that only the second has
-	Removed map[string]any    // keys that only the first has
-	Changed map[string][2]any // keys whose values differ: the first, the second
-	Task    *[2]*Task         // nil: the same in both
+	Added   map[string]any    // keys that only the second state has
+	Removed map[string]any    // keys that only the first state has
+	Changed map[string][2]any // keys with different values: that of the first state, that of the second
+	Task    *[2]*Task         // nil: equal
 
-	NotesAdded   []Note // entries of the scratchpad that only the second has
-	NotesRemoved []Note // those that only the first has
+	NotesAdded   []Note // entries of the scratchpad that only the second state has
+	NotesRemoved []Note // entries of the scratchpad that only the first state has
 }
 
 // Empty reports whether the two states are equal.
@@ -25,7 +25,7 @@ func (d *Difference) Empty() bool {
 	return len(d.Added)+len(d.Removed)+len(d.Changed)+len(d.NotesAdded)+len(d.NotesRemoved) == 0 && d.Task == nil
 }
 
-// Diff compares two checkpoints; an empty id means the current state.
+// Diff compares two checkpoints; an empty id selects the current state.
 func (m *Memory) Diff(ctx context.Context, from, to string) (*Difference, error) {
 	var both [2]*Snapshot
 	for i, id := range []string{from, to} {
@@ -43,7 +43,7 @@ func (m *Memory) Diff(ctx context.Context, from, to string) (*Difference, error)
 	return Compare(both[0], both[1]), nil
 }
 
-// Compare says what differs between two states.
+// Compare returns the difference between two states.
 func Compare(from, to *Snapshot) *Difference {
 	d := &Difference{Added: map[string]any{}, Removed: map[string]any{}, Changed: map[string][2]any{}}
 	for key, was := range from.Values {

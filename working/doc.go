@@ -15,13 +15,12 @@
 // Local keeps working memory in the process, package working/redis in Redis or Valkey, and a store
 // in its log and files. All homes pass the suite of package working/workingtest.
 //
-// Operations are data (OpPut, OpIncrement, OpRestore …) and Home.Do carries out
-// one at a time, completely or not at all, in one order for all callers. Two other
-// designs were considered and rejected:
+// Operations are data (OpPut, OpIncrement, OpRestore …). Home.Do performs one at a time, completely
+// or not at all, in one order for all callers. Two other designs were considered and rejected:
 //
 //   - Functions that run inside the home's lock. Functions can neither be sent to Redis nor written
-//     to a log, and one that hangs would hang all callers. Update, which takes a function of the
-//     user's, therefore reads, calls the function, and writes if the version is still the one that
+//     to a log, and a function that hangs would block all callers. Update, which takes a function of
+//     the user, therefore reads, calls the function, and writes if the version is still the one that
 //     it read (IfVersion); so do CompareAndSet and UpdateTask.
 //   - Get and conditional put as the only operations, with everything else built on them. Then each
 //     Set would have to read the counts of the scope and make them a condition, because of the
@@ -34,13 +33,13 @@
 //
 // A Go process that keeps a scope uses State: Judge returns what an operation would change, as a
 // Delta of plain data, without changing anything; Play makes the change. A home that has a log
-// writes the Delta in between, under the condition that no other process has written to the scope
-// since (Delta.Blind: without a condition), and plays the Deltas that others have written. To take
+// writes the Delta in between, on the condition that no other process has written to the scope
+// since (Delta.Blind: without a condition), and plays the Deltas that other processes have written. To take
 // many operations into one commit it judges and plays them on a Clone, one after another, and plays
 // what was committed on the State itself; when the condition fails, it catches up and clones again.
 // The home assigns versions, the same for every process that plays the Delta: State.Version plus
 // one, except for a new scope, whose versions begin above those of all earlier scopes of its name.
-// Deltas have outcomes, not conditions: the result of an increment, the keys that were evicted.
+// Deltas have outcomes, not conditions: the result of an increment, the keys that are evicted.
 // Only making and restoring a checkpoint are recorded by its id, so that their entries are small;
 // they are deterministic for a given State. Play reads no clock and follows no map order.
 //
@@ -50,11 +49,11 @@
 // removed item; the first one has everything. Three forms were considered:
 //
 //   - Whole copies: 100 checkpoints of 1 MB take 100 MB.
-//   - The newest state and, backwards, the differences to each checkpoint. Making one is free, but
+//   - The newest state and, backwards, the differences to each checkpoint. Making a checkpoint is free, but
 //     every later write has to save what it replaces, and a value that a server removes by itself
 //     on expiry can no longer be saved.
-//   - Forwards, as here. Making one costs what changed since the last. A value that expires by
-//     itself costs nothing: the deadline that is kept with it determines whether a later checkpoint
+//   - Forwards, as here. Making a checkpoint costs only what changed since the previous one. A value that
+//     expires by itself costs nothing: the deadline that is kept with it determines whether a later checkpoint
 //     still has it, and for how long.
 //
 // Each entry of the scratchpad is an item, named by its sequence number. A deleted checkpoint is

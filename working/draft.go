@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// Draft is what a session leaves for the long-term memory.
+// Draft is a memory to be made from the contents of a session.
 type Draft struct {
 	Content  string
 	Metadata map[string]any
-	Time     time.Time // zero: no particular one
+	Time     time.Time // zero: no time of its own
 }
 
-// Drafts turns what a session held into drafts of memories: one for each value
-// whose key matches one of the patterns, and one for the whole scratchpad if
-// notes is set. Metadata has session_id and project where the scope has them,
-// category "working_memory" or "scratchpad", and the key.
+// Drafts returns drafts of memories made from a snapshot: one for each value whose key matches one
+// of the patterns, and one for the whole scratchpad if notes is set. Metadata has session_id and
+// project if the scope has them, category "working_memory" or "scratchpad", and the key.
 func Drafts(scope Scope, s *Snapshot, notes bool, patterns ...string) ([]Draft, error) {
 	for _, p := range patterns {
 		if err := checkGlob(p); err != nil {

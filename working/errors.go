@@ -8,29 +8,29 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// The errors of working memory; test for them with errors.Is. Those that the
-// store has too are the same values.
+// The errors of working memory; test for them with errors.Is. Errors that a store returns too are
+// the same values.
 var (
-	ErrNotFound       = errs.ErrNotFound       // no such checkpoint, or no such key where one is needed
+	ErrNotFound       = errs.ErrNotFound       // no such checkpoint, or no such key if the operation requires one
 	ErrConflict       = errs.ErrConflict       // see ConflictError
 	ErrInvalid        = errs.ErrInvalid        // see FieldError
-	ErrTooLarge       = errs.ErrTooLarge       // a key, a value or a text passes a limit
+	ErrTooLarge       = errs.ErrTooLarge       // a key, a value or a text exceeds a limit
 	ErrLimit          = errs.ErrLimit          // see LimitError
 	ErrClosed         = errs.ErrClosed         // the Memory or its home was closed
-	ErrPermission     = errs.ErrPermission     // wrong user or password, or the user may not
-	ErrReadOnly       = errs.ErrReadOnly       // the home takes no writes now
+	ErrPermission     = errs.ErrPermission     // wrong user or password, or an operation that is not permitted
+	ErrReadOnly       = errs.ErrReadOnly       // the home does not accept writes now
 	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError
 	ErrOutcomeUnknown = errs.ErrOutcomeUnknown // the write may or may not have happened
 
-	// ErrReserved: keys that begin with "_" belong to the system.
+	// ErrReserved means that a key begins with "_": these keys are reserved.
 	ErrReserved = errors.New(`keys that begin with "_" are reserved`)
-	// ErrUnavailable: the home cannot be reached, and nothing was done.
+	// ErrUnavailable means that the home cannot be reached; nothing was done.
 	ErrUnavailable = errors.New("the home of the working memory cannot be reached")
-	// ErrWrongType: something else than working memory has the place.
+	// ErrWrongType means that a key of the home has something other than working memory.
 	ErrWrongType = errors.New("the value is of another type")
-	// ErrNotInteger: only an integer of 64 bits can be incremented.
+	// ErrNotInteger means that the value is not an integer of 64 bits, and cannot be incremented.
 	ErrNotInteger = errors.New("not an integer of 64 bits")
-	// ErrOverflow: the sum passes 64 bits.
+	// ErrOverflow means that a sum does not fit into 64 bits.
 	ErrOverflow = errors.New("the sum does not fit into 64 bits")
 )
 
@@ -40,12 +40,12 @@ type (
 	CorruptionError = errs.CorruptionError
 )
 
-// LimitError says which limit of a scope a write would pass. It matches ErrLimit.
+// LimitError means that a write would exceed a limit of a scope. It matches ErrLimit.
 type LimitError struct {
 	Scope Scope
 	What  string // "keys" or "bytes"
 	Limit int64
-	Need  int64 // how many there would be
+	Need  int64 // number that would be needed
 }
 
 func (e *LimitError) Error() string {
@@ -56,10 +56,10 @@ func (e *LimitError) Error() string {
 
 func (e *LimitError) Unwrap() error { return errs.ErrLimit }
 
-// ConflictError says which value was changed meanwhile. It matches ErrConflict.
+// ConflictError means that a value was changed meanwhile. It matches ErrConflict.
 type ConflictError struct {
 	Name            string
-	Expected, Found uint64 // versions, 0: that there is none; both 0: the home does not say
+	Expected, Found uint64 // versions, 0: no value; both 0: unknown
 }
 
 func (e *ConflictError) Error() string {
@@ -70,8 +70,8 @@ func (e *ConflictError) Unwrap() error {
 	return &errs.ConflictError{ID: e.Name, Expected: e.Expected, Found: e.Found}
 }
 
-// CheckpointError names the checkpoint that could not be read. It matches what Err matches:
-// ErrNotFound, ErrCorrupt.
+// CheckpointError means that a checkpoint cannot be read. It matches the errors that Err matches,
+// such as ErrNotFound and ErrCorrupt.
 type CheckpointError struct {
 	ID  string
 	Err error

@@ -13,17 +13,16 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// File is the document of a scope as a store keeps it: with the place in the log
-// up to which it goes, and a checksum.
+// File is the document of a scope as a store keeps it: with its position in the log, and a
+// checksum.
 type File struct {
 	Scope Scope
 	State *State
 	Store string    // the UUID of the store in whose log LSN is a position
-	LSN   uint64    // of the newest entry that is in it
-	Whole uint64    // of the newest entry that does not need those before it; 0: not known
-	Time  time.Time // of that entry; the file's mtime
-	// Intact: the checksum is that of these bytes, so no one but a store has
-	// written them.
+	LSN   uint64    // position of the newest entry included
+	Whole uint64    // position of the newest entry that depends on no earlier one; 0: unknown
+	Time  time.Time // time of the entry at LSN; the file's mtime
+	// Intact reports whether the checksum matches, which means that a store wrote these bytes.
 	Intact bool
 }
 
@@ -37,7 +36,7 @@ type fileJSON struct {
 
 const checksumMember = ",\n  \"checksum\": \"sha256:"
 
-// Encode writes the file.
+// Encode returns the content of the file.
 func (f *File) Encode() ([]byte, error) {
 	doc, err := f.State.Encode(f.Scope)
 	if err != nil {
@@ -55,8 +54,8 @@ func (f *File) Encode() ([]byte, error) {
 	return append(doc, "\"\n}\n"...), nil
 }
 
-// DecodeFile reads a file. The file may have been edited: members that are not needed to know the
-// State may be missing, and then Intact is false.
+// DecodeFile decodes a file, which may have been edited: then members that State does not need may
+// be missing, and Intact is false.
 func DecodeFile(doc []byte) (*File, error) {
 	s, scope, err := DecodeState(doc)
 	if err != nil {

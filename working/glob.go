@@ -47,8 +47,8 @@ func checkGlob(pattern string) error {
 
 func runeLen(s string) int { _, n := utf8.DecodeRuneInString(s); return n }
 
-// match goes back to the last * only: that is enough, and keeps it to the
-// product of the two lengths.
+// match backtracks to the last * only: that is sufficient, and limits the time to the product of
+// the two lengths.
 func match(p, s string) bool {
 	var starP, starS string
 	star := false
@@ -73,7 +73,7 @@ func match(p, s string) bool {
 	return true
 }
 
-// one matches the first character of s and gives the rest of the pattern.
+// one matches the first character of s, and returns the rest of the pattern.
 func one(p, s string) (string, bool) {
 	r, _ := utf8.DecodeRuneInString(s)
 	switch p[0] {
@@ -89,7 +89,8 @@ func one(p, s string) (string, bool) {
 	return p[n:], c == r
 }
 
-// set reads [...] at the beginning of p: whether r is in it, and what follows.
+// set parses the set [...] at the beginning of p. in reports whether r is in the set, rest is the
+// rest of the pattern, and ok is false if the set is malformed.
 func set(p string, r rune) (in bool, rest string, ok bool) {
 	p = p[1:]
 	not := p != "" && (p[0] == '^' || p[0] == '!')

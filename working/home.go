@@ -6,63 +6,63 @@ import (
 	"time"
 )
 
-// Home keeps the working memory of any number of scopes. It does not handle JSON, reserved keys or
-// defaults: Memory does. It does one thing: it performs an operation, completely or not at all, in
-// one order for all who share the home. See the package comment for why operations are data.
+// Home keeps the working memory of any number of scopes. It performs operations, each completely or
+// not at all, in one order for all users of the home. JSON, reserved keys and defaults are the task
+// of Memory, not of a Home. See the package comment for why operations are data.
 //
-// The caller owns what a Result holds, the home what an Op holds: neither may be written to by the
-// other side.
+// The caller owns the memory of a Result, the home that of an Op: the other side must not write to
+// it.
 type Home interface {
 	// Do carries out one operation. An error that does not match
 	// ErrOutcomeUnknown means that nothing was done.
 	Do(ctx context.Context, r *Request) (Result, error)
-	// Scopes lists the scopes that hold anything, in no order.
+	// Scopes lists the scopes that exist, in no particular order.
 	Scopes(ctx context.Context) iter.Seq2[Scope, error]
-	// Release frees what the process holds of a scope. A home that lives in the
-	// process loses the scope, any other one loses nothing.
+	// Release frees the memory that the process uses for a scope. The in-process home deletes the
+	// scope; every other home loses nothing.
 	Release(ctx context.Context, s Scope) error
-	// Name is "memory", "store" or "redis".
+	// Name returns "memory", "store" or "redis".
 	Name() string
-	// Check returns nil when the home answers.
+	// Check returns nil if the home answers.
 	Check(ctx context.Context) error
 	Close() error
 }
 
 // Fallback is implemented by a Home that may be replaced by a substitute when it cannot be reached.
 type Fallback interface {
-	// UsingFallback reports whether operations go elsewhere at the moment.
+	// UsingFallback reports whether operations use the substitute at the moment.
 	UsingFallback() bool
 }
 
 // Request is an operation on a scope.
 type Request struct {
 	Scope  Scope
-	Limits Limits // of the scope, judged by what adds to it
+	Limits Limits // of the scope, enforced by operations that add data
 	Op     Op
 }
 
-// Limits of a scope; they count the user's keys only. 0 is no limit.
+// Limits are the limits of a scope; they count the user's keys only. 0 means no limit.
 type Limits struct {
 	Keys  int
 	Bytes int64 // of keys and values
-	Evict bool  // the least recently used give way; else LimitError
+	Evict bool  // evict the least recently used values; otherwise LimitError
 }
 
-// Lifetimes of a value in milliseconds; 0 expires at once: nothing is stored, and an existing value
-// is removed.
+// Special lifetimes of a value, which are otherwise in milliseconds. 0 expires at once: nothing is
+// stored, and an existing value is removed.
 const (
-	Forever = -1 // it does not expire
-	KeepTTL = -2 // what remains of what is there; IfNew where nothing is
+	Forever = -1 // the value does not expire
+	KeepTTL = -2 // keep the remaining lifetime; IfNew if there is no value
 )
 
-// Condition says what must be there for a PutItem.
+// Condition is a condition for writing a PutItem.
 type Condition uint8
 
 // The conditions.
 const (
 	Always    Condition = iota
-	IfAbsent            // nothing
-	IfVersion           // the version that PutItem.Version names
+	IfAbsent            // there is no item
+	IfVersion           // the item has the version PutItem.Version
 )
 
 // Op is an operation: one of the types below.
@@ -70,26 +70,26 @@ type Op interface{ op() }
 
 // The operations. Names are item names, see ValueName.
 type (
-	// OpAttach makes the scope, if it is new. Result: Created.
+	// OpAttach creates the scope if it does not exist. Result: Created.
 	OpAttach struct{}
 	// OpGet reads items. Result: Items, as many as Names, in their order.
 	OpGet struct {
 		Names []string
 		Peek  bool // does not count as use
 	}
-	// OpPut writes items, all or none. Result: Items, without values. When a
-	// condition does not hold: ConflictError.
+	// OpPut writes items, all or none. Result: Items, without values. If a condition does not hold,
+	// the error is a ConflictError.
 	OpPut struct{ Items []PutItem }
 	// PutItem is one item of an OpPut.
 	PutItem struct {
 		Name    string
 		Value   []byte
 		TTL     int64 // milliseconds, or Forever, or KeepTTL
-		IfNew   int64 // in place of KeepTTL where nothing is
+		IfNew   int64 // lifetime instead of KeepTTL if there is no item
 		Cond    Condition
 		Version uint64
 	}
-	// OpDelete removes items. Result: Items; Found says whether it was there.
+	// OpDelete removes items. Result: Items; Found reports whether the item existed.
 	OpDelete struct{ Names []string }
 	// OpIncrement adds to an integer; a missing value counts as 0. Result: N, the sum.
 	OpIncrement struct {
@@ -98,18 +98,17 @@ type (
 		TTL   int64
 		IfNew int64
 	}
-	// OpExpire gives an item another lifetime. Result: N, 1 if it was there.
+	// OpExpire sets the lifetime of an item. Result: N, 1 if the item exists.
 	OpExpire struct {
 		Name string
 		TTL  int64
 	}
-	// OpList reads all values of the user, sorted by name. Result: Items; does not
-	// count as use.
+	// OpList reads all values of the user, sorted by name. Result: Items. It does not count as use.
 	OpList struct{ Values bool }
-	// OpClear removes all values of the user. Result: N, how many.
+	// OpClear removes all values of the user. Result: N, their number.
 	OpClear struct{}
-	// OpAppend adds to the scratchpad and drops the oldest beyond Keep (0: none).
-	// Result: Notes, the new one; N, how many were dropped.
+	// OpAppend adds an entry to the scratchpad and removes the oldest entries beyond Keep (0:
+	// none). Result: Notes, the new entry; N, the number of removed entries.
 	OpAppend struct {
 		Text string
 		Keep int
@@ -117,31 +116,31 @@ type (
 	// OpNotes reads the last entries of the scratchpad, oldest first; Last < 0: all.
 	// Result: Notes.
 	OpNotes struct{ Last int }
-	// OpClearNotes empties the scratchpad. Result: N, how many.
+	// OpClearNotes empties the scratchpad. Result: N, the number of removed entries.
 	OpClearNotes struct{}
-	// OpCheckpoint keeps the present state and drops the oldest checkpoints beyond
-	// Keep (0: none). Result: Checkpoints, the new one.
+	// OpCheckpoint saves the current state and removes the oldest checkpoints beyond Keep (0:
+	// none). Result: Checkpoints, the new one.
 	OpCheckpoint struct {
 		ID, Description string
 		Keep            int
 	}
-	// OpCheckpoints lists them, oldest first. Result: Checkpoints.
+	// OpCheckpoints lists the checkpoints, oldest first. Result: Checkpoints.
 	OpCheckpoints struct{}
-	// OpLoad reads a checkpoint, or the present state where ID is empty. Result:
-	// Items and Notes; Checkpoints, the one, except for the present.
+	// OpLoad reads a checkpoint, or the current state if ID is empty. Result: Items and Notes; for
+	// a checkpoint also Checkpoints.
 	OpLoad struct{ ID string }
-	// OpRestore makes the present state a checkpoint of its own, Undo, and a
-	// checkpoint the present state. Neither of the two is dropped for Keep.
-	// Result: Checkpoints, that of Undo.
+	// OpRestore saves the current state as the checkpoint Undo, and makes the state of checkpoint
+	// ID the current state. Neither of the two checkpoints is removed because of Keep. Result:
+	// Checkpoints, with Undo.
 	OpRestore struct {
 		ID, Undo, Description string
 		Keep                  int
 	}
-	// OpDiscard removes a checkpoint. Result: N, 1 if it was there.
+	// OpDiscard removes a checkpoint. Result: N, 1 if it existed.
 	OpDiscard struct{ ID string }
-	// OpCount counts. Result: Counts.
+	// OpCount counts what the scope has. Result: Counts.
 	OpCount struct{}
-	// OpDrop removes the scope with all that it has. Result: N, 1 if it was there.
+	// OpDrop removes the scope with everything in it. Result: N, 1 if it existed.
 	OpDrop struct{}
 )
 
@@ -164,7 +163,7 @@ func (OpDiscard) op()     {}
 func (OpCount) op()       {}
 func (OpDrop) op()        {}
 
-// Writes reports whether an operation may change anything.
+// Writes reports whether an operation may change a scope.
 func Writes(op Op) bool {
 	switch op.(type) {
 	case OpGet, OpList, OpNotes, OpCheckpoints, OpLoad, OpCount:
@@ -188,16 +187,16 @@ type Item struct {
 	Name    string
 	Found   bool
 	Value   []byte
-	Version uint64    // another one with every write, never used again within the scope
+	Version uint64    // changes with every write, never used again within the scope
 	Updated time.Time // by the home's clock, to the microsecond
-	TTL     int64     // milliseconds that remain, or Forever
+	TTL     int64     // remaining milliseconds, or Forever
 }
 
 // Note is an entry of the scratchpad.
 type Note struct {
-	Seq  uint64    `json:"seq"` // grows with every entry of the scope, never used again
+	Seq  uint64    `json:"seq"` // increases with every entry of the scope, never used again
 	Text string    `json:"content"`
-	Time time.Time `json:"timestamp"` // by the home's clock; it may run backwards, Seq does not
+	Time time.Time `json:"timestamp"` // by the home's clock, which may be set back; Seq never decreases
 }
 
 // CheckpointInfo describes a checkpoint in a list.
@@ -205,17 +204,17 @@ type CheckpointInfo struct {
 	ID          string    `json:"id"` // a UUID
 	Description string    `json:"description,omitempty"`
 	Created     time.Time `json:"created_at"`
-	Keys        int       `json:"keys"`    // the user's keys that it holds
-	Notes       int       `json:"entries"` // of the scratchpad
-	Changed     int       `json:"changed"` // items kept for its sake: what differed from the one before
-	Err         error     `json:"-"`       // what is wrong with it; only ID is sure then
+	Keys        int       `json:"keys"`    // number of the user's keys in it
+	Notes       int       `json:"entries"` // number of entries of the scratchpad in it
+	Changed     int       `json:"changed"` // items stored for it: those that differ from the previous checkpoint
+	Err         error     `json:"-"`       // what is wrong with it; then only ID is valid
 }
 
-// Counts are taken at one moment.
+// Counts are the counts of a scope at one moment.
 type Counts struct {
-	Keys        int   // the user's, not expired
-	Expired     int   // the user's that expired and still take room
-	Bytes       int64 // keys and values that Keys counts
+	Keys        int   // the user's keys that have not expired
+	Expired     int   // the user's keys that have expired and still use memory
+	Bytes       int64 // of the keys in Keys and their values
 	Notes       int
 	Checkpoints int
 	Task        bool

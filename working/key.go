@@ -12,20 +12,20 @@ import (
 // MaxKey is the longest key, in bytes.
 const MaxKey = 1024
 
-// Names of items within a scope, as homes know them.
+// Names of items within a scope.
 const (
 	valuePrefix = 'v' // v<key>: a value of the user
 	taskName    = "t" // the task state, a JSON object
 	notePrefix  = 'n' // n<16 hex digits>: an entry of the scratchpad, in checkpoints only
 )
 
-// ValueName is the name of the item that holds a user's key.
+// ValueName returns the name of the item for a user's key.
 func ValueName(key string) string { return string(valuePrefix) + key }
 
 // TaskName is the name of the item that holds the task state.
 const TaskName = taskName
 
-// UserKey gives the user's key of an item's name; false if it is none.
+// UserKey returns the user's key in an item's name; false if the item is not a value of the user.
 func UserKey(name string) (string, bool) {
 	if name == "" || name[0] != valuePrefix {
 		return "", false
@@ -33,7 +33,7 @@ func UserKey(name string) (string, bool) {
 	return name[1:], true
 }
 
-// display is an item's name for a message.
+// display returns an item's name for a message.
 func display(name string) string {
 	if key, ok := UserKey(name); ok {
 		return "key " + human.Quote(key)
@@ -44,8 +44,8 @@ func display(name string) string {
 	return human.Quote(name)
 }
 
-// checkKey is asked by every operation that takes a key, so that what one
-// forbids no other one shows.
+// checkKey checks a user's key. Every operation with a key calls it, so that all refuse the same
+// keys.
 func checkKey(key string) error {
 	switch {
 	case key == "":

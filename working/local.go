@@ -11,14 +11,14 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// sweepEach is how many expired items a write frees on its way: more than it
-// can add one by one, so that what has expired does not gather.
+// sweepEach is how many expired items each write removes: more than a write can add one by one, so
+// that expired items do not accumulate.
 const sweepEach = 4
 
-// Local is the home in the process: nothing outlives it. For concurrent use.
+// Local is the in-process home: its contents end with the process. It is safe for concurrent use.
 type Local struct {
 	clock   Clock
-	version atomic.Uint64 // one for all scopes: a scope that was dropped and made again repeats none
+	version atomic.Uint64 // one counter for all scopes, so that a scope that is created again repeats no version
 	mu      sync.RWMutex
 	scopes  map[Scope]*localScope
 	closed  bool
@@ -30,7 +30,7 @@ type localScope struct {
 	gone  bool // no longer in the map
 }
 
-// NewLocal makes an empty home. A nil clock is that of the system.
+// NewLocal returns an empty home. A nil clock means the system's clock.
 func NewLocal(clock Clock) *Local {
 	if clock == nil {
 		clock = SystemClock()
@@ -38,7 +38,7 @@ func NewLocal(clock Clock) *Local {
 	return &Local{clock: clock, scopes: map[Scope]*localScope{}}
 }
 
-// Name is "memory".
+// Name returns "memory".
 func (h *Local) Name() string { return "memory" }
 
 // Do carries out one operation.
@@ -57,8 +57,8 @@ func (h *Local) Do(ctx context.Context, r *Request) (Result, error) {
 	}
 }
 
-// scope finds a scope. A read does not make one: it sees an empty one that
-// nobody keeps.
+// scope returns a scope. Without create, a missing scope is returned as an empty one that is not
+// kept.
 func (h *Local) scope(s Scope, create bool) (*localScope, error) {
 	h.mu.RLock()
 	sc, closed := h.scopes[s], h.closed
@@ -83,7 +83,8 @@ func (h *Local) scope(s Scope, create bool) (*localScope, error) {
 	return sc, nil
 }
 
-// on is false when the scope was dropped meanwhile: the caller looks it up again.
+// on performs an operation on a scope; the bool is false if the scope was dropped meanwhile, and
+// the caller must look it up again.
 func (h *Local) on(sc *localScope, r *Request) (Result, bool, error) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -105,7 +106,8 @@ func (h *Local) on(sc *localScope, r *Request) (Result, bool, error) {
 	return res, true, err
 }
 
-// remove is called with sc.mu held: h.mu is never held while sc.mu is waited for.
+// remove deletes a dropped scope from the map. The caller holds sc.mu: no goroutine waits for sc.mu
+// while it holds h.mu.
 func (h *Local) remove(s Scope, sc *localScope) {
 	sc.gone = true
 	h.mu.Lock()
@@ -133,7 +135,7 @@ func (h *Local) Scopes(ctx context.Context) iter.Seq2[Scope, error] {
 	}
 }
 
-// Release loses the scope: nothing else holds it.
+// Release deletes the scope: the process has its only copy.
 func (h *Local) Release(_ context.Context, s Scope) error {
 	h.mu.RLock()
 	sc := h.scopes[s]
@@ -149,7 +151,7 @@ func (h *Local) Release(_ context.Context, s Scope) error {
 	return nil
 }
 
-// Check is nil until the home is closed.
+// Check returns nil until the home is closed.
 func (h *Local) Check(context.Context) error {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -159,7 +161,7 @@ func (h *Local) Check(context.Context) error {
 	return nil
 }
 
-// Close drops everything.
+// Close deletes everything.
 func (h *Local) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,15 +11,14 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// LogEntry is what the log of a home says of a scope at one place: what some
-// operations, judged one after another at one moment, change; or all that the
-// scope is from then on.
+// LogEntry is an entry about a scope in the log of a home: the changes of operations that were
+// judged one after another at one moment; or the whole state of the scope.
 type LogEntry struct {
 	At      Moment
-	Version uint64 // of the first change; each one after it has the next
+	Version uint64 // of the first change; each later change has the next version
 	Changes []*Delta
 	Fresh   bool   // the previous state is discarded
-	State   *State // in place of Changes; nil in an entry that was made by Encode
+	State   *State // the whole state, instead of Changes; nil in an entry made by Encode
 }
 
 type entryJSON struct {
@@ -29,7 +28,7 @@ type entryJSON struct {
 	Fresh   bool   `json:"fresh,omitzero"`
 }
 
-// Head writes what an entry has beside its changes, as one line of JSON.
+// Head returns the members of an entry other than its changes, as one line of JSON.
 func (e *LogEntry) Head() []byte {
 	fresh := ""
 	if e.Fresh {
@@ -38,8 +37,8 @@ func (e *LogEntry) Head() []byte {
 	return fmt.Appendf(nil, `{"time":%d,"tick":%d,"version":%d%s}`, e.At.Time, e.At.Tick, e.Version, fresh)
 }
 
-// DecodeLogEntry reads a head and the body below it: the changes as Delta.Encode
-// writes them, each in its line, or the document of a scope.
+// DecodeLogEntry decodes a head and the body after it: one Delta.Encode line per change, or the
+// document of a scope.
 func DecodeLogEntry(head, body []byte) (*LogEntry, error) {
 	var j entryJSON
 	if err := json.Unmarshal(head, &j, json.RejectUnknownMembers(true)); err != nil {
@@ -71,8 +70,7 @@ func DecodeLogEntry(head, body []byte) (*LogEntry, error) {
 	return e, nil
 }
 
-// Play carries an entry out and returns the State that is there then: the same
-// one, or a new one.
+// Play applies an entry to s and returns the resulting State: s, or a new one.
 func (e *LogEntry) Play(s *State) *State {
 	if e.State != nil {
 		return e.State

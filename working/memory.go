@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Memory is the working memory of one scope. It holds no data itself: any number of them, in any
-// number of processes, may be open on one scope of one home. It is safe for concurrent use. The
-// caller owns the values that it returns.
+// Memory is the working memory of one scope. It holds no data itself: any number of Memories, in
+// any number of processes, may be open on one scope of one home. It is safe for concurrent use. The
+// caller owns the values that its methods return.
 type Memory struct {
 	home       Home
 	scope      Scope
@@ -24,8 +24,8 @@ type Memory struct {
 	took       latencies
 }
 
-// Open attaches to a scope, which comes into being if it is new; when it came
-// into being stays. nil options are the zero ones.
+// Open attaches to a scope, and creates it if it does not exist; an existing scope keeps its
+// creation time. nil options mean the defaults.
 func Open(ctx context.Context, h Home, s Scope, opts *Options) (*Memory, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -52,22 +52,22 @@ func Open(ctx context.Context, h Home, s Scope, opts *Options) (*Memory, error) 
 	return m, nil
 }
 
-// Scope is the scope that the Memory is attached to.
+// Scope returns the scope to which the Memory is attached.
 func (m *Memory) Scope() Scope { return m.scope }
 
-// Created is when the scope came into being.
+// Created returns the creation time of the scope.
 func (m *Memory) Created() time.Time { return m.created }
 
-// Home names what keeps it: "memory", "store" or "redis".
+// Home returns the name of the home: "memory", "store" or "redis".
 func (m *Memory) Home() string { return m.home.Name() }
 
-// UsingFallback reports whether the home is replaced by its substitute at the moment.
+// UsingFallback reports whether operations use the home's substitute at the moment.
 func (m *Memory) UsingFallback() bool {
 	f, ok := m.home.(Fallback)
 	return ok && f.UsingFallback()
 }
 
-// Check returns nil when the home answers.
+// Check returns nil if the home answers.
 func (m *Memory) Check(ctx context.Context) error {
 	if m.closed.Load() {
 		return errs.ErrClosed
@@ -82,8 +82,7 @@ func (m *Memory) Drop(ctx context.Context) (bool, error) {
 	return res.N > 0, err
 }
 
-// Close detaches. The scope stays where it is, and so does its home, which
-// others may use.
+// Close detaches the Memory. The scope and its home, which other Memories may use, are unaffected.
 func (m *Memory) Close() error {
 	m.closed.Store(true)
 	return nil

@@ -9,26 +9,26 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Limits when Options says nothing.
+// The default limits.
 const (
 	DefaultKeys        = 10_000
 	DefaultBytes       = 64 << 20
 	DefaultNotes       = 10_000
 	DefaultCheckpoints = 100
-	// Unlimited, in place of a limit.
+	// Unlimited disables a limit.
 	Unlimited = -1
 )
 
-// Options of a Memory. The zero value has the defaults.
+// Options are the options of a Memory. The zero value has the defaults.
 type Options struct {
 	TTL         time.Duration // lifetime of values that are set without one; 0: they do not expire
 	MaxKeys     int           // keys of the user; 0: DefaultKeys
 	MaxBytes    int64         // bytes of keys and values of the user; 0: DefaultBytes
-	Evict       bool          // at these limits the least recently used values go; else LimitError
-	MaxNotes    int           // entries of the scratchpad, the oldest go; 0: DefaultNotes
-	Checkpoints int           // how many are kept, the oldest go; 0: DefaultCheckpoints
+	Evict       bool          // at these limits evict the least recently used values; otherwise LimitError
+	MaxNotes    int           // maximum number of entries of the scratchpad, the oldest are removed; 0: DefaultNotes
+	Checkpoints int           // maximum number of checkpoints, the oldest are removed; 0: DefaultCheckpoints
 	Clock       Clock         // for latencies and the start of a task; nil: SystemClock
-	AsWritten   bool          // numbers are read as json.Number, as they were written: 1.10 stays 1.10; else see Get
+	AsWritten   bool          // numbers are read as json.Number as they were written: 1.10 stays 1.10; otherwise see Get
 	Random      io.Reader     // for the UUIDs of checkpoints, safe for concurrent use; nil: crypto/rand
 }
 
@@ -101,8 +101,8 @@ func millis(d time.Duration) (int64, error) {
 	return ms, nil
 }
 
-// fresh is the lifetime of a value that is set again, changed that of one whose remaining lifetime
-// is kept.
+// fresh returns the lifetime for a value that is set; changed returns it for a value that keeps its
+// remaining lifetime by default.
 func (m *Memory) fresh(opts []SetOption) (lifetime, error) { return m.lifetime(m.defaultTTL, opts) }
 
 func (m *Memory) changed(opts []SetOption) (lifetime, error) { return m.lifetime(KeepTTL, opts) }

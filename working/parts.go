@@ -7,16 +7,18 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// How many values, notes, checkpoints and changes a document or an entry may have: a text of n bytes at most
-// fewParts + n/partBytes. Each takes up to 700 bytes in memory while it is decoded, and has as few as 3 in a
-// text that was made to do so; none that Encode writes has fewer than partBytes.
+// Limits for the number of values, notes, checkpoints and changes in a document or an entry: a text
+// of n bytes may have fewParts + n/partBytes. Each takes up to 700 bytes of memory when it is
+// decoded, while a text made for an attack needs only 3 bytes for one; Encode writes at least
+// partBytes for each.
 const (
 	fewParts  = 1 << 16
 	partBytes = 32
-	partDepth = 3 // of their objects; what is deeper is mostly a user's value, which is not decoded
+	partDepth = 3 // depth of their objects; deeper objects are in a user's value, which is not decoded
 )
 
-// checkParts refuses a text with more parts than it can have, before anything is made of them.
+// checkParts returns an error if a text has more parts than permitted, before any of them is
+// decoded.
 func checkParts(text []byte) error {
 	most := fewParts + len(text)/partBytes
 	if bytes.Count(text, []byte{'{'}) <= most && bytes.Count(text, []byte{'\n'}) <= most {

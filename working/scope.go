@@ -13,13 +13,13 @@ import (
 // MaxID is the longest id within a scope, in bytes.
 const MaxID = 1024
 
-// Scope says whose working memory it is. A level that is empty is left out; the
-// zero Scope is the global one. Two scopes are the same if and only if they are
-// equal: session s of project p is another one than session s of no project.
+// Scope identifies a working memory. Empty levels are omitted; the zero Scope is the global one.
+// Two scopes are the same if and only if they are equal: session s of project p is a different
+// scope than session s without a project.
 type Scope struct {
 	Project   string `json:"project,omitempty"`
 	AgentType string `json:"agent_type,omitempty"`
-	Agent     string `json:"agent_instance,omitempty"` // an instance of an agent
+	Agent     string `json:"agent_instance,omitempty"` // id of an instance of an agent
 	Session   string `json:"session,omitempty"`
 }
 
@@ -41,9 +41,8 @@ func (s *Scope) ids() [len(levels)]*string {
 	return [...]*string{&s.Project, &s.AgentType, &s.Agent, &s.Session}
 }
 
-// ForSession gives the scope of a session, within a project and of an agent
-// instance where these are not empty. An empty session is refused: the scope
-// would be that of all sessions.
+// ForSession returns the scope of a session, within a project and an agent instance unless these
+// are empty. An empty session is an error: the scope would be shared by all sessions.
 func ForSession(session, project, agent string) (Scope, error) {
 	s := Scope{Project: project, Agent: agent, Session: session}
 	if session == "" {
@@ -53,7 +52,7 @@ func ForSession(session, project, agent string) (Scope, error) {
 	return s, s.Validate()
 }
 
-// Validate refuses ids that are too long or not UTF-8. Everything else is an id.
+// Validate returns an error for an id that is too long or not UTF-8. Any other text is a valid id.
 func (s Scope) Validate() error {
 	for i, id := range s.ids() {
 		if err := checkText(string(levels[i]), *id, MaxID); err != nil {
@@ -74,7 +73,7 @@ func checkText(field, text string, limit int) error {
 	return nil
 }
 
-// Level is the lowest level of the scope.
+// Level returns the lowest level of the scope.
 func (s Scope) Level() Level {
 	ids := s.ids()
 	for i := len(ids) - 1; i >= 0; i-- {
@@ -85,7 +84,7 @@ func (s Scope) Level() Level {
 	return Global
 }
 
-// ID is the id at the scope's lowest level, "" for the global scope.
+// ID returns the id at the scope's lowest level, "" for the global scope.
 func (s Scope) ID() string {
 	ids := s.ids()
 	for i := len(ids) - 1; i >= 0; i-- {
@@ -96,7 +95,7 @@ func (s Scope) ID() string {
 	return ""
 }
 
-// Parent is the scope above; false for the global one.
+// Parent returns the scope one level above; false for the global one.
 func (s Scope) Parent() (Scope, bool) {
 	ids := s.ids()
 	for i := len(ids) - 1; i >= 0; i-- {
@@ -108,13 +107,13 @@ func (s Scope) Parent() (Scope, bool) {
 	return s, false
 }
 
-// Key names the scope in one string, which ParseScope reads:
+// Key returns the scope as one string, which ParseScope parses:
 //
 //	global
 //	project:p1/agent_type:coder/agent_instance:a/session:s1
 //
-// Levels that are empty are left out. Within an id the bytes % / : { } and
-// controls are written as %XX, so two scopes never have one key.
+// Empty levels are omitted. Within an id the bytes % / : { } and control characters are written as
+// %XX, so different scopes never have the same key.
 func (s Scope) Key() string {
 	var b strings.Builder
 	for i, id := range s.ids() {
@@ -134,7 +133,7 @@ func (s Scope) Key() string {
 	return b.String()
 }
 
-// String is the Key.
+// String returns the Key.
 func (s Scope) String() string { return s.Key() }
 
 func escapeID(b *strings.Builder, id string) {
@@ -148,8 +147,8 @@ func escapeID(b *strings.Builder, id string) {
 	}
 }
 
-// ParseScope reads what Key wrote. What Key would have written otherwise is
-// refused, so that a scope has one key as well.
+// ParseScope parses a key that Key returned. It refuses any other spelling of a key, so that each
+// scope has exactly one key.
 func ParseScope(key string) (Scope, error) {
 	var s Scope
 	if key == string(Global) {

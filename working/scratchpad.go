@@ -2,8 +2,8 @@ package working
 
 import "context"
 
-// Append adds an entry to the scratchpad and returns it. Entries have one order
-// for all who append. Beyond Options.MaxNotes the oldest go.
+// Append adds an entry to the scratchpad and returns it. The order of entries is the same for all
+// readers. The oldest entries beyond Options.MaxNotes are removed.
 func (m *Memory) Append(ctx context.Context, text string) (Note, error) {
 	if err := checkText("content", text, MaxValue); err != nil {
 		return Note{}, err
@@ -25,8 +25,7 @@ func (m *Memory) Scratchpad(ctx context.Context) ([]string, error) {
 	return texts, err
 }
 
-// Notes reads the last n entries with their times, oldest first; all of them
-// where n is negative.
+// Notes reads the last n entries with their times, oldest first; all entries if n is negative.
 func (m *Memory) Notes(ctx context.Context, n int) ([]Note, error) {
 	res, err := m.do(ctx, OpNotes{Last: max(n, -1)})
 	return res.Notes, err

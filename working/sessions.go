@@ -11,31 +11,30 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// DefaultOpen is how many scopes Sessions keeps open when SessionsOptions says
-// nothing.
+// DefaultOpen is the default of SessionsOptions.Open.
 const DefaultOpen = 1000
 
-// Reason is why a session is closed.
+// Reason is the reason for which a session is closed.
 type Reason string
 
 // The reasons.
 const (
 	Ended   Reason = "ended"   // Sessions.End
 	Idle    Reason = "idle"    // Sessions.Sweep
-	Evicted Reason = "evicted" // more were opened than SessionsOptions.Open
+	Evicted Reason = "evicted" // more sessions than SessionsOptions.Open were open
 	Closing Reason = "closing" // Sessions.Close
 )
 
-// SessionsOptions are options of Sessions. The zero value has the defaults.
+// SessionsOptions are the options of Sessions. The zero value has the defaults.
 type SessionsOptions struct {
-	Open   int     // how many unused sessions stay open; 0: DefaultOpen
-	Memory Options // of each
+	Open   int     // maximum number of unused sessions that stay open; 0: DefaultOpen
+	Memory Options // options of each Memory
 	// OnClose runs before a session is closed, while no other caller can use it: the place to
-	// consolidate, and the last chance to do so if the home is in the process. On an error the
-	// session stays open. It must not ask Sessions for the same scope.
+	// consolidate it, and the last opportunity if the home is in the process. On an error the
+	// session stays open. It must not use the same scope through Sessions.
 	OnClose func(ctx context.Context, m *Memory, why Reason) error
-	// Failed receives errors that no caller waits for: those of OnClose or of the home when a
-	// session was to be evicted.
+	// Failed receives errors that no caller waits for: errors of OnClose or of the home when a
+	// session is evicted.
 	Failed func(s Scope, err error)
 }
 
@@ -49,23 +48,23 @@ type Sessions struct {
 
 	mu     sync.Mutex
 	open   map[Scope]*opened
-	idle   *list.List // of *opened that nobody uses, the least recently used first
+	idle   *list.List // of *opened: unused sessions, the least recently used first
 	closed bool
 }
 
 type opened struct {
 	scope Scope
 	m     *Memory
-	err   error // of Open
+	err   error // error of Open
 	users int
 	used  time.Duration // when it was last used
 	at    *list.Element // in idle; nil: in use, or being closed
 	ready chan struct{} // closed when m or err is set
-	gone  chan struct{} // not nil while it is being closed; closed after
-	free  chan struct{} // made by who waits until nobody uses it; closed then
+	gone  chan struct{} // not nil while the session is being closed; closed afterwards
+	free  chan struct{} // made by a goroutine that waits until the session is unused; closed then
 }
 
-// NewSessions makes an empty set. nil options are the zero ones.
+// NewSessions returns an empty set of sessions. nil options mean the defaults.
 func NewSessions(h Home, o *SessionsOptions) (*Sessions, error) {
 	s := &Sessions{home: h, open: map[Scope]*opened{}, idle: list.New()}
 	if o != nil {
@@ -91,8 +90,8 @@ func NewSessions(h Home, o *SessionsOptions) (*Sessions, error) {
 	return s, s.opts.Memory.Validate()
 }
 
-// With runs fn on the working memory of a scope, which is opened if it is not
-// and stays open as long as fn runs. Many may use one scope at a time.
+// With runs fn on the working memory of a scope, which it opens if necessary and keeps open while
+// fn runs. Several callers may use one scope at a time.
 func (s *Sessions) With(ctx context.Context, scope Scope, fn func(*Memory) error) error {
 	o, err := s.acquire(ctx, scope)
 	if err != nil {
@@ -103,7 +102,7 @@ func (s *Sessions) With(ctx context.Context, scope Scope, fn func(*Memory) error
 	return fn(o.m)
 }
 
-// Len is how many are open.
+// Len returns the number of open sessions.
 func (s *Sessions) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +163,7 @@ func (s *Sessions) attach(ctx context.Context, o *opened) (*opened, error) {
 	return o, nil
 }
 
-// use and release are called with, and without, mu held.
+// use is called with mu held, release without.
 func (s *Sessions) use(o *opened) {
 	o.users++
 	if o.at != nil {
@@ -186,7 +185,7 @@ func (s *Sessions) release(o *opened) {
 	}
 }
 
-// evict closes the least recently used beyond the limit.
+// evict closes the least recently used sessions beyond the limit.
 func (s *Sessions) evict(ctx context.Context) {
 	for {
 		s.mu.Lock()
@@ -204,16 +203,16 @@ func (s *Sessions) evict(ctx context.Context) {
 	}
 }
 
-// take makes a session one that is being closed. Called with mu held.
+// take removes an idle session from the list and marks it as being closed. The caller holds mu.
 func (s *Sessions) take(e *list.Element) *opened {
 	o := s.idle.Remove(e).(*opened)
 	o.at, o.gone = nil, make(chan struct{})
 	return o
 }
 
-// shut closes a session that take has taken. On an error it is open again, as the
-// most recently used one: another one is tried before it. What is to be dropped
-// goes before anybody can open it again: what he wrote would go with it.
+// shut closes a session that take has returned. On an error the session is open again, as the most
+// recently used one, so that another one is tried before it. If drop is set, the scope is removed
+// before any caller can open it again: data written in between would be lost.
 func (s *Sessions) shut(ctx context.Context, o *opened, why Reason, drop bool) error {
 	err := s.opts.OnClose(ctx, o.m, why)
 	if err == nil && drop {
@@ -236,7 +235,7 @@ func (s *Sessions) shut(ctx context.Context, o *opened, why Reason, drop bool) e
 }
 
 // End closes a finished session once no caller uses it: OnClose runs, then, if drop is set, the
-// scope is removed with everything in it. A session that is not open is opened for that.
+// scope is removed with everything in it. A session that is not open is opened first.
 func (s *Sessions) End(ctx context.Context, scope Scope, drop bool) error {
 	for {
 		o, err := s.acquire(ctx, scope)
@@ -245,7 +244,7 @@ func (s *Sessions) End(ctx context.Context, scope Scope, drop bool) error {
 		}
 		s.release(o)
 		s.mu.Lock()
-		if o.at == nil { // somebody uses it, or closes it, which acquire waits for
+		if o.at == nil { // the session is in use or being closed; acquire waits for the latter
 			var free chan struct{}
 			if o.users > 0 {
 				if o.free == nil {
@@ -270,13 +269,13 @@ func (s *Sessions) End(ctx context.Context, scope Scope, drop bool) error {
 	}
 }
 
-// Sweep closes the sessions that were not used for this long, and returns their number.
+// Sweep closes the sessions that were unused for at least idle, and returns their number.
 func (s *Sessions) Sweep(ctx context.Context, idle time.Duration) (int, error) {
 	return s.shutAll(ctx, Idle, func(o *opened) bool { return s.clock.Mono()-o.used >= idle })
 }
 
-// Close closes all sessions that are not in use; those in use are an error, and so are those whose
-// OnClose fails, which stay open. Nothing can be opened afterwards.
+// Close closes all sessions that are not in use. It returns an error if sessions are in use, or if
+// their OnClose fails; these stay open. No session can be opened afterwards.
 func (s *Sessions) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

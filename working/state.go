@@ -7,35 +7,34 @@ import (
 	"strconv"
 )
 
-// State is what one scope holds, and what the operations do to it: the part of a
-// home that is the same wherever a Go process keeps it. Judge says what an
-// operation would change, without changing it; Play changes it. In between a
-// home may make the changes durable, and a home that follows a log plays what
-// others have judged. Not for concurrent use.
+// State is the content of one scope, and performs the operations on it: the part of a home that is
+// the same for all homes in Go. Judge returns what an operation would change, without changing it;
+// Play makes the changes. In between a home may make the changes durable, and a home that follows a
+// log plays the changes that other processes have judged. A State is not safe for concurrent use.
 //
-// Judge and Play read no clock and follow no map order: the same operations at
-// the same moments end in the same State. What is least recently used is the
-// exception, as reads are not played; a Delta therefore names who has to go.
+// Judge and Play read no clock and do not depend on map order: the same operations at the same
+// moments result in the same State. The order of last use is the exception, as reads are not
+// played; therefore a Delta names the values that are evicted.
 type State struct {
 	created int64 // Unix microseconds; 0: the scope does not exist
 	version uint64
-	tick    int64 // of the newest change: no later one comes before it
+	tick    int64 // of the newest change: no later change has an earlier tick
 	items   map[string]*item
 	notes   []note
 	marks   []*mark             // checkpoints, oldest first
 	dirty   map[string]struct{} // items that changed since the newest mark; nil without marks
 	use     useList             // the user's items
-	expiry  expiryHeap          // the items that expire
-	keys    int                 // the user's, expired ones too
-	bytes   int64               // of these
+	expiry  expiryHeap          // the items that have a deadline
+	keys    int                 // number of the user's items, including expired ones
+	bytes   int64               // bytes of these items
 }
 
-// cell is an item at a moment; it never changes.
+// cell is an item as of a moment; it never changes.
 type cell struct {
 	value    []byte
 	version  uint64
 	updated  int64 // Unix microseconds
-	deadline int64 // tick at which it is over; 0: never
+	deadline int64 // tick at which the item expires; 0: never
 }
 
 func (c *cell) over(tick int64) bool { return c.deadline != 0 && tick >= c.deadline }
@@ -47,12 +46,12 @@ func (c *cell) left(tick int64) int64 {
 	return c.deadline - tick
 }
 
-// item is a cell in its place.
+// item is the current cell of a name.
 type item struct {
 	cell
 	name       string
-	at         int   // in the heap, -1: not there
-	prev, next *item // in the list of use, nil: not there
+	at         int   // index in the heap, -1: not in it
+	prev, next *item // neighbors in the list of use, nil: not in it
 }
 
 type note struct {
@@ -61,7 +60,7 @@ type note struct {
 	time int64
 }
 
-// noteName sorts as the sequence does.
+// noteName returns the name of an entry; names sort in the order of the sequence.
 func noteName(seq uint64) string { return fmt.Sprintf("%c%016x", notePrefix, seq) }
 
 func noteSeq(name string) uint64 {
@@ -71,7 +70,7 @@ func noteSeq(name string) uint64 {
 
 func (n *note) public() Note { return Note{Seq: n.seq, Text: n.text, Time: fromMicro(n.time)} }
 
-// NewState is a scope that does not exist yet.
+// NewState returns the state of a scope that does not exist yet.
 func NewState() *State {
 	s := &State{items: map[string]*item{}}
 	s.use.init()
@@ -81,15 +80,15 @@ func NewState() *State {
 // Empty reports whether the scope does not exist.
 func (s *State) Empty() bool { return s.created == 0 }
 
-// Version is that of the newest change.
+// Version returns the version of the newest change.
 func (s *State) Version() uint64 { return s.version }
 
-// Tick is that of the newest change. A home whose ticks come from several clocks
-// judges nothing at an earlier one: then what Sweep frees at this tick is over for whatever is
-// played later, in any process.
+// Tick returns the tick of the newest change. A home that gets ticks from several clocks must judge
+// nothing at an earlier tick: then the items that Sweep removes at this tick are expired for all
+// later changes, in any process.
 func (s *State) Tick() int64 { return s.tick }
 
-// live is an item that is there and not over.
+// live returns an item that exists and has not expired; nil if there is none.
 func (s *State) live(name string, tick int64) *item {
 	if it := s.items[name]; it != nil && !it.over(tick) {
 		return it
@@ -101,7 +100,7 @@ func size(name string, value []byte) int64 { return int64(len(name) - 1 + len(va
 
 func isUser(name string) bool { return name != "" && name[0] == valuePrefix }
 
-// put and drop are the only ways in which items change.
+// put stores an item. Items change only through put and drop.
 func (s *State) put(name string, c cell) {
 	it := s.items[name]
 	if it == nil {
@@ -129,8 +128,8 @@ func (s *State) drop(name string) {
 	}
 }
 
-// forget removes an item without saying that it changed: for one that is over,
-// which every checkpoint sees by its deadline.
+// forget removes an expired item without recording a change: every checkpoint recognizes by its
+// deadline that it has expired.
 func (s *State) forget(it *item) {
 	delete(s.items, it.name)
 	if isUser(it.name) {
@@ -147,10 +146,10 @@ func (s *State) soil(name string) {
 	}
 }
 
-// Sweep frees at most limit items that were over at tick. It is no change: they
-// could not be seen any more, though the documents of two States of which one was
-// swept differ in them. A home whose ticks may jump forward by mistake
-// should let some time pass first, lest it frees what is not over.
+// Sweep removes at most limit items that had expired at tick, and returns their number. It is not a
+// change: these items were already invisible, though the documents of two States differ if only one
+// was swept. A home whose ticks may jump forward by mistake should let some time pass first, so
+// that it does not remove items that have not really expired.
 func (s *State) Sweep(tick int64, limit int) (n int) {
 	for ; n < limit && len(s.expiry) > 0 && s.expiry[0].over(tick); n++ {
 		s.forget(s.expiry[0])
@@ -158,7 +157,7 @@ func (s *State) Sweep(tick int64, limit int) (n int) {
 	return n
 }
 
-// Expires is the tick at which the next item will be over; false: none will.
+// Expires returns the tick at which the next item expires; false: none will.
 func (s *State) Expires() (int64, bool) {
 	if len(s.expiry) == 0 {
 		return 0, false
@@ -166,9 +165,9 @@ func (s *State) Expires() (int64, bool) {
 	return s.expiry[0].deadline, true
 }
 
-// Clone is a State of its own, equal to this one; values, which never change, are shared. A home
-// that judges ahead of its log keeps one for that, and clones again when the log takes something
-// else.
+// Clone returns an independent State equal to this one; values, which never change, are shared. A
+// home that judges ahead of its log uses a clone for that, and clones again if the log gets a
+// different entry.
 func (s *State) Clone() *State {
 	c := NewState()
 	c.created, c.version, c.tick = s.created, s.version, s.tick
@@ -187,10 +186,10 @@ func (s *State) Clone() *State {
 		add(it)
 	}
 	c.keys, c.bytes = s.keys, s.bytes
-	c.notes = slices.Clone(s.notes) // trim clears what it cuts off
+	c.notes = slices.Clone(s.notes) // trim clears the entries that it removes
 	for _, m := range s.marks {
 		twin := *m
-		twin.cells = maps.Clone(m.cells) // discard lays one over the other in place
+		twin.cells = maps.Clone(m.cells) // discard merges maps in place
 		c.marks = append(c.marks, &twin)
 	}
 	c.dirty = maps.Clone(s.dirty)

@@ -1,7 +1,7 @@
 package working
 
-// Edited records that the document of this State was changed by hand, at a version: everything that
-// may have been changed counts as changed then.
+// Edited records that the document of this State was edited by hand, at a version: everything that
+// the edit may have changed counts as changed at that version.
 func (s *State) Edited(version uint64) {
 	s.version = version
 	for _, it := range s.items {
@@ -21,7 +21,7 @@ func (s *State) Edited(version uint64) {
 // Skip skips n versions, which an earlier scope of this name may have used.
 func (s *State) Skip(n uint64) { s.version += n }
 
-// Use counts items as used, as reading them does.
+// Use marks items as used, as reading them does.
 func (s *State) Use(names []string) {
 	for _, name := range names {
 		if it := s.items[name]; it != nil && isUser(name) {

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// The document of a scope; the package comment draws it. Ticks are Unix
-// milliseconds in it, so a home that writes documents has to use such ticks.
+// The document of a scope; the package comment shows it. Ticks in it are Unix milliseconds, so a
+// home that writes documents has to use such ticks.
 type (
 	stateJSON struct {
 		Scope       string               `json:"scope"`
@@ -47,7 +47,7 @@ type (
 		Tick        ticks                `json:"lifetimes_at"`
 		Keys        int                  `json:"keys"`
 		Entries     int                  `json:"entries"`
-		Values      map[string]*cellJSON `json:"values"` // null: gone
+		Values      map[string]*cellJSON `json:"values"` // null: removed
 		Task        *cellJSON            `json:"task,omitempty"`
 		TaskGone    bool                 `json:"task_gone,omitempty"`
 		Notes       []noteJSON           `json:"scratchpad"`
@@ -60,25 +60,25 @@ type (
 	}
 )
 
-// micros and ticks are times, written as such.
+// micros and ticks are times in Unix microseconds and milliseconds, written in RFC 3339.
 type (
 	micros int64
 	ticks  int64
 )
 
-// MarshalJSON writes RFC 3339.
+// MarshalJSON returns the time in RFC 3339.
 func (t micros) MarshalJSON() ([]byte, error) {
 	return jsondoc.AppendTime(nil, time.UnixMicro(int64(t))), nil
 }
 
-// UnmarshalJSON reads what jsondoc.DecodeTime reads.
+// UnmarshalJSON parses a time as jsondoc.DecodeTime does.
 func (t *micros) UnmarshalJSON(raw []byte) error {
 	at, err := jsondoc.DecodeTime(raw, nil)
 	*t = micros(at.UnixMicro())
 	return err
 }
 
-// MarshalJSON writes RFC 3339; beyond the year 9999 the number.
+// MarshalJSON returns the time in RFC 3339; after the year 9999, the number.
 func (t ticks) MarshalJSON() ([]byte, error) {
 	at := time.UnixMilli(int64(t))
 	if jsondoc.CheckTime(at) != nil {
@@ -87,7 +87,7 @@ func (t ticks) MarshalJSON() ([]byte, error) {
 	return jsondoc.AppendTime(nil, at), nil
 }
 
-// UnmarshalJSON reads both.
+// UnmarshalJSON parses both forms.
 func (t *ticks) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 0 && raw[0] != '"' {
 		return json.Unmarshal(raw, (*int64)(t))
@@ -97,7 +97,7 @@ func (t *ticks) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// Encode writes the document of a scope: JSON, indent 2, names sorted.
+// Encode returns the document of a scope: JSON, indent 2, names sorted.
 func (s *State) Encode(scope Scope) ([]byte, error) {
 	f := stateJSON{Scope: scope.Key(), Created: micros(s.created), Version: s.version, Tick: ticks(s.tick),
 		Values: map[string]*cellJSON{},
@@ -120,7 +120,7 @@ func (s *State) Encode(scope Scope) ([]byte, error) {
 	}
 	out, err := json.Marshal(&f, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
-		return nil, fmt.Errorf("working: the document of %s: %w", scope.Key(), err)
+		return nil, fmt.Errorf("working: encoding the document of %s: %w", scope.Key(), err)
 	}
 	return append(out, '\n'), nil
 }
@@ -171,8 +171,8 @@ func dirtyNames(dirty map[string]struct{}) *dirtyJSON {
 	return &j
 }
 
-// DecodeState reads the document of a scope. An invalid document is an error that matches
-// ErrInvalid and says where.
+// DecodeState decodes the document of a scope. The error for an invalid document matches ErrInvalid
+// and names the invalid member.
 func DecodeState(doc []byte) (*State, Scope, error) {
 	var f stateJSON
 	bad := func(field string, err error) (*State, Scope, error) {
@@ -227,8 +227,8 @@ func DecodeState(doc []byte) (*State, Scope, error) {
 	return s, scope, nil
 }
 
-// byVersion is the order in which values were written: the best there is for
-// the order in which they were used.
+// byVersion returns the keys in the order in which the values were written: the best approximation
+// of the order of last use.
 func byVersion(values map[string]*cellJSON) []string {
 	keys := slices.Sorted(maps.Keys(values))
 	slices.SortStableFunc(keys, func(a, b string) int {
@@ -246,7 +246,7 @@ func byVersion(values map[string]*cellJSON) []string {
 
 func (s *State) read(name, field string, j *cellJSON, version uint64) error {
 	if j == nil {
-		return fmt.Errorf("%s: nothing where a value should be", human.Quote(field))
+		return fmt.Errorf("%s: the value is missing", human.Quote(field))
 	}
 	c, err := j.decode(version)
 	if err == nil && isUser(name) {

@@ -1,6 +1,7 @@
 package working
 
-// Bytes returns about how many bytes of values, texts and checkpoints the document of the scope has.
+// Bytes returns the approximate number of bytes of values, texts and checkpoints in the document of
+// the scope.
 func (s *State) Bytes() int64 {
 	n := s.bytes
 	if it := s.items[taskName]; it != nil {
@@ -19,9 +20,9 @@ func (s *State) Bytes() int64 {
 	return n
 }
 
-// Loses reports whether something of the present state is not in the state after some changes, which
-// are played one after another at a tick: a value that is replaced, deleted or over, an entry of the
-// scratchpad, a checkpoint. A restore counts, since retention may discard checkpoints with it.
+// Loses reports whether changes, played one after another at a tick, remove a part of the current
+// state: a value that is replaced, deleted or expired, an entry of the scratchpad, or a checkpoint.
+// A restore counts, since retention may delete checkpoints with it.
 func (s *State) Loses(changes []*Delta, tick int64) bool {
 	if at, ok := s.Expires(); ok && at <= tick {
 		return true

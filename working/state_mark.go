@@ -8,13 +8,13 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// mark is a checkpoint: what differed from the mark before it, or all there was
-// if there was none. It holds the cells themselves, which never change, so in
-// memory even the first one costs no copy.
+// mark is a checkpoint: the items that differ from the previous mark, or all items if there is
+// none. It refers to the cells themselves, which never change, so even the first one copies nothing
+// in memory.
 type mark struct {
 	id, description string
 	time, tick      int64
-	cells           map[string]*cell // nil: gone since the mark before
+	cells           map[string]*cell // nil: removed since the previous mark
 	keys, notes     int
 }
 
@@ -62,8 +62,7 @@ func (s *State) judgeMark(op Op, d *Delta) (res Result, err error) {
 	return res, nil
 }
 
-// mark keeps what changed since the newest mark, so its cost is that of the
-// changes.
+// mark makes a checkpoint of what changed since the newest mark.
 func (s *State) mark(at Moment, id, description string) {
 	c := s.count(at.Tick)
 	m := &mark{id: id, description: description, time: at.Time, tick: at.Tick, keys: c.Keys, notes: c.Notes,
@@ -79,8 +78,8 @@ func (s *State) mark(at Moment, id, description string) {
 	s.dirty = map[string]struct{}{}
 }
 
-// present is an item or an entry of the scratchpad as it is now, nil if it is
-// not there.
+// present returns the current cell of an item or an entry of the scratchpad, nil if it does not
+// exist.
 func (s *State) present(name string, tick int64) *cell {
 	if name[0] == notePrefix {
 		if n := s.findNote(name); n != nil {
@@ -111,8 +110,8 @@ func (s *State) all(tick int64) map[string]*cell {
 	return all
 }
 
-// content is what mark i holds, the marks before it laid under it. Lifetimes go
-// by its own tick: what was over by then is not in it.
+// content returns the complete content of mark i, merged from all marks up to it. Lifetimes are
+// evaluated at the mark's own tick: items that had expired by then are omitted.
 func (s *State) content(i int) map[string]*cell {
 	all := map[string]*cell{}
 	for _, m := range s.marks[:i+1] {
@@ -123,8 +122,8 @@ func (s *State) content(i int) map[string]*cell {
 	return all
 }
 
-// discard lays a mark under the next one, which rests on it. Behind the newest
-// there is none: what it held has then changed since the mark before.
+// discard deletes a mark and merges it into the next one, which depends on it. If it is the newest,
+// its items count as changed since the mark before it.
 func (s *State) discard(id string) {
 	i := s.indexMark(id)
 	if i < 0 {
@@ -148,8 +147,8 @@ func (s *State) discard(id string) {
 	s.marks = slices.Delete(s.marks, i, i+1)
 }
 
-// restore makes the present what a mark holds. What is equal stays as it is; a
-// value that expires gets what remained of its lifetime at the mark.
+// restore makes the content of a mark the current state. Equal items stay as they are; a value that
+// expires gets the lifetime that it had left at the mark.
 func (s *State) restore(at Moment, id string) {
 	i := s.indexMark(id)
 	if i < 0 {

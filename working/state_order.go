@@ -2,7 +2,7 @@ package working
 
 import "container/heap"
 
-// useList has the user's items, the least recently used first.
+// useList lists the user's items, the least recently used first.
 type useList struct{ root item }
 
 func (l *useList) init() { l.root.prev, l.root.next = &l.root, &l.root }
@@ -29,7 +29,7 @@ func (l *useList) all(yield func(*item) bool) {
 	}
 }
 
-// expiryHeap has the items that expire, the next one first.
+// expiryHeap is a heap of the items that expire, the next one first.
 type expiryHeap []*item
 
 func (h *expiryHeap) set(it *item) {
@@ -49,7 +49,7 @@ func (h *expiryHeap) remove(it *item) {
 	}
 }
 
-// over visits the items that are over, and few others.
+// over calls visit for the items that have expired, without visiting many others.
 func (h expiryHeap) over(tick int64, visit func(*item)) { h.overFrom(0, tick, visit) }
 
 func (h expiryHeap) overFrom(i int, tick int64, visit func(*item)) {
@@ -60,7 +60,7 @@ func (h expiryHeap) overFrom(i int, tick int64, visit func(*item)) {
 	}
 }
 
-// The methods that container/heap wants.
+// The methods of heap.Interface.
 func (h expiryHeap) Len() int           { return len(h) }
 func (h expiryHeap) Less(i, j int) bool { return h[i].deadline < h[j].deadline }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Play carries out what Judge found, or what another process has judged. The
-// version is higher than any before; at is the moment that was judged.
+// Play makes the changes that Judge returned, in this or another process. version must be higher
+// than any before; at is the moment at which they were judged.
 func (s *State) Play(at Moment, version uint64, d *Delta) {
 	if d.Empty() {
 		return
@@ -47,7 +47,7 @@ func (s *State) play(at Moment, c Change) {
 	}
 }
 
-// trim drops the oldest n entries of the scratchpad.
+// trim removes the oldest n entries of the scratchpad.
 func (s *State) trim(n int) {
 	for _, e := range s.notes[:n] {
 		s.soil(noteName(e.seq))
@@ -58,7 +58,7 @@ func (s *State) trim(n int) {
 	}
 }
 
-// findNote gives the entry of a name, nil if it is not there.
+// findNote returns the entry with a name, nil if there is none.
 func (s *State) findNote(name string) *note {
 	i, ok := slices.BinarySearchFunc(s.notes, noteSeq(name),
 		func(n note, seq uint64) int { return cmp.Compare(n.seq, seq) })
@@ -68,7 +68,7 @@ func (s *State) findNote(name string) *note {
 	return &s.notes[i]
 }
 
-// Complete adds to a Result of Judge what Play has settled.
+// Complete adds to a Result of Judge the fields that Play has determined.
 func (s *State) Complete(op Op, res *Result) {
 	switch op := op.(type) {
 	case OpAttach:

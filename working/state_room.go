@@ -1,14 +1,14 @@
 package working
 
-// makeRoom adds to a delta what has to go for its values: what is over first,
-// then, if the limits say so, the least recently used.
+// makeRoom adds to a delta the removals that its values require: expired items first, then, if the
+// limits permit eviction, the least recently used ones.
 func (s *State) makeRoom(tick int64, r *Request, d *Delta) error {
 	lim := r.Limits
 	if lim.Keys <= 0 && lim.Bytes <= 0 {
 		return nil
 	}
 	keys, bytes := s.keys, s.bytes
-	named := map[string]int64{} // what the delta makes of a name: its size, -1: gone
+	named := map[string]int64{} // sizes after the delta, by name; -1: removed
 	adds := false
 	for _, c := range d.Changes {
 		if !isUser(c.Name) {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Stats are statistics of a scope. The counts are of one moment.
+// Stats are statistics of a scope, counted at one moment.
 type Stats struct {
 	Level       Level     `json:"scope_type"`
 	ID          string    `json:"scope_id"`
-	Scope       string    `json:"scope"` // its Key
+	Scope       string    `json:"scope"` // Scope.Key
 	Created     time.Time `json:"created_at"`
-	Total       int       `json:"total_keys"` // UserKeys, Expired, entries, checkpoints and the task state
+	Total       int       `json:"total_keys"` // sum of UserKeys, Expired, entries, checkpoints and the task state
 	UserKeys    int       `json:"user_keys"`
-	Expired     int       `json:"expired_keys"` // the user's that expired and still take room
+	Expired     int       `json:"expired_keys"` // the user's keys that have expired and still use memory
 	Bytes       int64     `json:"bytes"`        // of the user's keys and values
 	Checkpoints int       `json:"checkpoint_count"`
 	Notes       int       `json:"scratchpad_entries"`
@@ -25,13 +25,13 @@ type Stats struct {
 	Latency     Latency   `json:"latency"`
 }
 
-// Latency is how long the newest operations of this Memory took.
+// Latency has quantiles of the durations of the newest operations of this Memory.
 type Latency struct {
-	Operations    int // how many are looked at, 1,024 at most
+	Operations    int // number of operations that are included, at most 1,024
 	P50, P95, P99 time.Duration
 }
 
-// Stats counts.
+// Stats counts what the scope has.
 func (m *Memory) Stats(ctx context.Context) (Stats, error) {
 	res, err := m.do(ctx, OpCount{})
 	if err != nil {
@@ -48,7 +48,7 @@ func (m *Memory) Stats(ctx context.Context) (Stats, error) {
 	return s, nil
 }
 
-// latencies is a window over the newest durations.
+// latencies has the newest durations.
 type latencies struct {
 	mu     sync.Mutex
 	window []time.Duration
@@ -76,7 +76,7 @@ func (l *latencies) quantiles() Latency {
 		return Latency{}
 	}
 	slices.Sort(all)
-	// The smallest value that at least this share of all does not exceed.
+	// The smallest duration that at least percent of all durations do not exceed.
 	at := func(percent int) time.Duration { return all[(len(all)*percent+99)/100-1] }
 	return Latency{Operations: len(all), P50: at(50), P95: at(95), P99: at(99)}
 }

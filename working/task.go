@@ -15,8 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Task is the state of the task that the agent is at. Its JSON has the members
-// below and those of Extra beside them.
+// Task is the state of the agent's task. In JSON the members of Extra are beside the other members.
 type Task struct {
 	Description string
 	Status      string
@@ -24,8 +23,8 @@ type Task struct {
 	TotalSteps  int
 	Progress    float64        // percent; clamped to 0..100 when written
 	StartedAt   time.Time      // the time of SetTask if it is zero
-	UpdatedAt   time.Time      // by the clock of the home; set by it
-	Extra       map[string]any // whatever else the user adds
+	UpdatedAt   time.Time      // by the clock of the home, which sets it
+	Extra       map[string]any // other members that the user adds
 }
 
 // TaskUpdate changes the fields that are not nil.
@@ -35,14 +34,14 @@ type TaskUpdate struct {
 	CurrentStep *int
 	TotalSteps  *int
 	Progress    *float64
-	Extra       map[string]any // these members are set, the others stay
-	Remove      []string       // these members of Extra go
+	Extra       map[string]any // these members are set, the others are kept
+	Remove      []string       // these members of Extra are removed
 }
 
 var taskMembers = []string{"description", "status", "current_step", "total_steps", "progress_percent", "started_at",
 	"updated_at"}
 
-// SetTask sets the state of the task, in place of what there was.
+// SetTask replaces the state of the task.
 func (m *Memory) SetTask(ctx context.Context, t Task) (Task, error) {
 	if t.StartedAt.IsZero() {
 		t.StartedAt = m.clock.Wall()
@@ -59,7 +58,7 @@ func (m *Memory) SetTask(ctx context.Context, t Task) (Task, error) {
 	return m.numbers.task(it)
 }
 
-// Task reads the state of the task; false when none is set.
+// Task reads the state of the task; false if none is set.
 func (m *Memory) Task(ctx context.Context) (Task, bool, error) {
 	it, err := m.one(ctx, OpGet{Names: []string{TaskName}})
 	if err != nil || !it.Found {
@@ -117,7 +116,7 @@ func assign[T any](to *T, v *T) {
 	}
 }
 
-// MarshalJSON writes the members beside those of Extra.
+// MarshalJSON encodes the task with the members of Extra beside the others.
 func (t Task) MarshalJSON() ([]byte, error) {
 	all, err := t.members()
 	if err != nil {
@@ -177,7 +176,7 @@ func (d decoder) task(it Item) (Task, error) {
 			err = json.Unmarshal(member.Value, into)
 		case member.Name == "started_at":
 			t.StartedAt, err = jsondoc.DecodeTime(member.Value, nil)
-		case member.Name == "updated_at": // the home knows better
+		case member.Name == "updated_at": // the home sets it
 		default:
 			if t.Extra == nil {
 				t.Extra = map[string]any{}

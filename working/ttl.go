@@ -23,8 +23,8 @@ func remaining(ms int64) time.Duration {
 	return time.Duration(min(ms, most)) * time.Millisecond
 }
 
-// Touch sets the lifetime of a value, Options.TTL without an option, and reports whether there is
-// one.
+// Touch sets the lifetime of a value, to Options.TTL without an option, and reports whether the
+// value exists.
 func (m *Memory) Touch(ctx context.Context, key string, opts ...SetOption) (bool, error) {
 	if err := checkKey(key); err != nil {
 		return false, err
@@ -42,8 +42,8 @@ type Entry struct {
 	Key     string
 	Value   any
 	Updated time.Time     // by the clock of the home
-	TTL     time.Duration // what remains; negative: it does not expire
-	Version uint64        // another one with every write
+	TTL     time.Duration // remaining lifetime; negative: the value does not expire
+	Version uint64        // changes with every write
 }
 
 // Entry reads a value with its metadata. It does not count as use.

@@ -14,8 +14,8 @@ import (
 // MaxValue is the longest value and the longest text, in bytes of JSON.
 const MaxValue = 16 << 20
 
-// encodeValue gives the text of a value: compact JSON with sorted names, so
-// that equal values have equal texts. It shares nothing with v.
+// encodeValue returns a value as compact JSON with sorted names, so that equal values have equal
+// texts. The result shares no memory with v.
 func encodeValue(field string, v any) ([]byte, error) {
 	raw, err := jsondoc.AppendValue(nil, v, 0, 0)
 	if err == nil {
@@ -41,7 +41,7 @@ func encodeValue(field string, v any) ([]byte, error) {
 	return raw, nil
 }
 
-// decoder is how numbers are read.
+// decoder determines how numbers are decoded.
 type decoder bool
 
 const (
@@ -57,10 +57,11 @@ func (d decoder) text(raw []byte) (any, error) {
 	return jsondoc.DecodeValue(raw)
 }
 
-// value returns the Go value of what is stored: nil, bool, string, a number, []any, map[string]any.
+// value returns the Go value of a stored JSON text: nil, bool, string, a number, []any, or
+// map[string]any.
 func (d decoder) value(name string, raw []byte) (any, error) {
 	if !jsontext.Value(raw).IsValid() {
-		return nil, notJSON(name, errors.New("what is stored is not JSON"))
+		return nil, notJSON(name, errors.New("the stored value is not JSON"))
 	}
 	v, err := d.text(raw)
 	if err != nil {
@@ -71,7 +72,7 @@ func (d decoder) value(name string, raw []byte) (any, error) {
 
 func decodeInto(name string, raw []byte, into any) error {
 	if !jsontext.Value(raw).IsValid() {
-		return notJSON(name, errors.New("what is stored is not JSON"))
+		return notJSON(name, errors.New("the stored value is not JSON"))
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		return &errs.FieldError{Field: display(name), Err: err}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Set stores a value: anything that has a JSON. Unless an option says otherwise
-// it lives for Options.TTL.
+// Set stores a value that can be encoded as JSON. Unless an option sets another lifetime, it is
+// Options.TTL.
 func (m *Memory) Set(ctx context.Context, key string, value any, opts ...SetOption) error {
 	return m.SetMany(ctx, map[string]any{key: value}, opts...)
 }
@@ -53,7 +53,7 @@ func (m *Memory) Get(ctx context.Context, key string) (any, bool, error) {
 	return v, err == nil, err
 }
 
-// GetOr reads a value, or gives another one where there is none.
+// GetOr reads a value, and returns otherwise if there is none.
 func (m *Memory) GetOr(ctx context.Context, key string, otherwise any) (any, error) {
 	v, found, err := m.Get(ctx, key)
 	if err == nil && !found {
@@ -62,7 +62,8 @@ func (m *Memory) GetOr(ctx context.Context, key string, otherwise any) (any, err
 	return v, err
 }
 
-// Decode reads a value into what into points to, as encoding/json does.
+// Decode decodes a value into the variable to which into points, as encoding/json does, and reports
+// whether there is a value.
 func (m *Memory) Decode(ctx context.Context, key string, into any) (bool, error) {
 	it, err := m.item(ctx, key)
 	if err != nil || !it.Found {
@@ -71,8 +72,7 @@ func (m *Memory) Decode(ctx context.Context, key string, into any) (bool, error)
 	return true, decodeInto(it.Name, it.Value, into)
 }
 
-// GetMany reads several values as they are at one moment. Keys that are not
-// there are not in the map.
+// GetMany reads several values as of one moment. Missing keys are not in the map.
 func (m *Memory) GetMany(ctx context.Context, keys ...string) (map[string]any, error) {
 	names := make([]string, len(keys))
 	for i, key := range keys {
@@ -91,7 +91,7 @@ func (m *Memory) GetMany(ctx context.Context, keys ...string) (map[string]any, e
 	return m.numbers.values(res.Items)
 }
 
-// All reads all values as they are at one moment.
+// All reads all values as of one moment.
 func (m *Memory) All(ctx context.Context) (map[string]any, error) {
 	res, err := m.do(ctx, OpList{Values: true})
 	if err != nil {

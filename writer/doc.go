@@ -17,11 +17,13 @@
 //	 "session":"…",         its session
 //	 "client":"…",          the name that an MCP client gave itself
 //	 "client_version":"…",  and its version
-//	 "token":"…"}           the name of the token with which a client identified itself
+//	 "token":"…",           the name of the token with which a client identified itself
+//	 "undo":"…"}            what an undo of several commits takes back, a JSON object: package internal/undo
 //
 // Members that are empty are omitted. A name has at most MostName bytes: varve.Open refuses a longer one,
 // and one that a client gives is cut and ends with Mark. Control characters, and characters that change
-// the direction of text, are escaped as \uXXXX, so a name is printed as it is.
+// the direction of text, are escaped as \uXXXX, so a name is printed as it is. An undo that is longer than
+// MostUndo, or has such characters, is ignored.
 //
 // # Numbers
 //

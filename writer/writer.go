@@ -16,7 +16,10 @@ const MostName = 256
 // Mark ends a name that was cut.
 const Mark = "…"
 
-// mostLine bounds what Parse reads: eight names, each byte of which JSON escapes with six.
+// MostUndo is how many bytes Writer.Undo has at most.
+const MostUndo = 1024
+
+// mostLine bounds what Parse reads: seven names, each byte of which JSON escapes with six, and an undo.
 const mostLine = 16 << 10
 
 // Writer describes who changed a store. The zero value of a field is that it is not known.
@@ -33,6 +36,9 @@ type Writer struct {
 	Client        string    `json:"client,omitempty"`         // name that an MCP client gave itself
 	ClientVersion string    `json:"client_version,omitempty"` // likewise
 	Token         string    `json:"token,omitempty"`          // name of the token of a client
+	// Undo is what a writer takes back in several commits, for which it has a number of its own: a JSON object
+	// that identifies the undo. "" for all other writers.
+	Undo string `json:"undo,omitempty"`
 }
 
 var errWriter = errors.New("not an explanation of a writer")
@@ -51,6 +57,9 @@ func (w *Writer) Fit() {
 		w.Started = time.Time{}
 	}
 	w.PID = max(w.PID, 0)
+	if len(w.Undo) > MostUndo || !utf8.ValidString(w.Undo) || strings.ContainsFunc(w.Undo, special) {
+		w.Undo = "" // cut, it would identify another undo
+	}
 }
 
 // TooLong returns the first name of more than MostName bytes, and its name in JSON.

@@ -249,7 +249,7 @@ func clockBack(t *testing.T, processes bool) {
 	}
 }
 
-// A store whose clock was right gets the features of writers and of the views, and no other.
+// A store whose clock was right gets the features of writers, of the views and of the terms, and no other.
 func TestClockRight(t *testing.T) {
 	t.Parallel()
 	c := &atTimes{t, t.TempDir(), false}
@@ -258,7 +258,7 @@ func TestClockRight(t *testing.T) {
 	for i := range 3 {
 		c.ok(right.Add(-time.Duration(i)*300*time.Millisecond), "put", fmt.Sprint("content ", i), "--id", "m")
 	}
-	if f := c.features(); f != wal.FeatureViews|wal.FeatureWriters|wal.FeatureFields {
+	if f := c.features(); f != wal.FeatureViews|wal.FeatureWriters|wal.FeatureTerms|wal.FeatureFields {
 		t.Errorf("features %s", f)
 	}
 }

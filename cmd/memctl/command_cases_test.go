@@ -36,6 +36,7 @@ var commandCases = map[string]commandCase{
 	"purge":              {args: []string{"a", "--yes"}, writes: true, opens: true},
 	"history":            {args: []string{"a"}, opens: true},
 	"log":                {opens: true},
+	"undo":               {args: []string{"--yes"}, writes: true, opens: true},
 	"undelete":           {args: []string{"gone"}, writes: true, opens: true},
 	"revert":             {args: []string{"a", "FIRST"}, writes: true, opens: true},
 	"diff":               {args: []string{"a@FIRST", "a"}, opens: true},

@@ -10,11 +10,11 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// files leaves an argument or a value to the shell, which completes names of files.
+// files completes an argument or a value with names of files, which it leaves to the shell.
 var files cobra.CompletionFunc
 
-// completions are what the arguments of each command may be. A command that is not listed takes none,
-// or words that only the user knows, and a shell is offered nothing.
+// completions returns the completion of the arguments of each command. A command that is not listed
+// takes no arguments, or text that only the user knows, and the shell gets no proposals.
 func completions(a *cli.App) map[string]cobra.CompletionFunc {
 	memories, assemblies, sessions := complete.Memories(a), complete.Assemblies(a), complete.Sessions(a)
 	either := func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -48,8 +48,9 @@ func completions(a *cli.App) map[string]cobra.CompletionFunc {
 	}
 }
 
-// flagValues are what the values of flags may be, by the name of the flag; "COMMAND --FLAG" goes
-// before "--FLAG". A flag that is not listed takes a number, or a text that only the user knows.
+// flagValues returns the completion of the values of flags, by the name of the flag; "COMMAND
+// --FLAG" has precedence over "--FLAG". A flag that is not listed takes a number, or text that only
+// the user knows.
 func flagValues(a *cli.App) map[string]cobra.CompletionFunc {
 	memories, assemblies := complete.Memories(a), complete.Assemblies(a)
 	var formats []string

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/complete"
 )
 
-// completeTree gives every command below c what completions and flagValues have for it.
+// completeTree gives c and every command below it the completions of completions and flagValues.
 func completeTree(a *cli.App, c *cobra.Command) {
 	arguments, values := completions(a), flagValues(a)
 	for _, sub := range commandsBelow(c) {
@@ -24,10 +24,10 @@ func completeTree(a *cli.App, c *cobra.Command) {
 			switch {
 			case !known && flag.Value.Type() != "bool":
 				f = complete.Nothing
-			case f == nil: // the shell completes files, as it does by itself
+			case f == nil: // the shell completes file names by default
 				return
 			}
-			_ = sub.RegisterFlagCompletionFunc(flag.Name, f) // a flag of all commands has it already
+			_ = sub.RegisterFlagCompletionFunc(flag.Name, f) // fails if a flag of all commands has one already
 		})
 	}
 }
@@ -41,7 +41,7 @@ func flagValue(values map[string]cobra.CompletionFunc, c *cobra.Command,
 	return f, ok
 }
 
-// commandsBelow is c and every command below it.
+// commandsBelow returns c and every command below it.
 func commandsBelow(c *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{c}
 	for _, sub := range c.Commands() {
@@ -50,13 +50,13 @@ func commandsBelow(c *cobra.Command) []*cobra.Command {
 	return list
 }
 
-// pathBelow is how a command is called, without memctl: "assembly add".
+// pathBelow returns the path of a command without memctl: "assembly add".
 func pathBelow(c *cobra.Command) string {
 	_, path, _ := strings.Cut(c.CommandPath(), " ")
 	return path
 }
 
-// once is for a command that takes one argument.
+// once limits a completion to the first argument.
 func once(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -71,7 +71,7 @@ func set(cmd *cobra.Command, name string) bool {
 	return err == nil && on
 }
 
-// settingAndValue is the name of a setting, and then what it may be.
+// settingAndValue completes the name of a setting, and then its values.
 func settingAndValue(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	var list []string
 	switch len(args) {

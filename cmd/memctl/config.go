@@ -24,7 +24,7 @@ type setting struct {
 	value func(c *varve.Config) any
 }
 
-// text is the value for people: seconds as a duration.
+// text returns the value for people: a number of seconds as a duration.
 func (s *setting) text(c *varve.Config) string {
 	v := s.value(c)
 	if n, ok := v.(int); ok && s.name == days {
@@ -56,7 +56,8 @@ func orElse[T any](p *T, d T) any {
 	return *p
 }
 
-// settings are those that a user may change, with the values that hold.
+// settings returns the settings that a user may change, each with a function that returns its value
+// or default.
 func settings() []setting {
 	return []setting{
 		{"index_backup_count", "number of older indexes kept in backups/",
@@ -145,7 +146,7 @@ func settingOf(command, name string) (setting, error) {
 	return all[i], nil
 }
 
-// choices are the values that a setting may have, nil where it is a number.
+// choices returns the possible values of a setting, nil if it is a number.
 func choices(name string) []string {
 	switch name {
 	case "at_limit":
@@ -156,7 +157,7 @@ func choices(name string) []string {
 	return nil
 }
 
-// configArguments tells a user who leaves out get or set what to write.
+// configArguments returns an error that shows the syntax to a user who omits get or set.
 func configArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -195,7 +196,7 @@ that are a number of seconds or days are shown as durations and may be set as su
 	return c
 }
 
-// mostBeside is how long a value is at most that has what it is about beside it.
+// mostBeside is the maximum length of a value that is printed on one line with its description.
 const mostBeside = 20
 
 func listConfig(a *cli.App, cmd *cobra.Command) error {
@@ -206,7 +207,7 @@ func listConfig(a *cli.App, cmd *cobra.Command) error {
 				a.Document.Member(s.name, s.value(&c))
 			} else {
 				name, value := fmt.Sprintf("%-20s ", s.name), s.text(&c)
-				if len(value) > mostBeside { // it has lines of its own
+				if len(value) > mostBeside { // a longer value has lines of its own
 					fmt.Fprintf(a.Out, "%s%s\n", name, a.Fit(len(name), value))
 					name, value = fmt.Sprintf("%-20s ", ""), ""
 				}
@@ -280,9 +281,9 @@ func setConfig(a *cli.App, cmd *cobra.Command, args []string, yes bool) error {
 	})
 }
 
-// assign sets one member from what the user wrote.
+// assign sets a setting to the value that the user wrote.
 func assign(c *varve.Config, name, value string) error {
-	switch name { // UpdateConfig says what they may be
+	switch name { // UpdateConfig checks the values
 	case "at_limit":
 		c.AtLimit = value
 		return nil

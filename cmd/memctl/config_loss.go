@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// mayLose has the user agree to what a change of the settings deletes.
+// mayLose asks the user to confirm what a change of the settings would delete.
 func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Config) error {
 	if what := historyLoss(st, was, is, a.Clock()); what != "" {
 		if err := agree(cmd, a, what); err != nil {
@@ -42,7 +42,8 @@ func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Con
 	return agree(cmd, a, what)
 }
 
-// historyLoss says what a change of the settings removes of the history, "" when nothing.
+// historyLoss returns a description of the history that a change of the settings removes, "" if
+// none.
 func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 	bytes := func(c *varve.Config) int64 { return *c.Resolved().HistoryBytes }
 	fewer := bytes(is) < bytes(was)
@@ -73,7 +74,7 @@ func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 	return ""
 }
 
-// agree has the user agree to a loss.
+// agree asks the user to confirm a loss.
 func agree(cmd *cobra.Command, a *cli.App, what string) error {
 	if _, ok := cli.Terminal(a.In); !ok {
 		return cli.WithFix(fmt.Errorf("%w: nothing was changed: %s", varve.ErrInvalid, strings.ToLower(what[:1])+what[1:]),
@@ -87,7 +88,7 @@ func evicts(c *varve.Config) bool {
 	return c.AtLimit == varve.AtLimitEvictOldest || c.AtLimit == varve.AtLimitEvictLowest
 }
 
-// stricter reports whether a change of the settings can delete anything.
+// stricter reports whether a change of the settings can delete memories.
 func stricter(was, is *varve.Config) bool {
 	lower := func(was, is int64) bool { return is > 0 && (was == 0 || is < was) }
 	switch {
@@ -102,16 +103,16 @@ func stricter(was, is *varve.Config) bool {
 		lower(was.MaxSessionMemories, is.MaxSessionMemories) || lower(was.MaxSessionBytes, is.MaxSessionBytes)
 }
 
-// room is what a limit allows; 0 is anything.
+// room is the amount that a limit permits; 0 is unlimited.
 type room struct{ n, bytes int64 }
 
-// over reports whether memories which remain are more than is allowed.
+// over reports whether the remaining memories exceed the limit.
 func (r room) over(n, bytes int64) bool {
 	return r.n > 0 && n > r.n || r.bytes > 0 && bytes > r.bytes
 }
 
-// losses are the memories that settings would delete, those that go first before the others, and
-// how many there are.
+// losses returns the memories that settings would delete, in the order of deletion, and the number
+// of all memories.
 func losses(ctx context.Context, st *varve.Store, c *varve.Config,
 	now time.Time) (gone []varve.Line, all int, err error) {
 	var list []varve.Line

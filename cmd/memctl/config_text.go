@@ -11,17 +11,18 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// The settings that are members of a member.
+// The settings that are members of an object in config.json.
 const (
 	textFields    = "text.fields"
 	embedTemplate = "vectors.template"
 	queryTemplate = "vectors.query_template"
 )
 
-// keepTemplate is the value of the template where config.json has none.
+// keepTemplate is the value that restores the default template.
 const keepTemplate = "keep"
 
-// searchedFields are the members of the metadata by field, also those by default.
+// searchedFields returns the members of the metadata that are searched, by field, including the
+// defaults.
 func searchedFields(c *varve.Config) string {
 	if c.Text != nil {
 		if s, err := query.ReadSources(c.Text.Fields); err == nil {
@@ -31,7 +32,7 @@ func searchedFields(c *varve.Config) string {
 	return query.DefaultSources().String()
 }
 
-// assignFields takes "speaker=from,author tag=labels", or the object as config.json has it.
+// assignFields accepts "speaker=from,author tag=labels", or the object as in config.json.
 func assignFields(c *varve.Config, value string) error {
 	var given map[string][]string
 	var err error
@@ -58,14 +59,14 @@ func vectorsOf(c *varve.Config) varve.VectorConfig {
 	return *c.Vectors
 }
 
-// assignTemplate leaves the configuration that c was copied from as it is.
+// assignTemplate sets a template. It does not modify the configuration from which c was copied.
 func assignTemplate(c *varve.Config, name, value string) {
 	v := vectorsOf(c)
 	switch {
 	case name == queryTemplate && value == template.Query:
 		v.QueryTemplate = ""
 	case name == queryTemplate:
-		v.QueryTemplate = cmp.Or(value, " ") // empty is none
+		v.QueryTemplate = cmp.Or(value, " ") // " ": no template
 	case value == keepTemplate:
 		v.Template = ""
 	default:

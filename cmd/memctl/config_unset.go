@@ -28,7 +28,7 @@ so and asks for confirmation on a terminal, as config set does; elsewhere it req
 	return c
 }
 
-// unsetConfig restores defaults, all in one change of the file.
+// unsetConfig restores defaults, with one change of the file.
 func unsetConfig(a *cli.App, cmd *cobra.Command, args []string, yes bool) error {
 	chosen := make([]setting, len(args))
 	for i, name := range args {
@@ -69,7 +69,7 @@ func unsetConfig(a *cli.App, cmd *cobra.Command, args []string, yes bool) error 
 	})
 }
 
-// unassign makes one member zero, which stands for its default and is not in the file.
+// unassign sets a setting to zero, which means its default and is omitted from the file.
 func unassign(c *varve.Config, name string) {
 	switch name {
 	case textFields:
@@ -87,8 +87,8 @@ func unassign(c *varve.Config, name string) {
 	}
 }
 
-// inUnits is a duration as a number of seconds, or days. What is none, or has a fraction of a unit, is
-// returned as it is, for the settings to refuse.
+// inUnits converts a duration to a number of seconds or days. It returns anything else, or a
+// fraction of a unit, unchanged, so that the setting is refused.
 func inUnits(value string, unit time.Duration) string {
 	if value == "0s" || value == "0d" {
 		return "0"
@@ -100,8 +100,8 @@ func inUnits(value string, unit time.Duration) string {
 	return strconv.FormatInt(int64(d/unit), 10)
 }
 
-// nearNames are the settings that a mistyped name may mean: those that begin like it or contain it,
-// and those that differ in few letters.
+// nearNames returns the settings that a mistyped name may mean: those that contain it, and those
+// that differ in few letters.
 func nearNames(name string) (near []string) {
 	folded := strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	for _, s := range settingNames() {
@@ -112,7 +112,7 @@ func nearNames(name string) (near []string) {
 	return near
 }
 
-// distance is how many letters differ (Levenshtein).
+// distance returns the number of letters that differ (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// demoPuts is how many puts the writer of the demonstration has had acknowledged
-// when it is killed.
+// demoPuts is the number of puts that the writer of the demonstration has acknowledged when it is
+// killed.
 const demoPuts = 1000
 
 func demoCommand(a *cli.App) *cobra.Command {
@@ -41,8 +41,8 @@ acknowledged memory is still there.`,
 				if cli.IsStore(dir) {
 					return cli.Usagef(cmd.CommandPath(), "%s is a store already: name a new folder", dir)
 				}
-				// At its end the demonstration names the command that removes the folder.
-				_, within := a.Outside(dir, "a store") // which is refused as such
+				// At its end the demonstration prints the command that removes the folder.
+				_, within := a.Outside(dir, "a store") // reported later
 				if names, err := os.ReadDir(dir); within == nil && err == nil && len(names) > 0 {
 					return cli.Usagef(cmd.CommandPath(), "%s is not empty: name a new folder", dir)
 				}
@@ -51,7 +51,7 @@ acknowledged memory is still there.`,
 		}),
 	}
 	c.Flags().BoolVar(&writer, "writer", false, "be the process that is killed")
-	_ = c.Flags().MarkHidden("writer") // it exists
+	_ = c.Flags().MarkHidden("writer") // cannot fail: the flag exists
 	return c
 }
 
@@ -141,14 +141,14 @@ func demoPut(ctx context.Context, a *cli.App, dir string) error {
 	})
 }
 
-// demoKill starts the writer and kills it; it returns what was acknowledged.
+// demoKill starts the writer and kills it; it returns the acknowledged ids.
 func demoKill(ctx context.Context, a *cli.App, dir string) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, self, "demo", "--writer", "--", dir)
-	cmd.Stderr = a.ErrOut.Stream // a memctl too, which prints as this one
+	cmd.Stderr = a.ErrOut.Stream // also a memctl, which prints messages in the same way
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -169,11 +169,11 @@ func demoKill(ctx context.Context, a *cli.App, dir string) ([]string, error) {
 	if len(ids) < demoPuts {
 		return ids, fmt.Errorf("the writer ended by itself: %w", err)
 	}
-	// A last line that was cut in the middle was not acknowledged to anybody.
+	// A last line that was cut off was not acknowledged.
 	return ids[:demoPuts], nil
 }
 
-// demoWrite puts until it is killed, and says so each time.
+// demoWrite puts memories until it is killed, and prints the id of each.
 func demoWrite(ctx context.Context, a *cli.App, dir string) error {
 	return a.WithIn(ctx, dir, cli.Write, nil, func(st *varve.Store) error {
 		for i := 0; ; i++ {

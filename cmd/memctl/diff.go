@@ -39,19 +39,19 @@ the members that differ, each with its path (RFC 6901) and both values.`,
 	return cmd
 }
 
-// side is one of two versions in diff's document.
+// side is one of the two versions in the document of diff.
 type side struct {
 	ID      string `json:"id"`
 	Version uint64 `json:"version"`
 }
 
-// isVersion reports whether an argument may be a version without its id.
+// isVersion reports whether an argument can be a version without an id.
 func isVersion(arg string) bool {
 	_, err := strconv.ParseUint(arg, 10, 64)
 	return err == nil
 }
 
-// compared are the two versions that the arguments of diff name.
+// compared returns the two versions that the arguments of diff name.
 func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
 	args []string) (was, is varve.Version, err error) {
 	is, err = namedOrEnding(ctx, a, st, assemblies, args[0])
@@ -63,7 +63,7 @@ func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
 			was, err = before(ctx, st, assemblies, &is)
 			return was, is, err
 		}
-		args = append(args, is.ID) // with the current one
+		args = append(args, is.ID) // compare with the current version
 	}
 	list := []*varve.Version{&was, &is}
 	if !isVersion(args[1]) || len(args) == 2 && exists(ctx, st, assemblies, args[1]) {
@@ -84,13 +84,13 @@ func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
 	return was, is, nil
 }
 
-// exists reports whether there is a memory or an assembly of just this id.
+// exists reports whether there is a memory or an assembly with exactly this id.
 func exists(ctx context.Context, st *varve.Store, assemblies bool, id string) bool {
 	_, err := versionsOf(st, assemblies).GetRaw(ctx, id)
 	return err == nil
 }
 
-// before is the version before another, where deletions between them do not count.
+// before returns the version before another, ignoring deletions in between.
 func before(ctx context.Context, st *varve.Store, assemblies bool, is *varve.Version) (was varve.Version, err error) {
 	for v, err := range versionsOf(st, assemblies).History(ctx, is.ID) {
 		if err != nil {

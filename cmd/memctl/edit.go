@@ -47,7 +47,7 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 		version uint64
 		limits  memstore.Limits
 	)
-	// The store is not held while the editor is open: that may be for hours.
+	// The store is closed while the editor is open, which may be for hours.
 	err = a.WithIn(ctx, dir, cli.Write, nil, func(st *varve.Store) error {
 		var m varve.Memory
 		err := a.MemoryToChange(ctx, st, id, func(id string) (err error) {
@@ -79,7 +79,7 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 		err = saveEdited(ctx, a, dir, m, version)
 	}
 	if err != nil && !cli.Committed(err) {
-		if _, serr := os.Stat(file); serr != nil { // the editor has removed it
+		if _, serr := os.Stat(file); serr != nil { // the editor has removed the file
 			_ = os.RemoveAll(temp)
 			return cli.WithFix(fmt.Errorf("%w; nothing was stored, and the edited file is gone", err),
 				"edit the current version: memctl edit "+cli.ShellQuote(id))
@@ -95,12 +95,12 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 	}
 	if m == nil {
 		a.Say("%s was not changed", cli.PrintableID(id))
-		a.Document.Begin("memories") // none was stored
+		a.Document.Begin("memories") // an empty list: nothing was stored
 	}
 	return nil
 }
 
-// saveEdited stores what was edited; nobody may have changed it since.
+// saveEdited stores the edited memory, on the condition that it was not changed meanwhile.
 func saveEdited(ctx context.Context, a *cli.App, dir string, m *varve.Memory, version uint64) error {
 	more, err := a.Embedding(nil)
 	if err != nil {
@@ -115,8 +115,8 @@ func saveEdited(ctx context.Context, a *cli.App, dir string, m *varve.Memory, ve
 	})
 }
 
-// edited runs the editor until its text is a memory, or the user has enough of
-// it. It is nil when nothing was changed.
+// edited runs the editor until its text is a valid memory, or the user stops. The result is nil if
+// nothing was changed.
 func edited(ctx context.Context, a *cli.App, id, file string, before []byte,
 	limits memstore.Limits) (*varve.Memory, error) {
 	for {
@@ -140,7 +140,7 @@ func edited(ctx context.Context, a *cli.App, id, file string, before []byte,
 	}
 }
 
-// editAgain asks whether to go back to the editor; only a person is asked.
+// editAgain asks whether to start the editor again; it asks only on a terminal.
 func editAgain(ctx context.Context, a *cli.App, why error) bool {
 	if _, ok := cli.Terminal(a.In); !ok {
 		return false
@@ -152,16 +152,16 @@ func editAgain(ctx context.Context, a *cli.App, why error) bool {
 		return []byte(answer), err
 	})
 	if err != nil && len(answer) == 0 {
-		return err.Error() == "unexpected newline" // just Enter
+		return err.Error() == "unexpected newline" // the user pressed Enter
 	}
 	return strings.HasPrefix(strings.ToLower(string(answer)), "y")
 }
 
-// goodbye is how long an editor has to end when memctl is told to.
+// goodbye is the time that an editor has to end when memctl must end.
 const goodbye = 700 * time.Millisecond
 
-// runEditor runs $VISUAL or $EDITOR, which may be a command with arguments. It ends with
-// ctx.
+// runEditor runs $VISUAL or $EDITOR, which may be a command with arguments. It ends the editor when
+// ctx ends.
 func runEditor(ctx context.Context, a *cli.App, file string) error {
 	fallback := "vi"
 	if runtime.GOOS == "windows" {
@@ -171,23 +171,23 @@ func runEditor(ctx context.Context, a *cli.App, file string) error {
 	line := editor + ` "$@"`
 	if first, _, _ := strings.Cut(editor, " "); !strings.ContainsAny(editor, ";|&<>(){}`\n") && !strings.Contains(first,
 		"=") {
-		line = "exec " + line // the shell becomes the editor, which a signal then reaches
+		line = "exec " + line // the shell becomes the editor, so that a signal reaches it
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", line, editor, file)
 	if runtime.GOOS == "windows" {
 		words := strings.Fields(editor)
 		cmd = exec.CommandContext(ctx, words[0], append(words[1:], file)...)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out.Stream, a.ErrOut.Stream // the editor has the terminal
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out.Stream, a.ErrOut.Stream // the editor uses the terminal
 	if a.Document != nil {
-		cmd.Stdout = a.ErrOut.Stream // stdout is for the document alone
+		cmd.Stdout = a.ErrOut.Stream // stdout is only for the document
 	}
 	if runtime.GOOS != "windows" {
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	}
 	cmd.WaitDelay = goodbye
-	// On a terminal Ctrl-C goes to the editor too, and is meant for it: a key of emacs, a
-	// line of ed that is given up.
+	// On a terminal Ctrl-C goes to the editor too, and is meant for it: a key of emacs, or the
+	// cancellation of a line in ed.
 	if _, ok := cli.Terminal(a.In); ok && a.IgnoreInterrupt != nil {
 		defer a.IgnoreInterrupt()()
 	}

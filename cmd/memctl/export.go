@@ -81,7 +81,7 @@ memctl mcp serves, in the format of the MCP reference memory server.`,
 	return c
 }
 
-// exportMemories writes one line a memory.
+// exportMemories writes one line per memory.
 func exportMemories(ctx context.Context, a *cli.App, st *varve.Store, filters []varve.Filter,
 	w io.Writer) (int, error) {
 	return exportLines(ctx, a, st.Memories(ctx, filters...), w, func(m *varve.Memory) ([]byte, error) {
@@ -97,7 +97,7 @@ func exportAssemblies(ctx context.Context, a *cli.App, st *varve.Store, w io.Wri
 	})
 }
 
-// exportLines writes one line each. One that cannot be read does not end it.
+// exportLines writes one line per item. It reports an item that cannot be read, and continues.
 func exportLines[T any](ctx context.Context, a *cli.App, all iter.Seq2[T, error], w io.Writer,
 	line func(*T) ([]byte, error)) (int, error) {
 	n := 0

@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// exportGraph writes the entities and then the relations, each in the order of their
-// creation, with line feeds between them and none at the end.
+// exportGraph writes the entities and then the relations, each in the order of creation, with line
+// feeds between them and none at the end.
 func exportGraph(ctx context.Context, a *cli.App, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
 	type place struct {
 		id string
@@ -46,7 +46,7 @@ func exportGraph(ctx context.Context, a *cli.App, st *varve.Store, filters []var
 		for _, p := range list {
 			m, err := st.Get(ctx, p.id)
 			if errors.Is(err, varve.ErrNotFound) {
-				continue // gone since
+				continue // deleted meanwhile
 			}
 			if ctx.Err() != nil {
 				return n, ctx.Err()
@@ -71,7 +71,7 @@ func exportGraph(ctx context.Context, a *cli.App, st *varve.Store, filters []var
 		}
 	}
 	if others > 0 {
-		a.Note("left out %s: neither entity nor relation", cli.Count(others, "memory", "memories"))
+		a.Note("omitted %s: neither entity nor relation", cli.Count(others, "memory", "memories"))
 	}
 	return n, nil
 }

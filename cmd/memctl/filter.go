@@ -12,14 +12,15 @@ import (
 	"github.com/varve-db/varve/internal/queryargs"
 )
 
-// filterFlags choose memories, for list, search and export.
+// filterFlags are the flags that select memories, for list, search and export.
 type filterFlags struct {
 	session, category, key, prefix, after string
 	writer                                string
 	tags, where                           []string
-	sorted                                bool // by another key than the id: after is a place in that order
+	sorted                                bool // sorted by another key than the id: after is a place in that order
 	timed                                 bool // --after is a time
-	plain                                 int  // how many filters are no conditions on metadata, and come first
+	// Number of filters that are not conditions on metadata; these come first.
+	plain int
 }
 
 func (f *filterFlags) add(c *cobra.Command) {
@@ -48,14 +49,14 @@ func (f *filterFlags) add(c *cobra.Command) {
 	fl.String("updated-until", "", "only memories last written before this `time`, or in it, as --until")
 }
 
-// addAfter adds --after as a time; that of list is a place in it.
+// addAfter adds --after as a time; the --after of list is a place in the list.
 func (f *filterFlags) addAfter(c *cobra.Command) {
 	f.timed = true
 	c.Flags().String("after", "",
 		"only memories of what happened after this `time`, also after the end of a day, week, month or year")
 }
 
-// filters are the flags as the store wants them.
+// filters returns the filters for the flags.
 func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter, error) {
 	switch {
 	case cmd.Flags().Changed("session") && f.session == "":
@@ -117,7 +118,7 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 
 const noMemory = "no memory found"
 
-// nothing is why a list or a search of this store found nothing, as far as it is known.
+// nothing returns why a list or a search in this store found nothing, as far as known.
 func (f *filterFlags) nothing(ctx context.Context, st *varve.Store, filters []varve.Filter) string {
 	if n, err := st.Count(ctx); err == nil && n == 0 {
 		return noMemory + ": the store has none; memctl put TEXT stores one"

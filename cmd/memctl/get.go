@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// getFlags say how get prints memories.
+// getFlags are the flags that determine how get prints memories.
 type getFlags struct {
 	content, raw, with, without bool
 }
@@ -57,7 +57,7 @@ the versions. If an id itself ends in @ and a number, the id takes precedence.`,
 	return c
 }
 
-// show is how each memory is printed.
+// show returns the function that prints each memory.
 func (f *getFlags) show(a *cli.App, cmd *cobra.Command,
 	several bool) (func(context.Context, *cli.App, *varve.Store, string) error, error) {
 	switch {
@@ -73,7 +73,7 @@ func (f *getFlags) show(a *cli.App, cmd *cobra.Command,
 	return showRaw(f.without || a.Out.Screen && !f.with && !f.raw, !f.without), nil
 }
 
-// shown is a memory in get's list.
+// shown is a memory in the list that get prints.
 type shown struct {
 	ID      string          `json:"id"`
 	Version uint64          `json:"version"`
@@ -101,7 +101,7 @@ func showJSON(without bool) func(context.Context, *cli.App, *varve.Store, string
 	}
 }
 
-// showID prints the whole id of a memory that exists.
+// showID prints the whole id of an existing memory.
 func showID(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 	m, err := memoryAt(ctx, st, id)
 	if err == nil {
@@ -110,7 +110,7 @@ func showID(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 	return err
 }
 
-// memoryAt is the memory that ID or ID@VERSION names.
+// memoryAt returns the memory that ID or ID@VERSION names.
 func memoryAt(ctx context.Context, st *varve.Store, arg string) (varve.Memory, error) {
 	v, ok, err := versionOf(ctx, memories{st}, arg)
 	if err != nil {
@@ -122,8 +122,8 @@ func memoryAt(ctx context.Context, st *varve.Store, arg string) (varve.Memory, e
 	return st.Get(ctx, arg)
 }
 
-// showContent prints the text to the byte; a line end follows it where it would
-// otherwise run into what comes next.
+// showContent returns a function that prints the text unchanged, followed by a line feed only if
+// more output follows or a terminal shows it.
 func showContent(several bool) func(context.Context, *cli.App, *varve.Store, string) error {
 	return func(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 		m, err := memoryAt(ctx, st, id)

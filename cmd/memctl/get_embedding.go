@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 )
 
-// withoutEmbedding is a document without its member "embedding", and how many numbers that has. All
-// else is byte for byte the same. A document that is not an object is returned as it is.
+// withoutEmbedding returns a document without its member "embedding", and the number of numbers in
+// it. Everything else stays byte for byte the same. A document that is not an object is returned
+// unchanged.
 func withoutEmbedding(doc []byte) (rest []byte, numbers int) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -33,7 +34,7 @@ func withoutEmbedding(doc []byte) (rest []byte, numbers int) {
 			continue
 		}
 		if first {
-			member = bytes.TrimPrefix(member, []byte(",")) // the embedding was the first
+			member = bytes.TrimPrefix(member, []byte(",")) // the embedding was the first member
 		}
 		rest, first = append(rest, member...), false
 	}

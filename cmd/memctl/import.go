@@ -65,7 +65,7 @@ that is not a store yet, a store is created there.`,
 	return c
 }
 
-// formats is the list of the formats for a sentence.
+// formats returns the list of formats for a message.
 func formats() string {
 	var names []string
 	for _, f := range importer.Formats() {
@@ -108,7 +108,7 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 		in.Report = intake.Report{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{},
 			Counts: map[importer.Kind]int{}}
 		err := in.Run(ctx, src)
-		if ferr := st.Flush(ctx); err == nil { // of one that was interrupted, closing the store does it
+		if ferr := st.Flush(ctx); err == nil { // if the import was interrupted, closing the store flushes
 			err = ferr
 		}
 		reportImport(a, &in.Report)
@@ -140,7 +140,7 @@ func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags,
 	return importer.OpenLines(intake.Interruptible(cmd.Context(), a.In), "stdin", o), nil
 }
 
-// counter counts on a terminal.
+// counter returns a function that shows a count on a terminal.
 func counter(a *cli.App) func(n int) {
 	if !a.Animated() {
 		return func(int) {}
@@ -155,7 +155,7 @@ func counter(a *cli.App) func(n int) {
 	}
 }
 
-// reportImport tells what was taken and, for all else, why not.
+// reportImport prints what was imported and, for everything else, the reason.
 func reportImport(a *cli.App, r *intake.Report) {
 	if a.Document != nil {
 		a.Document.All(r)
@@ -195,7 +195,8 @@ func reportImport(a *cli.App, r *intake.Report) {
 	}
 }
 
-// sayForms tells what the records were recognised as, where that is not simply the format.
+// sayForms prints the formats that the records were recognized as, unless that is only the
+// requested format.
 func sayForms(a *cli.App, r *intake.Report) {
 	if len(r.Forms) == 0 || len(r.Forms) == 1 && string(r.Forms[0].Format) == r.From {
 		return
@@ -207,8 +208,7 @@ func sayForms(a *cli.App, r *intake.Report) {
 	a.Say("recognized: %s", strings.Join(list, ", "))
 }
 
-// sayRead tells how members were read that are not simply ours, and what became of
-// the files beside.
+// sayRead prints which members were renamed or are unknown, and what was done with the other files.
 func sayRead(a *cli.App, r *importer.Report) {
 	var under, kept []string
 	for _, m := range r.Members {
@@ -239,7 +239,7 @@ func joinNonEmpty(a, b string) string {
 	return a + ", " + b
 }
 
-// parseZone reads a name of the zone database or a distance from UTC.
+// parseZone parses a name of the time zone database or an offset from UTC.
 func parseZone(s string) (*time.Location, error) {
 	for _, layout := range []string{"Z07:00", "-07:00", "-0700"} {
 		if t, err := time.Parse(layout, s); err == nil {

@@ -160,6 +160,8 @@ func TestJSONDocuments(t *testing.T) {
 	try("search", "", "--like", "c")
 	try("history", "", "a")
 	try("log", "")
+	try("undo", "", "--yes")
+	try("undo", "", "--yes")
 	try("diff", "", "a@"+string(version), "a")
 	try("revert", "", "a", string(version))
 	try("watch", "", "--since", "0", "--limit", "1")

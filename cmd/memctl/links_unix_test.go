@@ -57,7 +57,7 @@ func linkCommands(c *inProcess) [][]string {
 		{"backup", filepath.Join(c.store(), "backups", "old")}, {"reindex"}, {"reindex", "--cancel"},
 		{"sessions", "sweep", "--older-than", "1ns", "--apply"}, {"assembly", "list"}, {"note", "ls"}, {"working", "list"},
 		{"working", "set", "--scope", "session:s1", "k", "v"},
-		{"history", "a"}, {"log"}, {"export", "--file", filepath.Join(c.dir, "out.jsonl")},
+		{"history", "a"}, {"log"}, {"undo", "--yes"}, {"export", "--file", filepath.Join(c.dir, "out.jsonl")},
 		{"migrate", "--to", filepath.Join(c.dir, "moved"), "--switch"},
 		{"repair"}, {"repair", "--apply"}, {"watch", "--since", "0"},
 		{"quarantine", "list"}, {"quarantine", "show", "a.json"}, {"quarantine", "restore", "a.json"},

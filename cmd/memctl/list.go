@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// listFlags say what list shows besides the filters.
+// listFlags are the flags of list.
 type listFlags struct {
 	filterFlags
 	sort          string
@@ -83,7 +83,7 @@ others write meanwhile does not shift the pages. --offset skips memories.`,
 	return c
 }
 
-// listed is a memory in list's list: all but the numbers of its embeddings.
+// listed is a memory in a JSON list: everything except the numbers of its embeddings.
 type listed struct {
 	ID        string         `json:"id"`
 	Version   uint64         `json:"version"`
@@ -99,7 +99,8 @@ type listed struct {
 	Writer    *varve.Writer  `json:"writer,omitempty"`
 }
 
-// listedOf returns a memory as a list has it, with the writer of its version, nil for none.
+// listedOf returns a memory in the form for a list; by is the writer of its version, nil if
+// unknown.
 func listedOf(m *varve.Memory, by *varve.Writer) listed {
 	return listed{
 		m.ID, m.Version, m.Content, cli.OrNil(m.Timestamp), cli.OrNil(m.CreatedAt), cli.OrNil(m.UpdatedAt),
@@ -108,14 +109,15 @@ func listedOf(m *varve.Memory, by *varve.Writer) listed {
 	}
 }
 
-// memoryList is a list of memories: one column of its own, then id, session and text.
+// memoryList is a list of memories: a first column that depends on the command, then id, session
+// and text.
 type memoryList struct {
 	a  *cli.App
 	st *varve.Store
 	*cli.List
 }
 
-// by returns the writer of a memory as documents have it.
+// by returns the writer of a memory in the form for documents.
 func (l *memoryList) by(m *varve.Memory) *varve.Writer {
 	w := l.st.Admin().WriterOf(m.By, m.Version)
 	return writerItem(&w)
@@ -127,7 +129,7 @@ func newMemoryList(a *cli.App, st *varve.Store, member, first string) *memoryLis
 		cli.Column{Name: "TEXT"})}
 }
 
-// listMemories lists each memory as it is read, by id where there is no other order.
+// listMemories lists each memory as it is read, sorted by id unless order is set.
 func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList, order *memstore.Order,
 	filters []varve.Filter, f *listFlags) error {
 	ctx, limit, chosen := cmd.Context(), f.limit, filters
@@ -157,7 +159,7 @@ func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList
 	if err := l.End(ctx); err != nil {
 		return err
 	}
-	cmd.Flags().Lookup("offset").Changed = false // the place is behind what it skipped
+	cmd.Flags().Lookup("offset").Changed = false // the cursor is after the skipped memories
 	a.ListEnd(cmd, n, last, more, func() string { return f.nothing(ctx, st, chosen) })
 	return nil
 }
@@ -178,7 +180,7 @@ func (l *memoryList) cells(m *varve.Memory, first string) []string {
 	return []string{cli.PrintableID(m.ID), first, cli.Printable(m.Session()), l.left(m) + cli.Printable(m.Content)}
 }
 
-// left says how long a memory has before it expires, if it does.
+// left returns the time until a memory expires, "" if it does not.
 func (l *memoryList) left(m *varve.Memory) string {
 	if m.ExpiresAt.IsZero() {
 		return ""
@@ -186,7 +188,7 @@ func (l *memoryList) left(m *varve.Memory) string {
 	return "[" + span.Age(m.ExpiresAt.Sub(l.a.Clock())) + " left] "
 }
 
-// memoryLine is a memory for programs.
+// memoryLine returns a memory as a line for programs.
 func memoryLine(m *varve.Memory) string {
 	text := cli.Printable(m.Content)
 	if !m.ExpiresAt.IsZero() {

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// order is the order that the flags ask for, nil for that of the ids.
+// order returns the order that the flags request, nil for the order of ids.
 func (f *listFlags) order(cmd *cobra.Command) (*memstore.Order, error) {
 	path, name := cmd.CommandPath(), "id"
 	if cmd.Flags().Changed("sort") {
@@ -45,8 +45,9 @@ func (f *listFlags) order(cmd *cobra.Command) (*memstore.Order, error) {
 	return o, nil
 }
 
-// place refuses an --after that was meant as a time: search has times there, here it is the id after which the list
-// continues. An id that looks like a time is taken as one if the store knows it, or has known it.
+// place returns an error for an --after that was meant as a time: in search it is a time, here it
+// is the id after which the list continues. An id that looks like a time is accepted if the store
+// has it, or had it.
 func (f *listFlags) place(cmd *cobra.Command, st *varve.Store, now time.Time) error {
 	at, err := timearg.Parse(f.after, now.Local())
 	if f.sorted || err != nil {
@@ -60,7 +61,8 @@ func (f *listFlags) place(cmd *cobra.Command, st *varve.Store, now time.Time) er
 			return nil
 		}
 	}
-	// Where ids look like times it may be one that was purged, or of which there is no history, since the page before.
+	// In a store whose ids look like times it may be an id that was purged, or whose history was
+	// lost, since the previous page.
 	for _, of := range [][]varve.Filter{{varve.After(f.after)}, nil} {
 		for m, err := range st.Memories(cmd.Context(), of...) {
 			if _, no := timearg.Parse(m.ID, now.Local()); err == nil && no == nil {

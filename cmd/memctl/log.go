@@ -31,15 +31,15 @@ func logCommand(a *cli.App) *cobra.Command {
 		Long: `List the commits that the log and the archive still have, by any process, the newest first, and
 exit; memctl watch shows those to come. On a terminal the result is a table, otherwise one line per
 changed memory, assembly or scope of working memory with position, time (UTC), writer, what was done
-(created, changed or deleted) and why, if the store did it (expired, evicted, edited by hand, or
-upkeep), kind and id, separated by tabs. With --json a commit has the list of its changes; --output
+(created, changed or deleted) and why, if no caller wrote it (expired, evicted, edited by hand, upkeep,
+or undo), kind and id, separated by tabs. With --json a commit has the list of its changes; --output
 id prints the ids.
 
 A writer has a number that the store issued. --by takes the number, or a name: of the program, the
 agent, its session, the client or its token. What a program says about itself is not verified. The
 writer of versions that an older program wrote, and of edits of the files by hand, is unknown.
 
---deleted shows deletions: memctl undelete restores them.`,
+--deleted shows deletions: memctl undelete restores them, and memctl undo POSITION takes a commit back.`,
 		Example: `  memctl log --limit 10
   memctl log --since 1h --by claude-code
   memctl log --deleted --since yesterday --output id | xargs memctl undelete

@@ -70,7 +70,7 @@ func writeManual(a *cli.App, cmd *cobra.Command, dir string) error {
 
 const lastSecond = 253402300799 // of the year 9999
 
-// manualDate is the day that the pages show.
+// manualDate returns the date that the pages show.
 func manualDate(a *cli.App, cmd *cobra.Command) (string, error) {
 	if s := a.Getenv("SOURCE_DATE_EPOCH"); s != "" {
 		seconds, err := strconv.ParseInt(s, 10, 64)
@@ -82,7 +82,7 @@ func manualDate(a *cli.App, cmd *cobra.Command) (string, error) {
 	}
 	at, err := time.Parse(time.RFC3339, cli.ThisBuild().Date)
 	if err != nil {
-		return "", nil // of a build that knows no date
+		return "", nil // the build has no date
 	}
 	return at.UTC().Format(time.DateOnly), nil
 }

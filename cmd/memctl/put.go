@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// putFlags are what put may say of a memory.
+// putFlags are the flags of put.
 type putFlags struct {
 	file, input            string
 	id                     string
@@ -29,7 +29,7 @@ type putFlags struct {
 	meta, tags             []string
 	embedding              string
 	ttl, expires, happened string
-	until, at              time.Time // when it expires and happened
+	until, at              time.Time // times of expiry and of the event
 	appendTo               string
 	ifAbsent               bool
 	ifVersion              uint64
@@ -131,7 +131,7 @@ func (f *putFlags) options(cmd *cobra.Command) []varve.PutOption {
 	return nil
 }
 
-// check refuses command lines that say too little or too much.
+// check returns an error if the command line lacks the text or has it twice.
 func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && f.file == "":
@@ -146,7 +146,7 @@ func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// times reads the flags that say when it happened and when it expires.
+// times parses the flags about the times of the event and of expiry.
 func (f *putFlags) times(cmd *cobra.Command, now time.Time) error {
 	if cmd.Flags().Changed("timestamp") {
 		t, err := timearg.Parse(f.happened, now.Local())
@@ -172,7 +172,7 @@ func (f *putFlags) times(cmd *cobra.Command, now time.Time) error {
 	return nil
 }
 
-// putOne stores what arguments and flags say.
+// putOne stores the memory that arguments and flags describe.
 func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags,
 	options []varve.PutOption) error {
 	limit := cli.LimitsOf(st.Admin().Config()).MemoryBytes
@@ -196,10 +196,10 @@ func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *
 	return putTold(ctx, a, st, m, options)
 }
 
-// putTold stores a memory and tells of it.
+// putTold stores a memory, and reports it.
 func putTold(ctx context.Context, a *cli.App, st *varve.Store, m varve.Memory, options []varve.PutOption) error {
 	what := isNew
-	if a.Out.Screen && m.ID != "" { // a person is told whether it was there, as of just before
+	if a.Out.Screen && m.ID != "" { // a user is told whether the memory existed just before
 		if _, err := st.Admin().GetRaw(ctx, m.ID); err == nil {
 			what = "replaced"
 		}
@@ -211,11 +211,11 @@ func putTold(ctx context.Context, a *cli.App, st *varve.Store, m varve.Memory, o
 	return err
 }
 
-// isNew is what tellPut says of a memory that was not there before.
+// isNew is how tellPut describes a memory that did not exist before.
 const isNew = "stored"
 
-// tellPut tells of a stored memory: a program its id, a person what was done and how to find it
-// again.
+// tellPut reports a stored memory: to a program its id, to a user what was done and how to find the
+// memory again.
 func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory, what string) {
 	switch {
 	case a.Document != nil:
@@ -224,7 +224,7 @@ func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory, 
 	case a.Out.Screen && !a.Quiet:
 		short := a.Short(ctx, st, m.ID)
 		name, arg := short, cli.ShellQuote(m.ID)
-		if short != m.ID && strings.HasSuffix(m.ID, short) { // it may also be the id as a terminal may have it
+		if short != m.ID && strings.HasSuffix(m.ID, short) { // a short id may also be the whole id in printable form
 			name, arg = "…"+short, short
 		}
 		if strings.HasPrefix(arg, "-") {
@@ -246,7 +246,7 @@ type stored struct {
 	Version uint64 `json:"version,omitempty"`
 }
 
-// content is the text: the argument, a file's or stdin's bytes.
+// content returns the text: the argument, or the bytes of a file or of stdin.
 func content(ctx context.Context, a *cli.App, args []string, file string, limit int) (string, error) {
 	if len(args) == 1 {
 		if args[0] != "-" {

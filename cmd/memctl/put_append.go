@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// appendText adds text to a memory that exists. Update runs the change again on what another
-// process has written meanwhile, so that no text is lost.
+// appendText adds text to an existing memory. Update runs the change again on what another process
+// has written meanwhile, so that no text is lost.
 func appendText(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags,
 	options []varve.PutOption) error {
 	text, err := content(ctx, a, args, f.file, cli.LimitsOf(st.Admin().Config()).MemoryBytes)
@@ -23,7 +23,8 @@ func appendText(ctx context.Context, a *cli.App, st *varve.Store, args []string,
 	return a.MemoryToChange(ctx, st, f.appendTo, func(id string) error {
 		had := false
 		m, err := st.Update(ctx, id, func(m *varve.Memory) error {
-			// It was computed from the text as it was. With an embedding service the store computes it again.
+			// The embedding was computed from the old text. With an embedding service the store
+			// computes a new one.
 			had, m.Embedding = m.Embedding != nil, nil
 			if m.Content != "" && !strings.HasSuffix(m.Content, "\n") {
 				m.Content += "\n"
@@ -33,7 +34,7 @@ func appendText(ctx context.Context, a *cli.App, st *varve.Store, args []string,
 		}, options...)
 		if err == nil {
 			if had && m.Embedding == nil {
-				a.Note("note: the embedding was of the text before and is removed; memctl reindex --missing computes it again")
+				a.Note("note: the embedding of the previous text was removed; memctl reindex --missing computes it again")
 			}
 			tellPut(ctx, a, st, &m, "changed")
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 )
 
-// putInput stores whole memories. All are read before any is written.
+// putInput stores whole memories. It reads all before it writes any.
 func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, options []varve.PutOption) error {
 	limits := cli.LimitsOf(st.Admin().Config())
 	all, err := intake.ReadEach(ctx, a.In, name, "memory",
@@ -38,7 +38,8 @@ func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, opt
 	return err
 }
 
-// putTogether writes one commit, or several when one cannot hold them.
+// putTogether writes all memories in one commit, or in several if one cannot hold them. It returns
+// how many were written.
 func putTogether(ctx context.Context, st *varve.Store, all []varve.Memory, options []varve.PutOption) (int, error) {
 	b := new(varve.Batch)
 	for _, m := range all {

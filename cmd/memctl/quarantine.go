@@ -23,9 +23,8 @@ import (
 
 func quarantineCommand(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
-		Use:        "quarantine",
-		SuggestFor: []string{"undo"},
-		Short:      "Manage files that were set aside",
+		Use:   "quarantine",
+		Short: "Manage files that were set aside",
 		Long: `Manage what was set aside in quarantine/ by a repair, by the adoption of an edit, by a flush or by
 the recovery of the log: files that another file has replaced, that are damaged, or that were in the
 way. Nothing is removed from there by itself.
@@ -39,7 +38,7 @@ name has it; the hash at its beginning may be omitted.`,
 	}, quarantineListCommand(a), quarantineShowCommand(a), quarantineRestoreCommand(a), quarantineDropCommand(a))
 }
 
-// setAside is one thing in quarantine/ in JSON.
+// setAside is a piece in quarantine/ in JSON.
 type setAside struct {
 	Name    string    `json:"name"`
 	What    string    `json:"what"`
@@ -56,7 +55,7 @@ func setAsideOf(q *varve.Quarantined) setAside {
 	return setAside{validName(q.Name), whatOf(q), q.Size, q.Time.UTC(), q.From, q.ID, q.Version, q.Reason, q.Hash}
 }
 
-// validName returns a name as JSON can have it.
+// validName returns a name as JSON can contain it.
 func validName(name string) string { return strings.ToValidUTF8(name, "\ufffd") }
 
 // whatOf returns the kind of a piece in words.
@@ -67,7 +66,7 @@ func whatOf(q *varve.Quarantined) string {
 	return string(q.What)
 }
 
-// subjectOf returns what a piece was: its path in the store, as far as its note has it.
+// subjectOf describes what a piece was: its path in the store, if its note has it.
 func subjectOf(q *varve.Quarantined) string {
 	switch {
 	case q.What == varve.QuarantinedUndo:
@@ -129,7 +128,7 @@ func quarantineItem(a *cli.App, q *varve.Quarantined) cli.Item {
 	}
 }
 
-// shownMost bounds the content that show prints without --raw.
+// shownMost is the maximum size of the content that show prints without --raw.
 const shownMost = 16 << 20
 
 func quarantineShowCommand(a *cli.App) *cobra.Command {
@@ -181,7 +180,7 @@ into the file that --file names, which appears when it is complete.`,
 	return c
 }
 
-// showSetAside prints the note and the content of one thing.
+// showSetAside prints the note and the content of a piece.
 func showSetAside(ctx context.Context, a *cli.App, quarantine varve.Quarantine, q *varve.Quarantined) error {
 	content, text, err := contentOf(ctx, quarantine, q)
 	if err != nil {
@@ -235,7 +234,8 @@ func showSetAside(ctx context.Context, a *cli.App, quarantine varve.Quarantine, 
 	return err
 }
 
-// contentOf reads what can be shown of a piece, and reports whether there is something.
+// contentOf returns the content of a piece that can be shown, nil if there is none; text reports
+// whether it is text.
 func contentOf(ctx context.Context, quarantine varve.Quarantine,
 	q *varve.Quarantined) (content []byte, text bool, err error) {
 	if q.What != varve.QuarantinedFile && q.What != varve.QuarantinedUndo || q.Size == 0 || q.Size > shownMost {
@@ -307,10 +307,10 @@ aside: memctl quarantine show --raw copies it out.`,
 	return c
 }
 
-// notRestored adds the way out to the error of what is refused.
+// notRestored adds a remedy to the error for a piece that was refused.
 func notRestored(err error, q *varve.Quarantined) error {
 	if q.What == varve.QuarantinedSpecial {
-		return cli.WithFix(err, "look at it in the folder quarantine/ of the store, and copy from there what you need")
+		return cli.WithFix(err, "inspect it in the folder quarantine/ of the store, and copy from there what you need")
 	}
 	for _, refused := range []error{varve.ErrInvalid, varve.ErrTooLarge, varve.ErrDimension, varve.ErrCorrupt} {
 		if errors.Is(err, refused) {
@@ -415,7 +415,7 @@ func allSetAside(ctx context.Context, quarantine varve.Quarantine) (list []varve
 	return list, nil
 }
 
-// findSetAside returns what a name, or a beginning or ending of one, names.
+// findSetAside returns the piece with a name, or with the beginning or the ending of one.
 func findSetAside(ctx context.Context, cmd *cobra.Command, quarantine varve.Quarantine,
 	arg string) (varve.Quarantined, error) {
 	list, err := allSetAside(ctx, quarantine)
@@ -425,11 +425,11 @@ func findSetAside(ctx context.Context, cmd *cobra.Command, quarantine varve.Quar
 	return nameSetAside(cmd, list, arg)
 }
 
-// namesShown is how many names the error of an ambiguous one has.
+// namesShown is the maximum number of names in the error for an ambiguous name.
 const namesShown = 10
 
 func nameSetAside(cmd *cobra.Command, list []varve.Quarantined, arg string) (varve.Quarantined, error) {
-	name := strings.TrimPrefix(arg, "quarantine/") // as repair and verify print it
+	name := strings.TrimPrefix(arg, "quarantine/") // the form in which repair and verify print it
 	if name == "" || strings.Contains(name, "/") {
 		return varve.Quarantined{}, cli.Usagef(cmd.CommandPath(),
 			"%q is not the name of something that was set aside: memctl quarantine list shows the names", arg)
@@ -441,7 +441,7 @@ func nameSetAside(cmd *cobra.Command, list []varve.Quarantined, arg string) (var
 				return q, nil
 			}
 		}
-		_, behind, _ := strings.Cut(q.Name, "-") // the hash
+		_, behind, _ := strings.Cut(q.Name, "-") // the part after the hash
 		if strings.HasPrefix(q.Name, name) || strings.HasSuffix(q.Name, name) || strings.HasPrefix(behind, name) {
 			like = append(like, q)
 		}

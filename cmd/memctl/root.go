@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/workingcmd"
 )
 
-// commands are all that memctl knows: a new one is a file and a line here.
+// commands has the constructors of all commands of memctl: a new one is a file and a line here.
 var commands = []func(*cli.App) *cobra.Command{
 	initCommand,
 	putCommand,
@@ -35,6 +35,7 @@ var commands = []func(*cli.App) *cobra.Command{
 	historyCommand,
 	logCommand,
 	diffCommand,
+	undoCommand,
 	undeleteCommand,
 	revertCommand,
 	watchCommand,
@@ -56,7 +57,7 @@ var commands = []func(*cli.App) *cobra.Command{
 	versionCommand,
 }
 
-// root is the command without a name, and all others below it.
+// root returns the command memctl, with all other commands below it.
 func root(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "memctl",
@@ -82,7 +83,7 @@ user. Without a command, memctl shows the status of the store.`,
 	return c
 }
 
-// bare is memctl without a command.
+// bare runs memctl without a command.
 func bare(a *cli.App, cmd *cobra.Command) error {
 	_, err := a.Locate()
 	if errors.Is(err, varve.ErrNoStore) && a.Document == nil {

@@ -37,7 +37,7 @@ type searchFlags struct {
 	halfLife      time.Duration
 	importance    float64
 	sort          string
-	order         *memstore.Order // of what is shown; nil: best first
+	order         *memstore.Order // order in which hits are shown; nil: best first
 }
 
 func searchCommand(a *cli.App) *cobra.Command {
@@ -112,7 +112,8 @@ numbers as consecutive float32, little-endian.`,
 						return err
 					}
 				}
-				p := &searched{a, st, cmd, args, &f}
+				p := &searched{a: a, st: st, cmd: cmd, args: args, f: &f}
+				q.Note = p.noted
 				switch {
 				case e != nil:
 					return p.meaning(cmd.Context(), e, q, filters)
@@ -196,10 +197,10 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// mostHits is how far a search is paged through: one more than is shown is asked for.
+// mostHits is the number of hits after which paging ends: one hit more than is shown is requested.
 const mostHits = 1_000_000 - 1
 
-// sorting is the order of the hits that are shown; which they are, the scores decide.
+// sorting returns the order in which hits are shown; scores decide which hits are found.
 func (f *searchFlags) sorting(cmd *cobra.Command) (*memstore.Order, error) {
 	if !cmd.Flags().Changed("sort") {
 		return nil, nil
@@ -213,11 +214,11 @@ func (f *searchFlags) sorting(cmd *cobra.Command) (*memstore.Order, error) {
 	return o, nil
 }
 
-// What words are looked for by.
+// The values of --mode.
 const byBoth, byMeaning, byWords = "both", "meaning", "words"
 
-// embedder is what makes a vector of the words, nil where they are looked for as
-// they are.
+// embedder returns the embedder that computes a vector of the words, nil for a search by words
+// only.
 func (f *searchFlags) embedder(a *cli.App, cmd *cobra.Command, args []string) (*embed.Embedder, error) {
 	if len(args) == 0 || f.mode == byWords {
 		return nil, nil
@@ -235,18 +236,26 @@ func (f *searchFlags) embedder(a *cli.App, cmd *cobra.Command, args []string) (*
 	return e, err
 }
 
-// searched is a search and the command line that asked for it.
+// searched is a search and its command line.
 type searched struct {
 	a    *cli.App
 	st   *varve.Store
 	cmd  *cobra.Command
 	args []string
 
-	f *searchFlags
+	f     *searchFlags
+	notes []string // about the way in which the words were understood
 }
 
-// meaning looks for what words mean, and, unless that alone was asked for, for the words as well. When
-// nothing was asked for and it finds nothing, or cannot be done, it looks for the words.
+// noted keeps a note about the words.
+func (p *searched) noted(note string) {
+	if !slices.Contains(p.notes, note) {
+		p.notes = append(p.notes, note)
+	}
+}
+
+// meaning searches by meaning, and, unless only that was requested, by words as well. If no mode
+// was requested and it finds nothing, or fails, it searches by words.
 func (p *searched) meaning(ctx context.Context, e *embed.Embedder, q varve.Query, filters []varve.Filter) error {
 	f, near, by := p.f, q, p.f.mode
 	list, err := p.st.Vectors().Embed(ctx, []string{q.Text})
@@ -269,7 +278,7 @@ func (p *searched) meaning(ctx context.Context, e *embed.Embedder, q varve.Query
 	return p.memories(ctx, q, filters)
 }
 
-// found is a memory in search's list.
+// found is a memory in the list that search prints.
 type found struct {
 	ID    string    `json:"id"`
 	Score float64   `json:"score"`
@@ -279,13 +288,13 @@ type found struct {
 	Fragment    *fragment    `json:"fragment,omitempty"`
 }
 
-// scoredBy are the parts of a score by both.
+// scoredBy are the parts of a combined score.
 type scoredBy struct {
 	Words   float64 `json:"words"`
 	Meaning float64 `json:"meaning"`
 }
 
-// memories shows the hits; one more than is shown was asked for.
+// memories shows the hits; one hit more than is shown was requested.
 func (p *searched) memories(ctx context.Context, q varve.Query, filters []varve.Filter) error {
 	hits, err := p.st.Search(ctx, q, filters...)
 	by := byWords
@@ -312,7 +321,7 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	l := newMemoryList(a, p.st, "hits", "SCORE")
 	for i := range hits {
 		if err := p.whole(ctx, &hits[i]); errors.Is(err, varve.ErrNotFound) {
-			continue // deleted since
+			continue // deleted meanwhile
 		} else if err != nil {
 			a.Fail(err)
 			continue
@@ -324,6 +333,12 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	}
 	if err := l.End(ctx); err != nil {
 		return err
+	}
+	for _, note := range p.notes {
+		a.Note("%s", note)
+	}
+	if a.Document != nil && len(p.notes) > 0 {
+		a.Document.Member("notes", p.notes)
 	}
 	switch {
 	case a.Document != nil && more:
@@ -338,11 +353,11 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	return err
 }
 
-// heldMost is how many bytes of documents are in memory before the first hit is shown. The others are
-// read when their turn comes.
+// heldMost is the maximum number of bytes of documents in memory before the first hit is shown. The
+// other documents are read when they are shown.
 const heldMost = 8 << 20
 
-// whole reads the memory of a hit that was not held.
+// whole reads the memory of a hit whose document was not kept in memory.
 func (p *searched) whole(ctx context.Context, h *varve.Hit) error {
 	if !h.Trimmed {
 		return nil

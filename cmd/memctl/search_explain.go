@@ -10,10 +10,11 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// tableFragment is how many bytes of a text the table of search shows: the screen cuts the rest.
+// tableFragment is the maximum number of bytes of a text that the table of search shows: the screen
+// cuts the rest.
 const tableFragment = 400
 
-// explanation is that of a hit in JSON.
+// explanation is the explanation of a hit in JSON.
 type explanation struct {
 	Own        float64     `json:"own"`
 	Session    float64     `json:"session"`
@@ -41,7 +42,7 @@ func explanationOf(e *varve.Explanation) *explanation {
 	return out
 }
 
-// fragment is that of a hit in JSON.
+// fragment is the fragment of a hit in JSON.
 type fragment struct {
 	Text  string   `json:"text"`
 	From  int      `json:"from"`
@@ -56,7 +57,7 @@ func fragmentOf(f *varve.Fragment) *fragment {
 	return &fragment{f.Text, f.From, f.Cut, f.Marks}
 }
 
-// textOf is what is shown of a hit's text: all of it, or the fragment that was asked for.
+// textOf returns the text that is shown of a hit: all of it, or the requested fragment.
 func textOf(h *varve.Hit) string {
 	f := h.Fragment
 	if f == nil {
@@ -65,7 +66,7 @@ func textOf(h *varve.Hit) string {
 	return piece(cli.Printable(f.Text), f.From > 0, f.Cut)
 }
 
-// piece is a part of a text that says at which of its ends it goes on.
+// piece returns a part of a text with an ellipsis at each end where text was cut off.
 func piece(text string, cutBefore, cutBehind bool) string {
 	if cutBefore {
 		text = "… " + text
@@ -76,10 +77,10 @@ func piece(text string, cutBefore, cutBehind bool) string {
 	return text
 }
 
-// marked is the fragment of a hit for a table, where the words that are looked for stand out.
+// marked returns the fragment of a hit for a table, with the search words in bold.
 func marked(f *varve.Fragment) string {
 	var out strings.Builder
-	// A part of a text keeps the space at its ends, where it is beside a word.
+	// Printable removes the spaces at the ends of a part: put them back beside a word.
 	add := func(s string) {
 		part := cli.Printable(s)
 		if part == "" && s != "" || part != "" && strings.TrimLeftFunc(s, unicode.IsSpace) != s {
@@ -102,13 +103,15 @@ func marked(f *varve.Fragment) string {
 	return piece(strings.TrimSpace(out.String()), from > 0, f.Cut)
 }
 
-// What a cell shows before the first word that is looked for, in bytes, where that is not nearer to the beginning.
+// How many bytes a cell shows before the first search word, unless that word is near the beginning
+// anyway.
 const (
 	cellLead = 30
 	cellNear = 45
 )
 
-// beginOf is where a cell begins with a fragment: a narrow screen would cut the words that are looked for.
+// beginOf returns the offset at which a cell begins, so that a narrow screen does not cut off the
+// search words.
 func beginOf(f *varve.Fragment) int {
 	if len(f.Marks) == 0 || f.Marks[0][0] <= cellNear {
 		return 0
@@ -121,7 +124,7 @@ func beginOf(f *varve.Fragment) int {
 	return first
 }
 
-// why is the explanation of a hit on one line.
+// why returns the explanation of a hit on one line.
 func why(h *varve.Hit) string {
 	number := func(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
 	e := h.Explanation

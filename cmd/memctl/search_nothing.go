@@ -9,17 +9,17 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/internal/queryargs"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// remedied gives errors of a query the remedies that a search has.
+// remedied adds remedies to errors of a query.
 func remedied(err error) error {
 	f := (*varve.FieldError)(nil)
 	switch {
 	case !errors.As(err, &f):
 	case f.Field == "query Text" && f.Limit == "":
-		return cli.WithFix(err, "give a word that is to be there, of letters or digits; memctl list lists all memories")
+		return cli.WithFix(err,
+			"give a word that is to be there, of letters, digits or emoji; memctl list lists all memories")
 	case f.Field == "query Like":
 		return cli.WithFix(err,
 			"search by words, or with an embedding service compute what is missing: memctl reindex --missing")
@@ -33,22 +33,17 @@ var (
 	begins  = regexp.MustCompile(`^["\pL\pN]`) // behind the colon: std::sort and https://… are no fields
 )
 
-// nothing is why a search found nothing, as far as it is known, and what may find something.
+// nothing returns why a search found nothing, as far as known, and what may find something.
 func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.Filter) string {
 	switch {
 	case q.Offset > 0:
-		return fmt.Sprintf("%s behind the first %d", noMemory, q.Offset)
+		return fmt.Sprintf("%s after the first %d", noMemory, q.Offset)
 	case q.MinScore > 0:
 		return fmt.Sprintf("%s with a score of %v or more", noMemory, q.MinScore)
 	}
 	why := p.f.nothing(ctx, p.st, filters)
 	if why != noMemory || q.Text == "" {
 		return why
-	}
-	if q.Vector == nil {
-		if common := queryargs.Common(p.st, q.Text); common != "" {
-			return why + ": " + common
-		}
 	}
 	for _, word := range strings.Fields(q.Text) {
 		name, value, ok := strings.Cut(strings.TrimLeft(word, "+-"), ":")

@@ -53,7 +53,7 @@ func newSessionList(a *cli.App) *sessionList {
 		cli.Column{Name: "SIZE", Right: true}, cli.Column{Name: "FIRST", Right: true}, cli.Column{Name: "LAST"})}
 }
 
-// add adds a session, whose item of the document is v.
+// add adds a session; v is its item in the document.
 func (l *sessionList) add(ctx context.Context, s varve.Session, v any) error {
 	return l.Add(ctx, cli.Item{ID: s.ID, JSON: v, Text: func() string {
 		return fmt.Sprintf("%s\t%d\t%d\t%s\t%s", cli.PrintableID(s.ID), s.Memories, s.Bytes, s.First.Format(time.RFC3339),
@@ -150,7 +150,7 @@ func sessionsShowCommand(a *cli.App) *cobra.Command {
 	return c
 }
 
-// aboutSession puts the right remedy to an error.
+// aboutSession adds the right remedy to an error.
 func aboutSession(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
 		return cli.WithFix(err, "memctl sessions list shows the sessions of the store")
@@ -158,7 +158,7 @@ func aboutSession(err error) error {
 	return err
 }
 
-// sweptSession is a session that went, or would go.
+// sweptSession is a session that was deleted, or would be.
 type sweptSession struct {
 	listedSession
 	Deleted int64 `json:"deleted"`
@@ -276,7 +276,7 @@ deleted without --apply. A session that is written to meanwhile is kept.`,
 	return c
 }
 
-// tellSwept tells which sessions go, or went.
+// tellSwept reports which sessions would be deleted, or were.
 func tellSwept(ctx context.Context, a *cli.App, list []varve.SessionSweep, apply bool) error {
 	l, memories, spared := newSessionList(a), int64(0), 0
 	for _, s := range list {

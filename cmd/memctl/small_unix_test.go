@@ -25,7 +25,7 @@ func TestSmallAnswers(t *testing.T) {
 		}
 	}
 	const usage = 64
-	refused(usage, "an id is empty: nothing was deleted", "rm", "", "one")
+	refused(usage, "an id is empty; nothing was deleted", "rm", "", "one")
 	refused(usage, "an id is empty", "rm", "one", "")
 	c.ok("get", "one")
 	for _, flag := range []string{"--category", "--key", "--prefix", "--session"} {

@@ -117,6 +117,7 @@ var screenCases = map[string][][]string{
 		{"--working", evilScope, "--yes"}},
 	"history":            {{"EVIL"}, {"noneEVIL"}},
 	"log":                {{}, {"--by", "EVIL"}, {"--id", "EVIL"}, {"--session", "EVIL"}, {"--since", "EVIL"}},
+	"undo":               {{"EVIL"}, {"--run", "EVIL", "--yes"}, {"--run", "unknown", "--plan"}, {"--since", "EVIL"}},
 	"undelete":           {{"EVIL", "noneEVIL"}, {"--assembly", "EVIL"}},
 	"revert":             {{"EVIL", "1"}, {"noneEVIL", "64"}, {"plain", "EVIL"}},
 	"diff":               {{"EVIL@1", "plain"}, {"EVIL@64", "EVIL"}, {"noneEVIL@1"}},

@@ -14,7 +14,7 @@ import (
 func undeleteCommand(a *cli.App) *cobra.Command {
 	var assemblies bool
 	c := &cobra.Command{
-		Use: "undelete ID...", SuggestFor: []string{"undo", "unrm"}, Short: "Restore deleted memories",
+		Use: "undelete ID...", SuggestFor: []string{"unrm"}, Short: "Restore deleted memories",
 		Long: `Restore the last version of deleted memories, no matter whether a command, an edit by hand, a limit
 or their expiry deleted them, as long as the log or the archive has it. The embedding is restored
 too, unless another model makes the embeddings by now; an expiry that is over is not. With

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// splitVersion takes ID@LSN apart.
+// splitVersion splits ID@LSN; ok is false if arg does not have that form.
 func splitVersion(arg string) (id string, lsn uint64, ok bool) {
 	at := strings.LastIndexByte(arg, '@')
 	if at < 1 {
@@ -24,7 +24,7 @@ func splitVersion(arg string) (id string, lsn uint64, ok bool) {
 	return arg[:at], lsn, true
 }
 
-// versions are the versions of memories, or of assemblies.
+// versions gives access to the versions of memories, or of assemblies.
 type versions interface {
 	GetRaw(ctx context.Context, id string) ([]byte, error)
 	GetAt(ctx context.Context, id string, lsn uint64) (varve.Version, error)
@@ -45,8 +45,8 @@ func (m memories) GetRaw(ctx context.Context, id string) ([]byte, error) {
 	return m.Admin().GetRaw(ctx, id)
 }
 
-// versionOf gets the version that ID@LSN names; false when the argument is an
-// id. Ids may have an @ in them: a memory of just this id goes first.
+// versionOf returns the version that ID@LSN names; the bool is false if the argument is an id. Ids
+// may contain an @: a memory with exactly this id has precedence.
 func versionOf(ctx context.Context, vs versions, arg string) (varve.Version, bool, error) {
 	id, lsn, ok := splitVersion(arg)
 	if !ok {
@@ -69,7 +69,7 @@ func versionOf(ctx context.Context, vs versions, arg string) (varve.Version, boo
 	return v, true, err
 }
 
-// named gets what ID or ID@LSN names.
+// named returns the version that ID or ID@LSN names.
 func named(ctx context.Context, st *varve.Store, assemblies bool, arg string) (varve.Version, error) {
 	vs := versionsOf(st, assemblies)
 	v, ok, err := versionOf(ctx, vs, arg)
@@ -92,8 +92,8 @@ func named(ctx context.Context, st *varve.Store, assemblies bool, arg string) (v
 	return vs.GetAt(ctx, arg, newest)
 }
 
-// orEnding runs f with ID or ID@LSN and, where there is no such memory or assembly, with the one
-// whose id ends so.
+// orEnding runs f with ID or ID@LSN and, if there is no such memory or assembly, with the one whose
+// id has this ending.
 func orEnding(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, arg string,
 	f func(arg string) error) error {
 	try := a.Memory
@@ -108,7 +108,7 @@ func orEnding(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
 	return try(ctx, st, id, func(id string) error {
 		if first {
 			first = false
-			return f(arg) // an id may have an @ in it
+			return f(arg) // an id may contain an @
 		}
 		return f(id + "@" + strconv.FormatUint(lsn, 10))
 	})

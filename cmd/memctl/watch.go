@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/timearg"
 )
 
-// watchFlags say what is watched.
+// watchFlags are the flags of watch.
 type watchFlags struct {
 	since, kind, session string
 	assembly, adopt      bool
@@ -98,7 +98,7 @@ func (f *watchFlags) filters(cmd *cobra.Command) (list []varve.WatchFilter, err 
 	return list, nil
 }
 
-// position is what --since names.
+// position returns the position that --since names.
 func position(a *cli.App, cmd *cobra.Command, st *varve.Store, since string) (uint64, error) {
 	if since == "now" {
 		return st.Admin().Stats().Durable, nil
@@ -121,14 +121,15 @@ type change struct {
 	Kind     string              `json:"kind"`
 	ID       string              `json:"id"`
 	Deleted  bool                `json:"deleted"`
-	More     bool                `json:"more"` // the commit goes on in the next line
+	More     bool                `json:"more"` // the commit continues in the next line
 	Writer   *varve.Writer       `json:"writer,omitempty"`
 	Cause    string              `json:"cause,omitempty"`
 	Memory   *listed             `json:"memory,omitempty"`
 	Assembly *assemblycmd.Listed `json:"assembly,omitempty"`
 }
 
-// follow watches a store, and when its folder was replaced the one that is there then, from its end on.
+// follow watches a store, and, after its folder was replaced, the store that is then there, from
+// its end on.
 func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchFilter) error {
 	dir, err := a.Locate()
 	if err != nil {
@@ -189,31 +190,32 @@ func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters 
 		})
 }
 
-// ended tells how to continue.
+// ended adds how to continue to an error at the end.
 func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error) error {
 	if ctx.Err() == nil {
 		return kept(err, spelled)
 	}
 	end := cli.WithFix(ctx.Err(), fmt.Sprintf("to continue: memctl watch --since %d", at))
-	if a.Quiet && a.Document == nil { // the exit code says it
+	if a.Quiet && a.Document == nil { // the exit code reports it
 		a.Tell(cli.Classify(end))
 		return nil
 	}
 	return end
 }
 
-// kept names what is still kept; spelled is how a position that looks like a time is written as one.
+// kept adds to an error what can still be watched; spelled is the time as which a position could
+// have been meant.
 func kept(err error, spelled string) error {
 	var gone *varve.TruncatedError
 	var gap *varve.GapError
 	var fixes []string
 	if errors.As(err, &gap) {
-		return cli.WithFix(err, fmt.Sprintf("to continue behind the lost versions: memctl watch --since %d", gap.To))
+		return cli.WithFix(err, fmt.Sprintf("to continue after the lost versions: memctl watch --since %d", gap.To))
 	}
 	if spelled != "" && (errors.Is(err, varve.ErrTruncated) || errors.Is(err, varve.ErrInvalid)) {
 		fixes = append(fixes, "a number alone is a version; the time is memctl watch --since "+spelled)
 	}
-	if errors.As(err, &gone) { // also of a number that looks like a time: versions grow as large
+	if errors.As(err, &gone) { // also for a number that looks like a time: versions can be as large
 		fixes = append(fixes,
 			fmt.Sprintf("list the memories (memctl list --limit 0), then watch from the oldest change that is kept: memctl "+
 				"watch --since %d", gone.Oldest))
@@ -224,7 +226,7 @@ func kept(err error, spelled string) error {
 	return cli.WithFix(err, strings.Join(fixes, "; or "))
 }
 
-// changed writes a line, at once.
+// changed writes a line, and flushes it.
 func changed(a *cli.App, st *varve.Store, c *varve.Change) error {
 	if a.Document == nil {
 		did, session, text := "put", "", ""

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// busyAgain is how long watch --adopt waits before it tries again to open a store that is locked.
+// busyAgain is the interval at which watch --adopt tries again to open a locked store.
 const busyAgain = 2 * time.Second
 
 // adoption is a line of watch --adopt.
@@ -28,7 +28,7 @@ type adoption struct {
 	Reason  string    `json:"reason,omitempty"`
 }
 
-// checkAdopt refuses what selects changes: --adopt shows edits.
+// checkAdopt refuses flags that select changes: --adopt shows edits.
 func checkAdopt(cmd *cobra.Command) error {
 	for _, name := range []string{"since", "kind", "assembly", "session"} {
 		if cmd.Flags().Changed(name) {
@@ -38,7 +38,7 @@ func checkAdopt(cmd *cobra.Command) error {
 	return nil
 }
 
-// adopt watches the files until it is told to end, which is how it is meant to end: exit status 0.
+// adopt watches the files until it is interrupted, which is the normal end: exit status 0.
 func adopt(a *cli.App, cmd *cobra.Command, limit int) error {
 	dir, err := a.Locate()
 	if err != nil {
@@ -85,8 +85,8 @@ func openedAgain(a *cli.App, replaced error) (dir string, err error) {
 	return dir, nil
 }
 
-// onlyInterrupted reports whether an error at the end tells no more than that the end came: a lock that
-// another process holds then keeps nothing from being found in the log.
+// onlyInterrupted reports whether an error at the end reports only the interruption. A lock that
+// another process holds at the end does not matter: the changes are in the log.
 func onlyInterrupted(err error) bool {
 	if err == nil {
 		return true
@@ -160,21 +160,21 @@ func showAdoption(a *cli.App, ad *adoption) error {
 	return a.Out.Flush()
 }
 
-// heard passes what the store did with edits from the store's goroutines, which must not wait, to the
-// one that prints.
+// heard passes what the store did with edits from the store's goroutines, which must not wait, to
+// the goroutine that prints.
 type heard struct {
 	clock func() time.Time
 	mu    sync.Mutex
 	list  []adoption
-	leads bool          // this process has begun to watch, and that was not told yet
-	more  chan struct{} // of size 1: there is something to look at
+	leads bool          // this process has begun to watch, and that was not reported yet
+	more  chan struct{} // of size 1: signals news
 }
 
 func newHeard(clock func() time.Time) *heard {
 	return &heard{clock: clock, more: make(chan struct{}, 1)}
 }
 
-// take keeps an event; false when it is not about an edit.
+// take keeps an event; it returns false if the event is not about an edit.
 func (h *heard) take(e varve.Event) bool {
 	ad := adoption{Time: h.clock().UTC(), Path: e.Path, ID: e.ID, Version: e.LSN}
 	switch {
@@ -205,8 +205,8 @@ func (h *heard) take(e varve.Event) bool {
 	return true
 }
 
-// next waits for the next edit; false when ctx has ended and there are no more. begun is called when
-// this process has begun to watch.
+// next waits for the next edit; the bool is false if ctx has ended and there are no more. begun is
+// called when this process has begun to watch.
 func (h *heard) next(ctx context.Context, begun func()) (adoption, bool) {
 	for {
 		h.mu.Lock()

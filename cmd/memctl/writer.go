@@ -14,11 +14,12 @@ func writerItem(w *varve.Writer) *varve.Writer {
 	return w
 }
 
-// writtenBy returns a writer as a list has it: number and name, and why the store wrote.
+// writtenBy returns a writer in the form for a list: number and name, and the cause if the store
+// wrote by itself.
 func writtenBy(w *varve.Writer, cause string) string {
 	by := varve.UnknownWriter
 	switch {
-	case w.Number != 0 && w.Since == 0: // its explanation is lost
+	case w.Number != 0 && w.Since == 0: // the entry that describes the writer is lost
 		by = fmt.Sprintf("%d", w.Number)
 	case w.Number != 0:
 		by = fmt.Sprintf("%d %s", w.Number, w.Name())

@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	errBlock = errors.New("the block does not match its checksum")
-	errLine  = errors.New("not a line of a table")
+	errBlock = errors.New("checksum mismatch in a block")
+	errLine  = errors.New("not a table line")
 )
 
-// touch makes sure that block b is what was written, once for each open table.
+// touch verifies block b against its checksum, once per open table.
 func (t *Table) touch(b int) error {
 	bit := uint64(1) << (b & 63)
 	if t.seen[b>>6].Load()&bit != 0 {
@@ -38,8 +38,8 @@ func (t *Table) verifyBlock(b int) error {
 	return nil
 }
 
-// line finds the line that contains byte at, which lies in [lo, hi), the bounds
-// of whole lines. All its blocks have been checked.
+// line returns the bounds of the line that contains byte at. lo ≤ at < hi, and lo and hi are bounds of whole lines. All
+// blocks of the line have been verified.
 func (t *Table) line(at, lo, hi int) (start, end int, err error) {
 	b := at / blockSize
 	if err = t.touch(b); err != nil {
@@ -62,8 +62,8 @@ func (t *Table) line(at, lo, hi int) (start, end int, err error) {
 	return start, end, err
 }
 
-// lineEnd finds the end of the line at start, behind its newline, knowing that
-// [start, from) has none. It wants at least `"":0` in it.
+// lineEnd returns the end of the line at start, after its newline; [start, from) must have no newline. A line shorter
+// than `"":0` is damage.
 func (t *Table) lineEnd(start, from, hi int) (int, error) {
 	for b := from / blockSize; from < hi; b++ {
 		if err := t.touch(b); err != nil {
@@ -88,8 +88,8 @@ func lastNewline(b []byte) int {
 	n := len(b)
 	for n >= 8 {
 		x := binary.LittleEndian.Uint64(b[n-8:]) ^ ones*'\n'
-		// Exact for the highest zero byte only without a borrow from below, so
-		// this form, which has none, instead of (x-ones)&^x&tops.
+		// The usual form (x-ones)&^x&tops is exact for the highest zero byte only if lower bytes do not borrow; this form
+		// never borrows.
 		if z := ^((x&^uint64(tops) + ^uint64(tops)) | x) & tops; z != 0 {
 			return n - 1 - bits.LeadingZeros64(z)>>3
 		}

@@ -9,9 +9,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Check reads everything and yields every fault: the metadata, each block, the heads of the
-// sections, each line, the order and the counts. Blocks that were verified by an earlier look-up
-// are read again.
+// Check reads everything and yields every error: in the metadata, each block, the heads of the sections, each line, the
+// order and the counts. Blocks that were verified by an earlier look-up are read again.
 func (t *Table) Check() iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{t: t}
@@ -32,7 +31,7 @@ func (t *Table) Check() iter.Seq[error] {
 			}
 		}
 		if c.bad {
-			return // lines of damaged blocks would only repeat it
+			return // errors in the lines of damaged blocks add nothing
 		}
 		for sec := range t.sections {
 			l := lineCheck{t: t, sec: sec, at: int(t.sections[sec].start)}
@@ -63,7 +62,7 @@ func (c *checker) end() error {
 	last := t.data[len(t.data)-endWidth:]
 	off, hash, ok := parseEnd(last)
 	if !ok || int(off) != t.body || xxhash.Sum64(t.data[t.body:len(t.data)-endWidth]) != hash {
-		return t.damaged(int64(t.body), errors.New("the metadata do not match their checksum"))
+		return t.damaged(int64(t.body), errors.New("checksum mismatch in the metadata"))
 	}
 	return nil
 }
@@ -86,20 +85,20 @@ func (c *checker) foot() error {
 	return nil
 }
 
-// lineCheck checks the lines of a section, some at a time.
+// lineCheck checks the lines of a section, checkLines at a time.
 type lineCheck struct {
 	t      *Table
 	sec    int
 	at     int
 	lines  int64
 	live   int64
-	prev   []byte // of the mapping
+	prev   []byte // points into the mapping
 	key    []byte
 	faults []error
 	done   bool
 }
 
-const checkLines = 4096 // under one guard
+const checkLines = 4096 // lines per guard
 
 func (l *lineCheck) some() error {
 	t, s := l.t, l.t.sections[l.sec]
@@ -111,7 +110,7 @@ func (l *lineCheck) some() error {
 		}
 		n := bytes.IndexByte(t.data[l.at:s.end], '\n')
 		if n < 0 {
-			l.fault(errors.New("the last line has no end"))
+			l.fault(errors.New("the last line has no newline"))
 			l.done = true
 			return nil
 		}
@@ -144,7 +143,7 @@ func (l *lineCheck) one(line []byte, last bool) {
 		ok = err == nil && again == string(enc)
 	}
 	if !ok {
-		l.fault(fmt.Errorf("the key %s is not written as RFC 8785 says", enc))
+		l.fault(fmt.Errorf("the key %s is not escaped as RFC 8785 requires", enc))
 	}
 	if l.prev != nil && bytes.Compare(l.prev, enc) >= 0 {
 		l.fault(fmt.Errorf("the key %s is out of order", enc))
@@ -163,7 +162,7 @@ func (l *lineCheck) one(line []byte, last bool) {
 	if sec.Dead == nil || !sec.Dead(rest[1:]) {
 		l.live++
 	} else if l.t.name != l.t.sch.Delta() {
-		l.fault(fmt.Errorf("%s is dead, which only a delta may say", enc))
+		l.fault(fmt.Errorf("%s has a dead value, which only a delta may have", enc))
 	}
 	if sec.Valid != nil {
 		if err := sec.Valid(rest[1:]); err != nil {
@@ -172,14 +171,14 @@ func (l *lineCheck) one(line []byte, last bool) {
 	}
 }
 
-// count compares the section's numbers with what was seen.
+// count compares the counts in the section's metadata with those found.
 func (l *lineCheck) count() {
 	s := l.t.sections[l.sec]
 	name := l.t.sch.Sections[l.sec].Name
 	if l.lines != s.lines {
-		l.fault(fmt.Errorf("%q has %d lines, the metadata say %d", name, l.lines, s.lines))
+		l.fault(fmt.Errorf("%q has %d lines, but the metadata have %d", name, l.lines, s.lines))
 	}
 	if l.t.name != l.t.sch.Delta() && l.live != s.live {
-		l.fault(fmt.Errorf("%q has %d entries, the metadata say %d", name, l.live, s.live))
+		l.fault(fmt.Errorf("%q has %d entries, but the metadata have %d", name, l.live, s.live))
 	}
 }

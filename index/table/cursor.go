@@ -1,15 +1,15 @@
 package table
 
-// cursor walks over the lines of a section. It reads the mapping: use it under guard.
+// cursor iterates over the lines of a section. It reads the mapping, so it must be used under guard.
 type cursor struct {
 	t      *Table
-	at, hi int // the current line begins at at; hi is the section's end
-	next   int // where the line after it begins
+	at, hi int // offset of the current line, and the section's end
+	next   int // offset of the next line
 	key    []byte
 	value  []byte
 }
 
-// newCursor stands before the first line. A nil table has no lines.
+// newCursor returns a cursor before the first line. A nil table has no lines.
 func newCursor(t *Table, sec int) *cursor {
 	if t == nil {
 		return &cursor{}
@@ -18,7 +18,7 @@ func newCursor(t *Table, sec int) *cursor {
 	return &cursor{t: t, at: int(s.start), next: int(s.start), hi: int(s.end)}
 }
 
-// step goes to the next line. ok is false behind the last one.
+// step moves to the next line. ok is false after the last one.
 func (c *cursor) step() (ok bool, err error) {
 	c.at = c.next
 	return c.load()
@@ -43,8 +43,8 @@ func (c *cursor) load() (ok bool, err error) {
 	return err == nil, err
 }
 
-// seek goes forward to the first line whose written key is not below k. The
-// line itself is loaded only when it is k's.
+// seek moves forward to the first line whose encoded key is not below k. It loads the line and returns true only if its
+// key equals k.
 func (c *cursor) seek(k []byte) (ok bool, err error) {
 	if c.next >= c.hi {
 		c.at = c.next

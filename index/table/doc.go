@@ -1,12 +1,11 @@
-// Package table defines the form of Varve's sorted tables: JSON files that any program can read,
-// and that are searched in place, mapped into memory. memory_index.json and mapping.json are such
-// tables; a Schema names the sections of each.
+// Package table defines the format of Varve's sorted tables: JSON files that any program can read, and that are
+// searched in place, mapped into memory. memory_index.json and mapping.json are such tables; a Schema names the
+// sections of each.
 //
 // # The file
 //
-// One JSON object. Every entry has its own line; a raw newline occurs only at the end of a line,
-// because JSON escapes newlines in strings. ⏎ is the byte 0x0a, and the only white space is what is
-// shown.
+// One JSON object. Every entry has its own line; a raw newline occurs only at the end of a line, because JSON escapes
+// newlines in strings. ⏎ is the byte 0x0a. There is no white space other than shown.
 //
 //	{"memories": {⏎                          opens the first section
 //	"a":{"filepath":"memories/a.json",…},⏎   an entry: key, colon, value, comma
@@ -26,9 +25,8 @@
 //	                                         metadata, the last one being shorter
 //	,"end":"<16 hex digits> <16 hex digits>"}⏎
 //
-// The last line always has 44 bytes: the offset of the metadata (the byte of
-// its comma) and the xxhash64 of the metadata line, both in lower-case hex of
-// fixed width.
+// The last line always has 44 bytes: the offset of the metadata (of its first comma) and the xxhash64 of the metadata
+// line, both in lower-case hex of fixed width.
 //
 //	 0        7        8                  24  25                  41   44
 //	┌──────────────────┬───────────────────┬──┬───────────────────┬────┐

@@ -1,11 +1,9 @@
 package table
 
-// A search is steered by numbers: the characters of keys read as digits, in an
-// order that never contradicts the order of bytes. Two characters may share a
-// digit.
+// A search estimates positions with numbers: the characters of keys are read as digits, in an order that never
+// contradicts the order of bytes. Two characters may share a digit.
 
-// The alphabets by how much they assume; a range of keys takes the first that
-// has all characters at hand.
+// The alphabets, the most specific first. A range of keys uses the first one that has all the characters to compare.
 const (
 	inDecimal = 1 << iota // 0-9 -
 	inHex                 // 0-9 a-f -
@@ -14,7 +12,7 @@ const (
 	inAny
 )
 
-// charsets says to which alphabets a byte belongs.
+// charsets returns the alphabets that a byte belongs to.
 func charsets(c byte) uint8 {
 	switch {
 	case c == 0:
@@ -57,21 +55,21 @@ func nameDigit(c byte) uint64 {
 	case c == '_':
 		return 12
 	case c >= '0':
-		return uint64(c-'0') + 1 // up to ':'
+		return uint64(c-'0') + 1 // characters up to ':'
 	}
 	return 0
 }
 
-// sample has what an estimate looks at: the characters of three keys behind
-// their common prefix, without the places where all three agree (the hyphens
-// and the version of a UUID say nothing). A zero stands behind a key's end.
+// sample has the characters that an estimate uses: those of three keys after their common prefix, without the positions
+// where all three agree (the hyphens and the version of a UUID carry no information). After the end of a key it has
+// zeros.
 type sample struct {
 	k, lo, hi [10]byte
 	n         int
-	set       uint8 // the alphabets that have all of them
+	set       uint8 // the alphabets that have all these characters
 }
 
-// take fills the sample. It looks at some more places than it has room for.
+// take fills the sample. It reads a few more positions than the sample has room for.
 func (s *sample) take(k, lo, hi []byte, p int) {
 	s.set = inDecimal | inHex | inLower | inName | inAny
 	kEnd, loEnd, hiEnd := false, false, false
@@ -89,7 +87,7 @@ func (s *sample) take(k, lo, hi []byte, p int) {
 	}
 }
 
-// char is a key's character at i, 0 from its closing quote on.
+// char returns the character of a key at i, or 0 from its closing quote on.
 func char(b []byte, i int, end *bool) byte {
 	if *end || i >= len(b) || b[i] == '"' {
 		*end = true
@@ -98,7 +96,7 @@ func char(b []byte, i int, end *bool) byte {
 	return b[i]
 }
 
-// numbers reads the three keys as numbers.
+// numbers returns the three keys as numbers.
 func (s *sample) numbers() (k, lo, hi uint64) {
 	switch {
 	case s.set&inDecimal != 0:
@@ -125,8 +123,7 @@ func (s *sample) numbers() (k, lo, hi uint64) {
 	return k, lo, hi
 }
 
-// fraction estimates how far between lo and hi the key k stands, all three
-// sharing their first p bytes.
+// fraction estimates the position of key k between lo and hi, from 0 to 1. All three share their first p bytes.
 func fraction(k, lo, hi []byte, p int) float64 {
 	var s sample
 	s.take(k, lo, hi, p)

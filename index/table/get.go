@@ -1,6 +1,6 @@
 package table
 
-// Get appends the value of a key to dst.
+// Get appends the value of a key to dst; ok is false if the section does not have the key.
 func (t *Table) Get(dst []byte, sec int, key string) (_ []byte, ok bool, err error) {
 	enc, err := EncodeKey(key)
 	if err != nil {
@@ -23,8 +23,8 @@ func (t *Table) get(dst []byte, sec int, enc string) (_ []byte, ok bool, err err
 	return dst, ok, err
 }
 
-// lookup appends the value of a key and says where its line begins, -1 if it has
-// none. Called under guard.
+// lookup appends the value of a key and returns the offset of its line, or -1 if there is none. It must be called under
+// guard.
 func (t *Table) lookup(dst []byte, sec int, enc string) (_ []byte, start int, err error) {
 	var buf [128]byte
 	k := append(buf[:0], enc...)
@@ -39,7 +39,7 @@ func (t *Table) lookup(dst []byte, sec int, enc string) (_ []byte, start int, er
 	return append(dst, v...), f.start, nil
 }
 
-// value is the value on a line whose written key has n bytes.
+// value returns the value of a line whose encoded key has n bytes.
 func (t *Table) value(start, end, n int) ([]byte, error) {
 	from, to := start+1+n+1, end-1
 	if from+1 < to && t.data[to-1] == ',' {

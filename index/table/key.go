@@ -14,8 +14,8 @@ import (
 
 var errKeyText = errors.New("the key is not valid UTF-8")
 
-// EncodeKey returns key as it is written between its quotes, key itself when nothing in it needs an
-// escape. Tables are sorted by the bytes of this form.
+// EncodeKey returns key as it is written between its quotes; key itself if it needs no escape. Tables are sorted by the
+// bytes of this form.
 func EncodeKey(key string) (string, error) {
 	clean, ascii := true, true
 	for i := 0; i < len(key); i++ {
@@ -36,8 +36,7 @@ func EncodeKey(key string) (string, error) {
 	return string(jsondoc.AppendEscaped(make([]byte, 0, len(key)+16), key)), nil
 }
 
-// appendDecoded appends the key whose written form is enc. ok is false when enc
-// is not what EncodeKey writes.
+// appendDecoded appends the key whose encoded form is enc. ok is false if EncodeKey cannot have written enc.
 func appendDecoded(dst, enc []byte) (_ []byte, ok bool) {
 	for i := 0; i < len(enc); i++ {
 		c := enc[i]
@@ -81,7 +80,7 @@ func appendDecoded(dst, enc []byte) (_ []byte, ok bool) {
 	return dst, true
 }
 
-// hexValue is the value of a lower-case hex digit, 255 for anything else.
+// hexValue returns the value of a lower-case hex digit, 255 for any other byte.
 func hexValue(c byte) byte {
 	switch {
 	case c >= '0' && c <= '9':
@@ -92,7 +91,7 @@ func hexValue(c byte) byte {
 	return 255
 }
 
-// keyEnd finds the quote that ends the written key at the start of b, -1 if there is none.
+// keyEnd returns the index of the quote that ends the encoded key at the start of b, or -1.
 func keyEnd(b []byte) int {
 	for i := 0; ; {
 		j := bytes.IndexByte(b[i:], '"')
@@ -107,7 +106,7 @@ func keyEnd(b []byte) int {
 	}
 }
 
-// escaped reports whether the byte after b stands behind an odd number of backslashes.
+// escaped reports whether a byte that follows b is escaped: b ends with an odd number of backslashes.
 func escaped(b []byte) bool {
 	n := 0
 	for n < len(b) && b[len(b)-1-n] == '\\' {
@@ -116,7 +115,7 @@ func escaped(b []byte) bool {
 	return n&1 == 1
 }
 
-// commonPrefix is the length of the common prefix of a and b.
+// commonPrefix returns the length of the common prefix of a and b.
 func commonPrefix(a, b []byte) int {
 	n, i := min(len(a), len(b)), 0
 	for ; i+8 <= n; i += 8 {
@@ -130,19 +129,19 @@ func commonPrefix(a, b []byte) int {
 	return i
 }
 
-// compareLine compares the written key at the start of line (behind its opening
-// quote) with k and also returns how many bytes they share.
+// compareLine compares the encoded key at the start of line (after its opening quote) with k, and also returns the
+// length of their common prefix.
 func compareLine(line, k []byte) (order, shared int) {
 	p := commonPrefix(line, k)
 	switch {
 	case p == len(line):
-		return -1, p // no closing quote: the caller finds that the line is cut
+		return -1, p // no closing quote: the caller finds that the line is cut short
 	case p == len(k):
 		if line[p] == '"' {
 			return 0, p
 		}
 		return 1, p
-	// A closing quote ends a shorter key, which sorts first, although ' ' and '!' are smaller than it.
+	// A closing quote ends a shorter key, which sorts first although ' ' and '!' are smaller than '"'.
 	case line[p] == '"' && !escaped(k[:p]):
 		return -1, p
 	case line[p] < k[p]:

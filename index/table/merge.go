@@ -2,39 +2,37 @@ package table
 
 import "bytes"
 
-// Edits yields the changes of one section in the order of their written keys,
-// each key once. value is a live value or one that the section calls Dead; it
-// need only last until the next call.
+// Edits iterates over the changes of one section in the order of their encoded keys, each key once. value is a live
+// value, or one for which the section's Dead is true. It is valid until the next call.
 type Edits interface {
 	Next() (key, value []byte, ok bool, err error)
 }
 
-// Plan is what a rewrite applies to a set.
+// Plan has the changes that a rewrite applies to a set.
 type Plan struct {
-	// Edits is called once for each section, in order, when the previous section is written.
+	// Edits is called once for each section, in order, after the previous section is written.
 	Edits func(sec int) (Edits, error)
-	// Changed is called for each edit with the previous and the new live value, nil for none. The
-	// bytes are valid only during the call. May be nil.
+	// Changed is called for each edit with the previous and the new live value, nil if there is none. The bytes are valid
+	// during the call only. May be nil.
 	Changed func(sec int, key, before, after []byte) error
-	// Extra, called when all sections are written, returns the metadata's Extra in place of the
-	// target's. May be nil.
+	// Extra returns the metadata's Extra instead of the target's. It is called after all sections are written. May be nil.
 	Extra func() []byte
 }
 
-// merge writes the set with the plan's edits: as a base (delta folded in, dead
-// entries gone) or as a delta against the set's base (everything but the base).
+// merge writes the set with the plan's edits: as a base (with the delta merged in, without dead entries) or as a delta
+// over the set's base (only what differs from the base).
 type merge struct {
 	s       *Set
 	w       *Writer
 	plan    Plan
 	asDelta bool
 	live    []int64
-	steps   int // changes so far
-	// the base's blocks below this one have been compared again
+	steps   int // number of changes so far
+	// blocks of the base below this one have been verified again
 	verified int
 }
 
-// all writes every section and returns the counts of live entries.
+// all writes every section and returns the numbers of live entries.
 func (m *merge) all() ([]int64, error) {
 	m.live = make([]int64, len(m.s.sch.Sections))
 	for sec := range m.s.sch.Sections {
@@ -89,7 +87,7 @@ func (m *merge) section(sec int, e Edits) error {
 			ch.delta = delta.value
 		}
 		if m.steps++; m.steps%16 == 0 {
-			m.w.turns.Give() // a table is written beside commits, which should not wait for all of it
+			m.w.turns.Give() // a table is written while commits run, and a commit should not wait for the whole table
 		}
 		n, err := m.apply(sec, base, ch)
 		if err != nil {
@@ -119,14 +117,14 @@ func (m *merge) section(sec int, e Edits) error {
 	return nil
 }
 
-// change is one key that does not stand in the new file as it does in the base.
+// change is a key whose entry differs between the new file and the base.
 type change struct {
 	key, value []byte
-	delta      []byte // what the delta says of it, nil for nothing
-	edited     bool   // by the plan; else it is the delta's own
+	delta      []byte // its value in the delta, nil if the delta does not have it
+	edited     bool   // changed by the plan; otherwise only by the delta
 }
 
-// apply writes one change and returns by how much the number of lines changes.
+// apply writes one change and returns by how much it changes the number of lines.
 func (m *merge) apply(sec int, base *cursor, ch change) (lines int64, err error) {
 	dead := m.s.sch.Sections[sec].Dead
 	inBase := false
@@ -174,7 +172,7 @@ func (m *merge) apply(sec int, base *cursor, ch change) (lines int64, err error)
 	return lines, err
 }
 
-// copyTo copies the base's lines from where the cursor will go next.
+// copyTo copies the base's lines from the cursor's next line up to offset to.
 func (m *merge) copyTo(base *cursor, to int) error {
 	if base.t == nil {
 		return nil
@@ -182,9 +180,8 @@ func (m *merge) copyTo(base *cursor, to int) error {
 	return m.copyRun(base.t, base.next, to)
 }
 
-// copyRun copies whole lines. The blocks are compared with their hashes once
-// more, whenever they were first touched: what has rotted since must not get a
-// new, right checksum.
+// copyRun copies whole lines. It verifies their blocks again, even if they were verified before: bytes damaged since
+// must not get a new, valid checksum.
 func (m *merge) copyRun(t *Table, from, to int) error {
 	if from >= to {
 		return nil

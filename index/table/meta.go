@@ -14,7 +14,7 @@ const (
 	blockSize = 64 << 10
 	hashWidth = 16 // hex digits of a block's hash
 
-	// Format is the version of the file that this package reads and writes.
+	// Format is the version of the file format that this package reads and writes.
 	Format   = 1
 	endHead  = `,"end":"`
 	endTail  = `"}` + "\n"
@@ -23,22 +23,22 @@ const (
 	timeForm = "2006-01-02T15:04:05.000000Z"
 )
 
-// Meta names the store of a table and the range that it covers.
+// Meta identifies the store of a table and the log range that it covers.
 type Meta struct {
 	Store   string    // the store's UUID
-	From    uint64    // a delta: the lsn of the base that it was made against
-	LSN     uint64    // everything below it is in the table
-	Updated time.Time // when it was written, kept in microseconds
-	Extra   []byte    // a JSON object of the owner's own, nil for none
+	From    uint64    // for a delta: the LSN of its base
+	LSN     uint64    // the table has everything below it
+	Updated time.Time // when it was written, with microseconds
+	Extra   []byte    // a JSON object of the table's owner, nil for none
 }
 
-// span is where a section lies.
+// span is the position and size of a section.
 type span struct {
 	start, end  int64 // of its lines
 	lines, live int64
 }
 
-// appendMeta writes everything of the metadata line before the hashes.
+// appendMeta appends the metadata line up to the hashes.
 func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 	dst = append(dst, `,"metadata": {"version":"`...)
 	dst = strconv.AppendInt(dst, Format, 10)
@@ -84,8 +84,8 @@ func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 // blocksTail ends the metadata line.
 const blocksTail = `"}` + "\n"
 
-// parseMeta reads the metadata line, whose checksum is right. blocks lies in line,
-// sections are those that the file has.
+// parseMeta parses the metadata line, whose checksum is already verified. blocks points into line. sections are those
+// that the file has.
 func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte, err error) {
 	p := metaParser{rest: line}
 	p.expect(`,"metadata": {"version":"`)
@@ -140,7 +140,7 @@ func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte
 	return m, sections, p.rest[:len(p.rest)-len(blocksTail)], nil
 }
 
-// metaParser takes the metadata apart. After the first fault it yields zeros.
+// metaParser parses the metadata. After the first error it returns zeros.
 type metaParser struct {
 	rest []byte
 	err  error
@@ -218,7 +218,7 @@ func (p *metaParser) text() string {
 	return string(s)
 }
 
-// extra takes the owner's object, which ends where the sections begin.
+// extra consumes the owner's object, which ends where "sections" begins.
 func (p *metaParser) extra() []byte {
 	const head = `,"extra":`
 	if p.err != nil || !bytes.HasPrefix(p.rest, []byte(head)) {
@@ -226,7 +226,7 @@ func (p *metaParser) extra() []byte {
 	}
 	n := bytes.Index(p.rest, []byte(`,"sections":{`))
 	if n < 0 {
-		p.fail("the metadata lacks its sections")
+		p.fail("the metadata have no sections")
 		return nil
 	}
 	x := bytes.Clone(p.rest[len(head):n])

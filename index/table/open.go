@@ -18,30 +18,30 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Table is one open file. All its methods may be called from several goroutines.
+// Table is an open file. Its methods may be called concurrently.
 type Table struct {
 	name     string
 	sch      *Schema
 	mapping  vfs.Mapping
-	file     vfs.Info // of the file that is mapped
+	file     vfs.Info // of the mapped file
 	data     []byte
-	body     int // where the metadata begin
+	body     int // offset of the metadata
 	meta     Meta
-	sections []span          // of the schema; empty those that the file does not have
-	present  int             // how many it has
+	sections []span          // for each section of the schema; empty if the file does not have it
+	present  int             // number of sections that the file has
 	blocks   []byte          // hex, in the mapping
-	seen     []atomic.Uint64 // one bit for each block that matched its hash
+	seen     []atomic.Uint64 // one bit per block that was verified
 	edges    []atomic.Pointer[edge]
-	newlines atomic.Pointer[[]uint32] // before each block; see ordinal.go
+	newlines atomic.Pointer[[]uint32] // number of newlines before each block; see ordinal.go
 	end      [endWidth]byte
 	refs     refcount.Count
 }
 
-// edge holds the first and last key of a section, behind their opening quotes.
+// edge has the first and last key of a section, from after their opening quotes on.
 type edge struct{ first, last []byte }
 
-// Open maps a table. It reads the last line and the metadata, nothing else.
-// The caller owns one reference. name is relative to dir.
+// Open maps a table. It reads only the last line and the metadata. name is relative to dir. The caller owns one
+// reference.
 func Open(fsys vfs.FS, dir, name string, sch *Schema) (*Table, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -50,7 +50,7 @@ func Open(fsys vfs.FS, dir, name string, sch *Schema) (*Table, error) {
 	info, err := f.Stat()
 	if err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("look at %s: %w", name, err)
+		return nil, fmt.Errorf("stat %s: %w", name, err)
 	}
 	m, err := f.Map()
 	if cerr := f.Close(); err == nil && cerr != nil {
@@ -79,7 +79,7 @@ func (t *Table) readEnd() error {
 	off, hash, ok := parseEnd(last)
 	if !ok {
 		return t.damaged(int64(size-endWidth),
-			errors.New("the last line is not that of a table: cut short, or of another program"))
+			errors.New("the file does not end like a table: cut short, or written by another program"))
 	}
 	if off >= uint64(size-endWidth) {
 		return t.damaged(int64(size-endWidth), errors.New("the last line points outside the file"))
@@ -87,7 +87,7 @@ func (t *Table) readEnd() error {
 	t.body = int(off)
 	line := t.data[t.body : size-endWidth]
 	if xxhash.Sum64(line) != hash {
-		return t.damaged(int64(t.body), errors.New("the metadata do not match their checksum"))
+		return t.damaged(int64(t.body), errors.New("checksum mismatch in the metadata"))
 	}
 	var err error
 	if t.meta, t.sections, t.blocks, err = parseMeta(line, t.sch); err != nil {
@@ -99,7 +99,7 @@ func (t *Table) readEnd() error {
 		return t.damaged(int64(t.body), err)
 	}
 	if t.meta.LSN >= mostLSN || t.meta.From >= mostLSN {
-		return t.damaged(int64(t.body), fmt.Errorf("the metadata cover the log from %d to %d, which no log can reach",
+		return t.damaged(int64(t.body), fmt.Errorf("the metadata cover the log from %d to %d, beyond the maximum position",
 			t.meta.From, t.meta.LSN))
 	}
 	t.present = len(t.sections)
@@ -116,18 +116,18 @@ func (t *Table) readEnd() error {
 	return nil
 }
 
-// mostLSN is behind every position of a log (segment.MaxNumber).
+// mostLSN is above every position of a log (segment.MaxNumber).
 const mostLSN = 1 << 62
 
-// checkSpans checks that the sections fill the file before the metadata, except for their heads,
-// and adds those that it may lack.
+// checkSpans checks that the sections and their heads fill the file before the metadata. It adds empty spans for
+// optional sections that the file does not have.
 func (t *Table) checkSpans() error {
 	at := int64(0)
 	for i, s := range t.sections {
 		at += int64(len(t.sch.head(i)))
 		if s.start != at || s.end < s.start || s.end > int64(t.body) || (s.lines == 0) != (s.start == s.end) ||
 			s.lines > (s.end-s.start)/minLine {
-			return fmt.Errorf("section %q is not where the metadata say", t.sch.Sections[i].Name)
+			return fmt.Errorf("section %q is not at the position in the metadata", t.sch.Sections[i].Name)
 		}
 		at = s.end
 	}
@@ -140,10 +140,10 @@ func (t *Table) checkSpans() error {
 	return nil
 }
 
-// minLine is the length of the shortest line, `"":0` and its newline.
+// minLine is the length of the shortest line: `"":0` and a newline.
 const minLine = 5
 
-// parseEnd takes the last line apart.
+// parseEnd parses the last line.
 func parseEnd(b []byte) (off, hash uint64, ok bool) {
 	if len(b) != endWidth || !bytes.HasPrefix(b, []byte(endHead)) || !bytes.HasSuffix(b, []byte(endTail)) ||
 		b[len(endHead)+16] != ' ' {
@@ -154,7 +154,7 @@ func parseEnd(b []byte) (off, hash uint64, ok bool) {
 	return off, hash, ok1 && ok2
 }
 
-// parseHash reads 16 lower-case hex digits.
+// parseHash parses 16 lower-case hex digits.
 func parseHash(b []byte) (v uint64, ok bool) {
 	for _, c := range b[:hashWidth] {
 		d := hexValue(c)
@@ -172,10 +172,10 @@ func appendHash(dst []byte, v uint64) []byte {
 	return hex.AppendEncode(dst, b[:])
 }
 
-// Retain takes another reference. It fails when the last one is gone.
+// Retain takes another reference. It returns false if the last one was released.
 func (t *Table) Retain() bool { return t.refs.Retain() }
 
-// Release gives a reference back; the last one unmaps the file.
+// Release releases a reference; the last one unmaps the file.
 func (t *Table) Release() error {
 	if t.refs.Release() {
 		return t.mapping.Close()
@@ -183,32 +183,31 @@ func (t *Table) Release() error {
 	return nil
 }
 
-// Name is the file's name, relative to its store.
+// Name returns the file's name relative to its store.
 func (t *Table) Name() string { return t.name }
 
-// Meta returns the store of the table and the range that it covers.
+// Meta returns the store of the table and the log range that it covers.
 func (t *Table) Meta() Meta { return t.meta }
 
-// Size is the length of the file.
+// Size returns the length of the file in bytes.
 func (t *Table) Size() int64 { return int64(len(t.data)) }
 
-// Lines is the number of lines in a section of this file, Live the number of
-// entries that live when this file lies over its base.
+// Lines returns the number of lines in a section of this file. For a delta see Live too.
 func (t *Table) Lines(sec int) int64 { return t.sections[sec].lines }
 
 // Has reports whether the file has a section; optional sections may be missing.
 func (t *Table) Has(sec int) bool { return sec < t.present }
 
-// Live: see Lines.
+// Live returns the number of live entries in a section; for a delta, in base and delta together.
 func (t *Table) Live(sec int) int64 { return t.sections[sec].live }
 
-// damaged says where the file is wrong.
+// damaged returns a *errs.CorruptionError for an offset in the file.
 func (t *Table) damaged(off int64, err error) error {
 	return &errs.CorruptionError{Path: t.name, Offset: off, Err: err}
 }
 
-// guard runs f, which reads the mapping, and turns a fault into an error.
+// guard runs f, which reads the mapping, and returns a memory fault as an error.
 func (t *Table) guard(f func() error) error { return vfs.GuardFile(t.name, f) }
 
-// missing reports whether err says that there is no such file.
+// missing reports whether err means that the file does not exist.
 func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

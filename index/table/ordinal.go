@@ -6,10 +6,10 @@ import (
 	"sort"
 )
 
-// Lines of a section have numbers, from 0. They are found by counting newlines,
-// once for each open table, when somebody first asks: 4 bytes of heap for 64 KiB.
+// The lines of a section are numbered from 0. They are found by counting newlines, once per open table on first use,
+// with 4 bytes of heap per 64 KiB.
 
-// counts are the newlines before each block.
+// counts returns the number of newlines before each block.
 func (t *Table) counts() ([]uint32, error) {
 	if c := t.newlines.Load(); c != nil {
 		return *c, nil
@@ -27,13 +27,14 @@ func (t *Table) counts() ([]uint32, error) {
 	return c, nil
 }
 
-// before counts the newlines before a byte.
+// before returns the number of newlines before offset off.
 func (t *Table) before(c []uint32, off int) int64 {
 	b := off / blockSize
 	return int64(c[b]) + int64(bytes.Count(t.data[b*blockSize:off], newline))
 }
 
-// Find returns the number of a key's line and appends its value to dst; -1 if the key is absent.
+// Find returns the number of a key's line and appends its value to dst; line is -1 if the section does not have the
+// key.
 func (t *Table) Find(dst []byte, sec int, key string) (line int64, value []byte, err error) {
 	enc, err := EncodeKey(key)
 	if err != nil {
@@ -42,7 +43,7 @@ func (t *Table) Find(dst []byte, sec int, key string) (line int64, value []byte,
 	return t.FindEncoded(dst, sec, enc)
 }
 
-// FindEncoded is Find for a key as EncodeKey gives it.
+// FindEncoded is Find for a key that EncodeKey returned.
 func (t *Table) FindEncoded(dst []byte, sec int, enc string) (line int64, value []byte, err error) {
 	line = -1
 	if t.sections[sec].lines == 0 {
@@ -63,7 +64,7 @@ func (t *Table) FindEncoded(dst []byte, sec int, enc string) (line int64, value 
 	return line, dst, err
 }
 
-// At returns the key, decoded, and the value of a line.
+// At returns the decoded key and the value of a line.
 func (t *Table) At(sec int, line int64) (key string, value []byte, err error) {
 	s := t.sections[sec]
 	if line < 0 || line >= s.lines {
@@ -74,7 +75,7 @@ func (t *Table) At(sec int, line int64) (key string, value []byte, err error) {
 		if err != nil {
 			return err
 		}
-		nth := t.before(c, int(s.start)) + line // the line begins behind this many newlines, at least 1
+		nth := t.before(c, int(s.start)) + line // the line begins after this many newlines, at least 1
 		b := sort.Search(len(c), func(b int) bool { return int64(c[b]) >= nth }) - 1
 		at := b * blockSize
 		for left := nth - int64(c[b]); left > 0; left-- {
@@ -85,7 +86,7 @@ func (t *Table) At(sec int, line int64) (key string, value []byte, err error) {
 			at += i + 1
 		}
 		if at < int(s.start) || at >= int(s.end) {
-			return t.damaged(int64(at), fmt.Errorf("section %q does not have the lines that the metadata say",
+			return t.damaged(int64(at), fmt.Errorf("section %q has another number of lines than the metadata",
 				t.sch.Sections[sec].Name))
 		}
 		end, err := t.lineEnd(at, at, int(s.end))

@@ -7,16 +7,16 @@ import (
 
 // Span selects keys of a section.
 type Span struct {
-	From   string // begin here; "" begins at the first
-	After  bool   // From itself is excluded
-	Prefix string // only keys that begin with it
+	From   string // the first key; "" means the first of the section
+	After  bool   // excludes From itself
+	Prefix string // only keys with this prefix
 }
 
-// Item is one live entry. Its bytes are valid until the next step.
+// Item is a live entry. Its bytes are valid until the next step of the iteration.
 type Item struct{ Key, Value []byte }
 
-// Range yields the live entries of a section in the order of the file. An
-// error ends it. It holds its own reference to the set.
+// Range yields the live entries of a section in the order of the file. An error ends the iteration. Range holds its own
+// reference to the set.
 func (s *Set) Range(sec int, sp Span) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		if !s.Retain() {
@@ -29,8 +29,8 @@ func (s *Set) Range(sec int, sp Span) iter.Seq2[Item, error] {
 			yield(Item{}, err)
 			return
 		}
-		// The mapping is read under guard, the caller's code is not: batches that grow, so that
-		// stopping early costs little.
+		// Only reading the mapping runs under guard, not the caller's code. So items are copied in batches, which grow, so
+		// that stopping early costs little.
 		for n := 4; ; n = min(n*2, 256) {
 			more, err := w.fill(n)
 			for i := range w.ends {
@@ -49,18 +49,18 @@ func (s *Set) Range(sec int, sp Span) iter.Seq2[Item, error] {
 	}
 }
 
-// walk merges the levels of a section.
+// walk merges base and delta of a section.
 type walk struct {
 	s           *Set
 	sec         int
 	base, delta *cursor
-	hasB, hasD  bool // the cursors stand on a line
+	hasB, hasD  bool // the cursor is at a line
 	prefix      []byte
 	buf         []byte
-	ends        [][2]int // of key and value of each item, in buf
+	ends        [][2]int // ends of key and value of each item in buf
 }
 
-// start puts both cursors on their first wanted line.
+// start moves both cursors to their first line in the span.
 func (w *walk) start(sp Span) error {
 	from, err := EncodeKey(sp.From)
 	if err != nil {
@@ -103,10 +103,10 @@ func (w *walk) place(c *cursor, from string, after bool) (ok bool, err error) {
 	return ok, err
 }
 
-// fill copies up to n items out of the mappings. more is false at the end.
+// fill copies up to n items from the mappings. more is false at the end.
 func (w *walk) fill(n int) (more bool, err error) {
 	w.buf, w.ends = w.buf[:0], w.ends[:0]
-	t := w.base.t // only names the file if both should be at fault
+	t := w.base.t // only used to name the file in errors
 	if t == nil {
 		t = w.delta.t
 	}
@@ -127,7 +127,7 @@ func (w *walk) fill(n int) (more bool, err error) {
 	return more, err
 }
 
-// one copies the next live item and steps over what it hides.
+// one copies the next live item and skips entries that it hides.
 func (w *walk) one() (ok bool, err error) {
 	for w.hasB || w.hasD {
 		order := 0
@@ -144,7 +144,7 @@ func (w *walk) one() (ok bool, err error) {
 			c = w.base
 		}
 		if !bytes.HasPrefix(c.key, w.prefix) {
-			w.hasB, w.hasD = false, false // the smaller one is past the prefix: so is the other
+			w.hasB, w.hasD = false, false // the smaller key is past the prefix, so both are
 			return false, nil
 		}
 		live := order < 0 || !w.s.sch.Sections[w.sec].Dead(c.value)

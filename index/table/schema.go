@@ -2,16 +2,16 @@ package table
 
 // Schema defines the name of a table and its sections.
 type Schema struct {
-	Name     string // "memory_index": the base is Name.json, the delta Name.delta.json
+	Name     string // for "memory_index" the base is memory_index.json, the delta memory_index.delta.json
 	Sections []Section
 }
 
 // Section is one sorted object of a table.
 type Section struct {
-	Name  string // the member that holds it
-	Count string // the metadata member with its number of live entries; "" for none
-	// Optional: files from before the section existed lack it, and those behind it; it is empty
-	// then. New files have all sections, except Spare ones.
+	Name  string // the name of its JSON member
+	Count string // the name of the metadata member with its number of live entries; "" for none
+	// Optional means that older files may lack this section and those after it; such a section is empty. New files have
+	// all sections, except Spare ones.
 	Optional bool
 	// Spare: a file lacks the section while it is empty, unless one behind it is there. It is Optional too.
 	Spare bool
@@ -21,13 +21,13 @@ type Section struct {
 	Valid func(value []byte) error
 }
 
-// Base is the name of the base file.
+// Base returns the name of the base file.
 func (s *Schema) Base() string { return s.Name + ".json" }
 
-// Delta is the name of the delta file.
+// Delta returns the name of the delta file.
 func (s *Schema) Delta() string { return s.Name + ".delta.json" }
 
-// head is the text that opens section i, and closes the one before it.
+// head returns the text that opens section i and closes the previous one.
 func (s *Schema) head(i int) string {
 	if i == 0 {
 		return `{"` + s.Sections[0].Name + `": {` + "\n"

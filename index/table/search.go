@@ -2,13 +2,13 @@ package table
 
 import "math"
 
-// found is where a key stands, or would stand.
+// found is the position of a key, or the position where it would be inserted.
 type found struct {
-	start, end int // its line, with the newline; start == end when it is not there
-	probes     int // lines looked at, for the benchmarks
+	start, end int // the bounds of its line, with the newline; equal if the key is absent
+	probes     int // number of lines read, for benchmarks
 }
 
-// find looks for the written key k among the lines of section sec in [lo, hi).
+// find searches for the encoded key k in section sec.
 func (t *Table) find(sec int, k []byte) (found, error) {
 	s := &t.sections[sec]
 	lo, hi := int(s.start), int(s.end)
@@ -19,8 +19,8 @@ func (t *Table) find(sec int, k []byte) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	// The outermost keys steer the first estimate; only their values are used
-	// here, not their places, so that every answer comes from one loop.
+	// The first and last keys are used for the first estimate only. Their positions are not used, so that every result
+	// comes from the loop.
 	below, above := e.first, e.last
 	_, pLo := compareLine(below, k)
 	_, pHi := compareLine(above, k)
@@ -56,7 +56,7 @@ func (t *Table) find(sec int, k []byte) (found, error) {
 			hi, above, pHi = start, line, shared
 		}
 		if interpolated && steps&1 == 0 && hi-lo > before/8 {
-			// The keys are not spread evenly: bisect until they have more in common.
+			// The keys are not evenly distributed: bisect until the range has a longer common prefix.
 			at, bad = p, bad+1
 		}
 	}
@@ -64,10 +64,9 @@ func (t *Table) find(sec int, k []byte) (found, error) {
 	return f, nil
 }
 
-// aim turns an estimate into a byte of the range of n bytes. beyond moves it
-// away from the nearer end by about one standard deviation of an estimate among
-// evenly spread keys, so that the next line found lies on the other side of the
-// key and the range closes from both sides.
+// aim returns the offset for an estimate in a range of n bytes. beyond moves it away from the nearer end by about one
+// standard deviation of an estimate among evenly distributed keys, so that the next line found is probably on the other
+// side of the key, and the range narrows from both sides.
 func aim(frac float64, n, mean int, beyond bool) int {
 	at := int(frac * float64(n))
 	if beyond {
@@ -82,7 +81,7 @@ func aim(frac float64, n, mean int, beyond bool) int {
 	return max(0, min(at, n-1))
 }
 
-// edge returns the outermost keys of a section that is not empty.
+// edge returns the first and last key of a section that is not empty.
 func (t *Table) edge(sec int) (*edge, error) {
 	if e := t.edges[sec].Load(); e != nil {
 		return e, nil
@@ -101,8 +100,7 @@ func (t *Table) edge(sec int) (*edge, error) {
 	return e, nil
 }
 
-// seek finds the first line in [from, hi) whose key is not below k, by steps
-// that double: cheap when it is near.
+// seek finds the first line in [from, hi) whose key is not below k, with doubling steps: cheap if it is near.
 func (t *Table) seek(k []byte, from, hi int) (found, error) {
 	lo, f := from, found{}
 	for step := 1; lo < hi; step *= 2 {

@@ -13,20 +13,20 @@ import (
 
 // The errors of Load that are not damage.
 var (
-	// ErrForeign: a file belongs to another store.
+	// ErrForeign means that a file belongs to another store.
 	ErrForeign = errors.New("belongs to another store")
-	// ErrBehind: the files cover less than the log was released up to.
-	ErrBehind = errors.New("covers less than was released from the log")
+	// ErrBehind means that the files cover less of the log than was released.
+	ErrBehind = errors.New("covers less of the log than was released")
 
 	errReleased = errors.New("the set was released by its last user")
 )
 
-// Set is a base with a delta over it. It never changes. Get and Range may be
-// called from several goroutines, each of which holds a reference.
+// Set is a base with an optional delta over it. It never changes. Get and Range may be called concurrently by callers
+// that hold a reference.
 type Set struct {
 	sch         *Schema
-	base, delta *Table   // either may be nil, the delta only with the base
-	passed      vfs.Info // of a delta that its base holds, and that is not removed yet
+	base, delta *Table   // either may be nil; there is a delta only with a base
+	passed      vfs.Info // of a delta that is merged into the base but not removed yet
 	lsn         uint64
 	refs        refcount.Count
 }
@@ -34,12 +34,12 @@ type Set struct {
 // Want is what Load requires of the files.
 type Want struct {
 	Store   string // the store's UUID
-	Spilled uint64 // what the log was released up to: base and delta must cover it
-	Start   uint64 // where the log began; files need not exist when Spilled is not beyond it
+	Spilled uint64 // the log is released up to here: base and delta must cover it
+	Start   uint64 // the start of the log; files need not exist if Spilled is not above it
 }
 
-// loadTries bounds how often Load starts over. Files are renamed into place
-// before spilled moves, so one more look is enough for each round that ends meanwhile.
+// loadTries is how often Load tries. Files are renamed into place before spilled moves, so one retry per round that
+// ends meanwhile suffices.
 const loadTries = 8
 
 // Load maps the files of the folder. The delta is opened first: a merge puts the new base in place
@@ -97,8 +97,8 @@ func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set,
 	return s, nil
 }
 
-// openShared opens a table, or takes another reference to the one we had when
-// that is what the file holds. A missing file is nil.
+// openShared opens a table, or takes another reference to had if the file still has the same contents. A missing file
+// is returned as nil without an error.
 func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *Table) (*Table, error) {
 	if had != nil && had.is(fsys, dir) && had.Retain() {
 		return had, nil
@@ -113,15 +113,14 @@ func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *T
 	if t.meta.Store != store {
 		got := t.meta.Store
 		release(t)
-		return nil, fmt.Errorf("%s %w: the file names store %s, this is store %s", name, ErrForeign, got, store)
+		return nil, fmt.Errorf("%s %w: the file is of store %s, this is store %s", name, ErrForeign, got, store)
 	}
 	return t, nil
 }
 
-// is reports whether the file of this name is the one that t maps, and still ends
-// as t does. The last line holds the hash of the metadata, and these the hashes
-// of everything else: one that was made again as it had been, because this one is
-// damaged, ends alike, and is another file.
+// is reports whether the file of this name is the mapped file and still ends like t. The last line has the hash of the
+// metadata, and the metadata have the hashes of everything else. A file that was rebuilt with the same contents,
+// because the mapped one is damaged, ends alike but is another file.
 func (t *Table) is(fsys vfs.FS, dir string) bool {
 	f, err := fsys.OpenFile(filepath.Join(dir, t.name), os.O_RDONLY, 0)
 	if err != nil {
@@ -136,16 +135,16 @@ func (t *Table) is(fsys vfs.FS, dir string) bool {
 	return err == nil && cerr == nil && last == t.end
 }
 
-// maps reports whether a file is the one that t maps, as it was then.
+// maps reports whether info describes the mapped file, unchanged.
 func (t *Table) maps(info vfs.Info) bool {
 	return same(info, t.file) && info.Size == int64(len(t.data))
 }
 
-// same reports whether two looks met the same file, which nobody wrote to between.
+// same reports whether a and b describe the same file, with no write in between.
 func same(a, b vfs.Info) bool { return a.Ino == b.Ino && a.Dev == b.Dev && a.Mtime.Equal(b.Mtime) }
 
-// Stands reports whether the files of the set are still in their places, and no others. An index that was
-// rebuilt because of damage may cover the same range, but is a different one.
+// Stands reports whether the current files in the folder are those of the set. An index that was rebuilt because of
+// damage may cover the same range, but has other files.
 func (s *Set) Stands(fsys vfs.FS, dir string) bool {
 	info, err := fsys.Stat(filepath.Join(dir, s.sch.Base()))
 	if s.base == nil {
@@ -161,14 +160,14 @@ func (s *Set) Stands(fsys vfs.FS, dir string) bool {
 	return err == nil && s.delta.maps(info)
 }
 
-// Empty is a set without files, covering everything below lsn.
+// Empty returns a set without files that covers everything below lsn.
 func Empty(sch *Schema, lsn uint64) *Set {
 	s := &Set{sch: sch, lsn: lsn}
 	s.refs.Start()
 	return s
 }
 
-// Of makes a set of one table. The set owns the caller's reference.
+// Of returns a set of one table. The set takes over the caller's reference.
 func Of(t *Table) *Set { return newSet(t.sch, t, nil) }
 
 func newSet(sch *Schema, base, delta *Table) *Set {
@@ -186,16 +185,16 @@ func release(t *Table) {
 	}
 }
 
-// LSN is the position up to which the set covers everything.
+// LSN returns the position below which the set covers everything.
 func (s *Set) LSN() uint64 { return s.lsn }
 
-// Base and Delta are the levels, nil where there is none. They live as long as the set.
+// Base returns the base, nil if there is none. It is valid as long as the set.
 func (s *Set) Base() *Table { return s.base }
 
-// Delta: see Base.
+// Delta returns the delta, nil if there is none. It is valid as long as the set.
 func (s *Set) Delta() *Table { return s.delta }
 
-// Count is the number of live entries in a section.
+// Count returns the number of live entries in a section.
 func (s *Set) Count(sec int) int64 {
 	switch {
 	case s.delta != nil:
@@ -206,10 +205,10 @@ func (s *Set) Count(sec int) int64 {
 	return 0
 }
 
-// Retain takes another reference. It fails when the last one is gone.
+// Retain takes another reference. It returns false if the last one was released.
 func (s *Set) Retain() bool { return s.refs.Retain() }
 
-// Release gives a reference back; the last one unmaps the files.
+// Release releases a reference; the last one unmaps the files.
 func (s *Set) Release() error {
 	if !s.refs.Release() {
 		return nil
@@ -223,7 +222,7 @@ func (s *Set) Release() error {
 	return err
 }
 
-// Get appends the value of a live key to dst.
+// Get appends the value of a live key to dst; ok is false if there is none.
 func (s *Set) Get(dst []byte, sec int, key string) (_ []byte, ok bool, err error) {
 	enc, err := EncodeKey(key)
 	if err != nil {
@@ -247,10 +246,10 @@ func (s *Set) Get(dst []byte, sec int, key string) (_ []byte, ok bool, err error
 	return s.base.get(dst, sec, enc)
 }
 
-// Current is the set that readers use now.
+// Current holds the set that readers use now.
 type Current struct{ p atomic.Pointer[Set] }
 
-// Acquire returns the newest set with a reference for the caller, nil before the first Swap.
+// Acquire returns the newest set with a reference for the caller; nil before the first Swap.
 func (c *Current) Acquire() *Set {
 	for {
 		s := c.p.Load()
@@ -260,8 +259,7 @@ func (c *Current) Acquire() *Set {
 	}
 }
 
-// Swap makes s the current set and takes over the caller's reference. The old
-// set's reference is given back.
+// Swap makes s the current set, taking over the caller's reference, and releases the previous set.
 func (c *Current) Swap(s *Set) error {
 	if old := c.p.Swap(s); old != nil {
 		return old.Release()

@@ -1,7 +1,6 @@
 package table
 
-// View lets f read the whole file. The bytes are valid only during the call and
-// are not compared with their hashes.
+// View calls f with the whole file. The bytes are valid during the call only and are not verified.
 func (t *Table) View(f func(b []byte) error) error {
 	return t.guard(func() error { return f(t.data) })
 }

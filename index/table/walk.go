@@ -2,27 +2,25 @@ package table
 
 import "github.com/varve-db/varve/internal/vfs"
 
-// Walk visits the lines of one section of one file, including dead ones, in order. Each block is
-// compared with its hash again, as in every rewrite: the lines are written to a new file, and
-// damage must not get a new, valid checksum.
+// Walk iterates over the lines of one section of one file, including dead ones, in order. It verifies each block again,
+// as every rewrite does: the lines are written to a new file, and damaged bytes must not get a new, valid checksum.
 type Walk struct {
 	c        *cursor
 	verified int
 	buf      []byte
-	ends     [][2]int // of key and value, in buf
+	ends     [][2]int // ends of key and value in buf
 	i        int
 	done     bool
 }
 
-// Walk begins before the first line. A nil table has no lines.
+// Walk returns an iterator before the first line. A nil table has no lines.
 func (t *Table) Walk(sec int) *Walk {
 	w := &Walk{c: newCursor(t, sec), done: t == nil}
 	w.verified = w.c.next / blockSize
 	return w
 }
 
-// Next returns the next line: its key as it is written, and its value. Both are
-// valid until the next call.
+// Next returns the encoded key and the value of the next line. Both are valid until the next call.
 func (w *Walk) Next() (key, value []byte, ok bool, err error) {
 	if w.i == len(w.ends) {
 		if w.done {
@@ -47,7 +45,7 @@ func (w *Walk) Next() (key, value []byte, ok bool, err error) {
 	return w.buf[from:e[0]:e[0]], w.buf[e[0]:e[1]:e[1]], true, nil
 }
 
-// fill copies lines out of the mapping.
+// fill copies lines from the mapping.
 func (w *Walk) fill() error {
 	for len(w.ends) < 256 && len(w.buf) < blockSize {
 		if w.c.next < w.c.hi {
@@ -83,10 +81,10 @@ func (w *Walk) verify(off int) error {
 	return nil
 }
 
-// Stands reports whether the file of this name is still this table.
+// Stands reports whether the current file of this name is still this table.
 func (t *Table) Stands(fsys vfs.FS, dir string) bool { return t.is(fsys, dir) }
 
-// Decode is the key whose written form is enc.
+// Decode returns the key whose encoded form is enc; ok is false if EncodeKey cannot have written enc.
 func Decode(enc []byte) (key string, ok bool) {
 	b, ok := appendDecoded(nil, enc)
 	return string(b), ok

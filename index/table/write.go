@@ -10,36 +10,36 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target is the place of a rewrite.
+// Target says where and how a rewrite writes.
 type Target struct {
 	FS   vfs.FS
 	Dir  string
-	Temp string      // path of a file on the same file system that no other process uses
-	Perm fs.FileMode // 0 is 0600
+	Temp string      // path of a temporary file on the same file system that no other process uses
+	Perm fs.FileMode // 0 means 0600
 	Meta Meta        // From is set by the writer
-	// Ready is called when the new file is written and durable, before it is put in place: the
-	// files that it names must be durable first. May be nil.
+	// Ready is called when the new file is written and durable, before it is renamed into place: the files that it names
+	// must be durable first. May be nil.
 	Ready func() error
 	// Keep is called before a new base replaces the old one. May be nil.
 	Keep func() error
 }
 
-// Result is what was written.
+// Result describes the file that was written.
 type Result struct {
 	Name  string
 	Size  int64
 	From  uint64
 	LSN   uint64
-	Lines []int64 // by section, in this file
-	Live  []int64 // by section, with the base below
+	Lines []int64 // lines by section, in this file
+	Live  []int64 // live entries by section, together with the base
 }
 
-// ErrNoBase: a delta needs a base to lie over.
-var ErrNoBase = errors.New("no base to make a delta against")
+// ErrNoBase means that there is no base for a delta.
+var ErrNoBase = errors.New("no base to write a delta for")
 
-// WriteBase writes the set with the plan's changes as the new base, makes it durable, and then
-// removes the delta. If it is killed at any point, the folder has the old pair, the new base under
-// the old delta (which is then ignored), or the new base.
+// WriteBase writes the set with the plan's changes as the new base, makes it durable, and then removes the delta. If it
+// is interrupted, the folder has the old pair, or the new base with the old delta (which is then ignored), or the new
+// base.
 func WriteBase(s *Set, to Target, p Plan) (Result, error) {
 	to.Meta.From = 0
 	r, err := write(s, to, p, s.sch.Base(), false)
@@ -54,7 +54,7 @@ func WriteBase(s *Set, to Target, p Plan) (Result, error) {
 		err = to.FS.SyncDir(to.Dir)
 	}
 	if err != nil {
-		return r, fmt.Errorf("remove %s, which the new base holds: %w", s.sch.Delta(), err)
+		return r, fmt.Errorf("remove %s, which is merged into the new base: %w", s.sch.Delta(), err)
 	}
 	return r, nil
 }
@@ -66,7 +66,7 @@ func WriteDelta(s *Set, to Target, p Plan) (Result, error) {
 	}
 	to.Meta.From, to.Keep = s.base.meta.LSN, nil
 	if to.Meta.LSN <= s.base.meta.LSN {
-		return Result{}, fmt.Errorf("%s up to %d would add nothing to the base up to %d", s.sch.Delta(), to.Meta.LSN,
+		return Result{}, fmt.Errorf("%s up to %d is not newer than the base up to %d", s.sch.Delta(), to.Meta.LSN,
 			s.base.meta.LSN)
 	}
 	return write(s, to, p, s.sch.Delta(), true)
@@ -75,7 +75,7 @@ func WriteDelta(s *Set, to Target, p Plan) (Result, error) {
 func write(s *Set, to Target, p Plan, name string, asDelta bool) (Result, error) {
 	r := Result{Name: name, From: to.Meta.From, LSN: to.Meta.LSN}
 	if to.Meta.LSN < s.lsn {
-		return r, fmt.Errorf("write %s up to %d: the present file already reaches %d", name, to.Meta.LSN, s.lsn)
+		return r, fmt.Errorf("write %s up to %d: the current file already covers %d", name, to.Meta.LSN, s.lsn)
 	}
 	if err := fill(s, to, p, asDelta, &r); err != nil {
 		return r, fmt.Errorf("write %s: %w", name, err)
@@ -91,7 +91,7 @@ func write(s *Set, to Target, p Plan, name string, asDelta bool) (Result, error)
 		}
 	}
 	if err := to.FS.Rename(to.Temp, filepath.Join(to.Dir, name)); err != nil {
-		return r, fmt.Errorf("put %s in place: %w", name, err)
+		return r, fmt.Errorf("rename %s into place: %w", name, err)
 	}
 	if err := to.FS.SyncDir(to.Dir); err != nil {
 		return r, fmt.Errorf("make %s durable: %w", name, err)
@@ -99,14 +99,13 @@ func write(s *Set, to Target, p Plan, name string, asDelta bool) (Result, error)
 	return r, nil
 }
 
-// fill writes the temp file and syncs it. One that failed is removed, so that a
-// full disk gets its space back.
+// fill writes and syncs the temporary file. It removes the file if it fails, to free the space on a full disk.
 func fill(s *Set, to Target, p Plan, asDelta bool, r *Result) error {
 	perm := to.Perm
 	if perm == 0 {
 		perm = 0o600
 	}
-	// Not O_TRUNC: what a crash left here may be open or linked elsewhere.
+	// Removed instead of truncated: what a crash left here may be open or linked elsewhere.
 	if err := to.FS.Remove(to.Temp); err != nil && !missing(err) {
 		return err
 	}

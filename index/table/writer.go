@@ -11,26 +11,26 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// bufferSize is how much is written at once, in whole blocks.
+// bufferSize is how much is written at once, in bytes; a multiple of blockSize.
 const bufferSize = 8 * blockSize
 
-var errValue = errors.New("a value must be one line of text")
+var errValue = errors.New("the value must be one line of text")
 
-// Writer writes a table from its first byte to its last into a file. Heap: one buffer and the
-// hashes. The caller must pass the keys in order.
+// Writer writes a table into a file from its first byte to its last. It needs heap for one buffer and the hashes. Keys
+// must be passed in order.
 type Writer struct {
 	f        io.WriterAt
 	sch      *Schema
 	buf      []byte
-	off      int64  // of buf in the file
-	hashes   []byte // of the blocks written, hex
+	off      int64  // offset of buf in the file
+	hashes   []byte // of the written blocks, hex
 	sections []span
-	open     int // the section being written, -1 before the first
-	skipped  int // sections behind that which are empty, and written only if one behind them is
+	open     int // index of the current section, -1 before the first
+	skipped  int // empty Spare sections after that, which are written only if a section after them is
 	turns    yield.Turns
 }
 
-// NewWriter writes into f from offset 0.
+// NewWriter returns a writer into f from offset 0.
 func NewWriter(f io.WriterAt, sch *Schema) *Writer {
 	return &Writer{
 		f: f, sch: sch, open: -1,
@@ -67,7 +67,7 @@ func (w *Writer) begin() error {
 	return nil
 }
 
-// endSection ends the last line. Where nothing was written there is none.
+// endSection ends the last line of the section, if it has one.
 func (w *Writer) endSection() error {
 	s := &w.sections[w.open]
 	if s.lines > 0 {
@@ -81,7 +81,7 @@ func (w *Writer) endSection() error {
 
 var newline, comma = []byte("\n"), []byte(",\n")
 
-// Entry writes one line. key is in its written form.
+// Entry writes one line. key is in encoded form.
 func (w *Writer) Entry(key, value []byte) error {
 	if len(value) == 0 || bytes.IndexByte(value, '\n') >= 0 {
 		return fmt.Errorf("entry %q: %w", key, errValue)
@@ -108,8 +108,8 @@ func (w *Writer) Entry(key, value []byte) error {
 	return nil
 }
 
-// run copies whole lines of another table, n of them (the caller corrects the
-// number later when it does not know it yet).
+// run copies whole lines of another table. It counts them as one line; the caller sets the right number later with
+// setLines.
 func (w *Writer) run(lines []byte) error {
 	if len(lines) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (w *Writer) run(lines []byte) error {
 			return err
 		}
 	}
-	s.lines++ // not empty any more; setLines puts it right
+	s.lines++ // marks the section as not empty; setLines sets the number
 	lines = lines[:len(lines)-1]
 	if lines[len(lines)-1] == ',' {
 		lines = lines[:len(lines)-1]
@@ -128,7 +128,7 @@ func (w *Writer) run(lines []byte) error {
 	return w.write(lines)
 }
 
-// at is the offset of the next byte.
+// at returns the offset of the next byte.
 func (w *Writer) at() int64 { return w.off + int64(len(w.buf)) }
 
 func (w *Writer) write(b []byte) error {
@@ -145,7 +145,7 @@ func (w *Writer) write(b []byte) error {
 	return nil
 }
 
-// flush writes the buffer and hashes its blocks.
+// flush hashes the blocks in the buffer and writes it.
 func (w *Writer) flush() error {
 	for b := w.buf; len(b) > 0; {
 		n := min(len(b), blockSize)
@@ -165,9 +165,8 @@ func (w *Writer) raw(b []byte) error {
 	return nil
 }
 
-// Finish ends the last section and writes the metadata and the last line. It
-// does not sync. live has the number of live entries of each section; nil says
-// that all lines are live. It returns the length of the file.
+// Finish ends the last section and writes the metadata and the last line, without a sync. live has the number of live
+// entries of each section; nil means that all lines are live. It returns the length of the file.
 func (w *Writer) Finish(m Meta, live []int64) (int64, error) {
 	if n := w.open + 1 + w.skipped; n != len(w.sections) {
 		return 0, fmt.Errorf("%d of %d sections written", n, len(w.sections))

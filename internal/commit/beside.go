@@ -27,6 +27,12 @@ type Places struct {
 // It costs a look-up for each folder of a path and a search for what is below the path. Where the kind has paths that
 // differ and are compared as equal (kind.Folding), the names in each of the folders are read too.
 func (cm *Committer) Places(ctx context.Context, k *engine.Kind, ids []string) (p *Places, fails []error, err error) {
+	return cm.placesBut(ctx, k, ids, nil)
+}
+
+// placesBut is Places for a commit that deletes documents, which are in the way of none.
+func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string,
+	deleted map[string]bool) (p *Places, fails []error, err error) {
 	fails = make([]error, len(ids))
 	if !k.Tree() || len(ids) == 0 {
 		return nil, fails, nil
@@ -55,7 +61,7 @@ func (cm *Committer) Places(ctx context.Context, k *engine.Kind, ids []string) (
 		if fails[i] != nil {
 			continue
 		}
-		if other, err = cm.inTheWay(ctx, k, id); err == nil && other != "" {
+		if other, err = cm.inTheWay(ctx, k, id, deleted); err == nil && other != "" {
 			fails[i] = k.Clashing(id, other)
 		}
 	}
@@ -71,7 +77,7 @@ func (cm *Committer) MayCreate(ctx context.Context, k *engine.Kind, id string) e
 	if !k.Tree() {
 		return nil
 	}
-	other, err := cm.inTheWay(ctx, k, id)
+	other, err := cm.inTheWay(ctx, k, id, nil)
 	if err == nil && other != "" {
 		err = k.Clashing(id, other)
 	}
@@ -93,15 +99,15 @@ func (p *Places) End() {
 	}
 }
 
-// inTheWay returns the id of a document that excludes one with this id, "" if no document does.
-func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string) (string, error) {
+// inTheWay returns the id of a document that excludes one with this id, "" if no document does but the deleted ones.
+func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string, deleted map[string]bool) (string, error) {
 	path := k.FileName(id)
 	for at := range len(path) {
 		if path[at] != '/' {
 			continue
 		}
 		above, ok := k.ID(path[:at])
-		if !ok {
+		if !ok || deleted[above] {
 			continue
 		}
 		if _, err := cm.engine.Find(ctx, k, above, false); err == nil {
@@ -111,14 +117,16 @@ func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string) (s
 		}
 	}
 	for below, err := range cm.engine.IDs(ctx, k, engine.Filters{Prefix: id + "/", Expired: true}) {
-		return below, err
+		if err != nil || !deleted[below] {
+			return below, err
+		}
 	}
 	if !k.Folds() {
 		return "", nil
 	}
 	one := kind.NewBeside(k.Kind, true, id)
 	for parent, rest := "", id; ; {
-		other, err := cm.sibling(ctx, k, parent, one)
+		other, err := cm.sibling(ctx, k, parent, one, deleted)
 		if other != "" || err != nil {
 			return other, err
 		}
@@ -132,7 +140,8 @@ func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string) (s
 
 // sibling returns the id of a document in a folder, or below a folder in it, that cannot be beside the one in b. Of
 // the documents below a folder one is looked at. parent is the folder, with the slash behind it.
-func (cm *Committer) sibling(ctx context.Context, k *engine.Kind, parent string, b *kind.Beside) (string, error) {
+func (cm *Committer) sibling(ctx context.Context, k *engine.Kind, parent string, b *kind.Beside,
+	deleted map[string]bool) (string, error) {
 	f := engine.Filters{Prefix: parent, Expired: true}
 	for again := true; again; {
 		again = false
@@ -140,12 +149,13 @@ func (cm *Committer) sibling(ctx context.Context, k *engine.Kind, parent string,
 			if err != nil {
 				return "", err
 			}
-			if _, clashes := b.Clash(id); clashes {
+			_, clashes := b.Clash(id)
+			if clashes && !deleted[id] {
 				return id, nil
 			}
 			elem, _, folder := strings.Cut(id[len(parent):], "/")
 			// The last document that can be in the folder, or a document behind that: the folder is passed.
-			if next := parent + elem + "/\U0010FFFF"; folder && f.After != next {
+			if next := parent + elem + "/\U0010FFFF"; folder && !clashes && f.After != next {
 				f.After, again = next, true
 				break
 			}

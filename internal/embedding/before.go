@@ -13,16 +13,16 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Before returns, for each of some places, the id of the memory before it in its session, "" where the place is the
-// first. Memories of except are passed over.
+// Before returns, for each of some places, the id of the memory before it in its session, or "" if there is none.
+// Memories in except are skipped.
 type Before func(ctx context.Context, of []words.Place, except map[string]bool) ([]string, error)
 
-// said is what the embedder is asked of a memory: text. own is the memory's own part of it, which tells
-// whether a vector is still the memory's.
+// said is what the embedder is asked to embed for a memory: text. own is the memory's own part of it; as long as own is
+// unchanged, a vector belongs to the memory.
 type said struct{ own, text string }
 
-// texts are what the embedder is asked of memories: with what is before each in its session, among
-// the memories of the operations that are written together, and those that are stored.
+// texts returns the texts to embed for memories. They include the content of the memory before each in its session,
+// among the memories that are written together and the stored ones.
 func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*memstore.Memory,
 	ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var before map[*memstore.Memory]string
@@ -39,7 +39,7 @@ func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*mems
 	return texts, nil
 }
 
-// before is the content of what is before memories in their sessions.
+// before returns the contents of the memories before some memories in their sessions.
 func (em *Embedding) before(ctx context.Context, of []*memstore.Memory,
 	ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var places []words.Place
@@ -75,8 +75,8 @@ func (em *Embedding) before(ctx context.Context, of []*memstore.Memory,
 	return before, err
 }
 
-// together finds what is before the memories of some operations among themselves, and the ids whose
-// versions they replace.
+// together returns, among the memories of some operations, the one before each in its session, and the ids that these
+// operations write.
 func together(ops []commit.Op, now time.Time) (near map[*memstore.Memory]*memstore.Memory, replaced map[string]bool) {
 	near, replaced = map[*memstore.Memory]*memstore.Memory{}, map[string]bool{}
 	sessions := map[string][]*memstore.Memory{}
@@ -101,7 +101,8 @@ func together(ops []commit.Op, now time.Time) (near map[*memstore.Memory]*memsto
 	return near, replaced
 }
 
-// happened is the time of a memory, also of one that gets it when it is written.
+// happened returns the time of a memory in microseconds since 1970; now for a memory that gets its time when it is
+// written.
 func happened(m *memstore.Memory, now time.Time) int64 {
 	if m.Timestamp.IsZero() {
 		return now.UnixMicro()
@@ -109,7 +110,7 @@ func happened(m *memstore.Memory, now time.Time) int64 {
 	return m.Timestamp.UnixMicro()
 }
 
-// order is that of a session; an id that is made when it is written is not known.
+// order compares two memories by the order of a session. An id that is assigned on writing is unknown and not compared.
 func order(a, b *memstore.Memory, now time.Time) int {
 	c := cmp.Compare(happened(a, now), happened(b, now))
 	if c == 0 && a.ID != "" && b.ID != "" {

@@ -8,37 +8,37 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// A write must not wait for an embedder that is down. After breakerFailures failures in a row of
-// calls that a write or a query waits for, these calls fail at once, with an *errs.EmbedderError,
-// until a back-off has passed. The first call after it asks the embedder, alone: if that fails too,
-// the back-off doubles, from breakerFirst up to breakerLast.
+// A write must not wait for an embedder that is down. After breakerFailures consecutive failures of calls that a write
+// or a query waits for, such calls fail at once with an *errs.EmbedderError until a back-off has passed. The first call
+// after that is a probe, which asks the embedder alone. If the probe fails, the back-off doubles, from breakerFirst up
+// to breakerLast.
 const (
 	breakerFailures = 3
 	breakerFirst    = 5 * time.Second
 	breakerLast     = 5 * time.Minute
 )
 
-// waiter is what waits for a call of the embedder.
+// waiter is the kind of caller that waits for a call of the embedder.
 type waiter int
 
 const (
 	forWrite waiter = iota // a write or a query: its failures count
-	forQueue               // the queue, in the background: it has its own back-off while the breaker is closed
-	forUser                // Reembed or Pending, which a user has asked for: never refused
+	forQueue               // the background queue: it has its own back-off while the breaker is closed
+	forUser                // Reembed or Pending, started by a user: never refused
 )
 
-// standing is what is known about an embedder; other processes may know it too (kept.go).
+// standing is what is known about an embedder. Processes share it (kept.go).
 type standing struct {
-	Failures int           `json:"failures"` // in a row
-	Since    time.Time     `json:"since"`    // of the first one
+	Failures int           `json:"failures"` // time of the first failure
+	Since    time.Time     `json:"since"`    // time of the last failure
 	Last     time.Time     `json:"last"`     // the last one
-	Next     time.Time     `json:"next"`     // while it is down: when it is asked again
+	Next     time.Time     `json:"next"`     // while it is down: when the next probe is due
 	Wait     time.Duration `json:"wait"`     // the back-off that ends at Next
-	Error    string        `json:"error"`    // the last one
-	Claim    time.Time     `json:"claim"`    // until then another process asks whether it works
+	Error    string        `json:"error"`    // text of the last error
+	Claim    time.Time     `json:"claim"`    // until then another process probes the embedder
 }
 
-// next is when the embedder is asked again.
+// next returns when the embedder is asked again.
 func (s *standing) next() time.Time {
 	if s.Claim.After(s.Next) {
 		return s.Claim
@@ -48,33 +48,33 @@ func (s *standing) next() time.Time {
 
 func (s *standing) down() bool { return s.Failures >= breakerFailures }
 
-// due reports whether the back-off has passed, and no other process asks. A clock that was set back
-// does not lengthen it.
+// due reports whether the back-off has passed and no other process is probing. A clock that is set back does not
+// lengthen the back-off.
 func (s *standing) due(now time.Time) bool {
 	ahead := func(t time.Time, most time.Duration) bool { return now.Before(t) && t.Sub(now) <= most }
 	return !ahead(s.Next, s.Wait) && !ahead(s.Claim, breakerLast)
 }
 
-// Breaker decides whether the embedder is asked.
+// Breaker decides whether the embedder may be asked.
 type Breaker struct {
 	Clock func() time.Time
-	Kept  *Kept // nil: no other process is told
+	Kept  *Kept // nil: not shared with other processes
 
 	mu      sync.Mutex
 	s       standing
 	err     error // the last failure
-	read    bool  // s was compared with what is kept
-	works   bool  // the last call that was made went well
-	probing bool  // one call asks whether it works again
+	read    bool  // s was compared with the shared file
+	works   bool  // the last call of this process succeeded
+	probing bool  // a probe is in progress
 }
 
-// call is one that may be made.
+// call is a call that the breaker has let pass.
 type call struct {
 	by    waiter
 	probe bool
 }
 
-// change is what a call has changed.
+// change is how a call changed the state of the breaker.
 type change int
 
 const (
@@ -83,7 +83,7 @@ const (
 	cameUp
 )
 
-// enter lets a call pass, or fails with an *errs.EmbedderError.
+// enter lets a call pass, or returns an *errs.EmbedderError.
 func (b *Breaker) enter(by waiter, limit time.Duration) (call, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,7 +104,7 @@ func (b *Breaker) enter(by waiter, limit time.Duration) (call, error) {
 	return call{by: by, probe: true}, nil
 }
 
-// look takes over what other processes have found out.
+// look loads what other processes know about the embedder.
 func (b *Breaker) look() {
 	if b.Kept == nil || b.probing || b.read && !b.s.down() {
 		return
@@ -125,8 +125,8 @@ func (b *Breaker) refusal() error {
 	return &errs.EmbedderError{Since: b.s.Since, Failures: b.s.Failures, Next: b.s.next(), Err: b.err}
 }
 
-// leave says how a call ended: with the embedder's error, or nil; ended says that the caller did
-// not wait for the result.
+// leave reports the result of a call: the embedder's error, or nil. ended means that the caller stopped waiting, so
+// there is no result.
 func (b *Breaker) leave(c call, err error, ended bool) change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,7 +137,7 @@ func (b *Breaker) leave(c call, err error, ended bool) change {
 	case ended:
 		if c.probe {
 			b.s.Claim = time.Time{}
-			b.save() // the probe is left to the next call, of any process
+			b.save() // the next call of any process may probe
 		}
 		return unchanged
 	case err == nil:
@@ -180,7 +180,7 @@ func (b *Breaker) save() {
 	}
 }
 
-// rest is how long the background leaves an embedder alone that is down; 0 if it is not.
+// rest returns how long the background should wait before it asks an embedder that is down; 0 if it is not down.
 func (b *Breaker) rest() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -202,20 +202,20 @@ type Health struct {
 	Next     time.Time
 }
 
-// State is that of an embedder.
+// State is the state of an embedder.
 type State string
 
 // The states of an embedder.
 const (
 	StateNone    State = ""        // there is no embedder
-	StateUnknown State = "unknown" // it was not asked yet
+	StateUnknown State = "unknown" // not asked yet
 	StateWorks   State = "works"
-	StateFailing State = "failing" // and is still asked
-	StateDown    State = "down"    // it is asked again at Next
-	StateProbing State = "probing" // it is down, and one call asks it
+	StateFailing State = "failing" // recent calls failed, but it is still asked
+	StateDown    State = "down"    // not asked until Next
+	StateProbing State = "probing" // down, with a probe in progress
 )
 
-// Health returns what is known about the embedder, also by other processes.
+// Health returns what is known about the embedder, including failures seen by other processes.
 func (b *Breaker) Health() Health {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -234,8 +234,8 @@ func (b *Breaker) Health() Health {
 	return h
 }
 
-// answered reports whether the embedder answered, and refused what it was asked: asking again costs no
-// waiting. Errors of package vector/embed say so.
+// answered reports whether err is a refusal by an embedder that answered, so that asking again takes no waiting. Errors
+// of package vector/embed implement this.
 func answered(err error) bool {
 	var a interface{ Answered() bool }
 	return errors.As(err, &a) && a.Answered()

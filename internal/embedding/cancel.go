@@ -11,8 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// Cancel calls off a re-embedding that has not changed the store's model yet, and says
-// which model would have come.
+// Cancel cancels a re-embedding that has not changed the store's model yet, and returns the name of its model.
 func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 	unlock, err := em.LockComputed()
 	if err != nil {
@@ -34,7 +33,7 @@ func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 			c := vectors.ChangeOfModel(&m)
 			c.Next = ""
 			if err := em.vectors.SetModel(ctx, m, c, 0); errors.Is(err, errs.ErrConflict) {
-				continue // somebody named the model meanwhile
+				continue // another process named the model meanwhile
 			} else if err != nil {
 				return "", err
 			}

@@ -18,51 +18,51 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// DefaultEmbedBatch is how many texts an embedder gets at once, and DefaultEmbedTimeout how long a
+// DefaultEmbedBatch is the maximum number of texts in one call of the embedder, and DefaultEmbedTimeout is how long a
 // write or a query waits for it.
 const (
 	DefaultEmbedBatch   = 64
 	DefaultEmbedTimeout = 30 * time.Second
 )
 
-// Embedding is what a store knows of its embedder, and of what waits for it.
+// Embedding is the embedder of a store, with the queue of memories that wait for it.
 type Embedding struct {
 	engine   *engine.Engine
 	vectors  *vectors.Vectors
 	commits  *commit.Committer
 	config   Config
 	breaker  Breaker
-	precedes Before // what is before a memory in its session; nil: not known
+	precedes Before // finds the memory before another in its session; nil: unavailable
 
 	open  context.Context // ends when the store closes
 	Close context.CancelFunc
-	kick  chan struct{} // there is something to do, or a reason to try at once
+	kick  chan struct{} // signals work, or a reason to try at once
 
 	mu        sync.Mutex
 	Dimension int // of the first vectors that came; 0: none so far
 	err       error
-	up        bool            // it was down and works; nobody was told yet
-	queue     []string        // ids of memories without a vector, the next first
-	queued    map[string]bool // the same
-	Scan      bool            // the index may have more of them, behind after
+	up        bool            // it was down and works again, which is not reported yet
+	queue     []string        // ids of memories without a vector, in the order of processing
+	queued    map[string]bool // the ids in queue
+	Scan      bool            // the index may have more such memories, after After
 	After     string
 	unseen    int64 // about how many those are
-	Again     bool  // one that may lie before after had no place in the queue
+	Again     bool  // a memory found no place in the queue, and may precede After
 	held      bool  // this process computes the vectors of another model
 }
 
-// Config says which embedder a store has.
+// Config is the configuration of a store's embedder.
 type Config struct {
 	Call  func(ctx context.Context, texts []string) ([][]float32, error) // nil: there is no embedder
-	Batch int                                                            // of texts that it gets at once
+	Batch int                                                            // maximum number of texts in one call
 	Model string                                                         // of its vectors
-	// a vector of another dimension is cut or padded
+	// Fit means that vectors of another dimension are cut or padded.
 	Fit     bool
 	Timeout time.Duration // of a call that a write or a query waits for
-	Service string        // "": its failures are not shared with other processes of the user
+	Service string        // "": failures are not shared with other processes of the user
 }
 
-// New returns what a store knows of its embedder. before finds what precedes a memory in its session.
+// New returns the embedder of a store. before finds the memory before another in its session.
 func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, before Before, c Config) *Embedding {
 	e := &Embedding{engine: eng, vectors: vs, commits: cm, precedes: before, config: c}
 	host, service := eng.Env(), c.Service
@@ -78,7 +78,7 @@ func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, before B
 // Breaker returns the breaker of calls to the embedder.
 func (e *Embedding) Breaker() *Breaker { return &e.breaker }
 
-// Model returns the name of what this process asks for embeddings, "" if it has no embedder.
+// Model returns the name of the model that this process asks for embeddings, "" if it has no embedder.
 func (e *Embedding) Model() string {
 	if e.config.Call == nil {
 		return ""
@@ -91,11 +91,11 @@ func (e *Embedding) Tune() *Config { return &e.config }
 
 var errEmbedClosing = errors.New("the store is closing")
 
-// embed asks the embedder for the vectors of texts, outside of all locks. An
-// error of ctx is ctx's; every other one means that there are no vectors now.
+// embed asks the embedder for the vectors of texts, outside of all locks. If ctx ends, it returns the error of ctx; any
+// other error means that there are no vectors now.
 //
-// Where by is nil they are for a model whose turn has not come, or nothing is stored; otherwise the
-// store's vectors have to be of the embedder's model, made by the same template, and of its dimension.
+// If by is nil, the vectors are for a future model, or nothing is stored; otherwise the store's vectors must be of the
+// embedder's model, made with the same template, and of the same dimension.
 func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait waiter) ([][]float32, error) {
 	var list [][]float32
 	var err error
@@ -115,7 +115,7 @@ func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait 
 		err = em.nameModel(ctx, by)
 	}
 	for i := range list {
-		list[i] = slices.Clone(list[i]) // an embedder may use its memory again
+		list[i] = slices.Clone(list[i]) // the embedder may reuse its memory
 	}
 	em.mu.Lock()
 	again := err == nil && (em.err != nil || em.up)
@@ -137,10 +137,10 @@ func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait 
 	return list, nil
 }
 
-// laterLimit is the limit of a call for which no write and no query waits.
+// laterLimit is the timeout of a call that no write and no query waits for.
 const laterLimit = 10 * time.Minute
 
-// ask asks the embedder, if the breaker lets it pass.
+// ask asks the embedder, if the breaker lets the call pass.
 func (em *Embedding) ask(ctx context.Context, texts []string, by waiter) ([][]float32, error) {
 	limit := em.config.Timeout
 	c, err := em.breaker.enter(by, limit)
@@ -167,7 +167,7 @@ func (em *Embedding) ask(ctx context.Context, texts []string, by waiter) ([][]fl
 	return list, err
 }
 
-// Query asks for the vectors of texts to search by, each in the template of queries. Nothing is stored.
+// Query returns the vectors of texts to search by, each put into the template of queries. Nothing is stored.
 func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, error) {
 	if em.config.Call == nil {
 		return nil, errNone
@@ -184,7 +184,7 @@ func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, er
 	up := em.up && err == nil
 	em.up = em.up && !up
 	if up {
-		em.err = nil // the wait of the background ends
+		em.err = nil // ends the wait of the background
 	}
 	em.mu.Unlock()
 	switch {
@@ -200,9 +200,9 @@ func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, er
 	return list, nil
 }
 
-// callEmbedder gives the embedder up, whatever it does, when ctx ends, after a limit, or when the
-// store closes. A panic of it is an error like any other: it is foreign code, and
-// the memory is to be stored all the same.
+// callEmbedder calls the embedder and returns when it answers, ctx ends, limit passes, or the store closes, even if the
+// embedder ignores its ctx. A panic of the embedder is returned as an error: it is foreign code, and the memory must be
+// stored nevertheless.
 func (em *Embedding) callEmbedder(ctx context.Context, texts []string,
 	limit time.Duration) (list [][]float32, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -234,7 +234,7 @@ func (em *Embedding) callEmbedder(ctx context.Context, texts []string,
 	select {
 	case r := <-done:
 		if r.err != nil && context.Cause(ctx) == late {
-			return nil, late // what the embedder says then is that its ctx has ended
+			return nil, late // the embedder's own error only says that its ctx ended
 		}
 		return r.list, r.err
 	case <-ctx.Done():
@@ -242,8 +242,8 @@ func (em *Embedding) callEmbedder(ctx context.Context, texts []string,
 	}
 }
 
-// checkVectors refuses what is not one vector for each text, all of one
-// dimension, the same as before, of numbers.
+// checkVectors checks that there is one vector for each text, and that all have the expected dimension and finite
+// numbers.
 func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts int, next bool) error {
 	if len(list) != texts {
 		return fmt.Errorf("the embedder returned %d vectors for %d texts", len(list), texts)
@@ -265,7 +265,7 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 		case stored != 0 && len(v) != stored:
 			return em.vectors.OtherDimension("a vector of the embedder", len(v), stored)
 		case len(v) != want:
-			return fmt.Errorf("the embedder returned a vector of %d dimensions, others have %d", len(v), want)
+			return fmt.Errorf("the embedder returned a vector of %d dimensions, but others have %d", len(v), want)
 		case len(v) > most:
 			return fmt.Errorf("the embedder returned a vector of %d dimensions, the limit is %d (max_embedding_dims)", len(v),
 				most)
@@ -275,15 +275,19 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 				return fmt.Errorf("the embedder returned %v in place %d of the vector for text %d of %d", x, j, i+1, texts)
 			}
 		}
+		if !em.vectors.Meaningful(v) {
+			return fmt.Errorf("the embedder returned a vector of zeros for text %d of %d, which is similar to nothing", i+1,
+				texts)
+		}
 	}
 	return nil
 }
 
-// unsuited reports whether a commit was refused for the vectors that the embedder
-// gave: somebody decided another dimension while it was asked.
+// unsuited reports whether a commit was refused because of vectors from the embedder: another process determined
+// another dimension while it was asked.
 func (em *Embedding) unsuited(ctx context.Context, got []*memstore.Memory, err error) bool {
 	if dim, _, derr := em.vectors.Dimension(ctx); derr != nil || dim == len(got[0].Embedding) {
-		return false // the caller's own vector
+		return false // the vector came from the caller
 	}
 	e := em
 	e.mu.Lock()
@@ -294,7 +298,7 @@ func (em *Embedding) unsuited(ctx context.Context, got []*memstore.Memory, err e
 	return true
 }
 
-// embeddingDimension is what vectors have here; 0 while it is unknown.
+// embeddingDimension returns the dimension of the embedder's vectors; 0 while it is unknown.
 func (em *Embedding) embeddingDimension() int {
 	em.mu.Lock()
 	defer em.mu.Unlock()

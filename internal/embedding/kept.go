@@ -13,9 +13,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Kept is the file in which the processes of one user tell each other that an embedding service is
-// down: one that a command starts would not find out otherwise. It lies outside of the store,
-// because a copy of the store on another machine asks another service. What it says is input.
+// Kept is the file through which the processes of one user share that an embedding service is down: a process that runs
+// one command would not find out otherwise. The file is outside of the store, because a copy of the store on another
+// machine uses another service. Its contents are untrusted input.
 type Kept struct {
 	FS     vfs.FS
 	Dir    string // of this user, outside of every store
@@ -27,7 +27,7 @@ const (
 	keptFolder = "embedders"
 	mostKept   = 8 << 10
 	mostError  = 2 << 10
-	// keptFor is how long it counts: failures of an hour ago are not in a row with those of now.
+	// keptFor is how long a record is used: failures of an hour ago are not consecutive with current ones.
 	keptFor = time.Hour
 )
 
@@ -36,7 +36,7 @@ func (k *Kept) path() string {
 	return filepath.Join(k.Dir, keptFolder, fmt.Sprintf("%x.json", sum[:16]))
 }
 
-// load reads the file. What is old, or no record, does not count.
+// load reads the file. It returns false for a record that is old or invalid.
 func (k *Kept) load(now time.Time) (standing, bool) {
 	var s standing
 	b, err := vfs.ReadFile(k.FS, k.path(), mostKept)
@@ -50,7 +50,7 @@ func (k *Kept) load(now time.Time) (standing, bool) {
 	return s, true
 }
 
-// save replaces the file. A failure costs only that other processes find out themselves.
+// save replaces the file. If that fails, other processes have to find out themselves.
 func (k *Kept) save(s *standing) {
 	c := *s
 	if len(c.Error) > mostError {

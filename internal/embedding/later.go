@@ -1,6 +1,7 @@
 package embedding
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,20 +14,20 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
-// How long the background waits after a failure of the embedder: doubled each
-// time, from the first to the last.
+// The wait of the background after a failure of the embedder. It doubles from the first to the last.
 const (
 	embedFirstWait = time.Second
 	embedLastWait  = 5 * time.Minute
 )
 
-// MostQueued bounds the ids that wait on the heap. The index has the others.
+// MostQueued is the maximum number of ids in the queue. Further ones are found through the index.
 const MostQueued = 10_000
 
-// EmbedLater notes a memory that has no vector because the embedder failed.
+// EmbedLater queues a memory that has no vector because the embedder failed.
 func (em *Embedding) EmbedLater(id string) {
 	e := em
 	e.mu.Lock()
@@ -37,7 +38,7 @@ func (em *Embedding) EmbedLater(id string) {
 		e.queued[id] = true
 		e.queue = append(e.queue, id)
 	case e.Scan:
-		e.Again = true // it may be past this one
+		e.Again = true // the scan may have passed this memory
 	default:
 		e.Scan, e.After = true, ""
 	}
@@ -51,8 +52,8 @@ func (em *Embedding) kickEmbedding() {
 	}
 }
 
-// Run gives vectors to what has none: what is left from before, and
-// what could not get one when it was put.
+// Run gives vectors to memories that have none: those left from earlier, and those whose put could not get one. It
+// returns when ctx ends.
 func (em *Embedding) Run(ctx context.Context) {
 	e := em
 	e.mu.Lock()
@@ -90,7 +91,7 @@ func (em *Embedding) Run(ctx context.Context) {
 			}
 			continue
 		}
-		if len(ids) == 1 { // a text that the embedder does not take must not keep the others back
+		if len(ids) == 1 { // a refused text must not hold up the others
 			em.Dequeue(ids, true)
 		}
 		most = max(len(ids)/2, 1)
@@ -101,8 +102,8 @@ func (em *Embedding) Run(ctx context.Context) {
 	}
 }
 
-// embedQueued gives vectors to some of the queue. One of an embedder that was down is asked for a
-// plain text first, so that a text which it does not take cannot keep it down.
+// embedQueued gives vectors to some memories of the queue, and returns how many got one. If the embedder was down, it
+// is asked for a plain text first, so that a text which it refuses cannot keep it down.
 func (em *Embedding) embedQueued(ctx context.Context, ids []string) (int64, error) {
 	if em.breaker.rest() > 0 {
 		if _, err := em.embed(ctx, []string{ProbeText}, nil, forQueue); err != nil {
@@ -112,7 +113,8 @@ func (em *Embedding) embedQueued(ctx context.Context, ids []string) (int64, erro
 	return em.embedStored(ctx, ids, forQueue)
 }
 
-// waitToEmbed waits out a failure; a call of somebody else that went well ends it.
+// waitToEmbed waits after a failure. A successful call by another goroutine ends the wait. It returns false if ctx
+// ends.
 func (em *Embedding) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -135,8 +137,8 @@ func (em *Embedding) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// NextQueued gives the ids that come next, and fills the queue from the index
-// while that has more. Those that the embedder refuses stay in the queue.
+// NextQueued returns the next ids, up to most, and fills the queue from the index if there are more. Ids stay in the
+// queue until Dequeue.
 func (em *Embedding) NextQueued(ctx context.Context, most int) ([]string, error) {
 	e := em
 	e.mu.Lock()
@@ -163,7 +165,7 @@ func (em *Embedding) NextQueued(ctx context.Context, most int) ([]string, error)
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("looking for memories without a vector: %w", err)
+			return nil, fmt.Errorf("finding memories without a vector: %w", err)
 		}
 		e.mu.Lock()
 		e.After = after
@@ -185,7 +187,7 @@ func (em *Embedding) NextQueued(ctx context.Context, most int) ([]string, error)
 	return append([]string(nil), e.queue[:min(most, len(e.queue))]...), nil
 }
 
-// Dequeue takes ids off the queue, or puts them to its end.
+// Dequeue removes ids from the queue, or, with back, moves them to its end.
 func (em *Embedding) Dequeue(ids []string, back bool) {
 	e := em
 	e.mu.Lock()
@@ -202,7 +204,7 @@ func (em *Embedding) Dequeue(ids []string, back bool) {
 	}
 }
 
-// lacking counts the memories that the index knows no vector of.
+// lacking returns the number of memories for which the index records no vector.
 func (em *Embedding) lacking(ctx context.Context) (n int64, err error) {
 	if err := em.engine.CatchUp(ctx); err != nil {
 		return 0, err
@@ -218,14 +220,25 @@ func (em *Embedding) lacking(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// Pending gives vectors to the memories that have a content and no embedding, and says
-// how many got one. It ends at the first failure of the embedder.
+// Pending gives vectors to the memories that have content and no embedding, or one of zeros, and returns how many got
+// one. It stops at the first failure of the embedder.
 func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 	if em.config.Call == nil {
 		return 0, errNone
 	}
 	if err := em.engine.CatchUp(ctx); err != nil {
 		return 0, err
+	}
+	view, err := em.vectors.View(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer view.Release()
+	var row []byte
+	zeros := func(id string) bool { // or unknown: the document decides
+		var ok bool
+		row, _, ok, err = view.Row(row[:0], vector.Memories, id)
+		return err == nil && (!ok || len(bytes.Trim(row, "\x00")) == 0)
 	}
 	var done int64
 	var ids []string
@@ -239,7 +252,7 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 		if err != nil {
 			return done, err
 		}
-		if l.Line.Dimension > 0 {
+		if l.Line.Dimension > 0 && !zeros(l.ID) {
 			continue
 		}
 		if ids = append(ids, l.ID); len(ids) == em.config.Batch {
@@ -251,8 +264,8 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 	return done, write()
 }
 
-// embedStored gives vectors to stored memories, in one commit if that can take
-// them; those that have one by then, or another content, are left alone.
+// embedStored gives vectors to stored memories, in one commit if possible, and returns how many got one. Memories that
+// have a vector by then, or another content, are left alone.
 func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (int64, error) {
 	if err := em.engine.CatchUp(ctx); err != nil {
 		return 0, err
@@ -260,7 +273,7 @@ func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (
 	var list []*memstore.Memory
 	session := false
 	err := em.eachOf(ctx, ids, func(m *memstore.Memory, _ wal.LSN) {
-		if len(m.Embedding) == 0 && vectors.Embeddable(m.Content) {
+		if !em.vectors.Meaningful(m.Embedding) && vectors.Embeddable(m.Content) {
 			list = append(list, m)
 			session = session || m.Session() != ""
 		}
@@ -299,8 +312,8 @@ func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (
 	return n, err
 }
 
-// inParts writes memories in one commit or, where they are too much for one, in
-// several: these are the store's own batches, and nobody could make them smaller.
+// inParts calls write with all ids, or, if they are too many for one commit, in several parts: the batch is the store's
+// own, so no caller could make it smaller.
 func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, error)) (int64, error) {
 	n, err := write(ids)
 	if !errors.Is(err, errs.ErrBatchTooLarge) || len(ids) < 2 {
@@ -315,7 +328,7 @@ func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, erro
 	return n + m, err
 }
 
-// setEmbeddings gives memories that still say this their vectors.
+// setEmbeddings stores the vectors of those memories whose text is still that of contents.
 func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents map[string]said, known embedded,
 	by *maker) (n int64, err error) {
 	err = em.Transact(ctx, nil, func(tx *commit.Tx) error {
@@ -335,8 +348,8 @@ func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents m
 			if err != nil {
 				return err
 			}
-			if len(m.Embedding) > 0 || by.template.Own(&m) != c.own {
-				continue // another write was faster; the one that changed the content has asked for its vector
+			if em.vectors.Meaningful(m.Embedding) || by.template.Own(&m) != c.own {
+				continue // another write was faster; one that changed the content has requested its own vector
 			}
 			commit.SetEmbedding(&m, known[c.text])
 			tx.PutEmbedded(&m)
@@ -350,7 +363,7 @@ func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents m
 	return n, nil
 }
 
-// eachOf reads memories. What is gone is left out; what is damaged too, which verify
+// eachOf calls take for each memory with its version. Deleted memories are skipped, and damaged ones too, which verify
 // reports.
 func (em *Embedding) eachOf(ctx context.Context, ids []string, take func(m *memstore.Memory, at wal.LSN)) error {
 	for _, id := range ids {
@@ -368,8 +381,7 @@ func (em *Embedding) eachOf(ctx context.Context, ids []string, take func(m *mems
 	return nil
 }
 
-// embedContents asks for the vectors of what memories say, each text once, in the order
-// of the ids.
+// embedContents returns the vectors of the texts in contents. Each text is requested once, in the order of the ids.
 func (em *Embedding) embedContents(ctx context.Context, contents map[string]said, by *maker,
 	wait waiter) (embedded, error) {
 	known := embedded{}
@@ -394,8 +406,8 @@ func (em *Embedding) embedContents(ctx context.Context, contents map[string]said
 	return known, nil
 }
 
-// Waiting is how many memories wait for the embedder, as far as this
-// process knows, and why.
+// Waiting returns how many memories wait for the embedder, as far as this process knows, and the last error of the
+// embedder.
 func (em *Embedding) Waiting() (int64, error) {
 	e := em
 	e.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Suits says why what the embedder makes may not be stored now, if so.
+// Suits returns why vectors of this embedder may not be stored under model m, or nil if they may.
 func (em *Embedding) Suits(m *index.Model) error {
 	name := em.config.Model
 	em.mu.Lock()
@@ -31,9 +31,8 @@ func (em *Embedding) Suits(m *index.Model) error {
 	return nil
 }
 
-// nameModel tells every process by which model the store's vectors are, once: what
-// config.json says, or the vectors' own files, else this process's. From there on
-// those who ask another one are refused.
+// nameModel records the model of the store's vectors in the log, once: the one of config.json or of the vector files,
+// else that of this process. From then on processes with another model are refused.
 func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	model := em.vectors.Model()
 	if em.config.Model == "" || model.Name == by.name || model.Next != "" || by.unsure {
@@ -59,15 +58,15 @@ func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	return nil
 }
 
-// maker is how vectors are made: by a template, for a model that the store knows by a name.
+// maker is how vectors are made: with a template, for a model that the store knows by a name.
 type maker struct {
 	name     string
 	template *template.Template
-	unsure   bool // the vectors that are there could not be read, which may name the model
+	unsure   bool // the existing vectors, which may name the model, could not be read
 }
 
-// now is how vectors are made that are stored now. Where no model has a name yet, that is decided here:
-// session says that a memory in a session gets one of the first vectors.
+// now returns how vectors that are stored now are made. If no model is named yet, it decides here; session means that
+// one of the first vectors is for a memory in a session.
 func (em *Embedding) now(session bool) *maker {
 	model := em.vectors.Model()
 	if model.Name != "" || em.config.Model == "" || model.Next != "" {
@@ -79,7 +78,7 @@ func (em *Embedding) now(session bool) *maker {
 	}
 	has := set.Model()
 	if set.Count(vector.Memories) == 0 && template.Model(has) == em.config.Model {
-		has = "" // nothing was made by it
+		has = "" // the model has made nothing
 	}
 	if err := set.Release(); err != nil {
 		return &maker{name: em.config.Model, template: template.Of(""), unsure: true}
@@ -92,7 +91,7 @@ func (em *Embedding) now(session bool) *maker {
 	return &maker{name: name, template: template.Of(name)}
 }
 
-// first is the template of a store's first vectors.
+// first returns the template of a store's first vectors.
 func first(c *settings.VectorConfig, session bool) *template.Template {
 	t, err := c.Embedded()
 	if err != nil || t == nil {
@@ -103,7 +102,7 @@ func first(c *settings.VectorConfig, session bool) *template.Template {
 	return t
 }
 
-// next is how a re-embedding makes vectors.
+// next returns how a re-embedding makes vectors.
 func (em *Embedding) next(ctx context.Context) (*maker, error) {
 	model := em.vectors.Model()
 	c := em.engine.Settings().Now().VectorSettings()
@@ -129,7 +128,7 @@ func (em *Embedding) next(ctx context.Context) (*maker, error) {
 	return &maker{name: template.Join(em.config.Model, t), template: t}, nil
 }
 
-// sessions reports whether a memory is in a session.
+// sessions reports whether any memory is in a session.
 func (em *Embedding) sessions(ctx context.Context) (bool, error) {
 	if err := em.engine.CatchUp(ctx); err != nil {
 		return false, err

@@ -14,11 +14,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// embedded are vectors by text, for as long as an operation may need them again.
+// embedded are vectors by text, kept as long as an operation may need them again.
 type embedded map[string][]float32
 
-// Commit commits operations whose memories have got the vectors that
-// they lack. Those that could not be had follow later.
+// Commit commits operations after requesting the vectors that their memories lack. Memories whose vectors are not
+// available are queued.
 func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN,
 	known embedded) error {
 	if model := em.vectors.Model(); model.Since != 0 {
@@ -57,9 +57,9 @@ func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Re
 	return nil
 }
 
-// embedAll gives the memories of operations their vectors, in batches, and
-// returns those that got one and those that have none because the embedder failed. After a failure
-// it is not asked again: puts wait for a service that is down only once.
+// embedAll gives the memories of operations their vectors, in batches. It returns those that got one, and those that
+// have none because the embedder failed. After a failure it does not ask again, so a put waits at most once for a
+// service that is down.
 func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op,
 	known embedded) (got, waiting []*memstore.Memory, err error) {
 	var want []*memstore.Memory
@@ -118,7 +118,7 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op,
 		}
 	}
 	for _, m := range want {
-		v := known[says[m]] // nil: a vector that belongs to another text would be found by it
+		v := known[says[m]] // nil if the embedder failed: an old vector would belong to another text
 		commit.SetEmbedding(m, v)
 		if v == nil {
 			waiting = append(waiting, m)
@@ -130,11 +130,11 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op,
 	return got, waiting, nil
 }
 
-// wantsEmbedding reports whether the embedder is to be asked about a memory: it has
-// none, or that which it was read with and another content, or what it says itself (template.Own) has
-// changed and its embedding is that of the version which it replaces. One that is written again, saying
-// what is there, takes the embedding over. What is stored may change until the commit; the vector
-// belongs to what the memory says in any case.
+// wantsEmbedding reports whether the embedder must be asked for a memory. It must if the memory has no embedding; if it
+// has the embedding it was read with but a new content; or if the text to embed (template.Own) changed and the
+// embedding is that of the version being replaced. A memory that is put again with an unchanged text takes over the
+// stored embedding. The stored version may change before the commit; the vector belongs to the memory's text in any
+// case.
 func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, error) {
 	m := o.Memory
 	if !vectors.Embeddable(m.Content) || o.Derived {
@@ -142,7 +142,7 @@ func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, er
 	}
 	none := len(m.Embedding) == 0
 	if !none && m.Reworded() && m.KeepsEmbedding() {
-		return true, nil // whatever stands there by now: it is not this content's
+		return true, nil // whatever is stored by now, the embedding is not of this content
 	}
 	if o.ID == "" {
 		return none, nil
@@ -158,14 +158,14 @@ func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, er
 		return none, nil
 	}
 	if o.Conds.Holds(o.ID, v.LSN, v.Line.UpdatedAt) != nil {
-		return false, nil // the commit will say so
+		return false, nil // the commit will return the error
 	}
 	old, err := em.engine.Decode(o.ID, v)
 	if err != nil {
 		return none, nil
 	}
 	model := em.vectors.Model()
-	by := template.Of(model.Name) // no template made vectors that no model is named for
+	by := template.Of(model.Name) // vectors without a named model were made without a template
 	switch {
 	case none && !m.Decoded() && by.Own(&old) == by.Own(m) && len(old.Embedding) > 0:
 		m.Embedding = old.Embedding
@@ -176,13 +176,13 @@ func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, er
 	return by.Own(&old) != by.Own(m) && slices.Equal(old.Embedding, m.Embedding), nil
 }
 
-// Write is commit.Write with embeddings, for what is not prepared again.
+// Write is commit.Write with embeddings, for operations that are not prepared again.
 func (em *Embedding) Write(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error {
 	return em.Commit(ctx, ops, seen, listed, nil)
 }
 
-// Transact commits with the vectors that the memories lack; the function may run again
-// with the same texts.
+// Transact runs f and commits its operations with the vectors that their memories lack. f may run again with the same
+// texts; their vectors are not requested again.
 func (em *Embedding) Transact(ctx context.Context, session *string, f func(tx *commit.Tx) error) error {
 	known := embedded{}
 	write := func(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error {

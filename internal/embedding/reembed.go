@@ -12,28 +12,28 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// Options of Reembed.
+// Options are the options of Reembed.
 type Options struct {
-	Restart  bool // forget what an earlier run with this model has computed
+	Restart  bool // discard what an earlier run with this model computed
 	Progress func(*Report)
 }
 
-// Report says what was done, or is done so far.
+// Report is the result of Reembed, or its progress so far.
 type Report struct {
-	Total    int64     // memories with a content, about
-	Resumed  int64     // vectors that an earlier run had computed
-	Computed int64     // by this one
-	Written  int64     // memories that got another embedding
-	Changed  int64     // embeddings computed once more, for the content had changed
-	Refused  int64     // memories whose content the embedder does not take
-	Refusals []Refusal // the first of them
+	Total    int64     // memories with content, approximately
+	Resumed  int64     // vectors computed by an earlier run
+	Computed int64     // vectors computed by this run
+	Written  int64     // memories that got a new embedding
+	Changed  int64     // embeddings computed again because the content changed
+	Refused  int64     // memories whose content the embedder refuses
+	Refusals []Refusal // the first of these refusals
 }
 
 var errNone = &errs.FieldError{Field: "Embed",
 	Err: fmt.Errorf("%w: the store was opened without an embedder", errs.ErrInvalid)}
 
-// Reembed gives every memory that has a content an embedding by the embedder, and changes
-// the store's model to its.
+// Reembed gives every memory that has content an embedding by the embedder, and switches the store to the embedder's
+// model.
 func (em *Embedding) Reembed(ctx context.Context, o Options) (*Report, error) {
 	if em.config.Call == nil {
 		return nil, errNone
@@ -48,7 +48,7 @@ func (em *Embedding) Reembed(ctx context.Context, o Options) (*Report, error) {
 	return &r.report, errors.Join(err, unlock())
 }
 
-// LockComputed makes this the only call.
+// LockComputed takes the lock that only one re-embedding may hold. It fails with errs.ErrLocked if another run has it.
 func (em *Embedding) LockComputed() (unlock func() error, err error) {
 	dir := filepath.Join(em.engine.Env().Dir, vectors.VectorFolder)
 	if err := em.engine.Env().FS.Mkdir(dir, em.engine.Env().FolderMode); err == nil {
@@ -68,7 +68,7 @@ func (em *Embedding) LockComputed() (unlock func() error, err error) {
 	case err != nil:
 		return nil, errors.Join(em.engine.Env().IOError("locking", path, err), lock.Close())
 	case !ok:
-		return nil, errors.Join(fmt.Errorf("%w: another reindex is under way", errs.ErrLocked), lock.Close())
+		return nil, errors.Join(fmt.Errorf("%w: another reindex is running", errs.ErrLocked), lock.Close())
 	}
 	return func() error { return errors.Join(lock.Unlock(), lock.Close()) }, nil
 }

@@ -13,34 +13,31 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// A text that the embedder does not take (too long, as a rule) does not stand in the way
-// of the others: its memory is left without an embedding, pending. An embedder that does
-// not answer is another thing, and its own words seldom say which it is. So a text is
-// held for refused only if it alone failed refusedTries times, behind each of which the
-// embedder took another text; and before the model is changed all such are asked once
-// more.
+// A text that the embedder refuses (usually because it is too long) does not block the others: its memory stays without
+// an embedding, pending. The embedder's error seldom shows whether the text is refused or the embedder is unavailable.
+// So a text counts as refused only if it failed alone refusedTries times, and after each failure the embedder accepted
+// another text. Before the switch of the model all refused texts are tried once more.
 
-// Refusal is a memory whose content the embedder did not take.
+// Refusal is a memory whose content the embedder refused.
 type Refusal struct {
 	ID  string
 	Err error
 }
 
 type refused struct {
-	sum [32]byte // of what the memory itself says
+	sum [32]byte // hash of the memory's own part of the text
 	err error
 }
 
 const refusedTries = 3
 
-// mostRefusals is how many a report has.
+// mostRefusals is the maximum number of refusals in a report.
 const mostRefusals = 1000
 
-// ProbeText is what the embedder is asked while it has taken nothing in this run.
+// ProbeText is the text that the embedder is asked for while it has accepted none in this run.
 const ProbeText = "a text"
 
-// embed asks for the vectors of what memories say, by text; those that it refuses have
-// none, and are noted.
+// embed returns the vectors of texts. Refused texts have none and are recorded.
 func (r *reembed) embed(ctx context.Context, texts map[string]said, next bool) (embedded, error) {
 	known := embedded{}
 	if len(texts) == 0 {
@@ -57,7 +54,7 @@ func (r *reembed) embed(ctx context.Context, texts map[string]said, next bool) (
 	return known, r.divide(ctx, ids, texts, next, known, err)
 }
 
-// by is how the vectors are made that are stored at once; nil: their turn has not come.
+// by returns how vectors are made that are stored at once, or nil for vectors of the next model.
 func (r *reembed) by(next bool) *maker {
 	if next {
 		return nil
@@ -65,13 +62,13 @@ func (r *reembed) by(next bool) *maker {
 	return r.maker
 }
 
-// passes reports whether an error may be of one of the texts.
+// passes reports whether an error may be caused by one of the texts.
 func passes(ctx context.Context, err error) bool {
 	var model *errs.ModelError
 	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, vector.ErrDimension)
 }
 
-// ask adds the vectors of some texts to those that are known.
+// ask adds the vectors of some texts to known.
 func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded) error {
 	some := map[string]said{}
 	for _, id := range ids {
@@ -86,7 +83,7 @@ func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]said, 
 	return nil
 }
 
-// probe asks for a text that the embedder took before.
+// probe asks for a text that the embedder accepted before.
 func (r *reembed) probe(ctx context.Context, next bool) error {
 	text := r.taken
 	if text == "" {
@@ -96,7 +93,7 @@ func (r *reembed) probe(ctx context.Context, next bool) error {
 	return err
 }
 
-// divide finds the texts that made all of them fail.
+// divide finds the texts because of which the whole batch failed.
 func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded,
 	why error) error {
 	if len(ids) == 1 {
@@ -114,7 +111,7 @@ func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]sai
 	return nil
 }
 
-// alone tells a text that is refused from an embedder that does not answer.
+// alone decides whether a text is refused or the embedder is unavailable.
 func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, next bool, known embedded,
 	why error) error {
 	for try := 1; ; try++ {
@@ -139,8 +136,7 @@ func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, n
 	return nil
 }
 
-// refuses reports whether a content of a memory was refused in this run; that of one which
-// has changed since was not.
+// refuses reports whether this content of a memory was refused in this run. A refusal of an earlier content is dropped.
 func (r *reembed) refuses(id string, sum [32]byte) bool {
 	was, ok := r.refused[id]
 	if ok && was.sum != sum {
@@ -149,7 +145,7 @@ func (r *reembed) refuses(id string, sum [32]byte) bool {
 	return ok && was.sum == sum
 }
 
-// askAgain asks once more for all that was refused.
+// askAgain asks once more for all refused texts.
 func (r *reembed) askAgain(ctx context.Context) error {
 	ids := slices.Sorted(maps.Keys(r.refused))
 	clear(r.refused)
@@ -160,16 +156,16 @@ func (r *reembed) askAgain(ctx context.Context) error {
 	})
 }
 
-// none says why no content has a vector, if there is any that should.
+// none returns an error if all contents were refused, or nil if there is no content.
 func (r *reembed) none() error {
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
-		return fmt.Errorf("the embedder refuses all of the %d contents, the first is that of memory %s: %w", len(r.refused),
+		return fmt.Errorf("the embedder refused all %d contents, first that of memory %s: %w", len(r.refused),
 			human.Quote(id), r.refused[id].err)
 	}
 	return nil
 }
 
-// tellRefused reports what is left without an embedding.
+// tellRefused adds the memories left without an embedding to the report.
 func (r *reembed) tellRefused() {
 	r.report.Refused = int64(len(r.refused))
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {

@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// dropOthers drops, of a store that is being restored, what a re-embedding has computed that was not
-// under way at the moment, but when the backup ended: nothing would continue it, and after a loss of
-// log and index it would be taken for one.
+// dropOthers removes, from a store that is being restored to a past position, the vectors of a re-embedding that was
+// not running at that position but when the backup ended. Nothing would continue that re-embedding, and after a loss of
+// log and index the file would be taken as evidence of one.
 func (em *Embedding) dropOthers(model *index.Model) error {
 	path := em.vectors.ComputedPath(vectors.ComputedName)
 	f, err := em.engine.Env().FS.OpenFile(path, os.O_RDONLY, 0)
@@ -32,7 +32,7 @@ func (em *Embedding) dropOthers(model *index.Model) error {
 		if json.Unmarshal(payload, &head) != nil {
 			head = vectors.ComputedHeader{}
 		}
-		return vectors.ErrComputed // no more of it
+		return vectors.ErrComputed // only the first record is needed
 	})
 	if errors.Is(err, vectors.ErrComputed) {
 		err = nil
@@ -46,8 +46,8 @@ func (em *Embedding) dropOthers(model *index.Model) error {
 	return em.vectors.DropComputed()
 }
 
-// Restore tells a store that is being restored by which model its vectors are, as
-// of the moment: its index knows it already, from here on its log and config.json do.
+// Restore records the model of the vectors, as of the restored position, in the log and config.json of a store that is
+// being restored. The index has it already.
 func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
 	if err := em.settleRestored(ctx, as); err != nil {
 		return err
@@ -65,13 +65,13 @@ func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
 	if !model.Switching() {
 		return nil
 	}
-	// When index and log are lost, this file tells that the documents may be two models', and that
-	// there is something to go on with.
+	// If index and log are lost, this file shows that the documents may have vectors of two models, and that there is a
+	// re-embedding to continue.
 	path := em.vectors.ComputedPath(vectors.ComputedName)
 	if _, err := em.engine.Env().FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	unlock, err := em.LockComputed() // makes the folder
+	unlock, err := em.LockComputed() // creates the folder
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
 	return errors.Join(err, unlock())
 }
 
-// settleRestored has config.json say what it said at the moment, as far as a change of
-// the model behind it has changed that.
+// settleRestored sets the vectors in config.json to their values at the restored position, if a later change of the
+// model had changed them.
 func (em *Embedding) settleRestored(ctx context.Context, as *backup.Restored) error {
 	if as.Settled {
 		return nil
@@ -94,7 +94,7 @@ func (em *Embedding) settleRestored(ctx context.Context, as *backup.Restored) er
 	case as.Model.Since != 0:
 		v.Dimension, v.Model = as.Model.Dimension, as.Model.Name
 	case v.Dimension == as.Later.Dimension && v.Model == as.Later.Name, v.Model != "" && v.Model != as.Model.Name:
-		v.Dimension, v.Model = 0, as.Model.Name // its oldest vector says it again
+		v.Dimension, v.Model = 0, as.Model.Name // the oldest vector determines the dimension again
 	default:
 		return nil
 	}

@@ -17,9 +17,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// reembed is one call of Reembed: it computes (compute), sees to what has changed
-// meanwhile and changes the model (switch.go), and rewrites the documents
-// (write.go).
+// reembed is one call of Reembed. It computes the vectors (compute), processes what changed meanwhile and switches the
+// model (switch.go), and rewrites the documents (write.go).
 type reembed struct {
 	em     *Embedding
 	maker  *maker
@@ -27,9 +26,9 @@ type reembed struct {
 	file   *vectors.Computed
 	report Report
 
-	refused map[string]refused // memories whose content the embedder does not take
-	taken   string             // a content that it took
-	makes   int                // the dimension of its vectors, where no content told it; 0: not asked
+	refused map[string]refused // memories whose content the embedder refuses
+	taken   string             // a text that it accepted
+	makes   int                // the dimension of its vectors if no content determined it; 0: not asked
 }
 
 func (r *reembed) tell() {
@@ -73,10 +72,10 @@ func (r *reembed) run(ctx context.Context) (err error) {
 	return r.finish(ctx)
 }
 
-// purgeTries is how often a run begins again because a purge removed what it had.
+// purgeTries is how often a run starts again because a purge removed its file.
 const purgeTries = 3
 
-// compute makes all vectors, and changes the model to theirs.
+// compute computes all vectors and switches the model to them.
 func (r *reembed) compute(ctx context.Context, restart bool) (err error) {
 	em := r.em
 	if r.file != nil {
@@ -102,14 +101,13 @@ func (r *reembed) compute(ctx context.Context, restart bool) (err error) {
 	return r.change(ctx)
 }
 
-// hold keeps this process's embedder from what is put, while its model is not the
-// store's.
+// hold stops this process from embedding what is put, while its embedder's model is not the store's.
 func (r *reembed) hold(held bool) {
 	e := r.em
 	e.mu.Lock()
 	was := e.held
 	if e.held = held; was && !held {
-		e.err = nil // the wait of the background ends
+		e.err = nil // ends the wait of the background
 	}
 	e.mu.Unlock()
 	if was && !held {
@@ -117,18 +115,18 @@ func (r *reembed) hold(held bool) {
 	}
 }
 
-// announce tells every process by which model the next vectors will be, so that
-// nobody puts such among those that serve.
+// announce records the model of the next vectors in the log, so that no process stores such vectors among the current
+// ones.
 func (r *reembed) announce(ctx context.Context) error {
 	em, name := r.em, r.maker.name
 	for range engine.FindTries {
 		m := em.vectors.Model()
 		if name != "" && m.Name == name {
-			return nil // what this one makes is like the vectors that serve
+			return nil // this embedder's vectors are like the current ones
 		}
 		if name == "" || template.Model(m.Name) != em.config.Model {
 			r.hold(true)
-		} // else what is put is embedded by the template that serves
+		} // otherwise puts are embedded with the current template
 		if name == "" || m.Next == name {
 			return nil
 		}
@@ -144,7 +142,7 @@ func (r *reembed) announce(ctx context.Context) error {
 	return fmt.Errorf("%w: gave up: other processes keep changing the model", errs.ErrConflict)
 }
 
-// computeAll makes the vectors of what is listed behind the last one that is there.
+// computeAll computes the vectors of the memories listed after the last one in the file.
 func (r *reembed) computeAll(ctx context.Context) error {
 	em := r.em
 	if r.file.Ended {
@@ -156,7 +154,7 @@ func (r *reembed) computeAll(ctx context.Context) error {
 		if err := em.engine.CatchUp(ctx); err != nil {
 			return err
 		}
-		// not longer than needed: it holds the index
+		// Kept short, because it holds the index.
 		for id, err := range em.engine.IDs(ctx, em.engine.Kinds().Memories, engine.Filters{After: after}) {
 			if err != nil {
 				if id == "" || ctx.Err() != nil {
@@ -183,13 +181,13 @@ func (r *reembed) computeAll(ctx context.Context) error {
 	return nil
 }
 
-// contented is what a memory says, and the version that does.
+// contented is the text of a memory, and its version.
 type contented struct {
 	said
 	version wal.LSN
 }
 
-// contented reads those of memories that have a content.
+// contented returns the texts of those memories that have content, by id.
 func (r *reembed) contented(ctx context.Context, ids []string) (map[string]contented, error) {
 	all, versions := map[string]contented{}, map[*memstore.Memory]wal.LSN{}
 	var list []*memstore.Memory
@@ -209,8 +207,7 @@ func (r *reembed) contented(ctx context.Context, ids []string) (map[string]conte
 	return all, err
 }
 
-// computeSome adds the vectors of memories to the file, except for those that say what
-// known has.
+// computeSome appends the vectors of memories to the file, except of those whose text has the hash in known.
 func (r *reembed) computeSome(ctx context.Context, ids []string,
 	known map[string][32]byte) ([]vectors.ComputedVector, error) {
 	em := r.em
@@ -246,8 +243,8 @@ func (r *reembed) computeSome(ctx context.Context, ids []string,
 	if n := len(list[0].Vector); r.file.Dim != 0 && n != r.file.Dim {
 		return nil, &errs.FieldError{Field: "embeddings of " + human.Quote(r.maker.name),
 			Value: fmt.Sprintf("of %d dimensions", n),
-			Limit: fmt.Sprintf("%d dimensions, which those have that an earlier run has computed", r.file.Dim),
-			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --restart", vector.ErrDimension)}
+			Limit: fmt.Sprintf("%d dimensions, as the vectors of an earlier run", r.file.Dim),
+			Err:   fmt.Errorf("%w: run memctl reindex --restart to discard these", vector.ErrDimension)}
 	}
 	if err := r.file.Add(list); err != nil {
 		return nil, em.engine.Env().IOError("writing", em.vectors.ComputedPath(vectors.ComputedName), err)
@@ -255,7 +252,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string,
 	return list, nil
 }
 
-// batches calls f with parts of ids, each as large as the embedder takes.
+// batches calls f with parts of ids of the embedder's batch size.
 func (r *reembed) batches(ids []string, f func(ids []string) error) error {
 	for part := range slices.Chunk(ids, r.em.config.Batch) {
 		if err := f(part); err != nil {

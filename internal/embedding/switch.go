@@ -20,20 +20,20 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// switchTries is how often the switch waits for a moment in which nothing was
-// committed since everything was looked at. After that it does without: what has
-// changed by then follows, and has no vector until it does.
+// switchTries is how often the switch waits for a moment in which nothing was committed since the last check for
+// changes. After that it switches regardless: memories changed by then are processed later, and have no vector until
+// then.
 const switchTries = 16
 
-// change makes the computed vectors the store's, by one entry of the log: it counts
-// only if what they were made of is still all that there is.
+// change makes the computed vectors the store's, with one log entry. The entry is valid only if the memories are
+// unchanged since their vectors were computed.
 func (r *reembed) change(ctx context.Context) error {
 	em := r.em
 	have, err := r.have()
 	if err != nil {
 		return err
 	}
-	var looked wal.LSN // up to where changes were seen to
+	var looked wal.LSN // position up to which changes were processed
 	for try := 0; ; try++ {
 		if err := em.engine.CatchUp(ctx); err != nil {
 			return err
@@ -67,9 +67,9 @@ func (r *reembed) change(ctx context.Context) error {
 	}
 }
 
-// contentless is the change where nothing has a content: what is put from here on is by
-// this model. Where there is no vector at all the store's dimension becomes this
-// model's too: else the one that vectors had which are gone would refuse all others.
+// contentless returns the change for a store in which no memory has content: what is put from now on is by this model.
+// If there is no vector at all, the store's dimension becomes this model's; otherwise the dimension of deleted vectors
+// would exclude all others.
 func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Change, error) {
 	em := r.em
 	c := vectors.ChangeOfModel(model)
@@ -81,7 +81,7 @@ func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Ch
 	}
 	dim, _, err := em.vectors.Dimension(ctx)
 	if err != nil || dim == 0 {
-		return c, err // the first vector decides it
+		return c, err // the first vector determines it
 	}
 	if r.makes == 0 {
 		if r.makes, err = r.askDimension(ctx); err != nil {
@@ -94,7 +94,7 @@ func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Ch
 	return state.Change{Name: r.maker.name, Dimension: r.makes, Switch: true}, nil
 }
 
-// anyRow reports whether some document has a vector, and its time is not over.
+// anyRow reports whether some document that has not expired has a vector.
 func (em *Embedding) anyRow(ctx context.Context) (found bool, err error) {
 	view, err := em.vectors.View(ctx)
 	if err != nil {
@@ -120,17 +120,17 @@ func (em *Embedding) anyRow(ctx context.Context) (found bool, err error) {
 	return false, nil
 }
 
-// askDimension asks the embedder for a vector.
+// askDimension asks the embedder for a vector and returns its dimension.
 func (r *reembed) askDimension(ctx context.Context) (int, error) {
 	list, err := r.em.embedContents(ctx, map[string]said{"": {text: ProbeText}}, nil, forUser)
 	if err != nil {
-		return 0, fmt.Errorf("no memory has a content, so the embedder was asked for %s, to know its dimension: %w",
+		return 0, fmt.Errorf("no memory has content, so the embedder was asked for %s to find its dimension: %w",
 			human.Quote(ProbeText), err)
 	}
 	return len(list[ProbeText]), nil
 }
 
-// settleName is settleConfig where only the name was changed.
+// settleName is settleConfig for a change of the model's name only.
 func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	em := r.em
 	c := em.engine.Settings().Now().Clone()
@@ -142,11 +142,11 @@ func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	return em.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Model = model.Name })
 }
 
-// errPurged: the file with what was computed has gone, with a memory that was in it.
-var errPurged = errors.New("what was computed was removed by a purge")
+// errPurged means that a purge removed the computed vectors, because they included a purged memory.
+var errPurged = errors.New("a purge removed the computed vectors")
 
-// standing calls f while the file that was written is the one that others find: a
-// purge removes it, under the same lock.
+// standing calls f under flush.lock if the open file is still the one at its path. A purge replaces the file under the
+// same lock; standing then returns errPurged.
 func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) error) error {
 	em := r.em
 	held, err := em.engine.Log().LockFlush(ctx)
@@ -168,7 +168,7 @@ func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) erro
 	return f(held.In(ctx))
 }
 
-// have finds what is computed: the content's hash by id.
+// have returns the hashes of the texts whose vectors are computed, by id.
 func (r *reembed) have() (map[string][32]byte, error) {
 	have := make(map[string][32]byte, r.file.Count)
 	_, err := r.file.Records(math.MaxInt64, func(p []byte) error {
@@ -187,7 +187,7 @@ func (r *reembed) have() (map[string][32]byte, error) {
 	return have, nil
 }
 
-// catchUp computes the vectors of what has changed since a position, 0: ever.
+// catchUp computes the vectors of memories changed since a position; 0 means all.
 func (r *reembed) catchUp(ctx context.Context, have map[string][32]byte, since wal.LSN) error {
 	ids, err := r.changedSince(ctx, since)
 	if err != nil {
@@ -208,8 +208,7 @@ func (r *reembed) catchUp(ctx context.Context, have map[string][32]byte, since w
 	})
 }
 
-// changedSince are the ids of memories that have changed since a position, all of
-// them where nobody can say.
+// changedSince returns the ids of memories changed since a position, or of all memories if the changes are not known.
 func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string, err error) {
 	em := r.em
 	changes := em.engine.State().Changes(since, 1<<62)
@@ -241,8 +240,8 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 	return ids, nil
 }
 
-// settleConfig writes what was decided where people read it, and where a store is
-// made from whose log and index are gone.
+// settleConfig writes the model into config.json, where users read it, and from which a store without log and index is
+// rebuilt.
 func (r *reembed) settleConfig(ctx context.Context) error {
 	em := r.em
 	model := em.vectors.Model()
@@ -253,7 +252,7 @@ func (r *reembed) settleConfig(ctx context.Context) error {
 	return em.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Dimension, v.Model = model.Dimension, model.Name })
 }
 
-// UpdateVectors changes what config.json says of the vectors.
+// UpdateVectors changes the vector settings in config.json.
 func (em *Embedding) UpdateVectors(ctx context.Context, change func(v *settings.VectorConfig)) error {
 	return em.engine.UpdateSettings(ctx, func(c *settings.Config) error {
 		v := c.VectorSettings()

@@ -15,9 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// goOn ends what an earlier run has begun and left behind its switch. done says that
-// this was the model of this run; else the rest, which only that one could embed,
-// is this run's.
+// goOn continues an earlier run that was interrupted after its switch. done means that this run has the same model.
+// Otherwise the memories left over, which only the other embedder could embed, are embedded by this run.
 func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err error) {
 	em := r.em
 	if r.file, err = em.vectors.OpenComputed(model.Name, false); err != nil {
@@ -39,8 +38,7 @@ func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err e
 	return false, r.rewrite(ctx, &model)
 }
 
-// finish rewrites the documents that the model before has left behind, and says
-// that there are none.
+// finish rewrites the documents with vectors of the previous model, and records that none are left.
 func (r *reembed) finish(ctx context.Context) error {
 	em := r.em
 	model := em.vectors.Model()
@@ -56,8 +54,8 @@ func (r *reembed) finish(ctx context.Context) error {
 	if err := r.rewrite(ctx, &model); err != nil {
 		return err
 	}
-	// What is without a vector is seen to once: a process of the model before may put more of it for
-	// as long as it lives. What has one of the model before only gets less.
+	// Memories without a vector are processed once: a process with the previous model may put more of them as long as it
+	// runs. The number of those with a vector of the previous model only falls.
 	for pending := true; ; pending = false {
 		n, err := r.rest(ctx, &model, pending)
 		if err != nil {
@@ -76,8 +74,8 @@ func (r *reembed) finish(ctx context.Context) error {
 	return r.forget(ctx)
 }
 
-// forget removes what was computed: not while a process is rebuilding the vectors from it, which
-// may not know yet that it is no longer needed.
+// forget removes the computed vectors. It takes flush.lock, because a process that is rebuilding the vectors from them
+// may not know yet that they are no longer needed.
 func (r *reembed) forget(ctx context.Context) error {
 	held, err := r.em.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -98,15 +96,15 @@ func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 			if _, ok := vectors[v.ID]; !ok {
 				ids = append(ids, v.ID)
 			}
-			vectors[v.ID] = v // the last one counts
+			vectors[v.ID] = v // the last record counts
 		}
 		_, err := r.write(ctx, model, ids, vectors)
 		return err
 	})
 }
 
-// rest sees to what the file does not have: what has changed since, and with pending what is
-// without a vector. It says how many memories it wrote.
+// rest processes memories that the file lacks: those changed since, and with pending those without a vector. It returns
+// how many it wrote.
 func (r *reembed) rest(ctx context.Context, model *index.Model, pending bool) (n int64, err error) {
 	em := r.em
 	if err := em.engine.CatchUp(ctx); err != nil {
@@ -122,7 +120,7 @@ func (r *reembed) rest(ctx context.Context, model *index.Model, pending bool) (n
 		}
 		switch dim := l.Line.Dimension; {
 		case dim == 0 && !pending:
-		case dim <= 0, model.Older(l.Line.Version, l.Line.VectorNumber()): // below 0: not known
+		case dim <= 0, model.Older(l.Line.Version, l.Line.VectorNumber()): // below 0: unknown
 			ids = append(ids, l.ID)
 		}
 	}
@@ -151,7 +149,7 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 		if err != nil {
 			return 0, err
 		}
-		if ok || r.refuses(id, sum) { // refused: what it has is an older model's, and goes
+		if ok || r.refuses(id, sum) { // if refused, its embedding by an older model is removed
 			vecs[id] = vectors.ComputedVector{ID: id, Sum: sum, Vector: v}
 		} else {
 			texts[id] = c.said
@@ -161,7 +159,7 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 	if err != nil {
 		return 0, err
 	}
-	for id, c := range texts { // nil for what is refused now
+	for id, c := range texts { // nil if refused now
 		vecs[id] = vectors.ComputedVector{ID: id, Sum: sha256.Sum256([]byte(c.own)), Vector: known[c.text]}
 	}
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := vecs[id]; return !ok })
@@ -170,7 +168,7 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 	return n, err
 }
 
-// write gives memories vectors, in one commit if that can take them.
+// write gives memories vectors, in one commit if possible, and returns how many it wrote.
 func (r *reembed) write(ctx context.Context, model *index.Model, ids []string,
 	vectors map[string]vectors.ComputedVector) (int64, error) {
 	if len(ids) == 0 {
@@ -185,7 +183,7 @@ func (r *reembed) write(ctx context.Context, model *index.Model, ids []string,
 	return n, nil
 }
 
-// writeSome writes those that still have the content, and no vector by the new model.
+// writeSome writes the vectors of those memories that still have the content and no vector by the new model.
 func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string,
 	computed map[string]vectors.ComputedVector) (n int64, err error) {
 	em := r.em
@@ -199,7 +197,7 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 			v, err := tx.Load(em.engine.Kinds().Memories, id)
 			switch {
 			case errors.Is(err, errs.ErrNotFound), errors.Is(err, errs.ErrCorrupt):
-				continue // verify reports the one that is damaged
+				continue // verify reports a damaged one
 			case err != nil:
 				return err
 			}
@@ -208,7 +206,7 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 			case err != nil:
 				continue
 			case len(m.Embedding) > 0 && !model.Older(v.LSN, v.Line.VectorNumber()):
-				continue // somebody was faster
+				continue // another write was faster
 			case vectors.SumOf(model, &m) != computed[id].Sum, slices.Equal(m.Embedding, computed[id].Vector):
 				continue
 			}

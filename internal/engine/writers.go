@@ -120,6 +120,12 @@ func (eng *Engine) WriterNow(ctx context.Context) writer.Writer {
 	return w
 }
 
+// Describe returns how the writer of a context describes itself, nil if it is unknown.
+func (eng *Engine) Describe(ctx context.Context) *writer.Writer { return eng.writerOf(ctx) }
+
+// KeepWriters raises the features with which entries have writers and causes, for a caller that cannot do without.
+func (eng *Engine) KeepWriters(ctx context.Context) error { return eng.log.RaiseNow(ctx, needsWriters) }
+
 // Append is wal.FileLog.Append of entries that carry the number of their writer. The first one of a
 // writer is preceded by a commit that explains the number. Edits by hand have no writer: the process
 // that adopts one did not make it.

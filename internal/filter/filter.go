@@ -21,21 +21,21 @@ type Cond struct {
 	values []string
 }
 
-// The operators; of two that begin alike the longer one comes first.
+// The operators. If one is a prefix of another, the longer one comes first.
 var operators = []string{"!=", "^=", ">=", "<=", "=", ">", "<"}
 
-// Parse reads a condition.
+// Parse parses a condition. Errors are *errs.FieldError.
 func Parse(s string) (*Cond, error) {
 	bad := func(why string, remedy ...string) (*Cond, error) {
 		if remedy == nil {
-			remedy = []string{"it is like source=desk, priority>=3, path^=docs/, source or !source"}
+			remedy = []string{"write source=desk, priority>=3, path^=docs/, source or !source"}
 		}
 		return nil, &errs.FieldError{Field: "condition", Value: human.Quote(s),
 			Err: fmt.Errorf("%w: %s: %s", errs.ErrInvalid, why, remedy[0])}
 	}
 	c, name, value := &Cond{}, strings.TrimSpace(s), ""
 	not, negated := strings.CutPrefix(name, "!")
-	// a name as it is, whatever it has in it
+	// A quoted name is taken literally.
 	if quoted, err := strconv.QuotedPrefix(strings.TrimSpace(not)); err == nil && quoted[0] == '"' {
 		one, _ := strconv.Unquote(quoted)
 		c.path, not = []string{one}, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(not), quoted))
@@ -51,38 +51,38 @@ func Parse(s string) (*Cond, error) {
 			if strings.HasPrefix(name[at:], o) {
 				name, c.op, value = name[:at], o, name[at+len(o):]
 				if value != "" && strings.Contains("=<>", value[:1]) {
-					c.op = "" // == and <> are none
+					c.op = "" // == and <> are not operators
 				}
 				break
 			}
 		}
 		if c.op == "" {
-			return bad("no operator has this form")
+			return bad("unknown operator")
 		}
 	} else if negated {
 		name, c.op = not, "!"
 	}
 	if name = strings.TrimSpace(name); c.path == nil {
 		if remedy := miswritten(name, c.op, value); remedy != "" {
-			return bad("no operator is here", remedy)
+			return bad("missing operator", remedy)
 		}
 		name = strings.TrimPrefix(name, "metadata.")
 		c.path = strings.Split(name, ".")
 	} else if name != "" {
-		return bad("no operator has this form")
+		return bad("unknown operator")
 	}
 	if slices.Contains(c.path, "") || strings.Contains(name, "!") || strings.HasPrefix(name, `"`) {
-		return bad("it names no member of the metadata")
+		return bad("no member of the metadata is named")
 	}
 	if c.op == "" || c.op == "!" {
 		return c, nil
 	}
 	if again := joined.FindString(value); again != "" && !strings.Contains(value, `"`) {
-		return bad("a condition has one operator", "give each condition by itself, all must hold; or the value in quotes")
+		return bad("a condition has one operator", "pass each condition separately, or quote the value")
 	}
 	if strings.TrimSpace(value) == "" && c.op != "=" && c.op != "!=" {
-		return bad("there is no value behind "+c.op,
-			"it is like source=desk; a name alone says that there is one, of any value")
+		return bad("no value follows "+c.op,
+			"write source=desk; a name alone requires only that the member exists")
 	}
 	for more := true; more; {
 		var one string
@@ -104,16 +104,16 @@ func Parse(s string) (*Cond, error) {
 		c.values = append(c.values, one)
 	}
 	if len(c.values) > 1 && c.op != "=" && c.op != "!=" {
-		return bad("several values are possible with = and != only")
+		return bad("several values require = or !=")
 	}
 	return c, nil
 }
 
-// joined is how people write two conditions as one.
+// joined matches two conditions written as one.
 var joined = regexp.MustCompile(`(?i)\s(and|or|&&|\|\|)\s+[^\s=<>!^]+\s*[=<>!^]`)
 
-// miswritten is the remedy where a name is none that a person means: source:desk, source desk, and n:=3, which
-// sets metadata in memctl put. Such a name is written in quotes.
+// miswritten returns the remedy if an unquoted name is probably a mistake: source:desk, source desk, or n:=3, which is
+// the syntax of metadata in memctl put. It returns "" for a plausible name.
 func miswritten(name, op, value string) string {
 	at := strings.IndexAny(name, ":~ \t")
 	if at <= 0 || op != "" && op != "!" && at < len(name)-1 {
@@ -125,7 +125,7 @@ func miswritten(name, op, value string) string {
 		value = rest
 	}
 	if value == "" {
-		return fmt.Sprintf("write %s; a name with such characters is in quotes", name[:at])
+		return fmt.Sprintf("write %s; quote a name that has such characters", name[:at])
 	}
 	switch op {
 	case "":
@@ -133,30 +133,30 @@ func miswritten(name, op, value string) string {
 	case "!":
 		op = "!="
 	}
-	return fmt.Sprintf("write %s%s%s; a name with such characters is in quotes", name[:at], op, value)
+	return fmt.Sprintf("write %s%s%s; quote a name that has such characters", name[:at], op, value)
 }
 
-// Texts reports whether only texts can hold: a member of the metadata, or one of its list, that is one of these
-// values, or begins with one. ok is false for all other conditions.
+// Texts returns the member and values of a condition that only texts can satisfy: the member, or an element of its
+// list, equals one of the values, or begins with one. ok is false for all other conditions.
 func (c *Cond) Texts() (name string, values []string, begins, ok bool) {
 	begins = c.op == "^="
 	if len(c.path) != 1 || !begins && c.op != "=" {
 		return "", nil, false, false
 	}
 	for _, v := range c.values {
-		if !begins && json.Valid([]byte(v)) { // a number, true, false and null may be it too
+		if !begins && json.Valid([]byte(v)) { // a number, true, false or null can equal this value too
 			return "", nil, false, false
 		}
 	}
 	return c.path[0], c.values, begins, true
 }
 
-// Has is the condition that a member is this text, or a list that has it: name="text".
+// Has returns the condition that a member is this text, or a list that contains it: name="text".
 func Has(name, text string) *Cond {
 	return &Cond{path: []string{name}, op: "=", values: []string{text}}
 }
 
-// Holds judges the metadata of a memory.
+// Holds reports whether the metadata of a memory satisfies the condition.
 func (c *Cond) Holds(metadata map[string]any) bool {
 	v, ok := c.member(metadata)
 	switch c.op {
@@ -170,7 +170,7 @@ func (c *Cond) Holds(metadata map[string]any) bool {
 	return ok && c.any(v, c.op)
 }
 
-// member is what the condition is about.
+// member returns the value of the condition's member, and whether it exists.
 func (c *Cond) member(metadata map[string]any) (any, bool) {
 	v, ok := any(metadata), true
 	for _, name := range c.path {
@@ -182,7 +182,7 @@ func (c *Cond) member(metadata map[string]any) (any, bool) {
 	return v, ok
 }
 
-// any judges a value, or those of a list.
+// any reports whether a value, or an element of it if it is a list, satisfies op.
 func (c *Cond) any(v any, op string) bool {
 	if list, ok := v.([]any); ok {
 		return slices.ContainsFunc(list, func(v any) bool { return c.one(v, op) })
@@ -206,12 +206,12 @@ func (c *Cond) one(v any, op string) bool {
 		if isNumber {
 			wanted, err := strconv.ParseFloat(want, 64)
 			if err != nil || !json.Valid([]byte(want)) {
-				continue // a number and a text have no order, nor has NaN
+				continue // a number and a text, or NaN, have no order
 			}
 			n = cmp.Compare(number, wanted)
 			if a, ok := integer(text); ok {
 				if b, ok := integer(want); ok {
-					n = a.Cmp(b) // with all digits
+					n = a.Cmp(b) // exact, with all digits
 				}
 			}
 		}
@@ -227,8 +227,8 @@ func (c *Cond) one(v any, op string) bool {
 	return false
 }
 
-// unordered reports whether a text has no order with a number: "high" is not more than 3. A text that begins as a
-// number does is compared by its bytes, as the date 2026-01-31 is with 2026.
+// unordered reports whether a text has no order relative to want because want is a number: "high" is not above 3. A
+// text that begins like a number is compared by its bytes: the date 2026-01-31 with 2026, for example.
 func unordered(text, want string) bool {
 	if _, err := strconv.ParseFloat(want, 64); err != nil || !json.Valid([]byte(want)) {
 		return false
@@ -236,7 +236,7 @@ func unordered(text, want string) bool {
 	return text == "" || !strings.ContainsRune("0123456789+-.", rune(text[0]))
 }
 
-// integer is a number without a fraction, unless it has very many digits.
+// integer parses an integer of up to 64 characters.
 func integer(s string) (*big.Int, bool) {
 	if len(s) > 64 {
 		return nil, false
@@ -244,7 +244,7 @@ func integer(s string) (*big.Int, bool) {
 	return new(big.Int).SetString(s, 10)
 }
 
-// scalar is a value as people write it, and as a number where it is one.
+// scalar returns the text of a scalar value, and its number if it is one. The text of a list or an object is "".
 func scalar(v any) (text string, number float64, isNumber bool) {
 	switch v := v.(type) {
 	case string:

@@ -72,7 +72,7 @@ func TestParseSuggests(t *testing.T) {
 		"source:desk": "write source=desk", "metadata.source:desk": "write metadata.source=desk", "source: desk": "write source=desk", "!source:desk": "write source!=desk",
 		"source desk": "write source=desk", "source is desk": "write source=desk", "source in desk,phone": "write source=desk,phone", "source ~ desk": "write source=desk",
 		"n:=3": "write n=3", "n:>3": "write n>3", "source:": "write source;",
-		"n>3 and source=desk": "each condition by itself", "n>3 && source = desk": "each condition by itself",
+		"n>3 and source=desk": "each condition separately", "n>3 && source = desk": "each condition separately",
 	} {
 		if c, err := Parse(s); !errors.Is(err, errs.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v, not %q", s, c, err, want)
@@ -83,8 +83,8 @@ func TestParseSuggests(t *testing.T) {
 func TestTally(t *testing.T) {
 	all := []map[string]any{{"n": 3, "source": "desk", "address": map[string]any{"floor": 1}, "nothing": map[string]any{}}, {"n": 4.5, "source": "phone", "Tags": []any{"a"}}, {"n": json.Number("5")}}
 	for s, want := range map[string]string{
-		"sourc=desk":       `none has "sourc" in its metadata, but n, source, Tags, address, nothing`,
-		"tags=a":           `none has "tags" in its metadata, but "Tags"`,
+		"sourc=desk":       `no metadata has a member "sourc"; existing members: n, source, Tags, address, nothing`,
+		"tags=a":           `no metadata has a member "tags", but "Tags" exists`,
 		"n>x":              `"n" is a number, which cannot be ordered with the text "x"`,
 		"n=three":          `"n" is a number, and "three" is not`,
 		"n^=3":             `"n" is a number, and ^= is for texts`,

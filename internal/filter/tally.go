@@ -11,24 +11,24 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Tally looks at the metadata of memories for why a condition holds for none of them.
+// Tally collects from the metadata of memories why a condition holds for none of them.
 type Tally struct {
 	c     *Cond
 	n     int
-	kinds map[string]int // of the values of the member
-	names map[string]int // of all members, by how many have them
-	below map[string]int // of the members of the member
+	kinds map[string]int // counts of the kinds of the member's values
+	names map[string]int // counts of all members, by name
+	below map[string]int // counts of the members of the member, if it is an object
 }
 
-// Tally begins one.
+// Tally returns an empty tally for the condition.
 func (c *Cond) Tally() *Tally {
 	return &Tally{c: c, kinds: map[string]int{}, names: map[string]int{}, below: map[string]int{}}
 }
 
-// mostNames bounds the names that a Tally holds.
+// mostNames is the maximum number of names in a Tally.
 const mostNames = 1000
 
-// Add looks at the metadata of a memory.
+// Add counts the metadata of a memory.
 func (t *Tally) Add(metadata map[string]any) {
 	t.n++
 	count(t.names, metadata)
@@ -65,7 +65,7 @@ func count(names map[string]int, of map[string]any) {
 	}
 }
 
-// String says why the condition holds for none of the memories, "" where nothing is odd.
+// String returns why the condition holds for none of the memories, or "" if there is no apparent reason.
 func (t *Tally) String() string {
 	c, name := t.c, human.Quote(strings.Join(t.c.path, "."))
 	if t.n == 0 || c.op == "!" || c.op == "!=" {
@@ -103,17 +103,17 @@ func (t *Tally) String() string {
 	return ""
 }
 
-// missing says which members there are.
+// missing returns the message for a member that no memory has, with the members that exist.
 func (t *Tally) missing(name string) string {
 	all := usual(t.names)
 	if like := slices.IndexFunc(all, func(s string) bool {
 		return strings.EqualFold(s, t.c.path[0]) &&
 			s != t.c.path[0]
 	}); like >= 0 {
-		return fmt.Sprintf("none has %s in its metadata, but %s", name, human.Quote(all[like]))
+		return fmt.Sprintf("no metadata has a member %s, but %s exists", name, human.Quote(all[like]))
 	}
 	if len(all) == 0 {
-		return "none has metadata"
+		return "no memory has metadata"
 	}
 	shown := all[:min(len(all), 8)]
 	for i, s := range shown {
@@ -121,12 +121,12 @@ func (t *Tally) missing(name string) string {
 			shown[i] = human.Quote(s)
 		}
 	}
-	return fmt.Sprintf("none has %s in its metadata, but %s", name, strings.Join(shown, ", "))
+	return fmt.Sprintf("no metadata has a member %s; existing members: %s", name, strings.Join(shown, ", "))
 }
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
-// usual are names, the most frequent first.
+// usual returns names, the most frequent first.
 func usual(names map[string]int) []string {
 	return slices.SortedFunc(maps.Keys(names), func(a, b string) int {
 		return cmp.Or(names[b]-names[a], strings.Compare(a, b))

@@ -50,9 +50,10 @@ func (fl *Flusher) Resting() time.Duration {
 	return max(left, 0)
 }
 
-// Run flushes in the background: when enough has changed, and once a second if
-// anything has, by whatever process; and it says that this process lives.
-func (fl *Flusher) Run(ctx context.Context) {
+// Run flushes in the background when enough has changed, and once a second if any process has changed something; it
+// also records that this process lives. It returns when ctx ends, after the round that is under way: to cut that
+// round, so that the next one makes its files again, end rounds.
+func (fl *Flusher) Run(ctx, rounds context.Context) {
 	ctx = Unpaced(ctx)
 	tick := time.NewTicker(FlushEvery)
 	defer tick.Stop()
@@ -102,7 +103,7 @@ func (fl *Flusher) Run(ctx context.Context) {
 		if ctx.Err() != nil { // which select need not have seen
 			return
 		}
-		if pause, did := fl.FlushBackground(ctx); did {
+		if pause, did := fl.flushBackground(ctx, rounds); did {
 			kick = nil
 			rest.Reset(pause)
 			rested = time.Now().Add(pause)
@@ -138,10 +139,15 @@ func (fl *Flusher) beat(ctx context.Context) {
 	fl.host.Upkeep(ctx)
 }
 
-// FlushBackground does a round if there is anything to do and nobody is at it. It
+// FlushBackground does a round if there is anything to do and no process is at it. It
 // returns how long to rest then, which it tells all processes; did is false when there
 // was nothing to do.
 func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did bool) {
+	return fl.flushBackground(ctx, ctx)
+}
+
+// flushBackground is FlushBackground. When ctx ends, no further round begins; when rounds ends, the one under way does.
+func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Duration, did bool) {
 	durable := fl.engine.Log().Durable()
 	if fl.engine.Log().Damage() != nil ||
 		fl.engine.Log().Flushed() >= durable && !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load() &&
@@ -160,7 +166,7 @@ func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did
 		return RestAfter(time.Millisecond, true, false, 0), true // another process is at it
 	}
 	began := time.Now()
-	err = fl.flushOn(ctx, held, MergeWhenDue)
+	err = fl.flushOn(ctx, rounds, held, MergeWhenDue)
 	wrote, more := fl.engine.Log().Durable() != durable, err == nil && fl.More.Load()
 	fl.Quiet.Store(!wrote)
 	rest = RestAfter(max(time.Since(began), time.Millisecond), wrote, more, fl.full())

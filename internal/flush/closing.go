@@ -55,7 +55,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		if held == nil {
 			return err
 		}
-		err = fl.flushOn(round, held, m)
+		err = fl.flushOn(round, round, held, m)
 		over := round.Err() != nil && (err == nil || errors.Is(err, round.Err()) && !errors.Is(err, errs.ErrSyncFailed))
 		if len(fl.aside) > 0 { // of a round that failed
 			fl.judgeAside(ctx, held)

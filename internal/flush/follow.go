@@ -167,8 +167,9 @@ func (fl *Flusher) overdue() bool {
 	return !fl.indexWaits() && flushed > spilled && int64(flushed-spilled) > fl.engine.Env().System.SpillBytes
 }
 
-// flushOn is a round in the background or of a close, and the rounds beside its index and what follows that.
-func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held, m Merge) (err error) {
+// flushOn is a round in the background or of a close, and the rounds beside its index and what follows that. When ctx
+// ends, no further round begins; when rounds ends, the one under way does.
+func (fl *Flusher) flushOn(ctx, rounds context.Context, held *wal.Held, m Merge) (err error) {
 	fl.beside = !fl.engine.Env().System.Inline
 	defer func() {
 		fl.beside = false
@@ -188,7 +189,7 @@ func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held, m Merge) (err er
 			return ctx.Err()
 		}
 		began, durable := time.Now(), fl.engine.Log().Durable()
-		err = fl.FlushLocked(ctx, held, m)
+		err = fl.FlushLocked(rounds, held, m)
 		if err != nil || fl.following == nil || fl.yields() {
 			return err
 		}

@@ -32,7 +32,7 @@ type Changed struct {
 	Kind     string // "memory", "assembly" or "working memory"
 	ID       string // of working memory, the key of the scope
 	What     string // "created", "changed" or "deleted"
-	Cause    string // why the store did it: "expired", "evicted", "edited" or "upkeep"; "": it was asked for
+	Cause    string // why the store did it: "expired", "evicted", "edited", "upkeep" or "undo"; "": it was asked for
 	Previous uint64 // the version before it, which may be a deletion; 0 if there was none
 }
 
@@ -58,6 +58,8 @@ func causeOf(cause uint8) string {
 		return "edited"
 	case wal.CauseUpkeep:
 		return "upkeep"
+	case wal.CauseUndo, wal.CauseUndoing:
+		return "undo"
 	}
 	return ""
 }

@@ -1,4 +1,4 @@
-// Package queryargs makes filters of what a person or an agent asks for: the flags of memctl and the arguments of the
-// tools for agents say the same, in the same words. It also says why nothing was found, where that looks like a
-// mistake.
+// Package queryargs makes filters from what a user or an agent asks for, so that the flags of memctl and the arguments
+// of the tools for agents have the same names and meanings. It also explains why nothing was found, if a mistake is
+// likely.
 package queryargs

@@ -1,7 +1,6 @@
 package queryargs
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,26 +9,24 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/filter"
 	"github.com/varve-db/varve/internal/timearg"
-	"github.com/varve-db/varve/internal/words/analyzer"
-	"github.com/varve-db/varve/internal/words/query"
 )
 
-// Times returns the names of the filters by time. since and until take in the day, month or year that they are
-// given, before and after do not.
+// Times returns the names of the filters by time. since and until include the day, month or year of their value; before
+// and after exclude it.
 func Times() []string {
 	return []string{"since", "until", "before", "after", "created-since", "created-until", "updated-since",
 		"updated-until"}
 }
 
-// ByTime are the filters by time that are given, of times as people write them; as is how the caller spells a name
-// before what is wrong with it.
+// ByTime returns the filters by time that are given. as returns the name of an argument as the caller writes it, for
+// error messages.
 func ByTime(now time.Time, given func(name string) (value string, ok bool),
 	as func(name string) string) (all []varve.Filter, err error) {
 	type end struct {
 		at   time.Time
 		name string
 	}
-	var first, last [3]end // of what happened, was created, was updated: the latest beginning and the earliest end
+	var first, last [3]end // by happened, created, updated: the latest beginning and the earliest end
 	for i, name := range Times() {
 		value, ok := given(name)
 		if !ok {
@@ -55,7 +52,7 @@ func ByTime(now time.Time, given func(name string) (value string, ok bool),
 			*one = end{at, name}
 		}
 		if other.name != "" && !first[about].at.Before(last[about].at) {
-			return nil, fmt.Errorf("%s and %s: no time is in both, so that no memory passes",
+			return nil, fmt.Errorf("%s and %s: the time ranges do not overlap, so no memory can match",
 				strings.TrimSuffix(as(first[about].name), ":"), strings.TrimSuffix(as(last[about].name), ":"))
 		}
 		all = append(all, timeFilter(about, begins, at))
@@ -79,21 +76,12 @@ func timeFilter(about int, begins bool, at time.Time) varve.Filter {
 	return varve.Until(at)
 }
 
-// Common says of a query none of whose words is looked for why nothing is found; "" where one is.
-func Common(st *varve.Store, text string) string {
-	an := analyzer.New(cmp.Or(st.Admin().Config().TextLanguage, analyzer.English))
-	if query.Parse(text, an).Size() > 0 {
-		return ""
-	}
-	return "words as common as these are not looked for: add one that says what it is about"
-}
-
-// mostLooked is how many memories Nothing looks at.
+// mostLooked is the maximum number of memories that Nothing examines.
 const mostLooked = 1000
 
-// Nothing says of which condition nothing came: one about a member that no memory has, or whose values are of
-// another kind. The filters are the others; it looks at the first memories that pass them, and returns "" where it
-// sees nothing odd.
+// Nothing returns why no memory satisfies the conditions: one of them names a member that no memory has, or whose
+// values have another type. It examines the first memories that pass the other filters, and returns "" if it finds no
+// reason.
 func Nothing(ctx context.Context, st *varve.Store, conditions []string, filters ...varve.Filter) string {
 	var all []*filter.Tally
 	for _, s := range conditions {
@@ -120,7 +108,7 @@ func Nothing(ctx context.Context, st *varve.Store, conditions []string, filters 
 	for _, t := range all {
 		if why := t.String(); why != "" {
 			if n == mostLooked {
-				why += ", of the first 1,000 that were looked at"
+				why += "(among the first 1,000 memories examined)"
 			}
 			return why
 		}

@@ -8,35 +8,6 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// A query of which no word is looked for says so, in the language of the store.
-func TestCommon(t *testing.T) {
-	t.Parallel()
-	st, err := varve.Open(t.Context(), t.TempDir(), &varve.Options{NoBackground: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	for text, want := range map[string]bool{
-		"the": true, "who is it?": true, "\"to be\" OR -not": true, "to -lake": false, "the lake": false, "12": false, "湖": false,
-	} {
-		if got := Common(st, text); got != "" != want {
-			t.Errorf("%q: %q", text, got)
-		}
-	}
-	c := st.Admin().Config()
-	c.TextLanguage = "de"
-	if err := st.Admin().SetConfig(c); err != nil {
-		t.Fatal(err)
-	}
-	if got := Common(st, "the"); got != "" {
-		t.Errorf("an English word in a German store: %q", got)
-	}
-}
-
 // Each filter by time is about what its name says, with the days that it names or without them.
 func TestByTime(t *testing.T) {
 	t.Parallel()

@@ -57,3 +57,11 @@ func Replaces(value []byte) uint64 {
 	}
 	return binary.LittleEndian.Uint64(value[8:])
 }
+
+// CopyOf is the version of which the entry of a kept version is a copy, as its value says; 0 if that is no record.
+func CopyOf(value []byte) uint64 {
+	if len(value) < headSize || value[0] != Version {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(value[8:])
+}

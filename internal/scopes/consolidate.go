@@ -10,15 +10,16 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Consolidation says what of a session becomes long-term memory.
+// Consolidation selects the parts of a session that become long-term memories.
 type Consolidation struct {
-	Values []string               // patterns of keys, see working.Match: each value becomes a memory
-	Notes  bool                   // the whole scratchpad becomes one
-	Keep   bool                   // the scope stays, and what became memories in it
+	Values []string               // patterns of keys, see working.Match: each matching value becomes a memory
+	Notes  bool                   // the whole scratchpad becomes one memory
+	Keep   bool                   // keep the scope, including what became memories
 	Memory func(*memstore.Memory) // may change each memory before it is written
 }
 
-// Consolidate turns a scope into memories in one commit, which write makes.
+// Consolidate turns a scope into memories in one commit, which write makes, and drops the scope
+// unless o.Keep is set. It returns the memories.
 func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolidation,
 	write commit.Write) ([]memstore.Memory, error) {
 	if err := of.Validate(); err != nil {
@@ -44,7 +45,7 @@ func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolida
 		err = write(ctx, ops, commit.Reads{s.logKey(): at}, 0)
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) && conflict.Key == s.logKey() {
-			continue // something was written to the scope: it belongs to what is kept
+			continue // the scope was changed: the change is to be consolidated too
 		}
 		if err != nil {
 			return nil, err
@@ -59,7 +60,7 @@ func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolida
 	}
 }
 
-// consolidate prepares the operations, and the version of the scope on which they rest.
+// consolidate returns the operations, and the version of the scope from which they were made.
 func (s *scope) consolidate(ctx context.Context, o Consolidation) ([]commit.Op, wal.LSN, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,19 +14,22 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// The log has changes, so what a change replaces or deletes can be found again only if log and archive
-// reach back to an entry that does not need the file: the first one of the scope, or one with the whole
-// document. After a clone, a restore or a repair of the log, and when the archive was cut, they do not:
-// the file alone has the text, and the next flush replaces it. The rule is that of package commit for
-// documents: then the bytes go into the log first, here as an entry with the whole document.
+// The log has changes, not states. So what a change replaces or deletes can be recovered only if
+// log and archive reach back to an entry that does not depend on the file: the scope's first entry,
+// or an entry with the whole document. After a clone, a restore or a repair of the log, and after
+// the archive was cut, they do not: only the file has the text, and the next flush replaces the
+// file. In that case the bytes are first written to the log as an entry with the whole document, as
+// package commit does for documents.
 
-// By position alone: what a clock said when the scope was made, perhaps on another machine, proves nothing.
+// The decision uses positions only. The time at which the scope was created, perhaps by the clock
+// of another machine, proves nothing.
 
-// chainMost bounds the entries that are read to find one that does not need the file.
+// chainMost is the maximum number of entries that are read to find one that does not depend on the
+// file.
 const chainMost = 64
 
-// copyDue reports whether the log needs the whole document before some changes; mu is held, and the
-// state is current.
+// copyDue reports whether the whole document must be copied into the log before changes are made at
+// tick. The caller holds mu, and the state is current.
 func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int64) (bool, error) {
 	if s.state.Empty() || !s.state.Loses(changes, tick) || s.whole.file && s.whole.at == 0 {
 		return false, nil
@@ -43,8 +46,9 @@ func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int6
 	return !reach.Keeps(s.logKey(), s.whole.at) || !reach.Keeps(s.logKey(), s.lsn), nil
 }
 
-// findWhole returns the newest entry of the scope that does not need the file: 0 if the entries that cost
-// nothing to read have none. It is for a file that does not say (working.File.Whole).
+// findWhole returns the position of the newest entry of the scope that does not depend on the file;
+// 0 if none is found among the newest chainMost entries, in the part of the log that is cheap to
+// read. It is used if the file does not record that position (working.File.Whole).
 func (s *scope) findWhole(ctx context.Context, reach *wal.Reach) (wal.LSN, error) {
 	at := s.lsn
 	for range chainMost {
@@ -66,15 +70,16 @@ func (s *scope) findWhole(ctx context.Context, reach *wal.Reach) (wal.LSN, error
 	return 0, nil
 }
 
-// wholeAt is the newest entry of the scope that does not need those before it, or the file: log and archive
-// have all of the scope if they have all entries from there on.
+// wholeAt is the position of the newest entry of the scope that depends neither on earlier entries
+// nor on the file: log and archive can reproduce the scope if they have all entries from that
+// position on.
 type wholeAt struct {
-	at   wal.LSN // 0: not known; with file: there is none
-	file bool    // a copy of the file is in quarantine, and at is the first entry that it lacks
+	at   wal.LSN // 0: unknown; if file is set: no entry since the copy
+	file bool    // a copy of the file is in quarantine, and at is the first entry after that copy
 }
 
-// copyFirst writes an entry with the whole document of the scope, which changes nothing; mu is not held.
-// A document that is too large for a commit is copied to quarantine instead.
+// copyFirst writes an entry with the whole document of the scope, which changes nothing. A document
+// that is too large for a commit is copied to quarantine instead. The caller does not hold mu.
 func (s *scope) copyFirst(ctx context.Context) error {
 	ws := s.ws
 	s.mu.Lock()
@@ -96,11 +101,11 @@ func (s *scope) copyFirst(ctx context.Context) error {
 	var conflict *wal.ConflictError
 	switch {
 	case errors.As(err, &conflict):
-		return nil // judged again by the caller
+		return nil // the caller checks again
 	case errors.Is(err, errs.ErrTooLarge), errors.Is(err, errs.ErrBatchTooLarge):
 		return s.copyFile()
 	case errors.Is(err, errs.ErrDiskFull):
-		return fmt.Errorf("%w; the log has no copy of scope %s, and no room for one: make room, or remove the scope "+
+		return fmt.Errorf("%w; the log has no copy of scope %s, and no room for one → make room, or remove the scope "+
 			"without a copy: memctl purge --working %s",
 			err, human.Quote(s.key), human.Quote(s.key))
 	case err != nil:
@@ -114,7 +119,7 @@ func (s *scope) copyFirst(ctx context.Context) error {
 	return nil
 }
 
-// copyFile gives the file of the scope a second name in quarantine.
+// copyFile links or copies the file of the scope into quarantine.
 func (s *scope) copyFile() error {
 	env := s.ws.engine.Env()
 	s.mu.Lock()
@@ -133,13 +138,13 @@ func (s *scope) copyFile() error {
 		"scope", s.key, "copy", where)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if is.at != 0 || s.lsn == before { // else the copy may lack what came meanwhile
+	if is.at != 0 || s.lsn == before { // otherwise the copy may lack entries that were flushed meanwhile
 		s.whole = is
 	}
 	return nil
 }
 
-// copyForDrop is copyFirst if a drop of the scope needs it.
+// copyForDrop calls copyFirst if the log needs a copy before the scope is dropped.
 func (s *scope) copyForDrop(ctx context.Context) error {
 	s.mu.Lock()
 	_, err := s.current(ctx)

@@ -23,12 +23,12 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// A scope's file rests on the one before it: the log has changes, not states. So
-// it may not be lost while a newer one takes its place, as a memory's may. Each
-// is written into an inode of its own and synced before it is put there, and
-// what it displaces stays until that is durable: docfile.Flusher.Repeat.
+// A scope's file depends on the file before it: the log has changes, not states. So the old file
+// must not be lost while a newer one replaces it, as a memory's file may be. Each version is
+// written to a new inode and synced before it is renamed into place, and the file that it replaces
+// is kept until the rename is durable: docfile.Flusher.Repeat.
 
-// PutScopes writes the files of the scopes that changed, durably.
+// PutScopes writes the files of the scopes that changed, and syncs them.
 func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool,
 	spares func(string, error) bool) error {
 	if err := ws.engine.Kinds().Scopes.Make(); err != nil {
@@ -62,7 +62,7 @@ func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool,
 	return nil
 }
 
-// scopeFiles is the docfile.Source of the files of scopes.
+// scopeFiles is the docfile.Source that produces the files of scopes.
 type scopeFiles struct {
 	ws         *Scopes
 	ctx        context.Context
@@ -75,7 +75,7 @@ type scopeFiles struct {
 	over  errs.InflatedError
 }
 
-// Len is of docfile.Source, as the two below.
+// Len returns the number of files. It belongs to docfile.Source, as Folders and Change do.
 func (s *scopeFiles) Len() int { return len(s.keys) }
 
 func (s *scopeFiles) Folders() []*docfile.Folder {
@@ -91,8 +91,8 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	defer ws.release(sc)
 	f, before, err := sc.snapshot(s.ctx, s.unpacks)
 	if errors.Is(err, errs.ErrCorrupt) {
-		// The log is about to let go of what it has of this scope, which the file does
-		// not have: that goes into a new one, the old one into quarantine.
+		// The log is about to release entries that the file does not include: write them into a new
+		// file, and move the old one to quarantine.
 		if herr := sc.recall(s.ctx, err); herr == nil {
 			f, before, err = sc.snapshot(s.ctx, s.unpacks)
 		} else if !errors.Is(herr, errs.ErrCorrupt) {
@@ -100,8 +100,8 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 		}
 	}
 	if errors.Is(err, errs.ErrCorrupt) {
-		// Nothing can be made of it. The scope reports that to every caller, verify too; the others
-		// are not to wait.
+		// The scope cannot be rebuilt. Every operation on it and verify report that; the other
+		// scopes must not wait for it.
 		ws.engine.Env().Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
 		if s.spares != nil {
 			s.spares(key, err)
@@ -135,7 +135,7 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// believe notes what stands in the places now.
+// believe records size and time of the files that were written, by which an edit is recognized.
 func (s *scopeFiles) believe() {
 	w := s.ws
 	for key, is := range s.wrote {
@@ -150,8 +150,8 @@ func (s *scopeFiles) believe() {
 	}
 }
 
-// unpacks refuses to write files of changes that are compressed more than 64-fold, as package flush does for
-// documents.
+// unpacks returns an error if the entries to be written are compressed more than 64-fold and
+// inflate to more than flush.UnpackedMost bytes in total, as package flush does for documents.
 func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,15 +159,15 @@ func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 	o.Documents, o.Packed, o.Size, o.Most = o.Documents+over.Documents, o.Packed+over.Packed, o.Size+over.Size,
 		flush.UnpackedMost
 	if o.Size > o.Most && !s.ws.flusher.Inflates() {
-		return &o // what is refused does not count for the next one
+		return &o // what is refused is not added to the sum
 	}
 	s.over = o
 	return nil
 }
 
-// snapshot is what the file of the scope is to be. filed is called when it is written now, with the entries of
-// which it is made that are compressed a lot, and may refuse it. When the writing fails, the next round lets
-// nothing lag.
+// snapshot returns the content of the scope's file, and what this process knows of the present
+// file. If the content is about to be written, filed is called with the entries behind it that are
+// highly compressed, and may refuse them. After a failed write, the next round lets no file lag.
 func (s *scope) snapshot(ctx context.Context,
 	filed func(over *errs.InflatedError) error) (*working.File, believed, error) {
 	for asItIs := false; ; {
@@ -197,14 +197,15 @@ func (s *scope) snapshot(ctx context.Context,
 		s.mu.Unlock()
 		switch err := s.adopt(ctx); {
 		case errors.Is(err, errs.ErrTooLarge), errors.Is(err, errs.ErrBatchTooLarge), errors.Is(err, errs.ErrDiskFull):
-			asItIs = true // a flush is not to wait for one scope
+			asItIs = true // a flush must not wait for one scope
 		case err != nil:
 			return nil, believed{}, err
 		}
 	}
 }
 
-// KeysToCopy and ReadCopy are for a copy of the store.
+// KeysToCopy returns the keys of all scopes for a copy of the store. For a damaged file whose scope
+// is unknown it returns the file's path instead.
 func (ws *Scopes) KeysToCopy(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		keys, bad, err := ws.Keys(ctx)
@@ -213,7 +214,8 @@ func (ws *Scopes) KeysToCopy(ctx context.Context) iter.Seq2[string, error] {
 			return
 		}
 		for _, err := range bad {
-			// Damage is a copy's to tell of; what could not be read just now may be all right.
+			// A copy reports damaged files itself. Any other error may be temporary: it ends the
+			// copy.
 			damage := (*errs.CorruptionError)(nil)
 			if !errors.As(err, &damage) {
 				yield("", err)
@@ -231,10 +233,11 @@ func (ws *Scopes) KeysToCopy(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// ReadCopy is a scope as a copy of the store gets it.
+// ReadCopy returns the document of a scope for a copy of the store. The error is errs.ErrNotFound
+// if the scope is empty.
 func (ws *Scopes) ReadCopy(ctx context.Context, key string) (backup.Document, error) {
 	of, err := working.ParseScope(key)
-	if err != nil { // a file whose scope cannot be told
+	if err != nil { // a damaged file whose scope is unknown
 		return backup.Document{}, &errs.CorruptionError{Path: key, Offset: -1, Err: err}
 	}
 	s := ws.acquire(of)
@@ -250,8 +253,9 @@ func (ws *Scopes) ReadCopy(ctx context.Context, key string) (backup.Document, er
 	return backup.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
-// OursScope reports whether a file holds the document of a scope as this store wrote it,
-// and not one from before what is known to have stood there: that somebody put back.
+// OursScope reports whether data is the unedited document of a scope as a store wrote it, and, if
+// least is not 0, as this store wrote it at position least or later. An earlier one was put there
+// by another program.
 func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
 	doc, err := data()
 	if err != nil {
@@ -264,14 +268,14 @@ func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, erro
 	return least == 0 || f.LSN >= least && f.Store == uuid.UUID(ws.engine.Log().UUID()).String()
 }
 
-// headBytes is enough of a file to read its scope's key: four ids of 1,024 bytes,
-// each of which may take three.
+// The first headBytes bytes of a file contain the key of its scope: four ids of 1,024 bytes, each
+// of which may take three. Most keys are within the first headFirst bytes.
 const (
 	headBytes = 16 << 10
 	headFirst = 512
 )
 
-// scopeOf is the key of the scope whose document a file holds.
+// scopeOf returns the key of the scope in a file.
 func (ws *Scopes) scopeOf(name string) (string, error) {
 	if key, ok := ws.names.Load(name); ok {
 		if _, err := ws.engine.Kinds().Scopes.Stat(name); err != nil {
@@ -286,7 +290,7 @@ func (ws *Scopes) scopeOf(name string) (string, error) {
 	defer f.Close()
 	var key string
 	ok := false
-	for size := headFirst; !ok && size <= headBytes; size *= headBytes / headFirst { // of 100,000 nearly all are short
+	for size := headFirst; !ok && size <= headBytes; size *= headBytes / headFirst { // nearly all heads are short
 		head := make([]byte, size)
 		n, err := f.ReadAt(head, 0)
 		if n == 0 && err != nil && !errors.Is(err, io.EOF) {
@@ -294,7 +298,7 @@ func (ws *Scopes) scopeOf(name string) (string, error) {
 		}
 		key, ok = flush.LeadingScope(head[:n])
 	}
-	if !ok { // it was edited, and the editor changed its layout
+	if !ok { // the file was edited, and its layout changed
 		if doc, _, err := ws.engine.Kinds().Scopes.Read(name, scopeLimit); err == nil {
 			if f, err := working.DecodeFile(doc); err == nil {
 				key, ok = f.Scope.Key(), true

@@ -17,19 +17,19 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Home is a store as the home of working memory. Closing it leaves the store open.
+// Home is a store as the working.Home of working memory. Closing it leaves the store open.
 type Home struct {
 	ws     *Scopes
 	closed atomic.Bool
 }
 
-// NewHome makes one.
+// NewHome returns a Home over ws.
 func NewHome(ws *Scopes) *Home { return &Home{ws: ws} }
 
-// Name is "store".
+// Name returns "store".
 func (h *Home) Name() string { return "store" }
 
-// begin is called at the start of everything; Engine.EndUse at its end.
+// begin is called at the start of every operation, and Engine.EndUse at its end.
 func (h *Home) begin(ctx context.Context) error {
 	if h.closed.Load() {
 		return errs.ErrClosed
@@ -77,7 +77,7 @@ func (ws *Scopes) Do(ctx context.Context, r *working.Request) (working.Result, e
 	return s.write(ctx, &asked{r: r})
 }
 
-// DropBare drops a scope and copies nothing of it into the log first: it is purged.
+// DropBare drops a scope without first copying its document into the log: it is for a purge.
 func (ws *Scopes) DropBare(ctx context.Context, of working.Scope) error {
 	s := ws.acquire(of)
 	defer ws.release(s)
@@ -85,7 +85,7 @@ func (ws *Scopes) DropBare(ctx context.Context, of working.Scope) error {
 	return err
 }
 
-// Scopes lists the scopes: those that have a file, and those that have none yet.
+// Scopes lists all scopes, including those that have no file yet.
 func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	return func(yield func(working.Scope, error) bool) {
 		if err := h.begin(ctx); err != nil {
@@ -115,7 +115,7 @@ func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	}
 }
 
-// Release frees what this process holds of a scope.
+// Release frees what this process keeps in memory of a scope.
 func (h *Home) Release(ctx context.Context, scope working.Scope) error {
 	if err := h.begin(ctx); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (h *Home) Release(ctx context.Context, scope working.Scope) error {
 	return nil
 }
 
-// Check asks whether operations would be carried out.
+// Check returns the error with which an operation would fail now; nil if operations are possible.
 func (h *Home) Check(ctx context.Context) error {
 	if err := h.begin(ctx); err != nil {
 		return err
@@ -146,8 +146,8 @@ func (h *Home) Close() error {
 	return nil
 }
 
-// Keys lists the keys of all scopes, sorted, and what is wrong with files of
-// which it cannot be told whose they are.
+// Keys returns the keys of all scopes, sorted, and one error for each file whose scope cannot be
+// determined.
 func (ws *Scopes) Keys(ctx context.Context) (keys []string, bad []error, err error) {
 	var last error
 	for range engine.FindTries {
@@ -164,12 +164,13 @@ func (ws *Scopes) Keys(ctx context.Context) (keys []string, bad []error, err err
 		last = err
 		_ = ws.engine.Refresh()
 	}
-	return nil, nil, fmt.Errorf("listing scopes: the log is released faster than it can be read: %w", last)
+	return nil, nil, fmt.Errorf("listing scopes: gave up, because the log is released faster than it can be read: %w",
+		last)
 }
 
 func (ws *Scopes) listWorking(ctx context.Context) (keys []string, bad []error, err error) {
 	there := map[string]bool{}
-	// The overlay first: what leaves it meanwhile has its file by then.
+	// The overlay first: an entry that leaves the overlay meanwhile has its file by then.
 	r := ws.engine.Log().Reader()
 	for _, at := range ws.engine.State().Changes(0, 1<<62) {
 		e, err := r.At(ctx, at.Pos)
@@ -192,7 +193,7 @@ func (ws *Scopes) listWorking(ctx context.Context) (keys []string, bad []error, 
 		if !strings.HasSuffix(name, jsondoc.Extension) || named[name] {
 			continue
 		}
-		if key, ok := ws.names.Load(name); ok { // it was in the folder a moment ago
+		if key, ok := ws.names.Load(name); ok { // the file's key is known from an earlier listing
 			there[key.(string)] = true
 			continue
 		}

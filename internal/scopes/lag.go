@@ -9,18 +9,19 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// lacks is what a scope's file does not have, as far as this process knows.
+// lacks describes the entries that a scope's file does not include yet, as far as this process
+// knows.
 type lacks struct {
 	from  wal.LSN // the first entry
 	since time.Time
 	bytes int64
-	over  errs.InflatedError // the entries that are compressed more than 64-fold
+	over  errs.InflatedError // sums of the entries that are compressed more than 64-fold
 }
 
-// LagRate is how many bytes a second a file in the background is written with.
+// LagRate is the rate in bytes per second at which a lagging file is written in the background.
 const LagRate = 1 << 20
 
-// take notes an entry.
+// take adds an entry that the file does not include.
 func (l *lacks) take(e *loggedWork) {
 	if l.bytes == 0 {
 		l.from, l.since = e.lsn, e.time
@@ -31,14 +32,14 @@ func (l *lacks) take(e *loggedWork) {
 	}
 }
 
-// MayLag reports whether the file of a scope need not be written now, and the first entry
-// that it lacks.
+// MayLag reports whether the file of a scope need not be written yet, and returns the first entry
+// that the file does not include.
 func (ws *Scopes) MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool) {
 	w := ws
 	w.mu.RLock()
 	at := w.open[key] != nil
 	w.mu.RUnlock()
-	if !at { // nobody has it at hand: what it is costs more to know than to write, if it is small
+	if !at { // the scope is not in memory: if it is small, reading it costs more than writing its file
 		if info,
 			err := ws.engine.Env().FS.Stat(ws.engine.Kinds().Scopes.Path(kind.Scopes.FileName(key))); err != nil ||
 			info.Size < w.tuning.Least {

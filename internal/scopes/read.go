@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// read answers what changes nothing; false when r would change something.
+// read answers an operation that changes nothing; the result is false if r would change the scope.
 func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, bool, error) {
 	for {
 		s.mu.Lock()
@@ -46,7 +46,7 @@ func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, b
 	}
 }
 
-// sync brings the state up to what is durable; mu is held.
+// sync applies to the state all durable entries of the scope. The caller holds mu.
 func (s *scope) sync(ctx context.Context) error {
 	ws := s.ws
 	var last error
@@ -66,7 +66,7 @@ func (s *scope) sync(ctx context.Context) error {
 		}
 		switch {
 		case err == nil:
-			continue // something may have come meanwhile
+			continue // check again: an entry may have arrived meanwhile
 		case errors.Is(err, errs.ErrTruncated), errors.Is(err, engine.ErrMoved), errors.Is(err, engine.ErrMismatch):
 			s.state = nil
 			_ = ws.engine.Refresh()
@@ -86,8 +86,9 @@ func (s *scope) path() string {
 	return s.ws.engine.Kinds().Scopes.Name() + "/" + kind.Scopes.FileName(s.key)
 }
 
-// follow plays what was applied since; mu is held. errMismatch when the state is
-// not what that rests on: the file may say more.
+// follow applies the entries of the scope that this process has seen since s.lsn. The error wraps
+// engine.ErrMismatch if they do not continue the state, and the caller reads the file again. The
+// caller holds mu.
 func (s *scope) follow(ctx context.Context) error {
 	list, err := s.chain(ctx, s.newest.Load(), s.lsn)
 	if err != nil {
@@ -100,18 +101,18 @@ func (s *scope) follow(ctx context.Context) error {
 type loggedWork struct {
 	lsn, previous wal.LSN
 	time          time.Time
-	bytes, size   int64             // of it in the log, and of the document that it inflates to
+	bytes, size   int64             // stored size, and size of the decompressed document
 	over          bool              // compressed more than 64-fold, see package flush
-	whole         bool              // it does not need what came before it
-	entry         *working.LogEntry // nil: to be read again, see chainHeld
+	whole         bool              // depends on no earlier entry
+	entry         *working.LogEntry // nil: too large to keep, read it again; see chainHeld
 }
 
-// chainHeld is how many bytes the documents of the entries of one chain have that are in memory at once. A log
-// that is forged has entries of a few KiB which inflate to many MiB.
+// chainHeld is the maximum number of bytes of decompressed documents that chain keeps in memory. A
+// forged log can have entries of a few KiB that inflate to many MiB.
 const chainHeld = 16 << 20
 
-// chain reads the entries of the scope from one back to another, which is not
-// among them, or to one that needs none before it; in the order of the log.
+// chain returns the entries of the scope from position from back to position to, exclusive, or to
+// an entry that depends on no earlier one, in the order of the log.
 func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork, err error) {
 	held := int64(0)
 	for at := from; at != to; {
@@ -135,7 +136,8 @@ func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork,
 	return list, nil
 }
 
-// workEntry reads an entry of working memory.
+// workEntry reads the entry of working memory at a position. The error is engine.ErrMoved if the
+// entry there belongs to another key.
 func (ws *Scopes) workEntry(ctx context.Context, key string, at wal.LSN) (loggedWork, error) {
 	e, err := ws.engine.Log().ReadAt(ctx, at)
 	if err != nil {
@@ -156,7 +158,7 @@ func (ws *Scopes) workEntry(ctx context.Context, key string, at wal.LSN) (logged
 	if err != nil {
 		return loggedWork{}, &errs.CorruptionError{Path: "wal", LSN: at, Offset: -1, Err: err}
 	}
-	entry.Fresh = entry.Fresh || e.Delete // nothing is left of what was there before
+	entry.Fresh = entry.Fresh || e.Delete // a deletion leaves nothing of the earlier state
 	return loggedWork{
 		lsn: at, previous: view.Previous, time: e.Time, bytes: int64(len(e.Value)), size: int64(view.Size()), entry: entry,
 		over:  view.Overpacked(),
@@ -164,7 +166,7 @@ func (ws *Scopes) workEntry(ctx context.Context, key string, at wal.LSN) (logged
 	}, nil
 }
 
-// play carries entries out; mu is held.
+// play applies entries to the state. The caller holds mu.
 func (s *scope) play(ctx context.Context, list []loggedWork) error {
 	var grown size
 	for _, e := range list {
@@ -193,17 +195,18 @@ func (s *scope) play(ctx context.Context, list []loggedWork) error {
 	return nil
 }
 
-// size bounds what entries make of a scope.
+// size limits how large entries may make a scope.
 type size struct{ since int64 }
 
-// stateMost is how many bytes a scope has at most: a change is refused long before (scopes.Most), unless it is a
-// checkpoint of all that there is.
+// stateMost is the maximum size of a state in bytes. Store operations refuse changes long before
+// (scopeMost), except a checkpoint of everything in the scope.
 const stateMost = places.StoredMost
 
-// sizeEvery is after how many bytes of entries the state is looked at.
+// sizeEvery is the number of bytes of entries after which the size of the state is checked.
 const sizeEvery = 4 << 20
 
-// check refuses a state that no store has let grow so much; added is what the last entry inflated to.
+// check returns a CorruptionError if the state is larger than any store lets it become; added is
+// the size of the decompressed last entry.
 func (b *size) check(s *working.State, added int64, at wal.LSN) error {
 	if b.since += added; b.since < sizeEvery {
 		return nil
@@ -216,9 +219,9 @@ func (b *size) check(s *working.State, added int64, at wal.LSN) error {
 	return nil
 }
 
-// load reads the scope's file and plays what the log has above it; mu is held.
-// First the overlay is asked, then the file is read: what the one has let go of
-// meanwhile, the other has.
+// load reads the scope's file and applies the later entries of the log. It asks the overlay before
+// it reads the file: an entry that leaves the overlay in between is in the file. The caller holds
+// mu.
 func (s *scope) load(ctx context.Context, breaks uint64) error {
 	ws := s.ws
 	s.state, s.ahead = nil, nil
@@ -230,7 +233,7 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	f, err := s.readFile()
 	var damage error
 	if errors.Is(err, errs.ErrCorrupt) {
-		damage, err = err, nil // the log may not need it
+		damage, err = err, nil // the log may not need the file
 	}
 	if err != nil {
 		return err
@@ -239,19 +242,19 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	if !found {
 		f.State = working.NewState()
 	} else if f.Store != uuid.UUID(ws.engine.Log().UUID()).String() {
-		base = 0 // a file of another log: the first entry of this one rests on it
+		base = 0 // a file of another log: the first entry of this log depends on it
 	}
 	if base >= ws.engine.Log().Applied() {
 		if f.Intact {
 			return fmt.Errorf("%w: its file is ahead", engine.ErrMismatch)
 		}
-		base = 0 // somebody has written that number
+		base = 0 // the position was edited by hand
 	}
 	var list []loggedWork
 	if logged && (base < newest || damage != nil) {
 		list, err = s.chain(ctx, newest, base)
 	}
-	rests := len(list) == 0 || !list[0].whole // on the file
+	rests := len(list) == 0 || !list[0].whole // whether the entries depend on the file
 	if damage != nil && (rests || err != nil) {
 		return damage
 	}
@@ -263,7 +266,7 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 			return err
 		}
 	}
-	if !s.whole.file || s.breaks != breaks || s.whole.at == 0 && base > s.lsn { // the copy may lack what the file has
+	if !s.whole.file || s.breaks != breaks || s.whole.at == 0 && base > s.lsn { // the copy may lack what the file includes
 		s.whole = wholeAt{}
 		if base != 0 && f.Intact {
 			s.whole.at = f.Whole
@@ -272,23 +275,23 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	s.state, s.lsn, s.time, s.breaks, s.lacks = f.State, base, f.Time, breaks, lacks{}
 	s.edited = found && !f.Intact
 	s.size.Store(s.file.size)
-	if !logged && told > base { // it was dropped; or somebody put an older file there
+	if !logged && told > base { // the scope was dropped, or the file was replaced by an older one
 		s.lsn, s.edited = told, found
 	}
 	if err := s.play(ctx, list); err != nil {
 		return err
 	}
-	// What was played on an edit is not what others have, which knew the file before it: they shall
-	// follow.
+	// Other processes have applied these entries to the file before the edit. Adopt the edited
+	// state, so that they get it too.
 	s.edited = s.edited || rests && found && !f.Intact
 	return nil
 }
 
-// newerStays makes the state as of told, which the file had, of log and archive, when
-// somebody has put an older file there: git, or a copy. It goes into the log as
-// what is written by hand does, so that everybody has it, and the flush sets the
-// older file aside. done is false when the scope was dropped, and when they do not
-// reach back: then the older file is all that there is. mu is held.
+// newerStays restores from log and archive the state as of position told, which the file had before
+// another program, such as git or a copy tool, replaced the file by an older one. The restored
+// state goes into the log like an edit by hand, so that all processes get it, and the flush moves
+// the older file to quarantine. done is false if the scope was dropped, or if log and archive do
+// not reach back: then the older file is used. The caller holds mu.
 func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (done bool, err error) {
 	if s.ws.engine.Env().ReadOnly {
 		return false, nil
@@ -303,7 +306,7 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 	case is.n > 0 && is.lsn == told && is.state.Empty():
 		return false, nil
 	case missing || is.lsn != told:
-		e.Note = "the newer state is gone from log and archive: the older one counts"
+		e.Note = "log and archive no longer have the newer state, using the older file"
 		s.ws.engine.Env().Event(e)
 		return false, nil
 	}
@@ -313,7 +316,7 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 	return true, nil
 }
 
-// readFile reads the file of the scope; a File without a State if there is none.
+// readFile reads the file of the scope. It returns a File without a State if there is no file.
 func (s *scope) readFile() (*working.File, error) {
 	name := kind.Scopes.FileName(s.key)
 	doc, info, err := s.ws.engine.Kinds().Scopes.Read(name, scopeLimit)
@@ -328,13 +331,13 @@ func (s *scope) readFile() (*working.File, error) {
 	}
 	f, err := working.DecodeFile(doc)
 	if err == nil && f.Scope != s.scope {
-		err = fmt.Errorf("it is the document of %s", f.Scope.Key())
+		err = fmt.Errorf("the file contains the document of scope %s", f.Scope.Key())
 	}
 	if err != nil {
 		return &working.File{}, &errs.CorruptionError{Path: s.path(), Offset: -1, Err: err}
 	}
 	s.grown = 0
-	s.file = believed{size: info.Size, mtime: info.Mtime} // an edit that is taken over is ours
+	s.file = believed{size: info.Size, mtime: info.Mtime} // from here on the edited file is the known one
 	if f.Intact && f.Store == uuid.UUID(s.ws.engine.Log().UUID()).String() {
 		s.file.lsn = f.LSN
 	}

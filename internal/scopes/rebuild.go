@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// RebuildScope makes a scope whose file cannot be read of what log and archive have of it, and
-// says how; "" where that was not needed.
+// RebuildScope rebuilds a scope whose file cannot be read, from log and archive. It returns a
+// description of the result, or "" if the scope can be read.
 func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error) {
 	key, err := ws.scopeNamed(ctx, file)
 	if err != nil {
@@ -25,7 +25,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	}
 	of, err := working.ParseScope(key)
 	if err != nil {
-		return "neither log nor archive has its scope", nil
+		return "neither log nor archive has entries of its scope", nil
 	}
 	s := ws.acquire(of)
 	defer ws.release(s)
@@ -34,7 +34,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	if err := s.sync(ctx); err == nil || !errors.Is(err, errs.ErrCorrupt) {
 		return "", err
 	}
-	version := ws.engine.State().Work(key) // before the look: another goroutine may have the scope open and write
+	version := ws.engine.State().Work(key) // before reading the log: another goroutine may be writing to the scope
 	is, last, missing, err := s.past(ctx)
 	if err != nil {
 		return "", err
@@ -46,7 +46,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut, Cause: wal.CauseUpkeep}
 	rec := record.Record{Previous: last}
 	if is.state.Empty() {
-		how = "nothing of it is left"
+		how = "log and archive have nothing of it"
 		w.Kind, w.Delete = record.KindDelete, true
 		e.State, e.Fresh, e.Version = nil, true, ws.engine.Log().Applied()
 	} else {
@@ -66,8 +66,9 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	return how, err
 }
 
-// recall makes the state of a scope that cannot be read of what log and archive have of it. It is
-// as of an entry of the log: callers that have the scope open need not learn of it.
+// recall replaces a state that cannot be read by the state that log and archive give. It is the
+// state as of an entry of the log, so other users of the scope in this process need not be told. If
+// log and archive have no entry of the scope, recall returns why.
 func (s *scope) recall(ctx context.Context, why error) error {
 	ws := s.ws
 	s.mu.Lock()
@@ -88,8 +89,8 @@ func (s *scope) recall(ctx context.Context, why error) error {
 	return nil
 }
 
-// scopeNamed is the key of the scope that has a file of this name; "" when nothing
-// says that.
+// scopeNamed returns the key of the scope whose file has this name; "" if neither the file nor the
+// log tells.
 func (ws *Scopes) scopeNamed(ctx context.Context, file string) (key string, err error) {
 	if key, err := ws.scopeOf(file); err == nil {
 		return key, nil
@@ -108,7 +109,7 @@ func (ws *Scopes) scopeNamed(ctx context.Context, file string) (key string, err 
 	return "", nil
 }
 
-// played is what entries of a scope add up to.
+// played is the state that results from entries of a scope; n is their number.
 type played struct {
 	loggedWork
 	state *working.State
@@ -116,15 +117,15 @@ type played struct {
 }
 
 func (p *played) how(missing bool) string {
-	how := fmt.Sprintf("%d entries of log and archive were played", p.n)
+	how := fmt.Sprintf("%d entries of log and archive were applied", p.n)
 	if missing {
-		how += "; some earlier ones are gone"
+		how += "; some earlier entries are missing"
 	}
 	return how
 }
 
-// past plays all that log and archive have of the scope; missing says that they do
-// not reach back to where it began.
+// past applies all entries of the scope in log and archive. missing reports whether they do not
+// reach back to the beginning of the scope.
 func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool, err error) {
 	ws := s.ws
 	p.state = working.NewState()
@@ -167,7 +168,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 	if at := ws.engine.State().Work(s.key); state.IsWork(at) {
 		last = at
 	}
-	if p.state.Empty() && missing && p.n > 0 { // what it began with is gone
+	if p.state.Empty() && missing && p.n > 0 { // the entry that created the scope is missing
 		attach := &working.Delta{Changes: []working.Change{{Kind: working.ChangeAttach}}}
 		p.state.Play(working.Moment{Time: p.time.UnixMicro(), Tick: p.state.Tick()}, p.state.Version()+1, attach)
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// openScopes is how many scopes that nobody uses at the moment stay at hand. One
-// that does not is read from its file again.
+// openScopes is the maximum number of unused scopes that stay in memory. Other scopes are read from
+// their files again.
 const openScopes = 1000
 
-// openBytes is how many bytes these have, the one that was used last apart.
+// openBytes is the maximum size in bytes of the unused scopes in memory, without the one used last.
 const openBytes = 64 << 20
 
-// Scopes are the scopes that this process has at hand.
+// Scopes are the scopes of a store; those that this process uses are in memory.
 type Scopes struct {
 	engine  *engine.Engine
 	flusher *flush.Flusher
@@ -29,57 +29,57 @@ type Scopes struct {
 
 	mu     sync.RWMutex
 	open   map[string]*scope // by key
-	idle   list.List         // of *scope, those that nobody uses, the least recently used first
-	unused int64             // bytes of these
-	names  sync.Map          // file name: key, of files whose head was read
+	idle   list.List         // of *scope: unused scopes, the least recently used first
+	unused int64             // bytes of the scopes in idle
+	names  sync.Map          // file name → key, for files whose head was read
 	began  time.Time         // when the store was opened, by the wall clock
 	mono   func() time.Duration
 	opened time.Duration // the same, by mono
 }
 
-// scope is a scope at hand. Its state is what the entries up to lsn make of it,
-// all of them durable; ahead has also what is being committed.
+// scope is a scope in memory. state results from the durable entries up to lsn; ahead also includes
+// the operations that are being committed.
 type scope struct {
 	ws     *Scopes
 	key    string
 	scope  working.Scope
-	newest atomic.Uint64 // the newest entry that was applied
-	users  int           // these three under scopes.mu
+	newest atomic.Uint64 // position of the newest entry applied to the store's state
+	users  int           // users, at and idle are guarded by Scopes.mu
 	at     *list.Element
-	idle   int64        // what it counts in scopes.unused
-	size   atomic.Int64 // about the bytes of the state
+	idle   int64        // what the scope contributes to Scopes.unused
+	size   atomic.Int64 // approximate size of the state in bytes
 
 	mu      sync.Mutex
-	state   *working.State // nil: not read yet
-	lsn     wal.LSN        // of the newest entry in it
-	time    time.Time      // of that
-	breaks  uint64         // the log was followed without one since
-	edited  bool           // the file was edited by hand, and the log does not say so yet
+	state   *working.State // nil: not read yet, or to be read again
+	lsn     wal.LSN        // position of the newest entry in state
+	time    time.Time      // time of that entry
+	breaks  uint64         // number of breaks in following the log when state was read
+	edited  bool           // the file was edited by hand, and the edit is not in the log yet
 	file    believed
-	grown   int64 // bytes of changes that it does not have yet
+	grown   int64 // bytes of changes that the file does not include
 	lacks   lacks
 	whole   wholeAt // see copy.go
 	ahead   *working.State
-	aheadOf wal.LSN // what the state had when ahead was equal to it
-	offset  int64   // of the ticks
+	aheadOf wal.LSN // lsn of the state from which ahead was cloned
+	offset  int64   // added to the store's ticks, so that they never decrease
 
-	waiting sync.Mutex // guards the two below
+	waiting sync.Mutex // guards queue and busy
 	queue   []*asked
-	busy    bool // somebody commits for all
+	busy    bool // a goroutine commits for all callers
 }
 
-// believed is what this process left in, or read from, a scope's file.
+// believed is what this process last wrote to, or read from, a scope's file.
 type believed struct {
 	size  int64
 	mtime time.Time
-	lsn   wal.LSN // as of which it is; 0 when that says nothing, the file being of another log
+	lsn   wal.LSN // position as of which the file is; 0 if unknown, because the file belongs to another log
 }
 
-// Tuning has the parameters that tests change while nothing uses the store.
+// Tuning has parameters that tests change while the store is not in use.
 type Tuning struct {
-	Uptime func() time.Duration // of the host, which all processes share; nil: unknown
-	Least  int64                // bytes of a scope's file: a smaller one does not lag
-	Most   int64                // bytes of a scope's file: what would make it larger is refused
+	Uptime func() time.Duration // of the host, shared by all processes; nil: unknown
+	Least  int64                // bytes: the file of a smaller scope does not lag
+	Most   int64                // bytes: a change that adds to a scope whose file is this large is refused
 }
 
 // New returns the scopes of working memory of a store.
@@ -95,7 +95,7 @@ func New(eng *engine.Engine, fl *flush.Flusher) *Scopes {
 // Tune returns the parameters that tests change.
 func (ws *Scopes) Tune() *Tuning { return &ws.tuning }
 
-// NoteWorked notes that an entry of a scope was applied.
+// NoteWorked records that an entry of a scope was applied at position at.
 func (ws *Scopes) NoteWorked(key string, at uint64) {
 	ws.mu.RLock()
 	s := ws.open[key]
@@ -105,7 +105,7 @@ func (ws *Scopes) NoteWorked(key string, at uint64) {
 	}
 }
 
-// acquire gives a scope, which stays at hand until release.
+// acquire returns a scope, which stays in memory until release.
 func (ws *Scopes) acquire(of working.Scope) *scope {
 	key := of.Key()
 	ws.mu.Lock()
@@ -123,11 +123,11 @@ func (ws *Scopes) acquire(of working.Scope) *scope {
 	return s
 }
 
-// acquireKey is acquire by the key.
+// acquireKey is acquire for a key.
 func (ws *Scopes) acquireKey(key string) (*scope, error) {
 	of, err := working.ParseScope(key)
 	if err != nil {
-		return nil, fmt.Errorf("an entry of the log: %w", err)
+		return nil, fmt.Errorf("reading the log: an entry has an invalid scope: %w", err)
 	}
 	return ws.acquire(of), nil
 }
@@ -145,7 +145,7 @@ func (ws *Scopes) release(s *scope) {
 	}
 }
 
-// forget lets a scope go that nobody uses.
+// forget removes an unused scope from memory.
 func (ws *Scopes) forget(key string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

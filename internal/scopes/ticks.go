@@ -9,23 +9,24 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// What is in working memory expires by ticks: Unix milliseconds that a wall clock which
-// jumps does not move. The first process in a boot of the machine that needs one ties
-// them to the uptime (wal.Anchor), by the wall clock as it is then; all others of that
-// boot go by the uptime from there. A machine that starts with a wrong time has the grace
-// that memories have (package retention): until a reading of the clock an hour later or more
-// confirms the first one, what that makes look old is absent for every read, but nothing is freed
-// because of it, in the file or by the log; and a clock that is put back before that brings it
-// back. (One that was right and is put back then keeps what expires for as long again as it was
-// there.)
+// Items in working memory expire by ticks: Unix milliseconds that do not jump when the wall clock
+// is set. The first process after a boot of the machine that needs ticks ties them to the uptime
+// (wal.Anchor), using the wall clock at that moment; all processes of the same boot add the uptime
+// to this anchor. A machine that boots with a wrong time has the same grace period as for memories
+// (package retention): until a reading of the clock an hour later or more confirms the first one,
+// items that look expired by it are absent for every read, but are not removed from the file or by
+// the log; if the clock is set back before that, the items are visible again. (If the first reading
+// was right and the clock is set back later, items expire later by the time for which the clock was
+// set back.)
 //
-// Where nothing is known that all processes share, ticks begin with the wall clock
-// when the store was opened, and go on by a clock of the process that does not jump.
+// If no uptime is known that all processes share, ticks start from the wall clock when the store
+// was opened, and advance by a clock of the process that does not jump.
 //
-// The uptime is the machine's, whatever clock the host has given the store: a host's clock
-// may jump like any other. Only a simulated machine (vfs.System) has an uptime of its own, or none.
+// The uptime is the machine's, even if the host program gave the store another clock, which may
+// jump like any clock. Only a simulated machine (vfs.System) has an uptime of its own, or none.
 
-// putBack is how much earlier than the ticks a wall clock is that was ahead.
+// putBack is the minimum time by which the wall clock must be behind the ticks to count as set
+// back.
 const putBack = time.Minute
 
 func (ws *Scopes) initClock() {
@@ -48,8 +49,8 @@ func (ws *Scopes) initClock() {
 // Mono returns the time since some fixed moment, by a clock of the process that does not jump.
 func (ws *Scopes) Mono() time.Duration { return ws.mono() }
 
-// Tick is now. What a scope was before doubted, if that is not 0, must not be freed
-// because of it.
+// Tick returns the current tick. If doubted is not 0, the clock is in doubt, and items that had not
+// expired at tick doubted must not be removed yet.
 func (ws *Scopes) Tick() (now, doubted int64) {
 	if ws.tuning.Uptime != nil {
 		if now, doubted, ok := ws.sharedTick(ws.tuning.Uptime().Milliseconds()); ok {
@@ -59,7 +60,7 @@ func (ws *Scopes) Tick() (now, doubted int64) {
 	return ws.began.UnixMilli() + (ws.mono() - ws.opened).Milliseconds(), 0
 }
 
-// sharedTick is tick by the uptime; false when there is no anchor and none can be cast.
+// sharedTick is Tick by the uptime; ok is false if there is no anchor and none can be set.
 func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	up = max(up, 1)
 	for {
@@ -82,10 +83,11 @@ func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	}
 }
 
-// moment is now, as operations are judged, and what the log is told; mu is held. now
-// never comes before the newest change, whosever clock that went by. An entry has an
-// earlier tick when the clock is in doubt: what it carries out says itself when it is over, except
-// checkpoints, which are reported by marks.
+// moment returns now, the moment at which operations are judged, and logged, the moment that the
+// entry gets. now is never before the newest change, even if another process with another clock
+// made it. While the clock is in doubt, logged has the tick of the newest change, so that applying
+// the entry expires nothing; the changes themselves name what has expired, except in checkpoints,
+// so operations with marks get the real tick. The caller holds mu.
 func (s *scope) moment(marks bool) (now, logged working.Moment) {
 	tick, doubted := s.ws.Tick()
 	tick += s.offset
@@ -101,7 +103,7 @@ func (s *scope) moment(marks bool) (now, logged working.Moment) {
 	return now, logged
 }
 
-// marksAny reports whether one of some operations makes or restores a checkpoint.
+// marksAny reports whether any of the operations makes or restores a checkpoint.
 func marksAny(list []*asked) bool {
 	for _, q := range list {
 		switch q.r.Op.(type) {

@@ -20,30 +20,31 @@ import (
 )
 
 const (
-	// sweepEach is how many expired items a change frees on its way: more than it
-	// can add one by one, so that what has expired does not gather.
+	// sweepEach is how many expired items each change removes: more than a change can add one by
+	// one, so that expired items do not accumulate.
 	sweepEach = 4
-	// entryBytes is where an entry is full that takes several operations.
+	// entryBytes is the size in bytes from which an entry takes no further operations.
 	entryBytes = 1 << 20
-	// entryOps is how many it takes.
+	// entryOps is the maximum number of operations in an entry.
 	entryOps = 1024
-	// scopeLimit is the largest file of a scope that is read, scopeMost the largest
-	// that is let come to be: a file is more than the changes that led to it.
+	// scopeLimit is the size of the largest scope file that is read, scopeMost of the largest that
+	// operations may create: a file can be larger than the changes that led to it.
 	scopeLimit = 1 << 30
 	scopeMost  = places.StoredMost / 2
 )
 
-// asked is an operation on its way.
+// asked is an operation that waits to be committed.
 type asked struct {
 	r    *working.Request
-	bare bool           // what is lost is not copied first: it is purged
-	by   *writer.Writer // of the caller's context, nil where it names none
+	bare bool           // do not copy what is lost into the log first: it is purged
+	by   *writer.Writer // from the caller's context; nil if it has none
 	res  working.Result
 	err  error
 	done chan struct{}
 }
 
-// sameWriter returns how many operations from the first on are by one writer: an entry has one.
+// sameWriter returns how many operations at the start of list have the same writer: an entry has
+// only one.
 func sameWriter(list []*asked) int {
 	for i, q := range list {
 		if first := list[0].by; q.by != first && (q.by == nil || first == nil || *q.by != *first) {
@@ -53,8 +54,8 @@ func sameWriter(list []*asked) int {
 	return len(list)
 }
 
-// write carries an operation out. Those that wait while one commit is on its way
-// go into the next one together.
+// write carries out an operation. Operations that wait while a commit is in progress are committed
+// together in the next one.
 func (s *scope) write(ctx context.Context, q *asked) (working.Result, error) {
 	if s.ws.engine.Env().System.Inline {
 		list := []*asked{q}
@@ -67,7 +68,7 @@ func (s *scope) write(ctx context.Context, q *asked) (working.Result, error) {
 	s.queue = append(s.queue, q)
 	if !s.busy {
 		s.busy = true
-		s.ws.engine.Operations().Add(1) // the caller's is one too, so Close still waits
+		s.ws.engine.Operations().Add(1) // the caller's operation is counted too, so Close waits for both
 		go s.drain(s.ws.engine.Progress().Context)
 	}
 	s.waiting.Unlock()
@@ -87,7 +88,7 @@ func (s *scope) write(ctx context.Context, q *asked) (working.Result, error) {
 	}
 }
 
-// withdraw takes an operation back that nobody has begun.
+// withdraw removes an operation from the queue, and reports whether it was still there.
 func (s *scope) withdraw(q *asked) bool {
 	s.waiting.Lock()
 	defer s.waiting.Unlock()
@@ -100,7 +101,7 @@ func (s *scope) withdraw(q *asked) bool {
 	return false
 }
 
-// drain commits until nobody waits any more.
+// drain commits until the queue is empty.
 func (s *scope) drain(ctx context.Context) {
 	defer s.ws.engine.Operations().Done()
 	for {
@@ -109,7 +110,8 @@ func (s *scope) drain(ctx context.Context) {
 		var err error
 		if bytes := bytesAsked(s.queue[:n]); n > 0 {
 			s.waiting.Unlock()
-			// Before they are taken: who does not wait any longer takes an operation back.
+			// Wait before operations are taken from the queue, so that a caller whose context ends
+			// can withdraw its operation.
 			err = s.ws.flusher.Pressure(ctx, func() int64 { return bytes })
 			s.waiting.Lock()
 			n = min(len(s.queue), n)
@@ -134,10 +136,10 @@ func (s *scope) drain(ctx context.Context) {
 	}
 }
 
-// commit carries out the first of some operations, as many as go into one entry,
-// and tells how many these are. Each is judged on what the one before it leaves, and all on the
-// condition that no other writer has written by then; else they are judged again. refused is why none
-// can be carried out.
+// commit carries out the first operations of list, as many as fit into one entry, and returns their
+// number. Each is judged on the state that the one before it leaves. The entry is written on the
+// condition that no other process has changed the scope; if one has, commit judges the operations
+// again. If refused is not nil, all operations fail with it.
 func (s *scope) commit(ctx context.Context, list []*asked, refused error) int {
 	for {
 		n, again, err := len(list), false, refused
@@ -156,10 +158,10 @@ func (s *scope) commit(ctx context.Context, list []*asked, refused error) int {
 	}
 }
 
-// frameBytes is about what an operation takes in the log besides its value.
+// frameBytes is the approximate size in the log of an operation without its value.
 const frameBytes = 200
 
-// bytesAsked is about how many bytes of log operations will take.
+// bytesAsked returns the approximate number of log bytes that the operations will take.
 func bytesAsked(list []*asked) (n int64) {
 	for _, q := range list {
 		n += frameBytes
@@ -181,7 +183,7 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	version, err := s.current(ctx)
 	unread := errors.Is(err, errs.ErrCorrupt) && dropsOnly(list)
 	if unread {
-		version, err = s.giveUp() // what cannot be read can be dropped
+		version, err = s.giveUp() // a scope that cannot be read can be dropped
 	}
 	if err != nil {
 		s.mu.Unlock()
@@ -204,7 +206,7 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 		due, err = s.copyDue(ctx, e.Changes, e.At.Tick)
 	}
 	if err != nil || due {
-		s.ahead = nil // it may have what is not going to be written
+		s.ahead = nil // ahead may include operations that will not be written
 	}
 	s.mu.Unlock()
 	if due {
@@ -227,7 +229,7 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 		s.ahead = nil
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			ws.engine.Env().Logger.Debug("judging again: the scope was changed meanwhile", "scope", s.key, "expected",
+			ws.engine.Env().Logger.Debug("scope was changed meanwhile, judging the operations again", "scope", s.key, "expected",
 				conflict.LSN, "found", conflict.Found)
 			return 0, true, nil
 		}
@@ -238,7 +240,8 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	return n, false, nil
 }
 
-// entry is what the log is to carry; gone says that nothing is left of the scope.
+// entry returns the log entry for e with the encoded changes body; gone means that the scope is
+// empty afterwards.
 func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone bool) wal.Entry {
 	value, inflated := s.ws.engine.Codec().Encode(nil,
 		&record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
@@ -251,7 +254,8 @@ func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone b
 
 func (s *scope) logKey() string { return string(rune(record.Working)) + s.key }
 
-// current brings the state up and gives the version on which it rests; mu is held.
+// current brings the state up to date and returns the version of the scope as the log's
+// preconditions need it. The caller holds mu.
 func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 	for {
 		if err := s.sync(ctx); err != nil {
@@ -265,23 +269,24 @@ func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 			s.breaks == s.ws.engine.State().Breaks():
 			return at, nil
 		}
-		// Our own last entry is on its way to the overlay, or another one came.
+		// This process's last entry is not in the overlay yet, or another entry arrived.
 		if err := s.ws.engine.Log().CatchUp(ctx); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// judge says what an entry would carry and plays it on ahead; mu is held.
+// judge applies operations to ahead and returns the entry for them, its body, and how many
+// operations it takes. The caller holds mu.
 func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, err error) {
 	now, logged := s.moment(marksAny(list))
 	e = &working.LogEntry{At: logged, Fresh: s.ahead.Empty(), Version: s.ahead.Version() + 1}
 	if e.Fresh {
-		// Higher than an earlier scope of this name can have had, which began at a
-		// position as well, and went up by one where the log went up by more.
+		// Higher than the version of any earlier scope of this name: that one began at an earlier
+		// position too, and its version grew by one when the log grew by more.
 		e.Version = max(e.Version, s.ws.engine.Log().Applied())
 	}
-	most := min(entryBytes, int(s.ws.engine.Log().Limit()/4)) // several are never too many where each would do
+	most := min(entryBytes, int(s.ws.engine.Log().Limit()/4)) // operations that fit one by one must fit together too
 	for _, q := range list {
 		d, res, err := s.ahead.Judge(now, q.r)
 		if err == nil && s.grows(&d) {
@@ -311,8 +316,8 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	return e, body, n, nil
 }
 
-// grows reports whether a change would make the scope larger, and that it is as large as
-// it may be; mu is held.
+// grows reports whether the scope has reached its maximum size and d would make it larger. The
+// caller holds mu.
 func (s *scope) grows(d *working.Delta) bool {
 	if s.file.size+s.grown < s.ws.tuning.Most {
 		return false
@@ -326,13 +331,13 @@ func (s *scope) grows(d *working.Delta) bool {
 	return false
 }
 
-// wrote plays what was committed; mu is held. Somebody may have read it from the
-// log already.
+// wrote applies the committed entry to the state, unless it was already read from the log. The
+// caller holds mu.
 func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	if s.state != nil && s.lsn == base {
 		if s.play(context.Background(), []loggedWork{{lsn: w.LSN, time: w.Time, bytes: int64(len(w.Value)), entry: e,
 			whole: e.Fresh}}) != nil {
-			s.state = nil // who reads it next is told
+			s.state = nil // the next read reports the error
 		}
 	}
 	s.grown += int64(len(w.Value))
@@ -342,8 +347,9 @@ func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	s.ws.flusher.BeatInline()
 }
 
-// documentEntry returns a batch of one entry with the whole document of a scope, on the condition that its newest entry
-// is version. The caller holds mu, and documentEntry releases it.
+// documentEntry returns a batch of one entry with the whole document of a scope, on the condition
+// that the newest entry of the scope is version. The caller holds mu, and documentEntry releases
+// it.
 func (s *scope) documentEntry(version wal.LSN, e *working.LogEntry) (*wal.Batch, error) {
 	store := uuid.UUID(s.ws.engine.Log().UUID()).String()
 	f := working.File{Scope: s.scope, State: e.State, Store: store, LSN: s.lsn, Time: s.time}
@@ -359,7 +365,7 @@ func (s *scope) documentEntry(version wal.LSN, e *working.LogEntry) (*wal.Batch,
 	}, nil
 }
 
-// adopt makes what somebody wrote into the file by hand the newest change.
+// adopt writes the state of a file that was edited by hand to the log, as the newest change.
 func (s *scope) adopt(ctx context.Context) error {
 	ws := s.ws
 	s.mu.Lock()
@@ -380,7 +386,7 @@ func (s *scope) adopt(ctx context.Context) error {
 	_, err = ws.engine.Append(ctx, b)
 	var conflict *wal.ConflictError
 	if errors.As(err, &conflict) {
-		return nil // judged again by the caller
+		return nil // the caller checks again
 	}
 	if err != nil {
 		return fmt.Errorf("adopting the edit of %s: %w", s.path(), err)
@@ -400,7 +406,8 @@ func dropsOnly(list []*asked) bool {
 	return true
 }
 
-// giveUp makes a state that can be dropped of one that cannot be read; mu is held.
+// giveUp replaces a state that cannot be read by an empty one that can be dropped. It returns the
+// version of the scope. The caller holds mu.
 func (s *scope) giveUp() (wal.LSN, error) {
 	at := s.ws.engine.State().Work(s.key)
 	s.state, s.ahead, s.edited, s.whole = working.NewState(), nil, false, wholeAt{}

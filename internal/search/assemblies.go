@@ -11,10 +11,10 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// AssemblyHit is an assembly that was found.
+// AssemblyHit is an assembly found by a search.
 type AssemblyHit struct {
 	ID       string
-	Score    float64 // as Hit's
+	Score    float64 // see Hit.Score
 	Assembly assembly.Assembly
 }
 

@@ -13,13 +13,12 @@ import (
 	view "github.com/varve-db/varve/internal/view/words"
 )
 
-// Boosts raise scores by how long ago something happened, and by quickrecal_score. They are for the best of a
-// search only: a window that does not depend on how many hits are asked for. They never lower a score, so what
-// follows behind the window stays there. Both are off by default: what is new is not what answers a question
-// more often.
+// Boosts raise the scores of recent memories, and of memories with a high quickrecal_score. They apply to the best hits
+// of a search only: to a window that does not depend on the number of hits asked for. They never lower a score, so hits
+// after the window stay there. Both are off by default: in general, newer memories do not answer questions more often.
 
 const (
-	// MostBoost is the most that Recency and Importance may be.
+	// MostBoost is the maximum of Recency and Importance.
 	MostBoost       = 1000
 	defaultHalfLife = 30 * 24 * time.Hour
 )
@@ -47,7 +46,7 @@ func (q *Query) validateBoosts() error {
 	return nil
 }
 
-// boosted finds the n best with the scores of the window raised.
+// boosted returns the n best hits, with the scores in the window raised.
 func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable,
 	a *asked) ([]found, error) {
 	list, err := s.ranked(ctx, q, f, max(window, n), math.Inf(-1), bad, a)
@@ -61,7 +60,7 @@ func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int
 	return list[:min(n, len(list))], nil
 }
 
-// raise raises the scores of the best of a list, and sorts them again.
+// raise raises the scores of the best hits of a list, and sorts these again.
 func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 	best := list[:min(window, len(list))]
 	ids := make([]string, len(best))
@@ -75,12 +74,12 @@ func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 	now := s.engine.Env().Clock().UnixMicro()
 	for i := range best {
 		f, ok := facts[ids[i]]
-		if !ok { // the index does not have it, or cannot be read
+		if !ok { // missing in the index, or the index cannot be read
 			m, err := s.get(ctx, ids[i])
 			switch {
 			case ended(ctx, err) != nil:
 				return ended(ctx, err)
-			case err != nil: // the page that it is on says so
+			case err != nil: // reported when the page that contains the memory is read
 				continue
 			}
 			f = view.Fact{Time: m.Timestamp.UnixMicro(), Score: m.QuickRecalScore}
@@ -91,7 +90,7 @@ func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 	return nil
 }
 
-// boost raises the score of a hit. What is below 0 comes nearer to it: equal boosts change no order.
+// boost raises the score of a hit. A negative score is moved towards 0, so equal boosts preserve the order.
 func (h *found) boost(q *Query, now int64, f view.Fact) {
 	age := max(float64(now)-float64(f.Time), 0) / 1e6
 	recency := q.Recency * math.Exp2(-age/cmp.Or(q.HalfLife, defaultHalfLife).Seconds())

@@ -9,25 +9,24 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// A query with words and a vector ranks the best of either side together. What BM25F and a cosine
-// give cannot be added: each side's scores are stretched, so that its best has 1 and the last of its
-// window 0; or, where no more have any of the words, what has none. What only one side has found has
-// nothing of the other. With Query.RankFusion the places count, whatever the scores are.
+// A query with words and a vector ranks the best hits of both sides together. BM25F scores and cosines cannot be added:
+// the scores of each side are scaled so that its best hit has 1 and the last one in its window 0; if fewer memories
+// than the window have any of the words, a memory without words has 0. A hit found by one side only gets nothing from
+// the other. With Query.RankFusion ranks count instead of scores.
 //
-// The windows do not depend on how many hits are asked for: so pages continue one another, and a hit
-// keeps its score. What is in neither window follows behind those that are: by words, in their order, then
-// by vector; each with the score 0.
+// The windows do not depend on the number of hits asked for, so pages continue one another and a hit keeps its score.
+// Hits outside both windows follow with score 0: first those by words, then those by vector, each in their order.
 
-// window is how many hits of each side are ranked together.
+// window is the number of hits of each side that are ranked together.
 const window = 200
 
-// vectorShare is the weight of the vector's side, that of the words is 1.
+// vectorShare is the weight of the vector's side; that of the words is 1.
 const vectorShare = 0.25
 
-// rankOffset is what is added to a place: the usual one of reciprocal rank fusion.
+// rankOffset is added to a rank, as is usual for reciprocal rank fusion.
 const rankOffset = 60
 
-// both finds the n best by words and by a vector.
+// both returns the n best hits by words and by a vector.
 func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable,
 	a *asked) ([]found, error) {
 	each := max(window, n)
@@ -49,7 +48,7 @@ func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, l
 	return list[:min(n, len(list))], nil
 }
 
-// atLeast leaves out what has a lower score, of a list with the best first.
+// atLeast returns the hits of a list, sorted best first, that have at least the score least.
 func atLeast(list []found, least float64) []found {
 	if i := slices.IndexFunc(list, func(h found) bool { return h.Score < least }); i >= 0 {
 		list = list[:i]
@@ -57,7 +56,7 @@ func atLeast(list []found, least float64) []found {
 	return list
 }
 
-// fused ranks two windows together.
+// fused returns two windows ranked together. ranks means that ranks count instead of scores.
 func fused(by, near []found, share float64, ranks bool) []found {
 	var words, vector []float64
 	if ranks {
@@ -92,8 +91,7 @@ func fused(by, near []found, share float64, ranks bool) []found {
 	return list
 }
 
-// behindWindows adds what only a list has: of n hits of each side that were asked for there are n, or
-// all.
+// behindWindows appends the hits outside both windows. by and near must have all hits, or as many as were asked for.
 func behindWindows(list, by, near []found) []found {
 	seen := make(map[string]bool, len(list))
 	for _, h := range list {
@@ -112,7 +110,8 @@ func behindWindows(list, by, near []found) []found {
 	return list
 }
 
-// stretched are the scores of a list, the best 1 and floor 0; all of them 1 where there is no difference.
+// stretched returns the scores of a list scaled so that the best is 1 and floor is 0; all are 1 if the best is not
+// above floor.
 func stretched(list []found, floor float64) []float64 {
 	scores := make([]float64, len(list))
 	for i, h := range list {
@@ -123,7 +122,7 @@ func stretched(list []found, floor float64) []float64 {
 	return scores
 }
 
-// places are the scores of a list by its places, the first 1.
+// places returns scores for the ranks of a list; the first is 1.
 func places(list []found) []float64 {
 	scores := make([]float64, len(list))
 	for i := range list {

@@ -1,12 +1,11 @@
-// Package search answers queries over a store: by a vector, by similarity to another document, by
-// words.
+// Package search answers queries over a store: by a vector, by similarity to another document, by words.
 //
 //	search.go       a query and its limits; the best results are found, then read with all checks
-//	vector.go       by vectors: exact; what filters leave by their words is compared, or they are applied
-//	                to candidates, nearest first
-//	words.go        by words: the view of them is asked, filters that it does not know, or only in part,
-//	                are applied to candidates, best first
-//	boost.go        the best of either raised by when they happened, and by quickrecal_score
+//	vector.go       by vectors: exact. If filters leave few memories, these are compared; otherwise
+//	                the filters are applied to candidates, nearest first
+//	words.go        by words: queries the view of words; filters that it does not support, or only
+//	                in part, are applied to candidates, best first
+//	boost.go        raises the scores of the best hits by time and by quickrecal_score
 //	assemblies.go   assemblies, by their composites
 //
 // Documents that cannot be read do not prevent others from being found.

@@ -8,14 +8,27 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// asked is a query as it was looked for.
+// asked is a query as it was executed.
 type asked struct {
 	query    *query.Query
 	analyzer *analyzer.Analyzer
 	from     *query.Sources
 }
 
-// explained is the explanation of one hit.
+// tell passes the notes on the query to q.Note, each once.
+func (a *asked) tell(q *Query, told map[string]bool) {
+	if a.query == nil || q.Note == nil {
+		return
+	}
+	for _, note := range a.query.Notes {
+		if !told[note] {
+			told[note] = true
+			q.Note(note)
+		}
+	}
+}
+
+// explained returns the explanation of one hit.
 func (a *asked) explained(h *found, m *memstore.Memory) *memstore.Explanation {
 	e := &memstore.Explanation{Own: h.parts.Own, Session: h.parts.Session, Similarity: h.similarity, Recency: h.recency,
 		Importance: h.importance}
@@ -34,11 +47,11 @@ func (a *asked) explained(h *found, m *memstore.Memory) *memstore.Explanation {
 		}
 	}
 	for _, s := range h.shares {
-		e.Words = append(e.Words, memstore.WordShare{Word: a.query.All[s.Word].Term, Score: s.Score, Near: s.Near,
-			Fields: fields[s.Word]})
+		word := analyzer.Shown(a.query.All[s.Word].Term)
+		e.Words = append(e.Words, memstore.WordShare{Word: word, Score: s.Score, Near: s.Near, Fields: fields[s.Word]})
 	}
 	return e
 }
 
-// keep takes what a search by words says of its hits.
+// keep stores what a word search computed for the hit.
 func (h *found) keep(hit *words.Hit, shares []words.Share) { h.parts, h.shares = hit.Parts, shares }

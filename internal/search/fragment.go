@@ -10,14 +10,14 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// MostFragment bounds Query.Fragment.
+// MostFragment is the maximum of Query.Fragment, in bytes.
 const MostFragment = 1 << 16
 
 // mostSearched is how much of a content is searched for its best fragment, in bytes.
 const mostSearched = 1 << 20
 
-// fragmentOf is the first piece of at most size bytes with the most different words of the query, or the
-// beginning where it has none.
+// fragmentOf returns the first piece of at most size bytes that has the most different words of the query, or the
+// beginning of the content if it has none of them.
 func fragmentOf(content string, q *query.Query, an *analyzer.Analyzer, size int) *memstore.Fragment {
 	var marks []query.Mark
 	if q != nil {
@@ -41,7 +41,7 @@ func fragmentOf(content string, q *query.Query, an *analyzer.Analyzer, size int)
 	return marked(content, from, to, marks)
 }
 
-// bestWindow is the first run of marks within size bytes that has the most different words, then the most marks.
+// bestWindow returns the first run of marks within size bytes that has the most different words, then the most marks.
 func bestWindow(marks []query.Mark, size int) (first, last int) {
 	has := map[int]int{}
 	words, best := 0, 0
@@ -62,7 +62,7 @@ func bestWindow(marks []query.Mark, size int) (first, last int) {
 	return first, last
 }
 
-// begins moves a cut to the next beginning of a word, if one comes before most.
+// begins moves a cut forward to the next beginning of a word, if there is one before most.
 func begins(s string, at, most int) int {
 	if at == 0 || at >= most {
 		return min(at, most)
@@ -77,7 +77,7 @@ func begins(s string, at, most int) int {
 	return at
 }
 
-// ends moves a cut back to the end of a word, if one is behind least.
+// ends moves a cut back to the end of a word, if there is one after least.
 func ends(s string, at, least int) int {
 	if at >= len(s) {
 		return len(s)

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Search answers queries.
+// Search answers queries over a store.
 type Search struct {
 	engine  *engine.Engine
 	vectors *vectors.Vectors
@@ -33,64 +33,64 @@ func New(eng *engine.Engine, vs *vectors.Vectors, words *view.Query, orders *vie
 	return &Search{engine: eng, vectors: vs, words: words, orders: orders}
 }
 
-// Query is what is looked for: exactly one of Vector, Like and Text, or Text and Vector.
+// Query describes a search: exactly one of Vector, Like and Text, or Text and Vector.
 type Query struct {
-	// Vector finds memories by their embeddings, which have its dimension. The
-	// score is the cosine, or 1/(1+d²) in a store whose metric is l2.
+	// Vector finds memories by their embeddings, which must have the same dimension. The score is the cosine similarity,
+	// or 1/(1+d²) in a store whose metric is l2.
 	Vector []float32
-	// Model is the name of what made Vector, if it is known, as Options.EmbedModel has
-	// it. Where the store's vectors are by another one it is a *ModelError that names
-	// both (ErrModel): of one dimension, the scores would mean nothing.
+	// Model is the name of the model of Vector, if known, as in Options.EmbedModel. If the store's vectors are by another
+	// model, the search fails with a *ModelError (ErrModel) that names both: even with equal dimensions, the scores would
+	// be meaningless.
 	Model string
-	// Like is the id of a memory: Search finds those whose embeddings are like its
-	// own, without itself.
+	// Like is the id of a memory: the search finds memories with similar embeddings, without that memory itself.
 	Like string
-	// Text finds memories by words; see package internal/words for what a word is, the grammar
-	// (Parse) and the score.
+	// Text finds memories by words; see package internal/words for the definition of a word, the grammar (Parse) and the
+	// score.
 	Text string
-	// Share is the weight of Vector where Text is given as well, whose weight is 1; 0 means 0.25.
+	// Share is the weight of Vector in a query that has Text too; the weight of Text is 1. 0 means 0.25.
 	Share float64
-	// RankFusion, of a query with both, adds 61/(60 + the place) of either side instead of its scores.
+	// RankFusion makes a query with both add 61/(60 + rank) of either side instead of its scores.
 	RankFusion bool
-	// MaxRareTerms, if more than 0, takes Text without the grammar, and only so many of its words: the
+	// MaxRareTerms, if above 0, takes Text as plain words without the grammar, and uses only that many of them: the
 	// rarest.
 	MaxRareTerms int
 
-	// Recency and Importance raise the scores of the best 200, by so many times themselves at most: Recency the
-	// more the later it happened, half as much a HalfLife ago (30 days when 0); Importance by
-	// quickrecal_score, of which 1 is the most that counts.
+	// Recency and Importance raise the scores of the best 200, each by at most that multiple of the score. Recency is
+	// multiplied by 2^(−age/HalfLife), where HalfLife 0 means 30 days; Importance by quickrecal_score, limited to 0 to 1.
 	Recency    float64
 	HalfLife   time.Duration
 	Importance float64
 
-	// PerSession, if more than 0, is how many hits of one session there are at most: the best.
+	// PerSession, if above 0, is the maximum number of hits of one session: the best ones.
 	PerSession int
 
-	Explain  bool // Hit.Explanation
-	Fragment int  // how many bytes Hit.Fragment has at most; 0: there is none
+	Explain  bool // sets Hit.Explanation
+	Fragment int  // the maximum size of Hit.Fragment in bytes; 0: no fragment
 
-	Limit    int     // how many hits, 10 when 0
-	Offset   int     // hits that are left out at the top
-	MinScore float64 // hits below it are left out; 0: none is
+	// Note, if not nil, is called with each note on how Text was interpreted.
+	Note func(note string)
 
-	// Trim, if not nil, is called with each hit's memory as soon as it is read: what it
-	// takes out is not held until Search returns. A memory may be read more than once.
+	Limit    int     // the number of hits; 0 means 10
+	Offset   int     // the number of best hits to skip
+	MinScore float64 // hits with a lower score are left out; 0: no minimum
+
+	// Trim, if not nil, is called with each hit's memory as soon as it is read; data that it removes is not held until
+	// Search returns. A memory may be read more than once.
 	Trim func(*memstore.Memory)
-	// Held, if more than 0, bounds the bytes of the documents of all hits together: the Memory of a hit
-	// beyond it, which is marked as Trimmed, has only ID, Version and times. Documents may be as
-	// large as max_memory_bytes, each.
+	// Held, if above 0, bounds the total size in bytes of the documents of all hits. A hit beyond it is marked as Trimmed,
+	// and its Memory has only ID, Version and times. Each document may be as large as max_memory_bytes.
 	Held int64
 }
 
-// Hit is a memory that was found.
+// Hit is a memory found by a search.
 type Hit struct {
 	ID     string
-	Score  float64 // greater is nearer
+	Score  float64 // greater is better
 	Memory memstore.Memory
-	// Of a search by words and a vector: what either side gave, from 0 to 1.
+	// The scores of either side, from 0 to 1, in a search by words and a vector.
 	Words, Vector float64
 
-	Trimmed bool // Memory was not kept: see Query.Held
+	Trimmed bool // Memory is incomplete: see Query.Held
 
 	Explanation *memstore.Explanation
 	Fragment    *memstore.Fragment
@@ -99,11 +99,11 @@ type Hit struct {
 // The limits of a Query.
 const (
 	defaultHits = 10
-	MostHits    = 1_000_000 // Limit and Offset together; their ids lie in memory
-	mostVaried  = 10_000    // among how many of the best PerSession looks; Limit and Offset with it
+	MostHits    = 1_000_000 // of Limit + Offset; their ids are held in memory
+	mostVaried  = 10_000    // how many of the best hits PerSession considers; a limit of Limit + Offset too
 )
 
-// Memories finds memories that pass the filters, the best first, those of one score by id.
+// Memories returns the best memories that pass the filters, best first, those with equal scores by id.
 func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit, error) {
 	if err := q.validate(); err != nil {
 		return nil, err
@@ -117,33 +117,34 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	}
 	n, least := q.Offset+q.limit(), q.MinScore
 	if q.boosts() && q.PerSession > 0 {
-		n = max(n, window) // so many are ranked in any case
+		n = max(n, window) // that many are ranked in any case
 	}
 	if least == 0 {
 		least = math.Inf(-1)
 	}
-	var had []Hit // what the last pass found, where another follows it
+	told := map[string]bool{}
+	var had []Hit // the result of the last pass, if another follows
 	var hadUnread error
 	for more, again := 0, 0; ; {
-		hits, full, gone, unread, err := s.searchOnce(ctx, &q, &f, n+more, least)
-		// Others of the same sessions kept them out.
+		hits, full, gone, unread, err := s.searchOnce(ctx, &q, &f, n+more, least, told)
+		// Other hits of the same sessions displaced hits.
 		if q.PerSession > 0 && err == nil && full && len(hits) < q.limit() && n+more < mostVaried {
 			more = min(4*(n+more), mostVaried) - n
 			continue
 		}
-		// Those that went between the ranking and the reading did.
+		// Memories that disappeared between ranking and reading displaced hits.
 		if q.PerSession == 0 && err == nil && full && gone > 0 && len(hits) < q.limit() && again < goneTries {
 			had, hadUnread = hits, unread.join()
 			more, again = max(more, spare(gone)), again+1
 			continue
 		}
-		// Those that turned out to be unreadable kept others out.
+		// Memories that could not be read displaced hits.
 		if kept := unread.count(); err == nil && full && kept > more && len(hits) < q.limit() && kept <= MostUnreadable {
 			more = kept
 			continue
 		}
 		switch {
-		case err != nil && again > 0 && ended(ctx, err) == nil: // what it is like may have gone as well
+		case err != nil && again > 0 && ended(ctx, err) == nil: // the memory of Like may have disappeared as well
 			return had, hadUnread
 		case err != nil:
 			return nil, err
@@ -152,17 +153,17 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	}
 }
 
-// goneTries bounds how often a search begins again since memories expired, were deleted or left its filters
-// while it ranked them: then there are fewer hits than asked for.
+// goneTries is how often a search starts again because memories expired, were deleted or ceased to pass its filters
+// while it ranked them. After that it returns fewer hits than asked for.
 const goneTries = 2
 
-// spare is how many more are ranked where so many went: as many may go again.
+// spare returns how many more hits to rank after gone of them disappeared: as many may disappear again.
 func spare(gone int) int { return 2*gone + 8 }
 
-// searchOnce finds the n best and reads those behind the offset; full says that there
-// may be more of them, gone how many were there no more.
+// searchOnce finds the n best hits and reads those after the offset. full means that there may be more, gone is how
+// many no longer exist.
 func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int,
-	least float64) (hits []Hit, full bool, gone int, unread unreadable, err error) {
+	least float64, told map[string]bool) (hits []Hit, full bool, gone int, unread unreadable, err error) {
 	var list []found
 	var as asked
 	if q.boosts() {
@@ -173,6 +174,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 	if err != nil {
 		return nil, false, 0, unread, err
 	}
+	as.tell(q, told)
 	full = len(list) == n
 	skip, sessions, held := q.Offset, map[string]int{}, int64(0)
 	if q.PerSession == 0 {
@@ -215,7 +217,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 	return hits, full, gone, unread, nil
 }
 
-// ranked finds the n best by what the query has.
+// ranked returns the n best hits for what the query has: words, vector, or both.
 func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable,
 	a *asked) ([]found, error) {
 	switch {
@@ -229,7 +231,8 @@ func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int,
 	return s.nearest(ctx, q.Vector, f, n, least, bad, q.Model)
 }
 
-// few counts a hit of a session, and says whether it is one of the first. Without a session each stands alone.
+// few counts a hit of a session, and reports whether it is one of the first PerSession. Memories without a session are
+// not limited.
 func (q *Query) few(seen map[string]int, session string) bool {
 	if session == "" {
 		return true
@@ -286,15 +289,15 @@ func (q *Query) validate() error {
 		return &errs.FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset),
 			Limit: fmt.Sprint(MostHits), Err: errs.ErrInvalid}
 	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
-		return bad("MinScore", fmt.Sprint(q.MinScore), "it must be a number")
+		return bad("MinScore", fmt.Sprint(q.MinScore), "must be a finite number")
 	case q.Model != "" && q.Vector == nil:
 		return bad("Model", human.Quote(q.Model), "requires Vector")
 	case q.Vector != nil && len(q.Vector) == 0:
-		return bad("Vector", "", "it has no dimensions")
+		return bad("Vector", "", "has no dimensions")
 	}
 	for i, x := range q.Vector {
 		if x != x || math.IsInf(float64(x), 0) {
-			return bad(fmt.Sprintf("Vector[%d]", i), fmt.Sprint(x), "it must be a number")
+			return bad(fmt.Sprintf("Vector[%d]", i), fmt.Sprint(x), "must be a finite number")
 		}
 	}
 	if err := q.validateBoosts(); err != nil {
@@ -303,7 +306,7 @@ func (q *Query) validate() error {
 	if q.Text != "" {
 		switch p := q.parsed(analyzer.New(analyzer.None)); {
 		case p.Words() == 0:
-			return bad("Text", human.Quote(q.Text), "it has no word")
+			return bad("Text", human.Quote(q.Text), "has no word")
 		case p.Size() > query.MostWords && q.MaxRareTerms == 0:
 			return tooManyWords(p.Size())
 		}
@@ -311,7 +314,7 @@ func (q *Query) validate() error {
 	return nil
 }
 
-// parsed is what Text looks for.
+// parsed returns the parsed Text.
 func (q *Query) parsed(an *analyzer.Analyzer) *query.Query {
 	if q.MaxRareTerms > 0 {
 		return query.Plain(q.Text, an)
@@ -319,18 +322,26 @@ func (q *Query) parsed(an *analyzer.Analyzer) *query.Query {
 	return query.Parse(q.Text, an)
 }
 
+// parsedIn returns Text parsed for an index.
+func (q *Query) parsedIn(snap *view.Snapshot) (*query.Query, error) {
+	if q.MaxRareTerms > 0 {
+		return query.Plain(q.Text, snap.Analyzer), nil
+	}
+	return query.ParseIn(q.Text, snap.Analyzer, snap.Set.Has)
+}
+
 func tooManyWords(n int) error {
 	return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words and phrases", n),
 		Limit: fmt.Sprint(query.MostWords), Err: errs.ErrInvalid}
 }
 
-// found is a memory that was found and is not read yet.
+// found is a memory that a search found and has not read yet.
 type found struct {
 	ID            string
 	Score         float64
-	words, vector float64 // of both
-	similarity    float64 // by vector
-	recency       float64 // what boosts added
+	words, vector float64 // scores of a search by both
+	similarity    float64 // of a search by vector
+	recency       float64 // what boosts added to the score
 	importance    float64
 	parts         words.Parts
 	shares        []words.Share
@@ -342,7 +353,7 @@ type unreadable struct {
 	more int
 }
 
-// MostUnreadable is how many of them are named.
+// MostUnreadable is the maximum number of such errors that are returned.
 const MostUnreadable = 16
 
 func (u *unreadable) add(err error) {
@@ -353,7 +364,7 @@ func (u *unreadable) add(err error) {
 	}
 }
 
-// also adds those of another one.
+// also adds the errors of o.
 func (u *unreadable) also(o *unreadable) {
 	for _, err := range o.errs {
 		u.add(err)
@@ -373,7 +384,7 @@ func (u *unreadable) join() error {
 	return errors.Join(u.errs...)
 }
 
-// searchLike finds what is like a memory, without itself.
+// searchLike returns the memories that are similar to a memory, without itself.
 func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n int, least float64,
 	bad *unreadable) ([]found, error) {
 	m, err := s.get(ctx, id)
@@ -414,8 +425,8 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 	return list[:min(n, len(list))], err
 }
 
-// ended is the error with which a search ends where a memory was read with err; nil where it goes on with the
-// others.
+// ended returns the error with which a search must end after reading a memory failed with err, or nil if the search can
+// continue with the others.
 func ended(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -431,7 +442,7 @@ func (s *Search) get(ctx context.Context, id string) (memstore.Memory, error) {
 	return m, err
 }
 
-// sized is get, with the size of the document.
+// sized is get, and also returns the size of the document in bytes.
 func (s *Search) sized(ctx context.Context, id string) (memstore.Memory, int64, error) {
 	v, err := s.engine.Get(ctx, s.engine.Kinds().Memories, id)
 	if err != nil {
@@ -441,13 +452,13 @@ func (s *Search) sized(ctx context.Context, id string) (memstore.Memory, int64, 
 	return m, int64(len(v.Doc)), err
 }
 
-// bare returns what a hit that is not held has of its memory.
+// bare returns the part of a memory that a trimmed hit has.
 func bare(m *memstore.Memory) memstore.Memory {
 	return memstore.Memory{ID: m.ID, Version: m.Version, Timestamp: m.Timestamp, CreatedAt: m.CreatedAt,
 		UpdatedAt: m.UpdatedAt, ExpiresAt: m.ExpiresAt}
 }
 
-// Scanners is how many goroutines read vectors, or documents.
+// Scanners returns how many goroutines read vectors or documents.
 func (s *Search) Scanners() int {
 	if s.engine.Env().System.Inline {
 		return 1

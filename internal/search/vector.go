@@ -14,17 +14,17 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// timedShare is of how many memories times must leave one: to look up each costs as much as to look at so many
-// vectors and to judge the nearest.
+// timedShare limits the look-up of memories by time: if filters on times leave more than 1 in timedShare memories,
+// looking up each costs more than scanning vectors and judging the nearest.
 const timedShare = 16
 
-// comparedShare is of how many memories filters must leave one for those to be compared, and no others.
+// comparedShare limits the comparison of selected memories: if filters leave more than 1 in comparedShare, all are
+// searched.
 const comparedShare = 4
 
-// nearest finds the n memories whose embeddings are nearest to v, exactly. What
-// filters leave of one session, under one prefix, by their words or by times is looked up and compared;
-// the others are asked about candidates, the nearest first. Those that cannot be
-// judged go to bad.
+// nearest returns the n memories whose embeddings are nearest to v, exactly. If filters (by session, prefix, words or
+// times) leave few memories, these are looked up and compared; otherwise the filters are applied to candidates, nearest
+// first. Errors of memories that cannot be read are added to bad.
 func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, least float64, bad *unreadable,
 	model string) ([]found, error) {
 	q := vector.Query{Kind: vector.Memories, Vector: v, Limit: n, Workers: s.Scanners()}
@@ -35,7 +35,7 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 	if timed := f.Happened != (engine.Span{}) || f.Created != (engine.Span{}) ||
 		f.Updated != (engine.Span{}); timed && err == nil && !ok {
 		if ids, ok, err = engine.Timed(ctx, s.engine, f, timedShare); err != nil && ctx.Err() == nil {
-			ok, err = false, nil // each is judged
+			ok, err = false, nil // each candidate is judged
 		}
 	}
 	switch {
@@ -69,13 +69,13 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 	return list, err
 }
 
-// passes judges one memory by the filters.
+// passes returns a function that reports whether a memory passes the filters. It adds errors of reading to bad.
 func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable) func(id string) (bool, error) {
 	no := func(err error) (bool, error) {
 		switch {
 		case ended(ctx, err) != nil:
 			return false, ended(ctx, err)
-		case errors.Is(err, errs.ErrNotFound): // gone since
+		case errors.Is(err, errs.ErrNotFound): // deleted since
 		default:
 			bad.add(err)
 		}
@@ -100,8 +100,8 @@ func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable)
 	}
 }
 
-// searchVectors searches the vectors as of now. What is damaged in them is rebuilt, and searched
-// again. model made q.Vector, "" when nobody says.
+// searchVectors searches the vectors as of now. If they are damaged, they are rebuilt and searched again. model is the
+// model of q.Vector, "" if unknown.
 func (s *Search) searchVectors(ctx context.Context, q vector.Query, model string) ([]vector.Hit, error) {
 	for tries, changes := 0, 0; ; tries++ {
 		was := s.engine.State().Model().LSN
@@ -110,12 +110,12 @@ func (s *Search) searchVectors(ctx context.Context, q vector.Query, model string
 			return nil, err
 		}
 		if model != "" && s.engine.State().Model().LSN != was && changes < engine.FindTries {
-			_ = view.Release() // it may be of either model
+			_ = view.Release() // the view may be of the old or the new model
 			tries, changes = tries-1, changes+1
 			continue
 		}
 		if err := s.sameModel(model, view); err != nil {
-			_ = view.Release() // nothing was read of it
+			_ = view.Release() // nothing was read from it
 			return nil, err
 		}
 		hits, err := view.Search(ctx, q)
@@ -134,7 +134,7 @@ func (s *Search) searchVectors(ctx context.Context, q vector.Query, model string
 	}
 }
 
-// sameModel refuses a query by another model than that of a view's vectors.
+// sameModel returns a *ModelError if a query is by another model than a view's vectors.
 func (s *Search) sameModel(asked string, view *vector.View) error {
 	if asked == "" {
 		return nil
@@ -159,7 +159,7 @@ func (s *Search) vectorsRot(ctx context.Context, err error) error {
 	return s.vectors.Fault(err)
 }
 
-// behind reports whether id is listed after another one.
+// behind reports whether id is listed after other.
 func behind(id, other string) bool {
 	a, aerr := table.EncodeKey(id)
 	b, berr := table.EncodeKey(other)

@@ -52,8 +52,11 @@ func (st *Store) Close(ctx context.Context, wait time.Duration) error {
 	unwritten := eng.Finish(wait)
 	if st.stop != nil {
 		st.stop()
+		uncut := context.AfterFunc(ctx, st.cut)
+		st.running.Wait()
+		uncut()
+		st.cut()
 	}
-	st.running.Wait()
 	place := st.inPlace()
 	err := errors.Join(unwritten, place)
 	if !eng.Env().ReadOnly && eng.Log().Damage() == nil && place == nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/varve-db/varve/internal/scopes"
 	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/undo"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -70,13 +71,15 @@ type Store struct {
 	Embedding *embedding.Embedding
 	Retention *retention.Retention
 	History   *history.History
+	Undoer    *undo.Undoer
 	Notes     *notes.Notes
 	Purger    *purge.Purger
 	Search    *search.Search
 
 	closed  func() error
-	stop    context.CancelFunc
-	running sync.WaitGroup // in the background
+	stop    context.CancelFunc // of what runs in the background
+	cut     context.CancelFunc // of the round that the flusher is at; both are nil without a background
+	running sync.WaitGroup     // in the background
 }
 
 // Open opens the store of an environment, and creates a missing one unless c.MustExist. The caller holds
@@ -155,6 +158,7 @@ func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	st.Embedding = embedding.New(eng, st.Vectors, st.Committer, words.Before, c.Embedder)
 	st.Retention = retention.New(eng, st.Committer, st.Counts, orders, st.Scopes)
 	st.History = history.New(eng)
+	st.Undoer = undo.New(eng, st.Committer)
 	st.Notes = notes.New(eng, st.Committer, st.History)
 	st.Purger = purge.New(eng, st.Vectors, st.Committer, st.Flusher, st.Scopes, st.Retention, st.History)
 	st.Search = search.New(eng, st.Vectors, words, orders)
@@ -172,7 +176,8 @@ func (st *Store) openLog(ctx context.Context, c *Config) error {
 	err = eng.OpenLog(ctx, wal.Options{
 		FS: e.FS, Dir: e.Dir, SegmentSize: uint64(c.SegmentSize), UUID: id,
 		NewAbove: eng.HighestKnown, Named: eng.NamedUUID,
-		Create: !e.ReadOnly, ReadOnly: e.ReadOnly, Known: wal.Features(e.System.Features), LockWait: e.LockWait,
+		Create: !e.ReadOnly, ReadOnly: e.ReadOnly, Known: wal.Features(e.System.Features),
+		Lacks: wal.Features(e.System.Lacks), LockWait: e.LockWait,
 		Inline: e.System.Inline, HoldBytes: e.System.BacklogBytes, FileMode: e.FileMode, DirMode: e.FolderMode,
 		Clock: e.Clock, Nonce: e.Nonce, Sleep: e.System.Sleep, Logger: e.Logger, Event: e.LogEvent,
 		Archive: eng.Settings().History, Unsent: eng.Settings().Unsent, Config: eng.Settings().Exists,
@@ -201,8 +206,9 @@ func (st *Store) start(c *Config) {
 		return
 	}
 	run, stop := context.WithCancel(context.Background())
-	st.stop = stop
-	st.running.Go(func() { st.Flusher.Run(run) })
+	rounds, cut := context.WithCancel(context.Background())
+	st.stop, st.cut = stop, cut
+	st.running.Go(func() { st.Flusher.Run(run, rounds) })
 	st.running.Go(func() { st.Adopter.Reconcile(run) })
 	if c.Watcher != nil {
 		st.running.Go(func() { c.Watcher.Watch(run, adopt.NewFiles(st.Adopter)) })

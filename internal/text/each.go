@@ -1,8 +1,8 @@
 package text
 
-// Each visits the words of b, case folded: word those of scripts with spaces, char each character of
-// the others, from at on in pair, behind the one that adjoins it, where one does (at is 0 else). What is
-// given is valid during the call. It returns buf, grown.
+// Each calls word for each case-folded word of a script with spaces, and char for each character of a script without
+// spaces: pair[at:] is the character and pair[:at] the one adjoining it before; at is 0 if there is none. The arguments
+// are valid during the call only. Each returns buf, which it may have grown.
 func Each(b []byte, buf []byte, word func(w []byte), char func(pair []byte, at int)) []byte {
 	return tokenise(b, &each{onWord: word, onChar: char}, buf)
 }

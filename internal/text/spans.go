@@ -2,8 +2,8 @@ package text
 
 import "unicode/utf8"
 
-// Spans visits where the words of b stand, as Each takes them, in order, until visit is false. alone is a
-// character of a script without spaces; with the one that adjoins it, it is a pair.
+// Spans calls visit with the offsets of the words of b, as Each finds them, in order, until visit returns false. alone
+// means a character of a script without spaces; together with the adjoining one before it, it is also a pair.
 func Spans(b []byte, visit func(from, to int, alone bool) bool) {
 	from, to, alone := -1, 0, false
 	end := func() bool {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// lower has the folded form of each ASCII letter and digit, 0 for all else.
+// lower has the folded form of each ASCII letter and digit, and 0 for other bytes.
 var lower = func() (t [utf8.RuneSelf]byte) {
 	for c := byte('a'); c <= 'z'; c++ {
 		t[c], t[c-'a'+'A'] = c, c
@@ -16,15 +16,15 @@ var lower = func() (t [utf8.RuneSelf]byte) {
 	return t
 }()
 
-// class is what a rune is for the tokeniser.
+// class is how the tokeniser treats a rune.
 type class int
 
 const (
-	between  class = iota // stands between words
+	between  class = iota // separates words
 	letter                // part of a word
-	unspaced              // a word of its own
-	mark                  // belongs to what stands before it
-	nothing               // is not there
+	unspaced              // a word of its own: a character of a script without spaces
+	mark                  // belongs to the rune before it
+	nothing               // ignored
 )
 
 func classOf(r rune) class {
@@ -46,30 +46,29 @@ func classOf(r rune) class {
 	return letter
 }
 
-// fold gives one form to the cases of a letter. By way of the upper case, so that
-// the forms of one letter (σ and ς, s and ſ) meet.
+// fold returns one form for all cases of a letter. It goes through the upper case, so that variants of a lower-case
+// letter (σ and ς, s and ſ) become equal.
 func fold(r rune) rune {
-	if r >= 0xff01 && r <= 0xff5e { // ASCII of full width
+	if r >= 0xff01 && r <= 0xff5e { // full-width ASCII
 		r -= 0xff01 - '!'
 	}
 	return unicode.ToLower(unicode.ToUpper(r))
 }
 
-// sink takes what tokenise finds. The bytes are valid during the call.
+// sink receives what tokenise finds. The bytes are valid during the call only.
 type sink interface {
 	word(w []byte)
-	// ascii is a word of ASCII as it stands in the text: lower folds it.
+	// ascii is called with a word of ASCII as it is in the text, to be folded with lower.
 	ascii(w []byte)
-	// char is a character of a script without spaces, the one that stood
-	// immediately before it, if one did, and the bytes of both.
+	// char is called with a character pair[at:] of a script without spaces, and the one immediately before it, pair[:at],
+	// if there is one.
 	char(pair []byte, at int)
 }
 
-// tokenise gives the words of b to s, in order. buf is memory that it may use; it
-// returns it, grown perhaps.
+// tokenise passes the words of b to s, in order. It uses the memory of buf, and returns it, possibly grown.
 func tokenise(b []byte, s sink, buf []byte) []byte {
-	word := buf[:0] // of a word so far; or of two characters, the second from at on
-	at := -1        // no character
+	word := buf[:0] // the word so far, or two characters, the second one from at on
+	at := -1        // -1: word is not characters
 	end := func() {
 		switch {
 		case at >= 0:

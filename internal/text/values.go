@@ -1,6 +1,6 @@
 package text
 
-// Values are the texts of a member of the metadata: it is one, or a list of them.
+// Values returns the texts of a member of the metadata, which may be a text or a list.
 func Values(v any) []string {
 	switch v := v.(type) {
 	case string:

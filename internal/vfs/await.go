@@ -2,12 +2,11 @@ package vfs
 
 import "time"
 
-// Awaiter is a Shared on which one can sleep until another process wakes him. Not
-// every system has such; elsewhere one looks from time to time.
+// Awaiter is a Shared on which a process can sleep until another process wakes it. Only some systems support it; on the
+// others callers poll.
 type Awaiter interface {
-	// Await returns when a word is not what it was, when somebody calls Wake for it,
-	// after a while at most, or for no reason.
+	// Await returns when a word differs from was, when Wake is called for it, after most at the latest, or spuriously.
 	Await(word int, was uint64, most time.Duration)
-	// Wake wakes all who await a word, in whatever process.
+	// Wake wakes all callers that await a word, in any process.
 	Wake(word int)
 }

@@ -10,19 +10,18 @@ import (
 	"sync/atomic"
 )
 
-// Below is the file system for a store, a backup, or whatever else begins at root: no operation
-// on what is below root goes through a symbolic link, wherever it leads; that is a *NotFolderError.
-// root itself may be reached through links, and what is elsewhere is not looked at.
+// Below returns the file system for a store, a backup, or another folder root: no operation on what is below root
+// follows a symbolic link; it fails with a *NotFolderError instead. root itself may be reached through links, and other
+// paths are not checked.
 //
-// On Linux and darwin the folder that an operation works in is opened first, through no link, and
-// the operation works on that descriptor: a folder that is replaced by a link in between changes
-// nothing. So too with what is opened. Windows has a look at each folder before.
+// On Linux and darwin the parent folder of an operation is opened first, without following links, and the operation
+// works on that descriptor: replacing the folder by a link in between has no effect. The same holds for files that are
+// opened. On Windows each folder is checked before the operation.
 //
-// Every caller that has its FS from here is covered, whatever path it makes: nobody can
-// forget to look.
+// Every caller that gets its FS from here is covered, whatever paths it builds: no check can be forgotten.
 //
-// Where fsys is no file system of the operating system (there are no links in vfs/crash),
-// or a wrapper of one, it is returned as it is: the wrapper goes around this one.
+// If fsys is not a file system of the operating system or a wrapper of one, it is returned unchanged (vfs/crash has no
+// links). A wrapper is put around the file system that Below returns.
 func Below(fsys FS, root string) FS {
 	if w, ok := fsys.(interface{ Below(root string) FS }); ok {
 		return w.Below(root)
@@ -35,10 +34,10 @@ func Below(fsys FS, root string) FS {
 	return b
 }
 
-// Only is Below for each of roots, and refuses all other paths with an *OutsideError: a path that was
-// made of what a file says leads nowhere else, whatever it says. Allowed are also the folders above a
-// root, which are needed to make it and to sync its name: they can be looked at, made and synced.
-// literal is one root more, "" for none, whose folders are the user's own: it may be above the others.
+// Only is Below for each of roots, and refuses all other paths with an *OutsideError, so that a path built from the
+// contents of a file cannot lead elsewhere. The folders above a root may be inspected, created and synced, which is
+// needed to create the root and to make its name durable. literal is one more root, "" for none, below which folders
+// are the user's own; it may be above the others.
 func Only(fsys FS, literal string, roots ...string) FS {
 	b, ok := extended(fsys)
 	if !ok {
@@ -73,37 +72,37 @@ func (b *below) add(root string, literal bool) {
 	switch {
 	case root == ".":
 		head = ""
-	case !os.IsPathSeparator(root[len(root)-1]): // as that of "/" is
+	case !os.IsPathSeparator(root[len(root)-1]): // as in "/"
 		head += string(filepath.Separator)
 	}
 	b.roots = append(b.roots, place{root: root, head: head, literal: literal})
 }
 
-// below is osFS with a guarded way. Of Stat see there; Volume and Host enter nothing.
+// below is osFS with guarded paths. For Stat see there; Volume and Host open nothing.
 type below struct {
 	osFS
 	roots    []place
 	only     bool
 	ways     ways
-	patience *patience   // with leases; nil: the one of osFS
-	manners  sync.Map    // of folders, by path: *manners
+	patience *patience   // waits for leases; nil: that of osFS
+	manners  sync.Map    // by path of the folder: *manners
 	links    atomic.Bool // a root is reached through a link, or the system cannot refuse links itself
 }
 
 type place struct {
-	root, head string // head: what the names of all below it begin with
+	root, head string // head: the prefix of the paths of everything below it
 	literal    bool
-	held       *heldFolder // nil: the root is reached by its path, each time
+	held       *heldFolder // nil: the root is opened by its path each time
 }
 
-// under is where in name the part begins that is below a root; -1: it is below none. Of several
-// roots the topmost counts: what is below it is looked at.
+// under returns the offset in name of the part below a root, or -1 if name is below none. If it is below several roots,
+// the topmost counts, because everything below it is guarded.
 func (b *below) under(name string) int {
 	at, _ := b.place(name)
 	return at
 }
 
-// place is under, with the handle of that root, nil if it has none.
+// place is under, and also returns the handle of that root, nil if it has none.
 func (b *below) place(name string) (at int, held *heldFolder) {
 	least, literal := -1, -1
 	var heldLiteral *heldFolder
@@ -126,8 +125,8 @@ func (b *below) place(name string) (at int, held *heldFolder) {
 	return least, held
 }
 
-// anchor returns the handle of the root that name is or lies below, and the path from there; nil if
-// that root has no handle.
+// anchor returns the handle of the root that name is or is below, and the path from there; nil if that root has no
+// handle.
 func (b *below) anchor(name string) (held *heldFolder, rest string) {
 	if at, held := b.place(name); at >= 0 {
 		if rest = strings.TrimLeft(name[at:], string(filepath.Separator)); rest == "" {
@@ -144,13 +143,13 @@ func (b *below) anchor(name string) (held *heldFolder, rest string) {
 	return nil, ""
 }
 
-// upward: does a path below a root lead to a folder above it, by its elements "." and ".." alone?
+// upward reports whether a path below a root leads to a folder above it by its elements "." and ".." alone.
 func upward(path string) bool {
 	dots := func(r rune) bool { return r == '.' || r < 0x80 && os.IsPathSeparator(uint8(r)) }
 	return strings.HasPrefix(path, ".") && strings.TrimLeftFunc(path, dots) == "" && climbs(path)
 }
 
-// inside refuses what Only is to refuse. above says that a folder above a root will do.
+// inside returns the error for a path that Only refuses. above allows a folder above a root.
 func (b *below) inside(name string, above bool) error {
 	at := b.under(name)
 	if at >= 0 {
@@ -172,7 +171,7 @@ func (b *below) inside(name string, above bool) error {
 	return e
 }
 
-// climbs: is an element ".."?
+// climbs reports whether a path has an element "..".
 func climbs(path string) bool {
 	if !strings.Contains(path, "..") {
 		return false
@@ -185,13 +184,13 @@ func climbs(path string) bool {
 	return false
 }
 
-// isAbove: does a folder contain another? Both are whole paths.
+// isAbove reports whether a folder contains another. Both are absolute paths.
 func isAbove(dir, other string) bool {
 	rest, ok := strings.CutPrefix(other, dir)
 	return ok && rest != "" && (os.IsPathSeparator(rest[0]) || os.IsPathSeparator(dir[len(dir)-1]))
 }
 
-// folders yields the folders between a root and name, from the top.
+// folders calls yield for the folders between a root and name, from the top, until it returns an error.
 func (b *below) folders(name string, yield func(dir string) error) error {
 	at := b.under(name)
 	if at < 0 {
@@ -208,8 +207,8 @@ func (b *below) folders(name string, yield func(dir string) error) error {
 	return nil
 }
 
-// enter looks at each folder between a root and name. What is missing is for the
-// operation to say.
+// enter returns a *NotFolderError if one of the folders between a root and name is not a folder. A missing folder is
+// left to the operation itself.
 func (b *below) enter(name string) error {
 	return b.folders(name, func(dir string) error {
 		info, err := b.lstat(dir)
@@ -220,7 +219,7 @@ func (b *below) enter(name string) error {
 	})
 }
 
-// isRoot reports whether a name is one of the roots.
+// isRoot reports whether name is one of the roots.
 func (b *below) isRoot(name string) bool {
 	for _, p := range b.roots {
 		if name == p.root {
@@ -230,7 +229,7 @@ func (b *below) isRoot(name string) bool {
 	return false
 }
 
-// real is enter for a folder, and looks at it too.
+// real is enter including the folder name itself.
 func (b *below) real(name string) error {
 	if b.under(name) < 0 {
 		return nil
@@ -271,7 +270,7 @@ func (b *below) Exchange(one, two string) error { return b.bothInside(b.exchange
 
 func (b *below) Link(old, new string) error { return b.bothInside(b.link, old, new) }
 
-// bothInside is an operation on two names that must be inside.
+// bothInside runs an operation on two names that must be inside.
 func (b *below) bothInside(op func(one, two string) error, one, two string) error {
 	if err := b.inside(one, false); err != nil {
 		return err
@@ -282,9 +281,8 @@ func (b *below) bothInside(op func(one, two string) error, one, two string) erro
 	return op(one, two)
 }
 
-// Stat guards the way only where it is longer than one folder. A store looks at the
-// file of each memory, and what a Stat tells of one in a linked folder leads nowhere:
-// nothing is opened, moved or removed there.
+// Stat guards the path only if it has more than one folder below the root. A store calls Stat for the file of each
+// memory, and information about a file in a linked folder does no harm: nothing is opened, moved or removed there.
 func (b *below) Stat(name string) (Info, error) {
 	if err := b.inside(name, true); err != nil {
 		return Info{}, err
@@ -301,7 +299,7 @@ func (b *below) Stat(name string) (Info, error) {
 		}
 	}
 	info, err := b.lstat(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a loop of links, for one
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // for example a loop of links
 		if eerr := b.enter(name); eerr != nil {
 			return Info{}, eerr
 		}
@@ -370,7 +368,7 @@ func (b *below) OpenBarrier(name string) (Barrier, error) {
 	return barrier, nil
 }
 
-// Flags implements FlagReader where the operating system has them.
+// Flags implements FlagReader on systems that have such flags.
 func (b *below) Flags(name string) (Flags, error) {
 	if err := b.inside(name, true); err != nil {
 		return Flags{}, err
@@ -378,8 +376,7 @@ func (b *below) Flags(name string) (Flags, error) {
 	return FlagsOf(b.osFS, name), nil
 }
 
-// EnterError is the *NotFolderError in err, nil when there is none: a link or something
-// else is in the place of a folder.
+// EnterError returns the *NotFolderError in err, or nil: a link or another file is in the place of a folder.
 func EnterError(err error) *NotFolderError {
 	var e *NotFolderError
 	if errors.As(err, &e) {

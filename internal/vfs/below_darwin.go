@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onlyFolder opens a folder for what is in it.
+// onlyFolder are the flags to open a folder for operations on its entries.
 const onlyFolder = unix.O_RDONLY | unix.O_DIRECTORY
 
 func (b *below) openGuarded(name string, at, flag int, perm fs.FileMode) (int, error) {

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onlyFolder opens a folder for what is in it, and for nothing else.
+// onlyFolder are the flags to open a folder for operations on its entries only.
 const onlyFolder = unix.O_PATH | unix.O_DIRECTORY
 
-// openGuarded has the system refuse links on the whole way, for what opening costs anyway. It does so
-// above the root as well, where they are allowed: then the root is opened first.
+// openGuarded makes the system refuse links on the whole path, at no extra cost. That includes links above the root,
+// where they are allowed: if there are any, the root is opened first.
 func (b *below) openGuarded(name string, at, flag int, perm fs.FileMode) (int, error) {
 	if !b.links.Load() {
 		fd, err := openNoLinks(unix.AT_FDCWD, name, unix.RESOLVE_NO_SYMLINKS, flag, perm)
@@ -26,7 +26,7 @@ func (b *below) openGuarded(name string, at, flag int, perm fs.FileMode) (int, e
 	return fd, err
 }
 
-// openFrom opens what is below a folder.
+// openFrom opens a path below the folder root.
 func openFrom(root int, rest string, flag int, perm fs.FileMode) (int, error) {
 	fd, err := openNoLinks(root, rest, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS, flag,
 		perm)
@@ -36,7 +36,7 @@ func openFrom(root int, rest string, flag int, perm fs.FileMode) (int, error) {
 	return fd, err
 }
 
-// lacking: an older system does not know the call, or a sandbox does not, which says EPERM.
+// lacking reports whether err means that an older system, or a sandbox (EPERM), does not support the call.
 func lacking(err error) bool {
 	return err == unix.ENOSYS || err == unix.EPERM || err == unix.EINVAL
 }
@@ -44,7 +44,7 @@ func lacking(err error) bool {
 func openNoLinks(at int, name string, resolve uint64, flag int, perm fs.FileMode) (fd int, err error) {
 	how := unix.OpenHow{Flags: uint64(flag | openFlags), Resolve: resolve}
 	if flag&unix.O_PATH != 0 {
-		how.Flags &^= unix.O_NOCTTY // the system refuses the two together
+		how.Flags &^= unix.O_NOCTTY // the system refuses the combination
 	}
 	if flag&unix.O_CREAT != 0 {
 		how.Mode = uint64(perm.Perm())

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folderOf is the folder of a name as the calls that end in "at" take it: below a root a descriptor of
-// a folder that was reached through no link, which done closes, and the last element; elsewhere, and
-// directly below a root, the name itself.
+// folderOf returns the parent folder and last element of a name, as the system calls ending in "at" take them. Below a
+// root the folder is a descriptor that was opened without following links; done closes it. Elsewhere, and directly
+// below a root, it is AT_FDCWD and base is the name itself.
 func (b *below) folderOf(name string) (fd int, base string, done func(), err error) {
 	at, held := b.place(name)
 	last := strings.LastIndexByte(name, os.PathSeparator)
@@ -35,7 +35,7 @@ func (b *below) folderOf(name string) (fd int, base string, done func(), err err
 	return fd, name[last+1:], func() { unix.Close(fd) }, nil
 }
 
-// foldersOf is folderOf for two names, which often have one folder.
+// foldersOf calls op with the folders of two names, which often have the same folder.
 func (b *below) foldersOf(one, two string, op func(fd1 int, base1 string, fd2 int, base2 string) error) error {
 	fd1, base1, done1, err := b.folderOf(one)
 	if err != nil {
@@ -54,7 +54,7 @@ func (b *below) foldersOf(one, two string, op func(fd1 int, base1 string, fd2 in
 	return retry(func() error { return op(fd1, base1, fd2, base2) })
 }
 
-// told is the error of a call, or that of the way to it if a link is there.
+// told wraps the error of a call, except a *NotFolderError of the path to it.
 func told(wrap func(error) error, err error) error {
 	if EnterError(err) != nil {
 		return err
@@ -73,7 +73,7 @@ func (b *below) mkdir(name string, perm fs.FileMode) error {
 	return told(func(err error) error { return pathError("mkdir", name, err) }, err)
 }
 
-// remove is that of package os: a file, or else an empty folder.
+// remove removes a file or an empty folder, as package os does.
 func (b *below) remove(name string) error {
 	fd, base, done, err := b.folderOf(name)
 	if err == nil {
@@ -132,24 +132,24 @@ func (b *below) syncDir(name string) error {
 	return pathError("sync", name, syncFolder(d))
 }
 
-// ways are the two ways to what is below a root, made once.
+// ways are the two openers for paths below a root, created once.
 type ways struct{ opening, making *way }
 
 func (b *below) init() { b.ways = ways{&way{b.openFD, b.lstat}, &way{b.create, b.lstat}} }
 
 func (b *below) opening() opener { return b.ways.opening }
 
-// making is opening, of what may have to be made.
+// making returns the opener that may create files.
 func (b *below) making() opener { return b.ways.making }
 
-// openFD opens what is below a root through no link.
+// openFD opens a path below a root without following links.
 func (b *below) openFD(name string, flag int, perm fs.FileMode) (int, error) {
 	at := b.under(name)
 	held, rest := b.anchor(name)
 	if at < 0 && held == nil {
 		return openFD(name, flag, perm)
 	}
-	if climbs(name[max(at, 0):]) { // of a wrapper that has not asked
+	if climbs(name[max(at, 0):]) { // for a wrapper that has not checked
 		return -1, unix.EXDEV
 	}
 	var fd int
@@ -167,7 +167,8 @@ func (b *below) openFD(name string, flag int, perm fs.FileMode) (int, error) {
 	return fd, err
 }
 
-// openBeneath opens the root, which may be reached through links, and what is below it through none.
+// openBeneath opens the root, which may be reached through links, and from it the rest of the path without following
+// links.
 func openBeneath(name string, at, flag int, perm fs.FileMode) (fd int, err error) {
 	head := name[:at]
 	if head == "" {
@@ -182,14 +183,14 @@ func openBeneath(name string, at, flag int, perm fs.FileMode) (fd int, err error
 		return -1, err
 	}
 	defer unix.Close(root)
-	rest := strings.TrimLeft(name[at:], string(os.PathSeparator)) // "way//." begins at the root of the system
+	rest := strings.TrimLeft(name[at:], string(os.PathSeparator)) // a leading separator would mean the system's root
 	if rest == "" {
 		rest = "."
 	}
 	return openFrom(root, rest, flag, perm)
 }
 
-// walk is openFrom where the system cannot refuse links itself: one folder at a time.
+// walk is openFrom for systems that cannot refuse links themselves: it opens one folder at a time.
 func walk(root int, rest string, flag int, perm fs.FileMode) (fd int, err error) {
 	at := root
 	defer func() {
@@ -229,7 +230,7 @@ func linkAt(fd1 int, old string, fd2 int, new string) error {
 	return err
 }
 
-// linkNewAt is linkNew.
+// linkNewAt is linkNew relative to folders.
 func linkNewAt(fd1 int, old string, fd2 int, new string) error {
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstatat(fd1, old, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
@@ -244,9 +245,9 @@ func linkNewAt(fd1 int, old string, fd2 int, new string) error {
 	return retry(func() error { return unix.Unlinkat(fd1, old, 0) })
 }
 
-// renameFolderAt is RenameNew for a folder where the file system has no such call (NFS, FUSE, 9p, Ceph): a folder has
-// no second name to make first. rename replaces no file and no folder with content by a folder, so all that
-// another process can lose in between is an empty folder.
+// renameFolderAt is RenameNew for a folder on file systems without such a call (NFS, FUSE, 9p, Ceph): a folder cannot
+// be linked. rename of a folder replaces neither a file nor a folder with content, so all that another process can lose
+// in between is an empty folder.
 func renameFolderAt(fd1 int, old string, fd2 int, new string) error {
 	var st unix.Stat_t
 	switch err := retry(func() error { return unix.Fstatat(fd2, new, &st, unix.AT_SYMLINK_NOFOLLOW) }); err {

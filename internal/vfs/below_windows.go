@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 )
 
-// Windows has no calls relative to a folder in package os that do all of these: each folder in
-// between is looked at before.
+// Package os has no calls relative to a folder for all of these operations on Windows, so each folder on the path is
+// checked first.
 
-// enterBoth is enter for two names, which often have one folder.
+// enterBoth is enter for two names, which often have the same folder.
 func (b *below) enterBoth(one, two string) error {
 	if err := b.enter(one); err != nil {
 		return err

@@ -9,21 +9,19 @@ import (
 	"strings"
 )
 
-// Doomed is a file that is about to lose its last name, and whose bytes are to be
-// nowhere then.
+// Doomed is a file that is about to lose its last name, and whose contents must not remain on the disk then.
 type Doomed struct {
 	fs     FS
 	f      File
 	name   string
-	second string // "": there are no links
+	second string // "": the file system has no links
 }
 
-// Doom takes hold of a file before its name goes. It gives it a second name, durably, on
-// the same file system: a process that is killed leaves it there, for the next to overwrite.
-// What such a one has left there goes first; while somebody has that open it stays, and the
-// second name is another one. nil where the file is not there or may not be written; and, of one
-// that others map, where there are no leases: it cannot be told then whether a process has it
-// mapped.
+// Doom opens a file before its name is removed, and durably gives it a second name on the same file system: if the
+// process is killed, the next one finds the file there and overwrites it. A file that an earlier process left there is
+// overwritten first; if it is still open in some process, it stays and another second name is used. Doom returns nil if
+// the file does not exist or must not be written. With mapped (other processes may map the file) it also returns nil if
+// the system has no leases, because it cannot find out then whether a process has the file mapped.
 func Doom(fsys FS, name, second string, mapped bool) (*Doomed, error) {
 	second, err := freeSecond(fsys, name, second)
 	if err != nil {
@@ -56,8 +54,8 @@ func Doom(fsys FS, name, second string, mapped bool) (*Doomed, error) {
 	return d, nil
 }
 
-// freeSecond is a second name at which nothing is. What was left there is overwritten,
-// unless it is in its place still, or somebody has it open: then it keeps that name.
+// freeSecond returns a second name that is not in use. A file left there is overwritten, unless it is the same file as
+// name, or open in some process: then it keeps that name.
 func freeSecond(fsys FS, name, second string) (string, error) {
 	base, ext := strings.TrimSuffix(second, filepath.Ext(second)), filepath.Ext(second)
 	for n := 1; ; n++ {
@@ -73,7 +71,7 @@ func freeSecond(fsys FS, name, second string) (string, error) {
 		}
 		var u *UnwipedError
 		switch {
-		case err == nil || errors.Is(err, ErrLinked): // its name is gone
+		case err == nil || errors.Is(err, ErrLinked): // its name was removed
 			return second, nil
 		case !errors.As(err, &u):
 			return "", err
@@ -82,7 +80,7 @@ func freeSecond(fsys FS, name, second string) (string, error) {
 	}
 }
 
-// SameFile reports whether two names lead to one file.
+// SameFile reports whether two names lead to the same file.
 func SameFile(fsys FS, a, b string) bool {
 	x, err := fsys.Stat(a)
 	if err != nil {
@@ -97,7 +95,7 @@ func (d *Doomed) link(second string) error {
 	if errors.Is(err, errors.ErrUnsupported) || IsPermission(err) {
 		return nil
 	}
-	if IsDiskFull(err) { // a process killed now leaves it in free blocks
+	if IsDiskFull(err) { // a process killed now leaves the contents in free blocks
 		return nil
 	}
 	if err != nil {
@@ -107,7 +105,7 @@ func (d *Doomed) link(second string) error {
 	return d.fs.SyncDir(filepath.Dir(second))
 }
 
-// unlink takes the second name off.
+// unlink removes the second name.
 func (d *Doomed) unlink() error {
 	if d.second == "" {
 		return nil
@@ -120,8 +118,8 @@ func (d *Doomed) unlink() error {
 	return nil
 }
 
-// Close lets the file go as it is. Where the second name is all that it has left it keeps
-// that: the next purge finds it there.
+// Close releases the file unchanged. If the second name is its only name, it keeps that, and the next purge finds it
+// there.
 func (d *Doomed) Close() error {
 	if d == nil {
 		return nil
@@ -133,7 +131,7 @@ func (d *Doomed) Close() error {
 	return errors.Join(err, d.f.Close())
 }
 
-// names is how many names the file has besides the second one.
+// names returns how many names the file has besides the second one.
 func (d *Doomed) names() (n uint64, info Info, err error) {
 	info, err = d.f.Stat()
 	n = info.Nlink
@@ -143,7 +141,7 @@ func (d *Doomed) names() (n uint64, info Info, err error) {
 	return n, info, err
 }
 
-// Named says what has a name still: ino is 0 where it has none, or it cannot be told.
+// Named returns the inode of the file if it still has a name besides the second one; 0 if it has none, or if unknown.
 func (d *Doomed) Named() (ino uint64) {
 	if d == nil {
 		return 0
@@ -154,9 +152,9 @@ func (d *Doomed) Named() (ino uint64) {
 	return 0
 }
 
-// Wipe overwrites what has no name any more but the second one, which must be durable, and lets the
-// file go. left says that it was not overwritten: another process still has it open or mapped, and
-// would read zeros for what it knows to be sound. One that has a name stays as it is: see Named.
+// Wipe overwrites a file whose only remaining name is the second one, and releases it. The removal of its other names
+// must be durable. left means that it was not overwritten, because another process still has it open or mapped and
+// would read zeros instead of valid data. A file with another name is left unchanged: see Named.
 func (d *Doomed) Wipe() (left bool, err error) {
 	if d == nil {
 		return true, nil
@@ -165,22 +163,21 @@ func (d *Doomed) Wipe() (left bool, err error) {
 	if err == nil && n == 0 {
 		var granted bool
 		if granted, err = d.f.Lease(); errors.Is(err, errors.ErrUnsupported) {
-			granted, err = true, nil // it is none that others map: see Doom
+			granted, err = true, nil // not a file that other processes map: see Doom
 		}
 		if granted && err == nil {
 			err = Zero(d.f, 0)
 		}
 		left = !granted || err != nil
 	}
-	if err == nil { // else it keeps the name under which the next finds it
+	if err == nil { // otherwise it keeps the second name, where the next process finds it
 		err = d.unlink()
 	}
 	return left, errors.Join(err, d.f.Close())
 }
 
-// ReplaceWiped is WriteDurable over a file that nobody maps, whose bytes are to be nowhere
-// then; second is as of Doom. left is as of Doomed.Wipe; that the old file has another name is an
-// *UnwipedError.
+// ReplaceWiped is WriteDurable for a file that no process maps, whose old contents must not remain on the disk. second
+// is as for Doom, left as for Doomed.Wipe. If the old file has another name, the error is an *UnwipedError.
 func ReplaceWiped(fsys FS, temp, name, second string, data []byte, perm fs.FileMode) (left bool, err error) {
 	old, err := Doom(fsys, name, second, false)
 	if err != nil {

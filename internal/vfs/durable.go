@@ -11,15 +11,14 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// MkdirAll makes a folder and those above it that are missing, each durable in
-// the folder above. One that is there already is not synced again.
+// MkdirAll creates a folder and its missing parents, each durably. Existing folders are not synced again.
 func MkdirAll(fsys FS, name string, perm fs.FileMode) error {
 	st, err := fsys.Stat(name)
 	switch {
 	case err == nil && st.Mode.IsDir():
 		return nil
 	case err == nil && st.Mode&fs.ModeSymlink != 0:
-		_, err := ReadRoot(fsys, name) // a link to a folder will do
+		_, err := ReadRoot(fsys, name) // a link to a folder is accepted
 		return err
 	case err == nil:
 		return &NotFolderError{Path: name, Mode: st.Mode}
@@ -35,7 +34,7 @@ func MkdirAll(fsys FS, name string, perm fs.FileMode) error {
 	if err := fsys.Mkdir(name, perm); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return fsys.SyncDir(parent) // also when another writer was faster
+	return fsys.SyncDir(parent) // also if another writer was faster
 }
 
 // ReadFile reads a regular file of at most limit bytes.
@@ -64,8 +63,7 @@ func readFile(fsys FS, name string, limit int64, read func(f io.ReaderAt, size i
 	return read(f, st.Size)
 }
 
-// WriteDurable puts a file in place in one step, through tmp, and makes it
-// durable. When it fails, either the old file or the new one stands at name.
+// WriteDurable replaces a file atomically and durably, through tmp. If it fails, name is the old file or the new one.
 func WriteDurable(fsys FS, tmp, name string, data []byte, perm fs.FileMode) error {
 	return WriteDurableBy(fsys, tmp, name, func(f io.WriterAt) error {
 		_, err := f.WriteAt(data, 0)
@@ -73,9 +71,9 @@ func WriteDurable(fsys FS, tmp, name string, data []byte, perm fs.FileMode) erro
 	}, perm)
 }
 
-// WriteDurableBy does so with what write puts into the file.
+// WriteDurableBy is WriteDurable with the contents that write writes into the file.
 func WriteDurableBy(fsys FS, tmp, name string, write func(f io.WriterAt) error, perm fs.FileMode) error {
-	// Not O_TRUNC: what a crash left at tmp may be open or linked elsewhere.
+	// Removed instead of truncated: what a crash left at tmp may be open or linked elsewhere.
 	if err := fsys.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -93,7 +91,7 @@ func WriteDurableBy(fsys FS, tmp, name string, write func(f io.WriterAt) error, 
 		err = fsys.Rename(tmp, name)
 	}
 	if err != nil {
-		fsys.Remove(tmp) // if it stays, the next write to tmp removes it
+		fsys.Remove(tmp) // if this fails, the next write to tmp removes it
 		return err
 	}
 	return fsys.SyncDir(filepath.Dir(name))

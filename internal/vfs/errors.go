@@ -12,16 +12,16 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// IsDiskFull: no space, or no quota, is left.
+// IsDiskFull reports whether the disk, or a quota, is full.
 func IsDiskFull(err error) bool {
 	return errors.Is(err, errs.ErrDiskFull) || isAny(err, diskFull)
 }
 
 var joined = reflect.TypeOf(errors.Join(io.EOF))
 
-// CanWait reports whether what failed was hindered only from outside, and is done as well by the next that
-// comes: the disk is full, a file may not be written, another process has a lock, the time was over, or its
-// user has to agree to what it writes; and that no other error is joined to it.
+// CanWait reports whether an error has an external cause that may go away, so that a later attempt may succeed: the
+// disk is full, a file must not be written, another process holds a lock, a deadline passed, or the user must agree to
+// inflate entries. All errors joined to it must be of this kind too.
 func CanWait(err error) bool {
 	inflates := (*errs.InflatedError)(nil)
 	if errors.Is(err, errs.ErrSyncFailed) || errors.Is(err, errs.ErrOutcomeUnknown) ||
@@ -39,19 +39,19 @@ func CanWait(err error) bool {
 	return true
 }
 
-// IsPermission: we may not, or nobody may because it is mounted read-only.
+// IsPermission reports whether an operation is not permitted to this process, or to any because of a read-only mount.
 func IsPermission(err error) bool {
 	return errors.Is(err, errs.ErrPermission) || errors.Is(err, fs.ErrPermission) || isAny(err, refused)
 }
 
-// IsStarved: this process lacks files or memory just now, or was interrupted, or another process has a
-// lease on the file. What it could not read may be whole.
+// IsStarved reports whether this process lacks files or memory at the moment, was interrupted, or another process has a
+// lease on the file. A file that could not be read for this reason may be undamaged.
 func IsStarved(err error) bool {
 	return IsLeased(err) || isAny(err, []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR})
 }
 
-// IsUnopened: there was no open file left to do it with. Whatever it is, it was not
-// tried: a folder that could not be opened to sync it has not failed to sync.
+// IsUnopened reports whether the process had no free file descriptor for the operation. The operation itself was not
+// tried: a folder that could not be opened for a sync has not failed to sync.
 func IsUnopened(err error) bool {
 	return errors.Is(err, errs.ErrTooManyFiles) || isAny(err, []syscall.Errno{syscall.EMFILE, syscall.ENFILE})
 }

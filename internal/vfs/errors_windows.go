@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// The portable numbers stand beside the system's own: the simulated file
-// systems use them.
+// The portable error numbers are listed besides the system's own, because the simulated file systems use them.
 var (
 	diskFull = []syscall.Errno{
 		syscall.ENOSPC, syscall.EDQUOT,

@@ -2,7 +2,7 @@ package vfs
 
 import "path/filepath"
 
-// Flags are those of a file by which the system refuses changes whatever its mode.
+// Flags are file flags because of which the system refuses changes, whatever the file's mode is.
 type Flags struct {
 	Immutable  bool
 	AppendOnly bool
@@ -13,7 +13,7 @@ type FlagReader interface {
 	Flags(name string) (Flags, error)
 }
 
-// FlagsOf reads them; none where there are none, or they cannot be read.
+// FlagsOf returns the flags of a file; none if the file system has no flags or they cannot be read.
 func FlagsOf(fsys FS, name string) Flags {
 	r, ok := fsys.(FlagReader)
 	if !ok {
@@ -26,10 +26,10 @@ func FlagsOf(fsys FS, name string) Flags {
 	return f
 }
 
-// MountPoint is where the file system is mounted that a folder lies on.
+// MountPoint returns the mount point of the file system that a folder is on.
 func MountPoint(fsys FS, name string) string {
 	if whole, err := filepath.Abs(name); err == nil {
-		name = whole // a relative one ends at the current folder
+		name = whole // a relative path would end at the current folder
 	}
 	info, err := fsys.Stat(name)
 	for err == nil && !isMount(name) {

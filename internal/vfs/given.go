@@ -5,18 +5,17 @@ import (
 	"os"
 )
 
-// OpenGiven opens a file that a user named, or one that is only looked for: a regular
-// file, also through a link, for reading. Anything else is a *NotRegularError. It looks
-// before it opens, because opening a device can already act on it, and afterwards, because
-// another thing may have taken the name meanwhile; it never waits for a FIFO.
+// OpenGiven opens for reading a file that a user named, or one that is only searched for. It must be a regular file, or
+// a link to one; anything else is a *NotRegularError. OpenGiven checks before it opens, because opening a device can
+// have an effect, and afterwards, because the name may lead to another file meanwhile. It never waits for a FIFO.
 func OpenGiven(name string) (*os.File, error) { return openGiven(name, os.Stat, os.OpenFile) }
 
-// OpenIn is OpenGiven below a root, which no link leads out of.
+// OpenIn is OpenGiven below a root, out of which no link leads.
 func OpenIn(root *os.Root, name string) (*os.File, error) {
 	return openGiven(name, root.Stat, root.OpenFile)
 }
 
-// OpenFolderIn opens a folder below a root to list it. Anything else is a *NotFolderError.
+// OpenFolderIn opens a folder below a root for listing. Anything else is a *NotFolderError.
 func OpenFolderIn(root *os.Root, name string) (*os.File, error) {
 	info, err := root.Stat(name)
 	if err == nil && !info.IsDir() {

@@ -1,3 +1,3 @@
 package vfs
 
-const nonblock = 0 // no file here waits to be opened
+const nonblock = 0 // no open of a file waits on this system

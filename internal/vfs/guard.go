@@ -9,9 +9,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Guard runs f, which reads mapped memory. When the file behind the mapping was
-// cut short the read faults, and Guard returns an error that matches
-// errs.ErrCorrupt. Any other panic goes on.
+// Guard runs f, which reads mapped memory. If the file behind the mapping is cut short, the read faults, and Guard
+// returns an error that matches errs.ErrCorrupt. Any other panic passes through.
 func Guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -27,7 +26,7 @@ func Guard(f func() error) (err error) {
 	return f()
 }
 
-// isFault reports whether a recovered panic is a fault: the runtime gives it an address, and no other panic.
+// isFault reports whether a recovered panic is a memory fault: only those have an address.
 func isFault(r any) bool {
 	_, ok := r.(interface {
 		runtime.Error
@@ -36,8 +35,7 @@ func isFault(r any) bool {
 	return ok
 }
 
-// GuardFile is Guard for what reads the mapping of one file: a fault becomes an
-// error that names it.
+// GuardFile is Guard for reading the mapping of one file: a fault becomes an error that names the file.
 func GuardFile(name string, f func() error) error {
 	err := Guard(f)
 	var at *errs.CorruptionError

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Hold opens a handle of a root of Below or Only, and returns the file system in which every operation at
-// or below that root is one in the folder that was there at this moment, wherever the path leads later:
-// a store whose folder is renamed, removed or covered by a mount changes nothing in what has its path by
-// then. release closes the handle, after which all these operations fail with fs.ErrClosed; it may be
-// called more than once. What is open stays open.
+// Hold opens a handle of a root of Below or Only, and returns the file system in which all operations at or below that
+// root work in the folder that was there at this moment, wherever the path leads later: a store whose folder is
+// renamed, removed or covered by a mount changes nothing in the folder that has its path then. release closes the
+// handle; after that all these operations fail with fs.ErrClosed. It may be called more than once. Open files stay
+// open.
 //
-// Where the system has no such handles (Windows), or fsys is no file system of the operating system, fsys
-// itself is returned, and operations go by path.
+// If the system has no such handles (Windows), or fsys is not a file system of the operating system, Hold returns fsys
+// itself, and operations use paths.
 func Hold(fsys FS, root string) (held FS, release func(), err error) {
 	b, ok := fsys.(*below)
 	if !ok {
@@ -22,8 +22,8 @@ func Hold(fsys FS, root string) (held FS, release func(), err error) {
 	return b.hold(root)
 }
 
-// AtPath is Stat by the path as it leads now, past every handle of Hold; ok is false where fsys cannot
-// tell the two apart.
+// AtPath is Stat of what the path leads to now, without the handles of Hold; ok is false if fsys cannot distinguish the
+// two.
 func AtPath(fsys FS, name string) (info Info, ok bool, err error) {
 	switch fsys.(type) {
 	case osFS, *below:
@@ -34,11 +34,11 @@ func AtPath(fsys FS, name string) (info Info, ok bool, err error) {
 	return info, true, err
 }
 
-// SharedAtPath is OpenShared of an existing page by the path as it leads now.
+// SharedAtPath is OpenShared of the existing page that the path leads to now.
 func SharedAtPath(name string) (Shared, error) { return openShared(name, false, 0) }
 
-// OpenFolderLock opens a lock on a folder itself, which needs no file in it: a lock on its inode.
-// errors.ErrUnsupported where folders cannot be locked.
+// OpenFolderLock opens a lock on the inode of a folder, which needs no file in it. It returns errors.ErrUnsupported if
+// folders cannot be locked.
 func OpenFolderLock(fsys FS, name string) (FolderLock, error) {
 	if l, ok := fsys.(interface {
 		openFolderLock(name string) (FolderLock, error)
@@ -48,10 +48,10 @@ func OpenFolderLock(fsys FS, name string) (FolderLock, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// folderPause is how long WaitFolder waits between two tries.
+// folderPause is the wait between two attempts of WaitFolder.
 const folderPause = 5 * time.Millisecond
 
-// WaitFolder waits until a lock on a folder is had, or until ctx ends: then ok is false, without an error.
+// WaitFolder waits for a lock on a folder. If ctx ends first, ok is false and err nil.
 func WaitFolder(ctx context.Context, l FolderLock, mode Mode) (ok bool, err error) {
 	for {
 		if ok, err = l.TryLock(mode); ok || err != nil || Sleep(ctx, folderPause) != nil {
@@ -60,7 +60,7 @@ func WaitFolder(ctx context.Context, l FolderLock, mode Mode) (ok bool, err erro
 	}
 }
 
-// FolderLock is a lock on a folder. It is not converted: Unlock comes before another mode.
+// FolderLock is a lock on a folder. It cannot be converted: call Unlock before locking in another mode.
 type FolderLock interface {
 	TryLock(mode Mode) (bool, error)
 	Unlock() error

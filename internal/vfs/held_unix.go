@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldFolder is a descriptor of a folder. users counts the operations that are under way in it, and one
-// for the handle itself: the descriptor is closed when the last of them ends, so that none works in a
-// folder that got its number afterwards.
+// heldFolder is a descriptor of a folder. users counts the operations in progress, plus one for the handle itself. The
+// descriptor is closed when users reaches 0, so that no operation works in another folder that gets its number
+// afterwards.
 type heldFolder struct {
 	fd    int
 	users atomic.Int64
@@ -51,7 +51,7 @@ func (h *heldFolder) open(rest string, flag int, perm fs.FileMode) (fd int, err 
 	return openFrom(h.fd, rest, flag, perm)
 }
 
-// stat follows no link in the last element; the folders on the way are the caller's to guard.
+// stat follows no link in the last element. The caller must guard the folders on the path.
 func (h *heldFolder) stat(rest string) (Info, error) {
 	if err := h.enter(); err != nil {
 		return Info{}, err
@@ -87,7 +87,7 @@ func (b *below) hold(root string) (FS, func(), error) {
 	return held, h.release, nil
 }
 
-// lstat is that of the system, by the handle of the root where there is one.
+// lstat is the system's lstat, through the handle of the root if there is one.
 func (b *below) lstat(name string) (Info, error) {
 	h, rest := b.anchor(name)
 	if h == nil {
@@ -110,7 +110,7 @@ func strays(w opener, name string) bool {
 	return (err == nil || perr == nil) && (err != nil || perr != nil || mine.Ino != named.Ino || mine.Dev != named.Dev)
 }
 
-// folderLock is a flock on a descriptor of a folder.
+// folderLock is a flock on the descriptor of a folder.
 type folderLock struct {
 	fd     int
 	closed atomic.Bool
@@ -144,7 +144,8 @@ func (l *folderLock) Unlock() error {
 
 func (l *folderLock) Close() error { return closeOnce(&l.closed, l.fd) }
 
-// closeOnce closes a bare descriptor. A second call leaves its number alone, which another file may have got.
+// closeOnce closes a bare descriptor once. A second call returns fs.ErrClosed: the number may be another file's by
+// then.
 func closeOnce(closed *atomic.Bool, fd int) error {
 	if closed.Swap(true) {
 		return fs.ErrClosed

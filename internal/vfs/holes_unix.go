@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NextData passes over holes; see Zero. The descriptor's own offset is used by nobody.
+// NextData skips holes; see Zero. The descriptor's own offset is not used elsewhere.
 func (f *osFile) NextData(off int64) (from, end int64, err error) {
 	seek := func(fd uintptr, off int64, what int) (at int64, err error) {
 		err = retry(func() (err error) {
 			at, err = unix.Seek(int(fd), off, what)
 			return err
 		})
-		if err == unix.ENXIO { // none until the end
+		if err == unix.ENXIO { // no data until the end of the file
 			return math.MaxInt64, nil
 		}
 		return at, err

@@ -39,31 +39,31 @@ func command(pid int) string {
 }
 
 func pidNamespace() string {
-	s, _ := os.Readlink("/proc/self/ns/pid") // "" where there is no /proc
+	s, _ := os.Readlink("/proc/self/ns/pid") // "" without /proc
 	return s
 }
 
-// birth is 0 where /proc is missing or another namespace's.
+// birth returns 0 if /proc is missing or belongs to another namespace.
 func birth() uint64 {
 	began, pid, _, ok := stat("self")
 	space := pidNamespace()
 	if !ok || pid != os.Getpid() || space == "" {
 		return 0
 	}
-	clock, _ := os.Readlink("/proc/self/ns/time") // start times are told relative to it
+	clock, _ := os.Readlink("/proc/self/ns/time") // start times are relative to the time namespace
 	return birthOf(space+clock, began)
 }
 
-// started says when a process of this namespace began, in ticks since boot.
+// started returns when a process of this namespace began, in ticks since boot.
 func started(pid int) (began uint64, life Life) {
 	if err := unix.Kill(pid, 0); err == unix.ESRCH {
 		return 0, Dead
 	}
 	began, _, state, ok := stat(strconv.Itoa(pid))
 	if !ok {
-		return 0, Unknown // gone since, or hidden from us
+		return 0, Unknown // ended since, or hidden from this process
 	}
-	if state == "Z" || state == "X" { // killed, and nobody has asked how it ended
+	if state == "Z" || state == "X" { // a zombie: ended, but not reaped
 		if threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task"); err != nil || len(threads) > 1 {
 			return 0, Unknown
 		}
@@ -72,7 +72,7 @@ func started(pid int) (began uint64, life Life) {
 	return began, Alive
 }
 
-// stat reads /proc/<which>/stat: `pid (command) state …`, the start is its 22nd field.
+// stat parses /proc/<which>/stat: `pid (command) state …`; the start time is its 22nd field.
 func stat(which string) (began uint64, pid int, state string, ok bool) {
 	b, err := os.ReadFile("/proc/" + which + "/stat")
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')

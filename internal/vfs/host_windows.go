@@ -10,7 +10,7 @@ import (
 
 // timeOfDay is SYSTEM_TIMEOFDAY_INFORMATION.
 type timeOfDay struct {
-	BootTime      int64 // 100 ns since 1601, corrected when the clock is set
+	BootTime      int64 // 100 ns since 1601, adjusted when the clock is set
 	CurrentTime   int64
 	TimeZoneBias  int64
 	TimeZoneID    uint32
@@ -19,7 +19,7 @@ type timeOfDay struct {
 	SleepTimeBias uint64
 }
 
-// bootID is the boot time without the corrections made since.
+// bootID returns the boot time without the adjustments made since.
 func bootID() [2]uint64 {
 	var t timeOfDay
 	err := windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation,
@@ -57,7 +57,7 @@ func birth() uint64 {
 	return birthOf("", began)
 }
 
-// started says when a process began, in units of 100 ns.
+// started returns when a process began, in units of 100 ns.
 func started(pid int) (began uint64, life Life) {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(pid))
 	if err == windows.ERROR_INVALID_PARAMETER { // no such process
@@ -68,7 +68,7 @@ func started(pid int) (began uint64, life Life) {
 	}
 	defer windows.CloseHandle(h)
 	if e, err := windows.WaitForSingleObject(h, 0); err == nil && e == windows.WAIT_OBJECT_0 {
-		return 0, Dead // it has ended, and somebody holds on to it
+		return 0, Dead // it has ended, but a handle of it is still open
 	}
 	var created, exited, kernel, user windows.Filetime
 	if windows.GetProcessTimes(h, &created, &exited, &kernel, &user) != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// NoInodeError is a full disk of which bytes are free: the file system can hold no other file. It is
-// found out when a name cannot be made; soon after, what was begun may be removed and some are free.
+// NoInodeError is the error of a full disk that has free space but no free inodes. It is detected when a name cannot be
+// created. Later, after cleaning up, some inodes may be free again.
 type NoInodeError struct{ Err error }
 
 func (e *NoInodeError) Error() string { return e.Err.Error() + ", no inode is free (df -i shows them)" }
 func (e *NoInodeError) Unwrap() error { return e.Err }
 
-// unmade is the error of an operation that was to make a name.
+// unmade returns the error of an operation that was to create a name: with a *NoInodeError if no inode is free.
 func unmade(name string, err error) error {
 	if err == nil || !IsDiskFull(err) {
 		return err
@@ -29,11 +29,11 @@ func unmade(name string, err error) error {
 	return &NoInodeError{err}
 }
 
-// Full explains the error of a disk that is full: how much of it, at a path, is free.
+// Full returns an error that describes a full disk: the free space at a path.
 func Full(fsys FS, path string, err error) *errs.DiskFullError {
 	none := (*NoInodeError)(nil)
 	full := &errs.DiskFullError{Path: path, Free: -1, Need: -1, Err: err, Inodes: errors.As(err, &none)}
-	for at := path; ; at = filepath.Dir(at) { // it may be that the path itself could not be made
+	for at := path; ; at = filepath.Dir(at) { // the path itself may not exist
 		v, verr := fsys.Volume(at)
 		if verr == nil {
 			full.Free = v.Free

@@ -10,19 +10,18 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// What is at a path is of another kind than the store puts there.
+// Errors for a path with another kind of file than the store creates there.
 var (
 	ErrNotRegular = errors.New("not a regular file")
 	ErrNotFolder  = errors.New("not a folder")
 )
 
-// NotRegularError refuses to open what is no regular file: a folder, a symbolic link, a
-// FIFO, a socket, a device. It says nothing about damage: the bytes that belong there were
-// not read. It matches ErrNotRegular, errs.ErrInvalid, and what the system would say:
-// EISDIR of a folder, ELOOP of a link, ENXIO of the others.
+// NotRegularError is the refusal to open a file that is not regular: a folder, a symbolic link, a FIFO, a socket, a
+// device. It does not mean damage: no data was read. It matches ErrNotRegular, errs.ErrInvalid, and the error that the
+// system returns: EISDIR for a folder, ELOOP for a link, ENXIO for others.
 type NotRegularError struct {
 	Path string
-	Mode fs.FileMode // type bits and permissions of what is there
+	Mode fs.FileMode // type and permissions of the file
 }
 
 func (e *NotRegularError) Error() string {
@@ -40,8 +39,8 @@ func (e *NotRegularError) Unwrap() []error {
 	return []error{ErrNotRegular, errs.ErrInvalid, errno}
 }
 
-// NotFolderError refuses to enter what is no folder. A symbolic link is not followed,
-// wherever it leads. It matches ErrNotFolder, errs.ErrInvalid and ENOTDIR.
+// NotFolderError is the refusal to use as a folder what is not one. Symbolic links are not followed, wherever they
+// lead. It matches ErrNotFolder, errs.ErrInvalid and ENOTDIR.
 type NotFolderError struct {
 	Path string
 	Mode fs.FileMode
@@ -58,7 +57,7 @@ func (e *NotFolderError) Unwrap() []error {
 	return []error{ErrNotFolder, errs.ErrInvalid, syscall.ENOTDIR}
 }
 
-// KindOf says in words what a mode describes.
+// KindOf returns a description of the file type in a mode.
 func KindOf(m fs.FileMode) string {
 	switch {
 	case m.IsRegular():
@@ -77,23 +76,23 @@ func KindOf(m fs.FileMode) string {
 	return "a special file"
 }
 
-// ReadRoot is ReadDir for the folder a user named: the root of a store or of a backup,
-// which may be reached through a link.
+// ReadRoot is ReadDir for a folder that a user named: the root of a store or of a backup, which may be reached through
+// a link.
 func ReadRoot(fsys FS, name string) ([]string, error) { return fsys.ReadDir(throughLink(name)) }
 
-// throughLink names what a link to a folder leads to. filepath.Join would take it off again.
+// throughLink returns a path that leads to the target of a link to a folder. filepath.Join would remove the suffix.
 func throughLink(name string) string { return name + "/." }
 
-// lostAndFound is the folder that mkfs makes in the root of a file system, for what fsck finds.
+// lostAndFound is the folder that mkfs creates in the root of a file system for use by fsck.
 const lostAndFound = "lost+found"
 
-// Contents is ReadRoot without lost+found where a file system is mounted: a new volume is empty.
+// Contents is ReadRoot without lost+found at a mount point: a new volume counts as empty.
 func Contents(fsys FS, name string) ([]string, error) {
 	names, err := ReadRoot(fsys, name)
 	return WithoutLost(fsys, name, names), err
 }
 
-// WithoutLost returns the names in a folder without lost+found, where that is what mkfs made.
+// WithoutLost returns the names in a folder without lost+found, if the folder is a mount point.
 func WithoutLost(fsys FS, name string, names []string) []string {
 	if at := slices.Index(names, lostAndFound); at >= 0 && IsMount(fsys, name) {
 		if info, serr := fsys.Stat(filepath.Join(name, lostAndFound)); serr == nil && info.Mode.IsDir() {

@@ -13,23 +13,23 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// patience bounds the waits for leases of other processes. A flusher of this project has a lease for
-// microseconds; a process that keeps one is stopped, or does it on purpose. So after a wait in vain the
-// next opens wait leaseBrief only, as long as the bound itself: many leased files do not cost many waits.
+// patience bounds the waits for leases of other processes. A flusher of Varve holds a lease for microseconds; a process
+// that holds one longer is stopped, or does so on purpose. So after a wait in vain, opens wait only leaseBrief for as
+// long as the bound itself: many leased files do not cost many waits.
 type patience struct {
 	most  time.Duration
-	brief atomic.Pointer[time.Time] // until then
+	brief atomic.Pointer[time.Time] // waits are brief until this time
 }
 
 func newPatience(most time.Duration) *patience { return &patience{most: most} }
 
 const (
-	leaseMost  = 30 * time.Second // where no bound was given
+	leaseMost  = 30 * time.Second // the default bound
 	leaseBrief = 10 * time.Millisecond
 	leasePause = 20 * time.Microsecond
 )
 
-// open repeats an open that does not block while a lease refuses it.
+// open repeats a non-blocking open while a lease refuses it.
 func (p *patience) open(name string, open func() (int, error)) (int, error) {
 	fd, err := open()
 	if err != unix.EWOULDBLOCK {
@@ -58,8 +58,8 @@ func (p *patience) open(name string, open func() (int, error)) (int, error) {
 	return -1, &errs.LockError{Path: name, Holder: holder, Err: fmt.Errorf("%w, waited %v", errLeased, left)}
 }
 
-// lock is open for a library that opens the file and locks it without blocking: a lock that another
-// process has is no error of it.
+// lock is open for a library that opens the file and locks it without blocking: ok is false, without an error, if
+// another process has the lock.
 func (p *patience) lock(name string, by func() (bool, error)) (ok bool, err error) {
 	_, err = p.open(name, func() (int, error) {
 		if ok, err = by(); errors.Is(err, unix.EWOULDBLOCK) {
@@ -70,9 +70,9 @@ func (p *patience) lock(name string, by func() (bool, error)) (ok bool, err erro
 	return ok && err == nil, err
 }
 
-// errLeased: see IsLeased.
+// errLeased is the cause of errors for which IsLeased is true.
 var errLeased = errors.New("a lease on the file (F_SETLEASE)")
 
-// IsLeased reports whether a file was not opened because another process has a lease on it. What the
-// file holds is not known.
+// IsLeased reports whether a file could not be opened because another process has a lease on it. Its contents are
+// unknown then.
 func IsLeased(err error) bool { return errors.Is(err, errLeased) }

@@ -2,12 +2,12 @@ package vfs
 
 import "time"
 
-// patience: Windows has no leases.
+// patience does nothing: Windows has no leases.
 type patience struct{}
 
 func newPatience(time.Duration) *patience { return nil }
 
 func (*patience) lock(_ string, by func() (bool, error)) (bool, error) { return by() }
 
-// IsLeased reports whether a file was not opened because another process has a lease on it.
+// IsLeased reports whether a file could not be opened because another process has a lease on it.
 func IsLeased(error) bool { return false }

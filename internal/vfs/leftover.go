@@ -15,26 +15,26 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// MarkName is the file by which a folder is known that a process makes and has not finished.
+// MarkName is the name of the file that marks a folder which a process is making and has not finished.
 const MarkName = "varve-unfinished.json"
 
-// markMost is how much of a mark is read.
+// markMost is the maximum size of a mark in bytes.
 const markMost = 64 << 10
 
-// Mark is the content of MarkName. The process that makes the folder writes it before anything else,
-// durably, and removes it when the folder is finished. A folder is never taken for a leftover by its
-// name: it has a mark that names the folder itself, and the lock of its maker is free.
+// Mark is the content of MarkName. The process that makes the folder writes it first, durably, and removes it when the
+// folder is finished. A folder is a leftover only if it has a mark that names the folder itself, and the lock of its
+// maker is free, never because of its name.
 type Mark struct {
 	Format int       `json:"varve_unfinished"` // MarkFormat
-	Name   string    `json:"name"`             // of the folder: a mark in a folder of another name counts for nothing
-	Kind   string    `json:"kind"`             // what is made: backup, restore, view
+	Name   string    `json:"name"`             // of the folder; a mark that names another folder is ignored
+	Kind   string    `json:"kind"`             // what is being made: backup, restore, view
 	Store  uuid.UUID `json:"store"`            // the store that it is made from
 }
 
 // MarkFormat is the version of marks.
 const MarkFormat = 1
 
-// WriteMark marks a folder that this process has just made.
+// WriteMark marks a folder that this process has just created.
 func WriteMark(fsys FS, dir string, m Mark, perm fs.FileMode) error {
 	m.Format, m.Name = MarkFormat, filepath.Base(dir)
 	b, err := json.Marshal(m)
@@ -62,21 +62,21 @@ func WriteMark(fsys FS, dir string, m Mark, perm fs.FileMode) error {
 	return nil
 }
 
-// ReadMark returns the mark of a folder; false if the folder has none of this format.
+// ReadMark returns the mark of a folder; false if the folder has none in this format.
 func ReadMark(fsys FS, dir string) (m Mark, ok bool) {
 	b, err := ReadFile(fsys, filepath.Join(dir, MarkName), markMost)
 	ok = err == nil && json.Unmarshal(b, &m) == nil && m.Format == MarkFormat
 	return m, ok
 }
 
-// Unfinished returns the mark of a folder that was never finished; false for any other. A folder that was killed
-// when it had just got its name has the mark of another name.
+// Unfinished returns the mark of a folder that was never finished; false for any other folder. If a process was killed
+// just after it gave the folder its final name, the mark names another folder.
 func Unfinished(fsys FS, dir string) (m Mark, ok bool) {
 	m, ok = ReadMark(fsys, dir)
 	return m, ok && m.Name == filepath.Base(dir)
 }
 
-// IsMount reports whether a folder is where a file system, or another folder, is mounted.
+// IsMount reports whether a folder is a mount point of a file system or of another folder.
 func IsMount(fsys FS, name string) bool {
 	if isMount(name) {
 		return true
@@ -86,11 +86,11 @@ func IsMount(fsys FS, name string) bool {
 	return err == nil && uerr == nil && info.Dev != up.Dev
 }
 
-// NotOursError refuses to remove a folder because of a file in it that Varve has not made. It matches
+// NotOursError is the refusal to remove a folder because of a file in it that Varve did not create. It matches
 // errs.ErrInvalid.
 type NotOursError struct {
 	Path   string // the file
-	Folder string // what was to be removed
+	Folder string // the folder that was to be removed
 	Why    string
 }
 
@@ -101,10 +101,10 @@ func (e *NotOursError) Error() string {
 
 func (e *NotOursError) Unwrap() error { return errs.ErrInvalid }
 
-// RemoveKnown removes a file, or a folder with all that is in it, if known approves every name in it: a
-// path relative to name, with slashes, "." for name itself. It enters no link and no mount, and
-// removes regular files and folders only. Everything is looked at before the first file is removed; a
-// name that is not approved is a *NotOursError, and then everything stays.
+// RemoveKnown removes a file, or a folder with its contents, if known approves every name in it: a path relative to
+// name, with slashes, "." for name itself. It follows no links, enters no mounts, and removes regular files and folders
+// only. Everything is checked before the first file is removed; if a name is not approved, it returns a *NotOursError
+// and removes nothing.
 func RemoveKnown(fsys FS, name string, known func(rel string, folder bool) bool) error {
 	for _, remove := range []bool{false, true} {
 		if err := removeKnown(fsys, name, ".", known, Deepest, remove); err != nil {
@@ -114,7 +114,7 @@ func RemoveKnown(fsys FS, name string, known func(rel string, folder bool) bool)
 	return nil
 }
 
-// markLast is the order in which a folder is emptied: as long as something is in it, it has its mark.
+// markLast is the order in which a folder is emptied: its mark is removed last.
 func markLast(a, b string) int {
 	switch {
 	case a == b:
@@ -127,7 +127,7 @@ func markLast(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Deepest is how many folders in each other are looked into. The limit on the path of a document (docfile.MostDepth)
+// Deepest is the maximum nesting of folders that are inspected. The limit on the path of a document (docfile.MostDepth)
 // leaves room for the folders that a copy of a store is in.
 const Deepest = 64
 

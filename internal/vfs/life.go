@@ -1,21 +1,20 @@
 package vfs
 
-// Life is what is known of a process.
+// Life is what is known about a process.
 type Life int
 
-// What is known of a process.
+// The states of a process.
 const (
-	Unknown Life = iota // of another container, or this system does not say
+	Unknown Life = iota // in another container, or not told by this system
 	Alive
 	Dead
 )
 
-// LifeOf reports whether the process that called itself pid and birth (see Host) is
-// there. It is Dead only if that is certain: its number is unused, or used by
-// another one by now. own is the process that asks.
+// LifeOf returns the state of the process that was identified by pid and birth (see Host). Dead is certain: its number
+// is unused, or used by another process now. own is the calling process.
 func LifeOf(own Host, pid int, birth uint64) Life {
 	if birth == 0 || own.Birth == 0 || birth>>32 != own.Birth>>32 {
-		return Unknown // numbers of another place mean other processes here
+		return Unknown // the number belongs to another pid namespace, and means another process here
 	}
 	if pid == own.PID {
 		if birth == own.Birth {
@@ -30,13 +29,13 @@ func LifeOf(own Host, pid int, birth uint64) Life {
 	return life
 }
 
-// Elsewhere reports whether the process of a birth has its number from another place than own: there it is another
-// process. False where that is not known.
+// Elsewhere reports whether a birth is from another pid namespace than own, where its number means another process. It
+// returns false if that is unknown.
 func Elsewhere(own Host, birth uint64) bool {
 	return birth != 0 && own.Birth != 0 && birth>>32 != own.Birth>>32
 }
 
-// birthOf packs where process numbers come from and when a process began.
+// birthOf encodes where process numbers come from and when a process began.
 func birthOf(place string, began uint64) uint64 {
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(place) {

@@ -8,41 +8,40 @@ import (
 	"sync"
 )
 
-// flock is the Lock of the operating system; the package comment has its design.
+// flock is the Lock of the operating system; its design is in the package comment.
 type flock struct {
 	name     string
 	perm     fs.FileMode
-	look     func(name string) error // at the way to it, each time it is opened; nil: it may lead anywhere
-	way      opener                  // nil: the plain one
+	look     func(name string) error // checks the path before each open; nil: no check
+	way      opener                  // nil: the default opener
 	patience *patience
-	turn     chan struct{} // taken by the one that holds the lock or waits for it
+	turn     chan struct{} // taken by the caller that holds the lock or waits for it
 
 	mu      sync.Mutex
-	keep    bool     // KeepOpen: fd outlives an acquire
-	fd      lockable // nil until needed and after Close
-	spare   lockable // not locked; for the next wait of one that is kept, nil until there was one
+	keep    bool     // KeepOpen was called: fd stays open between acquires
+	fd      lockable // nil until needed, and after Close
+	spare   lockable // an unlocked descriptor for the next wait, if keep; may be nil
 	held    bool
 	closed  bool
-	waiters [2]*waiter // by mode: goroutines in a blocking flock
+	waiters [2]*waiter // by mode: goroutines blocked in flock
 }
 
-// lockable is a lock file: lockFile, a bare descriptor that is kept, or freshLock, which
-// serves one acquire.
+// lockable is an open lock file: lockFile, a bare descriptor that stays open, or freshLock, which serves one acquire.
 type lockable interface {
 	tryLock(mode Mode) (bool, error)
 	lock(mode Mode) error
 	unlock() error
-	isNamed(name string) bool // does name still lead to this file?
+	isNamed(name string) bool // whether name still leads to this file
 	Close() error
 }
 
-// waiter is one blocking flock. wanted and granted are guarded by flock.mu.
+// waiter is a goroutine blocked in flock. wanted and granted are guarded by flock.mu.
 type waiter struct {
 	fd      lockable
-	wanted  bool          // somebody waits for it
-	granted bool          // it was handed over
-	err     error         // of flock
-	done    chan struct{} // replaced by each caller that starts to wait, closed when granted or failed
+	wanted  bool          // a caller waits for the lock
+	granted bool          // the lock was passed to the caller
+	err     error         // the error of flock
+	done    chan struct{} // replaced by each caller that starts to wait; closed on success or failure
 }
 
 func openLock(name string, perm fs.FileMode) (Lock, error) {
@@ -54,7 +53,7 @@ func openLockBy(look func(name string) error, way opener, p *patience, name stri
 	if err := l.mayOpen(); err != nil {
 		return nil, err
 	}
-	// It is made now, and a caller that may not open it hears of it now.
+	// Opened now, to create the file, and so that a caller without permission gets the error now.
 	f, err := openLockFile(way, p, name, perm)
 	if err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func (l *flock) open() (lockable, error) {
 	if err := l.mayOpen(); err != nil {
 		return nil, err
 	}
-	// The library opens by path, which leads elsewhere once the store's folder was replaced.
+	// The library opens by path, which leads elsewhere if the store's folder was replaced.
 	if !l.keep && !strays(l.way, l.name) {
 		return openFresh(l.way, l.patience, l.name, l.perm)
 	}
@@ -87,8 +86,8 @@ func (l *flock) open() (lockable, error) {
 	return f, nil
 }
 
-// KeepOpen opens the lock's descriptor, for all acquires from here on: then none of them
-// fails because no more files may be opened.
+// KeepOpen opens the lock's descriptor for all later acquires, so that none of them fails because the process cannot
+// open more files.
 func (l *flock) KeepOpen() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +151,7 @@ func (l *flock) TryLock(mode Mode) (bool, error) {
 	return ok, err
 }
 
-// try locks without waiting. The caller has the turn.
+// try locks without waiting. The caller must have the turn.
 func (l *flock) try(mode Mode) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,7 +173,7 @@ func (l *flock) try(mode Mode) (bool, error) {
 		if err != nil {
 			return false, pathError("lock", l.name, err)
 		}
-		// Refused or not, what counts is the file that the path names.
+		// Whether granted or not, only the file that the path names counts.
 		if l.stale() {
 			continue
 		}
@@ -185,7 +184,7 @@ func (l *flock) try(mode Mode) (bool, error) {
 	}
 }
 
-// letGo drops a descriptor that serves one acquire only.
+// letGo closes a descriptor that serves one acquire only.
 func (l *flock) letGo() {
 	if !l.keep {
 		l.fd.Close()
@@ -193,7 +192,7 @@ func (l *flock) letGo() {
 	}
 }
 
-// stale drops the descriptor when the path names another file by now.
+// stale closes the descriptor and returns true if the path names another file now.
 func (l *flock) stale() bool {
 	if l.fd.isNamed(l.name) {
 		return false
@@ -229,14 +228,14 @@ func (l *flock) startWaiting(mode Mode) (*waiter, error) {
 	return w, nil
 }
 
-// block waits in flock and hands the lock to a caller that wants it by then.
+// block waits in flock and passes the lock to a caller that still wants it.
 func (l *flock) block(w *waiter, mode Mode) {
 	err := w.fd.lock(mode)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiters[mode] = nil
 	if !w.wanted || l.closed || err != nil {
-		w.fd.Close() // which lets go of the lock
+		w.fd.Close() // closing releases the lock
 	} else {
 		w.granted = true
 	}
@@ -253,7 +252,7 @@ func (l *flock) wait(ctx context.Context, w *waiter) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		w.wanted = false
-		if w.granted { // it came in the same moment
+		if w.granted { // it was granted at the same moment
 			w.fd.Close()
 		}
 		return ctx.Err()
@@ -264,8 +263,8 @@ func (l *flock) wait(ctx context.Context, w *waiter) error {
 	return nil
 }
 
-// adopt makes the descriptor of a granted wait the handle's own. False: the
-// file was replaced meanwhile, the lock is worth nothing.
+// adopt makes the descriptor of a granted wait that of the handle. It returns false if the file was replaced meanwhile,
+// in which case the lock is void.
 func (l *flock) adopt(w *waiter) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -276,7 +275,7 @@ func (l *flock) adopt(w *waiter) (bool, error) {
 	old := l.fd
 	l.fd = w.fd
 	if l.stale() {
-		l.fd = old // to be found stale as well
+		l.fd = old // will be found stale as well
 		return false, nil
 	}
 	switch {
@@ -287,7 +286,7 @@ func (l *flock) adopt(w *waiter) (bool, error) {
 		if l.spare != nil {
 			l.spare.Close()
 		}
-		l.spare = old // the same file, or found out after the wait
+		l.spare = old // the same file; otherwise found stale after the next wait
 	}
 	l.held = true
 	return true, nil
@@ -301,7 +300,7 @@ func (l *flock) Unlock() error {
 	}
 	err := l.fd.unlock()
 	if err != nil || !l.keep {
-		l.fd.Close() // lets go for certain
+		l.fd.Close() // releases the lock in any case
 		l.fd = nil
 	}
 	l.held = false
@@ -309,8 +308,8 @@ func (l *flock) Unlock() error {
 	return pathError("unlock", l.name, err)
 }
 
-// Close lets go of the lock. It does not wait for a goroutine that is still in
-// flock; that one ends when its flock returns. A caller in Lock gets an error.
+// Close releases the lock. It does not wait for a goroutine that is still blocked in flock; that one ends when its
+// flock returns. A caller in Lock gets an error.
 func (l *flock) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,30 +9,31 @@ import (
 	gofrs "github.com/gofrs/flock"
 )
 
-// freshLock is a lock file that serves one acquire, by gofrs/flock. Its handle is opened by the
-// acquire and closed by unlock or Close, so what that library does with a handle that is
-// locked already (a second Lock succeeds, a refused upgrade loses the lock) is never met.
+// freshLock is a lock file that serves one acquire, with gofrs/flock. Its handle is opened by the acquire and closed by
+// unlock or Close, so that the library's treatment of a handle that is locked already (a second Lock succeeds, a
+// refused upgrade loses the lock) has no effect.
 type freshLock struct {
 	name     string
 	perm     fs.FileMode
-	way      opener // nil: the plain one
+	way      opener // nil: the default opener
 	patience *patience
 	f        *gofrs.Flock
 }
 
 func openFresh(way opener, p *patience, name string, perm fs.FileMode) (lockable, error) {
-	if err := regularAt(way, name); err != nil { // before opening it, as openLockFile
+	if err := regularAt(way, name); err != nil { // before opening it, as in openLockFile
 		return nil, err
 	}
 	flag := os.O_RDWR | lockFlags
 	if way == nil {
-		// else the opener makes it: the library would at the end of whatever the path leads through by then
+		// with an opener the file is created by it: the library would create it wherever the path leads by then
 		flag |= os.O_CREATE
 	}
 	return &freshLock{name, perm, way, p, gofrs.New(name, gofrs.SetFlag(flag), gofrs.SetPermissions(perm))}, nil
 }
 
-// regularAt refuses what is no regular file; where there is nothing it is made.
+// regularAt returns a *NotRegularError if name is a file that is not regular. A missing file is accepted: it is
+// created.
 func regularAt(w opener, name string) error {
 	if i, err := lstatBy(w, name); err == nil && !i.Mode.IsRegular() {
 		return &NotRegularError{Path: name, Mode: i.Mode}
@@ -70,7 +71,7 @@ func (l *freshLock) acquire(by func(*gofrs.Flock) (bool, error)) (bool, error) {
 		_ = made.Close()
 		ok, err = uninterrupted(func() (bool, error) { return by(l.f) })
 	}
-	if errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EACCES) { // a reader must lock the store too
+	if errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EACCES) { // a reader must be able to lock the store too
 		ro := gofrs.New(l.name, gofrs.SetFlag(os.O_RDONLY|lockFlags))
 		if got, roErr := uninterrupted(func() (bool, error) { return by(ro) }); roErr == nil {
 			l.f, ok, err = ro, got, nil
@@ -79,7 +80,7 @@ func (l *freshLock) acquire(by func(*gofrs.Flock) (bool, error)) (bool, error) {
 	if !ok || err != nil {
 		return false, err
 	}
-	// The file that it opened may be another than the one that was looked at.
+	// The opened file may differ from the one that was checked.
 	i, err := l.f.Stat()
 	if err == nil && !i.Mode().IsRegular() {
 		err = &NotRegularError{Path: l.name, Mode: i.Mode()}
@@ -101,7 +102,7 @@ func (l *freshLock) unlock() error {
 	return err
 }
 
-// isNamed is true of one that was refused: it had the file that the path named just then.
+// isNamed returns true for a handle that was refused the lock: it had the file that the path named just then.
 func (l *freshLock) isNamed(name string) bool {
 	if !l.f.Locked() && !l.f.RLocked() {
 		return true

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile is a bare descriptor: flock blocks a thread, and os.File would only
-// add to the cost. Its owner sees to it that it is not used after Close.
+// lockFile is a bare descriptor: flock blocks a thread, so os.File would only add cost. Its owner must not use it after
+// Close.
 type lockFile struct {
 	fd       int
 	closed   atomic.Bool
@@ -21,12 +21,12 @@ type lockFile struct {
 
 func openLockFile(open opener, p *patience, name string, perm fs.FileMode) (*lockFile, error) {
 	w := open.by()
-	if i, err := w.lstat(name); err == nil && !i.Mode.IsRegular() { // before opening it, as openFile
+	if i, err := w.lstat(name); err == nil && !i.Mode.IsRegular() { // before opening it, as in openFile
 		return nil, &NotRegularError{Path: name, Mode: i.Mode}
 	}
 	fd, err := p.open(name, func() (int, error) { return w.fd(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm) })
 	writes := err == nil
-	if err == unix.EROFS || err == unix.EACCES { // a reader must lock the store too
+	if err == unix.EROFS || err == unix.EACCES { // a reader must be able to lock the store too
 		if ro, roErr := w.fd(name, unix.O_RDONLY|unix.O_NONBLOCK, 0); roErr == nil {
 			fd, err = ro, nil
 		}
@@ -38,7 +38,7 @@ func openLockFile(open opener, p *patience, name string, perm fs.FileMode) (*loc
 		return nil, pathError("open", name, err)
 	}
 	st, err := regularFD(fd, name)
-	if err == nil && writes { // it may have been made just now
+	if err == nil && writes { // the file may have been created just now
 		err = pathError("chmod", name, owned(fd, perm))
 	}
 	if err != nil {
@@ -64,13 +64,13 @@ func (f *lockFile) flock(op int) error {
 	return retry(func() error { return unix.Flock(f.fd, op) })
 }
 
-// isNamed: does name still lead to this file?
+// isNamed reports whether name still leads to this file.
 func (f *lockFile) isNamed(name string) bool {
 	i, err := lstatBy(f.way, name)
 	return err == nil && i.Ino == f.ino && i.Dev == f.dev
 }
 
-// sameAsNamed reports whether name still leads to an open file.
+// sameAsNamed reports whether name still leads to the open file mine.
 func sameAsNamed(w opener, mine fs.FileInfo, name string) bool {
 	st, ok := mine.Sys().(*syscall.Stat_t)
 	i, err := lstatBy(w, name)

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile is opened without FILE_SHARE_DELETE: nobody can put another file in
-// its place while we have it.
+// lockFile is opened without FILE_SHARE_DELETE, so no other file can take its name while it is open.
 type lockFile struct{ f *os.File }
 
 func openLockFile(_ opener, _ *patience, name string, perm fs.FileMode) (*lockFile, error) {
@@ -41,14 +40,13 @@ func (f *lockFile) Close() error { return f.f.Close() }
 
 func (f *lockFile) isNamed(string) bool { return true }
 
-// sameAsNamed reports whether name still leads to an open file.
+// sameAsNamed reports whether name still leads to the open file mine.
 func sameAsNamed(_ opener, mine fs.FileInfo, name string) bool {
 	named, err := os.Lstat(name)
 	return err == nil && os.SameFile(mine, named)
 }
 
-// strays reports whether the path of a lock file leads elsewhere than the handle of the store's folder;
-// there are no such handles.
+// strays returns false: Windows has no handles of folders that a path could differ from.
 func strays(opener, string) bool { return false }
 
 func flags(mode Mode) uint32 {

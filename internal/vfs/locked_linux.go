@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LockedBy is the process that has a lock file locked, as the system sees it; 0 when
-// nobody has, or the system does not tell.
+// LockedBy returns the process that holds the lock on a file, according to the system; 0 if there is none or it is
+// unknown.
 func LockedBy(name string) (pid int) { return holderOf("FLOCK", name) }
 
-// leasedBy returns the process that has a lease on a file.
+// leasedBy returns the process that has a lease on a file; 0 if there is none or it is unknown.
 func leasedBy(name string) (pid int) { return holderOf("LEASE", name) }
 
 func holderOf(kind, name string) (pid int) {
@@ -26,8 +26,8 @@ func holderOf(kind, name string) (pid int) {
 	if err != nil {
 		return 0
 	}
-	// 8: FLOCK  ADVISORY  WRITE 5333 fe:00:10142682 0 EOF A waiting process has an arrow in front
-	// of FLOCK; a process of another namespace is 0. Of a lease: 8: LEASE  BREAKING  READ 5333 fe:00:10142682 0 EOF
+	// A line is: 8: FLOCK  ADVISORY  WRITE 5333 fe:00:10142682 0 EOF For a waiting process an arrow precedes FLOCK; a
+	// process of another namespace has the number 0. A lease is: 8: LEASE  BREAKING  READ 5333 fe:00:10142682 0 EOF
 	for line := range bytes.Lines(list) {
 		f := bytes.Fields(line)
 		if len(f) < 6 || string(f[1]) != kind || !bytes.Equal(f[5], file) {

@@ -2,8 +2,8 @@
 
 package vfs
 
-// LockedBy is the process that has a lock file locked: only Linux tells.
+// LockedBy returns 0: only Linux reports the process that holds a lock.
 func LockedBy(string) (pid int) { return 0 }
 
-// leasedBy returns the process that has a lease on a file: only Linux tells.
+// leasedBy returns 0: only Linux reports the process that has a lease.
 func leasedBy(string) (pid int) { return 0 }

@@ -16,7 +16,7 @@ func mapPage(f *os.File) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPage((*words)(unsafe.Pointer(&b[0])), func() error { return unix.Munmap(b) }), nil // the second time: EINVAL
+	return newPage((*words)(unsafe.Pointer(&b[0])), func() error { return unix.Munmap(b) }), nil // a second: EINVAL
 }
 
 type mapping struct{ b []byte }

@@ -18,13 +18,13 @@ func mapPage(f *os.File) (*page, error) {
 	if err != nil {
 		return nil, errors.Join(err, windows.CloseHandle(h))
 	}
-	// The address is not Go memory; going by a pointer to it keeps vet content.
+	// The address is not Go memory; the indirection through a pointer to it satisfies vet.
 	return newPage(*(**words)(unsafe.Pointer(&addr)), func() error {
 		return errors.Join(windows.UnmapViewOfFile(addr), windows.CloseHandle(h))
 	}), nil
 }
 
-// mapping is a copy on the heap: a mapped file could not be replaced.
+// mapping is a copy on the heap: a mapped file could not be replaced on Windows.
 type mapping struct{ b []byte }
 
 func (m *mapping) Bytes() []byte { return m.b }

@@ -6,34 +6,33 @@ import (
 	"path/filepath"
 )
 
-// What is made below a root belongs with the folder that it is made in, so that no user of a store
-// locks out another one:
+// Files and folders created below a root get the owner, group and mode that fit their folder, so that no user of a
+// store locks out another one:
 //
-//   - root gives it the owner and the group of the folder: one "sudo memctl put" leaves no
-//     file of root behind in a user's store.
-//   - In a folder that its group may write and whose new files get its group (setgid), the
-//     group may write it too, whatever the umask: such a folder says that it is shared, as one of git
-//     does with core.sharedRepository.
-//   - Bits for others are never followed, nor are those of a group without setgid: a store in a
-//     folder of mode 0755 or 0775 is as private as any.
+//   - A process of root gives them the owner and group of the folder: "sudo memctl put" leaves no file of root in a
+//     user's store.
+//   - In a folder that is setgid and writable by its group, the group may write them too, whatever the umask is: such a
+//     folder is meant to be shared, as with core.sharedRepository of git.
+//   - Permission bits for others are never copied, nor those of a group without setgid: a store in a folder of mode
+//     0755 or 0775 is as private as any.
 //
-// Whatever this changes is made under another name and gets its own when it is as it should be: a
-// process that is killed in between leaves nothing that others may not open.
+// A file or folder that needs this is created under another name, and renamed when its owner and mode are set: if the
+// process is killed in between, nothing is left under the real name that other users cannot open.
 //
-// A root itself, and what is above it, is made as the system makes it: root that copies a
-// store into the home of another user does not give it away.
+// A root itself, and the folders above it, are created with the system's defaults: when root copies a store into the
+// home of another user, root keeps the ownership.
 //
-// Folders are looked at once for each FS. Where nothing is to be done, which is so for a user in a
-// store of his own, that is all that it costs.
+// Folders are inspected once per FS. If nothing is to be done, as for a user in a store of their own, that is the only
+// cost.
 type manners struct {
-	uid, gid     int         // -1: as it is made
-	file, folder fs.FileMode // what is added to the mode
+	uid, gid     int         // -1: unchanged
+	file, folder fs.FileMode // bits to add to the mode
 }
 
-// sharedFolder are the bits of a folder that its group shares.
+// sharedFolder are the mode bits of a folder that its group shares.
 const sharedFolder = fs.ModeSetgid | 0o070
 
-// mannersOf is what a process with an effective user and group does in a folder; nil: nothing.
+// mannersOf returns what a process with an effective user and group must do in a folder; nil for nothing.
 func mannersOf(folder *Info, euid, egid int) *manners {
 	m := &manners{uid: -1, gid: -1}
 	if euid == 0 && (folder.UID != 0 || int(folder.GID) != egid) {
@@ -48,19 +47,19 @@ func mannersOf(folder *Info, euid, egid int) *manners {
 	return m
 }
 
-// InfoIsShared is IsShared for what is known of a folder.
+// InfoIsShared is IsShared for the Info of a folder.
 func InfoIsShared(folder *Info) bool {
 	return folder.Mode&fs.ModeSetgid != 0 && folder.Mode&0o070 == 0o070
 }
 
-// IsShared reports whether a folder is one that its group shares: see Share.
+// IsShared reports whether a folder is shared by its group: see Share.
 func IsShared(fsys FS, dir string) bool {
 	info, err := fsys.Stat(throughLink(dir))
 	return err == nil && info.Mode.IsDir() && InfoIsShared(&info)
 }
 
-// Share has a folder, and what is made in it from here on, belong to its group.
-// errors.ErrUnsupported where the system has no such groups.
+// Share makes a folder shared by its group, so that the group may write it and gets what is created in it. It returns
+// errors.ErrUnsupported if the system has no such groups.
 func Share(fsys FS, dir string) error {
 	if s, ok := fsys.(interface{ share(dir string) error }); ok {
 		return s.share(dir)
@@ -68,9 +67,9 @@ func Share(fsys FS, dir string) error {
 	return errors.ErrUnsupported
 }
 
-// Alike has a root that was just made belong with another one, as what is made below a root does with
-// its folder: as root the owner is that of the other, and it is shared when the other is. What this
-// process has not made, or is a link by now, stays as it is.
+// Alike gives a root that was just created the owner and sharing of another root, as for what is created below a root:
+// as root it sets the owner to that of the other, and it shares the folder if the other is shared. A folder that this
+// process did not create, or that is a link by now, is left unchanged.
 func Alike(fsys FS, dir, other string) error {
 	s, ok := fsys.(interface{ alike(dir, other string) error })
 	if !ok {
@@ -79,7 +78,7 @@ func Alike(fsys FS, dir, other string) error {
 	return s.alike(dir, other)
 }
 
-// mannersIn is that of the folder in which name is, nil for nothing to do.
+// mannersIn returns the manners for the folder that name is in; nil if nothing is to be done.
 func (b *below) mannersIn(name string) *manners {
 	if b.under(name) < 0 {
 		return nil
@@ -90,7 +89,7 @@ func (b *below) mannersIn(name string) *manners {
 	}
 	info, err := b.lookAt(dir)
 	if err != nil {
-		return nil // what is to be made there says so
+		return nil // creating the file will return the error
 	}
 	m := mannersOf(&info, euid, egid)
 	b.manners.Store(dir, m)

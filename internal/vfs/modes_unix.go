@@ -14,15 +14,15 @@ import (
 
 var euid, egid = os.Geteuid(), os.Getegid()
 
-var made atomic.Uint64 // names of what is being made
+var made atomic.Uint64 // number for the names of newName
 
-// newName is where something is made that is not ready for its name. The ending is the one that the
-// log removes from wal/ after a process was killed.
+// newName returns a temporary name for something that is not ready for its real name. The log removes files with this
+// extension from wal/ after a process was killed.
 func newName(name string) string {
 	return fmt.Sprintf("%s.%d-%d.new", name, os.Getpid(), made.Add(1))
 }
 
-// create is openFD for what may have to be made.
+// create is openFD for a file that may have to be created.
 func (b *below) create(name string, flag int, perm fs.FileMode) (int, error) {
 	var m *manners
 	if flag&os.O_CREATE != 0 {
@@ -31,7 +31,7 @@ func (b *below) create(name string, flag int, perm fs.FileMode) (int, error) {
 	if m == nil {
 		return b.openFD(name, flag, perm)
 	}
-	if flag&os.O_EXCL != 0 { // a temp file: nobody else opens it before it is renamed
+	if flag&os.O_EXCL != 0 { // a temporary file: no other process opens it before it is renamed
 		fd, err := b.openFD(name, flag, perm)
 		if err == nil {
 			if err = m.fit(fd, perm); err != nil {
@@ -59,13 +59,13 @@ func (b *below) create(name string, flag int, perm fs.FileMode) (int, error) {
 		}
 		unix.Close(fd)
 		_ = b.remove(temp)
-		if !errors.Is(err, fs.ErrExist) { // else another process was faster
+		if !errors.Is(err, fs.ErrExist) { // otherwise another process was faster
 			return -1, err
 		}
 	}
 }
 
-// fit gives a file that was just made its owner and its mode.
+// fit sets the owner and mode of a file that was just created.
 func (m *manners) fit(fd int, perm fs.FileMode) error {
 	if m.uid >= 0 {
 		if err := tolerant(unix.Fchown(fd, m.uid, m.gid)); err != nil {
@@ -78,8 +78,8 @@ func (m *manners) fit(fd int, perm fs.FileMode) error {
 	return tolerant(unix.Fchmod(fd, uint32((perm | m.file).Perm())))
 }
 
-// tolerant: a root that may not give files away (in a container, on a network file system), and a
-// file system without owners or modes, leave the file as it was made.
+// tolerant returns nil for errors because of which the file is left as created: a root that may not give files away (in
+// a container, on a network file system), or a file system without owners or modes.
 func tolerant(err error) error {
 	if err == unix.EPERM || err == unix.EINVAL || err == unix.ENOTSUP || err == unix.ENOSYS {
 		return nil
@@ -87,7 +87,7 @@ func tolerant(err error) error {
 	return err
 }
 
-// makeFolder is mkdir.
+// makeFolder is mkdir with the owner and mode that fit the parent folder.
 func (b *below) makeFolder(name string, perm fs.FileMode) error {
 	m := b.mannersIn(name)
 	if m == nil {
@@ -111,7 +111,7 @@ func (b *below) makeFolder(name string, perm fs.FileMode) error {
 	if errors.Is(err, fs.ErrExist) {
 		return pathError("mkdir", name, unix.EEXIST)
 	}
-	// A file system that cannot rename a folder only where there is none.
+	// The file system cannot rename a folder without replacing: create it under its real name.
 	if err := b.mkdir(name, perm); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (b *below) fitFolder(m *manners, name string, perm fs.FileMode) error {
 	return tolerant(unix.Fchmod(fd, uint32((perm|m.folder).Perm())|unix.S_ISGID))
 }
 
-// lookAt is of the folder that something is made in, which may be the root itself.
+// lookAt returns the Info of the folder that something is created in, which may be the root itself.
 func (b *below) lookAt(dir string) (Info, error) {
 	if held, _ := b.anchor(dir); held == nil && b.under(dir) < 0 {
 		return lstat(throughLink(dir))
@@ -148,7 +148,7 @@ func (b *below) lookAt(dir string) (Info, error) {
 	return fdInfo(fd)
 }
 
-// share has the group of a folder write it and get what is made in it.
+// share makes the group of a folder able to write it, and gives the group what is created in it.
 func (b *below) share(dir string) error {
 	fd, err := b.openFD(throughLink(dir), unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -2,7 +2,7 @@ package vfs
 
 import "io/fs"
 
-// A folder hands its access list on to what is made in it: nothing is to be done.
+// Files and folders inherit the access list of their folder, so nothing is to be done on Windows.
 const euid, egid = -1, -1
 
 func (b *below) create(name string, flag int, perm fs.FileMode) (int, error) {

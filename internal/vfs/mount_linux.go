@@ -2,8 +2,8 @@ package vfs
 
 import "golang.org/x/sys/unix"
 
-// isMount reports whether a folder is where something is mounted; also a folder of the same volume
-// (mount --bind), which the number of the device does not tell. Linux says so since 5.8.
+// isMount reports whether a folder is a mount point, including one of a folder of the same volume (mount --bind), which
+// the device number does not show. Linux supports this since 5.8.
 func isMount(name string) bool {
 	var st unix.Statx_t
 	err := retry(func() error {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// OS is the file system of the operating system.
+// OS returns the file system of the operating system.
 func OS() FS { return osFS{} }
 
 type osFS struct{}
@@ -67,10 +67,10 @@ func (osFS) Host() Host {
 	return h
 }
 
-// Process describes another process of this machine, for saying who holds a
-// lock. Its Command is "" when there is no such process or the system does not tell.
+// Process returns a description of another process of this machine, for messages about the holder of a lock. Its
+// Command is "" if there is no such process or the system does not report it.
 func Process(pid int) Host {
-	name, _ := os.Hostname() // only for people to read
+	name, _ := os.Hostname() // for messages only
 	return Host{
 		Boot:         nonZero(bootID()),
 		PID:          pid,
@@ -80,7 +80,7 @@ func Process(pid int) Host {
 	}
 }
 
-// nonZero keeps a boot id apart from a page of zeros.
+// nonZero makes a boot id differ from a page of zeros.
 func nonZero(id [2]uint64) [2]uint64 {
 	if id == [2]uint64{} {
 		id[1] = 1

@@ -28,12 +28,10 @@ func renamex(a, b string, flag uint32) error {
 	return err
 }
 
-// datasync: os.File.Sync is F_FULLFSYNC here; fsync and fdatasync only reach the
-// cache of the drive.
+// datasync uses os.File.Sync, which is F_FULLFSYNC on darwin; fsync and fdatasync only reach the cache of the drive.
 func datasync(f *os.File) error { return bare(f.Sync()) }
 
-// setMtime has microseconds: x/sys has no futimens for darwin. The store writes
-// no finer times.
+// setMtime has a precision of microseconds, because x/sys has no futimens for darwin. The store needs no more.
 func setMtime(f *os.File, t time.Time) error {
 	var st unix.Stat_t
 	return control(f, func(fd uintptr) error {

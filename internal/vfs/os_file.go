@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// osFile rests on os.File: its reference count keeps a descriptor from being
-// closed, and used again for another file, under a running read.
+// osFile uses os.File: its reference count prevents a descriptor from being closed, and reused for another file, during
+// a read.
 type osFile struct{ f *os.File }
 
 func (f *osFile) ReadAt(p []byte, off int64) (int, error)  { return f.f.ReadAt(p, off) }

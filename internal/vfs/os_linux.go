@@ -29,7 +29,7 @@ func renameNew(old, new string) error {
 	return err
 }
 
-// noFlag: EINVAL is how a file system refuses a flag of renameat2 it does not know.
+// noFlag reports whether err means that the file system does not support a flag of renameat2 (EINVAL).
 func noFlag(err error) bool {
 	return err == unix.EINVAL || errors.Is(err, errors.ErrUnsupported)
 }
@@ -40,8 +40,7 @@ func datasync(f *os.File) error {
 	})
 }
 
-// setMtime is futimens. x/sys has only the form with a path, for which it would
-// need /proc.
+// setMtime is futimens. x/sys has only the variant with a path, which would need /proc.
 func setMtime(f *os.File, t time.Time) error {
 	mtime, err := unix.TimeToTimespec(t)
 	if err != nil {
@@ -59,9 +58,8 @@ func setMtime(f *os.File, t time.Time) error {
 	})
 }
 
-// lease asks for a write lease. When a process opens the file meanwhile, the kernel sends us a
-// signal: SIGURG, which Go programs ignore, and not SIGIO, which ends a process that has no handler
-// for it.
+// lease requests a write lease. If another process opens the file meanwhile, the kernel sends a signal: SIGURG is
+// chosen, which Go programs ignore, instead of SIGIO, which ends a process that has no handler for it.
 func lease(f *os.File) (bool, error) {
 	err := control(f, func(fd uintptr) error {
 		if _, err := unix.FcntlInt(fd, unix.F_SETSIG, int(unix.SIGURG)); err != nil {
@@ -76,8 +74,8 @@ func lease(f *os.File) (bool, error) {
 	case unix.EAGAIN:
 		return false, nil
 	case unix.EINVAL, unix.EACCES, unix.EPERM, unix.ENOSYS, unix.EOPNOTSUPP:
-		// EINVAL: no leases on this file system or this kind of file.
-		// EACCES: neither our own file nor CAP_LEASE.
+		// EINVAL: no leases on this file system or this type of file. EACCES: the file is another user's, and the process
+		// lacks CAP_LEASE.
 		return false, errors.ErrUnsupported
 	}
 	return false, err
@@ -88,7 +86,7 @@ func unlease(f *os.File) error {
 		_, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
 		return err
 	})
-	if err == unix.EAGAIN { // there was none
+	if err == unix.EAGAIN { // there was no lease
 		return nil
 	}
 	return err

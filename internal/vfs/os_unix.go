@@ -11,20 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFile opens regular files, and folders with O_DIRECTORY. It looks before it opens,
-// because opening a device can already act on it, and afterwards, because another thing
-// may have taken the name meanwhile.
+// openFile opens regular files, and folders with O_DIRECTORY. It checks the type before it opens, because opening a
+// device can have an effect, and afterwards, because the name may lead to another file meanwhile.
 //
-// It opens without blocking, so that a FIFO put there meanwhile does not hold it.
-// EWOULDBLOCK then means a lease, usually held by a flusher that is about to put the file
-// aside: that one is waited for (patience), without ever blocking in an open, since a FIFO may come
-// meanwhile then too. Afterwards the descriptor blocks like any other, and os keeps it off its
-// poller.
+// It opens without blocking, so that a FIFO created meanwhile does not block it. EWOULDBLOCK then means a lease,
+// usually of a flusher that is about to move the file away. openFile waits for the lease by trying again (patience),
+// never by a blocking open, since a FIFO may be created during that wait too. Afterwards the descriptor is set to
+// blocking, so the runtime does not use its poller for it.
 func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return openFileBy(nil, nil, name, flag, perm)
 }
 
-// opener is a way to what a name stands for; nil is that by path, through whatever links there are.
+// opener is a way to open files; nil opens by path, through any links.
 type opener = *way
 
 type way struct {
@@ -34,7 +32,7 @@ type way struct {
 
 var plainWay = &way{openFD, lstat}
 
-// by returns the way, or that by path.
+// by returns w, or the default way if w is nil.
 func (w *way) by() *way {
 	if w == nil {
 		return plainWay
@@ -75,7 +73,7 @@ func openFileBy(open opener, p *patience, name string, flag int, perm fs.FileMod
 			}
 		}
 	}
-	if err == unix.ELOOP || err == unix.ENXIO { // a link or a special file has come since
+	if err == unix.ELOOP || err == unix.ENXIO { // a link or a special file was created since
 		if i, lerr := w.lstat(name); lerr == nil && !i.Mode.IsRegular() {
 			return nil, &NotRegularError{Path: name, Mode: i.Mode}
 		}
@@ -86,7 +84,8 @@ func openFileBy(open opener, p *patience, name string, flag int, perm fs.FileMod
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// settle refuses what is no regular file, and makes the descriptor a blocking one.
+// settle returns a *NotRegularError unless the file is regular or a folder was requested, and makes the descriptor
+// blocking.
 func settle(fd int, name string, flag int) error {
 	if flag&unix.O_DIRECTORY == 0 {
 		if _, err := regularFD(fd, name); err != nil {
@@ -97,7 +96,7 @@ func settle(fd int, name string, flag int) error {
 	return pathError("open", name, err)
 }
 
-// regularFD refuses a descriptor of anything but a regular file.
+// regularFD returns the status of a descriptor, or a *NotRegularError if its file is not regular.
 func regularFD(fd int, name string) (*unix.Stat_t, error) {
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
@@ -109,7 +108,7 @@ func regularFD(fd int, name string) (*unix.Stat_t, error) {
 	return &st, nil
 }
 
-// readDir enters only a folder: no link to one, and no FIFO that would be waited for.
+// readDir reads folders only: it follows no link and does not wait for a FIFO.
 func readDir(name string) ([]string, error) { return readDirBy(nil, name) }
 
 func readDirBy(open opener, name string) ([]string, error) {
@@ -135,8 +134,8 @@ func openDir(open opener, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Glance implements Glancer: four calls of the system, and no file in the heap. It does
-// not look before it opens, as openFile does: that would be a third of its time.
+// Glance implements Glancer with four system calls and no file on the heap. Unlike openFile it does not check the type
+// before it opens, which would take a third of its time.
 func (osFS) Glance(name string, buf []byte, limit int64) ([]byte, Info, error) {
 	return glance(openFD, name, buf, limit)
 }
@@ -186,7 +185,7 @@ func glance(open func(string, int, fs.FileMode) (int, error), name string, buf [
 	return buf[:n], i, nil
 }
 
-// openFlags are those that everything is opened with.
+// openFlags are the flags of every open.
 const openFlags = unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NOCTTY
 
 func openFD(name string, flag int, perm fs.FileMode) (fd int, err error) {
@@ -198,21 +197,20 @@ func openFD(name string, flag int, perm fs.FileMode) (fd int, err error) {
 	return fd, err
 }
 
-// rename is not os.Rename, which looks first whether new is a folder.
+// rename is not os.Rename, because that first checks whether new is a folder.
 func rename(old, new string) error {
 	return linkError("rename", old, new, retry(func() error { return unix.Rename(old, new) }))
 }
 
 func link(old, new string) error {
 	err := retry(func() error { return unix.Link(old, new) })
-	if errors.Is(err, unix.EPERM) { // what link(2) says of a file system without links
+	if errors.Is(err, unix.EPERM) { // the error of link(2) on file systems without hard links
 		return errors.ErrUnsupported
 	}
 	return err
 }
 
-// linkNew is RenameNew where the system has no such call. Killed between the
-// two steps it leaves both names on one file.
+// linkNew is RenameNew for systems without such a call. A kill between its two steps leaves the file with both names.
 func linkNew(old, new string) error {
 	if i, err := lstat(old); err == nil && i.Mode.IsDir() {
 		return renameFolderAt(unix.AT_FDCWD, old, unix.AT_FDCWD, new)
@@ -283,10 +281,10 @@ func fileMode(m uint32) fs.FileMode {
 	return mode
 }
 
-// syncDir takes EINVAL and ENOTSUP for "folders need no sync here", as
-// PostgreSQL does: some network file systems say so.
+// syncDir treats EINVAL and ENOTSUP as success, as PostgreSQL does: some network file systems return them because
+// folders need no sync there.
 func syncDir(name string) error {
-	d, err := openFile(throughLink(name), unix.O_DIRECTORY, 0) // a link to a folder will do: nothing is read or changed
+	d, err := openFile(throughLink(name), unix.O_DIRECTORY, 0) // accepts a link: nothing is read or changed
 	if err != nil {
 		return bare(err)
 	}
@@ -301,7 +299,7 @@ func syncFolder(d *os.File) error {
 	return nil
 }
 
-// bare takes off the wrapping that the caller is about to put on itself.
+// bare removes the wrapping that the caller adds itself.
 func bare(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// openFile shares deletion, which os.OpenFile does not: without it a file could
-// not be replaced while anybody reads it.
+// openFile allows deletion while the file is open, which os.OpenFile does not: otherwise a file could not be replaced
+// while a process reads it.
 func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return openFileBy(nil, nil, name, flag, perm)
 }
 
-// opener looks at the way to what is about to be opened; nil: it may lead anywhere.
+// opener checks the path to a file before it is opened; nil: no check.
 type opener func(name string, flag int, perm fs.FileMode) (int, error)
 
 func (b *below) openFD(name string, _ int, _ fs.FileMode) (int, error) { return 0, b.enter(name) }
 
-// ways is empty: there is one way to open.
+// ways is empty: there is only one way to open files on Windows.
 type ways struct{}
 
 func (b *below) init() {}
@@ -65,7 +65,7 @@ func openFileBy(look opener, _ *patience, name string, flag int, perm fs.FileMod
 		return nil, pathError("open", name, err)
 	}
 	f := os.NewFile(uintptr(h), name)
-	// A reparse point that is no link, as of a file kept in the cloud, is irregular and a file.
+	// A reparse point that is not a link, as of a file stored in the cloud, has an irregular mode but is a file.
 	if st, err := f.Stat(); err == nil && st.Mode()&fs.ModeType&^fs.ModeIrregular != 0 {
 		return nil, errors.Join(&NotRegularError{Path: name, Mode: st.Mode()}, f.Close())
 	}
@@ -77,7 +77,7 @@ func openFileBy(look opener, _ *patience, name string, flag int, perm fs.FileMod
 	return f, nil
 }
 
-// readDir enters only a folder, through no link or junction.
+// readDir reads folders only, and follows no link or junction.
 func readDir(name string) ([]string, error) { return readDirBy(nil, name) }
 
 func readDirBy(look opener, name string) ([]string, error) {
@@ -182,7 +182,7 @@ func info(st fs.FileInfo, h windows.Handle) (Info, error) {
 	}, nil
 }
 
-// syncDir: NTFS keeps its folders in a journal of its own and opens none for a flush.
+// syncDir does nothing: NTFS keeps its folders in a journal and does not open them for a flush.
 func syncDir(string) error { return nil }
 
 func datasync(f *os.File) error {

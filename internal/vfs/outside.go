@@ -7,11 +7,11 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// ErrOutside is what an *OutsideError matches.
+// ErrOutside is matched by every *OutsideError.
 var ErrOutside = errors.New("outside of the store")
 
-// OutsideError refuses a path that is below none of the folders that an operation is about; see Only.
-// It matches ErrOutside and errs.ErrInvalid.
+// OutsideError is the refusal of a path that is below none of the folders that an operation may use; see Only. It
+// matches ErrOutside and errs.ErrInvalid.
 type OutsideError struct {
 	Path  string
 	Roots []string
@@ -19,7 +19,7 @@ type OutsideError struct {
 
 func (e *OutsideError) Error() string {
 	return e.Path + " is outside of " + strings.Join(e.Roots, " and ") +
-		", and a store's files lead nowhere else: nothing was done with it; memctl verify names what is wrong in the store"
+		": the files of a store must not refer to other paths; run memctl verify to find the wrong file"
 }
 
 func (e *OutsideError) Unwrap() []error { return []error{ErrOutside, errs.ErrInvalid} }

@@ -1,23 +1,22 @@
 package vfs
 
-// Overwrites says what becomes of the blocks that a file has when its bytes are
-// overwritten.
+// Overwrites is what happens to the blocks of a file when its bytes are overwritten.
 type Overwrites int
 
-// What may become of them.
+// The values of Overwrites.
 const (
-	// OverwritesUnknown: nobody here knows: a network, a FUSE server, a layer over another
-	// file system decides.
+	// OverwritesUnknown means that this is unknown: a network server, a FUSE server, or a layer over another file system
+	// decides.
 	OverwritesUnknown Overwrites = iota
-	// OverwritesInPlace: they hold the new bytes.
+	// OverwritesInPlace means that the same blocks get the new bytes.
 	OverwritesInPlace
-	// OverwritesElsewhere: the new bytes go into other blocks; the old ones keep what
-	// they hold until they are used again.
+	// OverwritesElsewhere means that the new bytes go into other blocks; the old ones keep their contents until they are
+	// reused.
 	OverwritesElsewhere
 )
 
-// Overwrites says it of the files on a volume, as far as its type tells: files that share
-// blocks (reflinks), snapshots below the file system, and the mapping of an SSD do not show.
+// Overwrites returns what the type of a volume implies for the files on it. It does not consider files that share
+// blocks (reflinks), snapshots below the file system, or the mapping inside an SSD.
 func (v Volume) Overwrites() Overwrites {
 	switch v.Type {
 	case "ext4", "xfs", "tmpfs", "ramfs", "ocfs2", "gfs2", "vfat", "exfat", "ntfs", "ntfs3", "NTFS", "hfs", "msdos",

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Users are the ids whose files are this user's own; none where a system has no such ids.
+// Users are the ids whose files are this user's own; empty on systems without such ids.
 type Users []int
 
 // Self returns the user of this process and, for root under sudo, also the user who called sudo.
@@ -41,14 +41,13 @@ func SelfOn(fsys FS, getenv func(string) string) Users {
 // Own reports whether a file or folder belongs to one of u.
 func (u Users) Own(info *Info) bool { return len(u) == 0 || slices.Contains(u, int(info.UID)) }
 
-// Trusted reports whether a folder belongs to one of u or to root: no other user can have made it, or
-// chosen its mode and its group.
+// Trusted reports whether a folder belongs to one of u or to root, so that no other user can have created it or chosen
+// its mode and group.
 func (u Users) Trusted(info *Info) bool { return info.UID == 0 || u.Own(info) }
 
-// MayFollow reports whether a copy of what is in the folder source may be made in the folder dir with
-// the owner and the group of dir (Alike). dir is one's own, or a copy there is open to no user and no
-// group that cannot read source already. Otherwise the attributes of dir are the wish of another user,
-// who may have set them to read the copy.
+// MayFollow reports whether a copy of the folder source may be made in the folder dir with the owner and group of dir
+// (Alike). It may if dir is one of u's own, or if the copy is readable to no user and no group that cannot read source
+// already. Otherwise another user may have set the attributes of dir to be able to read the copy.
 func (u Users) MayFollow(fsys FS, dir, source string) bool {
 	to, err := fsys.Stat(throughLink(dir))
 	if err != nil {
@@ -67,9 +66,9 @@ func (u Users) MayFollow(fsys FS, dir, source string) bool {
 	return to.UID == from.UID
 }
 
-// Admit reports why nothing new is made in an existing folder: it belongs to another user, who chose
-// its mode and its group and may read and change what is in it, or it is root's, and open to a group
-// that this user did not name (shared: the user did).
+// Admit returns why nothing new may be created in an existing folder, or nil: it belongs to another user, who chose its
+// mode and group and may read and change what is in it, or it belongs to root and is open to a group that this user did
+// not name (shared means that the user did).
 func (u Users) Admit(path string, info *Info, shared bool) error {
 	e := &errs.PermissionError{Path: path, Mode: info.Mode, Owner: info.UID, You: euid, Err: fs.ErrPermission}
 	switch {
@@ -85,8 +84,8 @@ func (u Users) Admit(path string, info *Info, shared bool) error {
 	return e
 }
 
-// MakeRoot makes a folder, and those above it, for a store that is made in it. made is false if the
-// folder was there: then it must be one that Admit lets pass.
+// MakeRoot creates a folder and its missing parents for a new store. made is false if the folder existed: then Admit
+// must accept it.
 func MakeRoot(fsys FS, dir string, perm fs.FileMode, self Users, shared bool) (made bool, err error) {
 	info, err := fsys.Stat(throughLink(dir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,10 +12,10 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// ReplaceGiven writes a file of mode perm that a user named. The file takes its name when it is complete; if that
-// fails, nothing is left beside it. What is not a regular file (a FIFO, a device), or is an open file of this
-// process, is written to as it is, provided that it belongs to this user or to root, or is an open file of this process
-// such as /dev/stdout: another user who puts a FIFO in the place of an output file does not get the output.
+// ReplaceGiven writes a file of mode perm at a name that a user gave. The file gets its name when it is complete; if
+// writing fails, nothing is left beside it. A file that is not regular (a FIFO, a device), or that is an open file of
+// this process such as /dev/stdout, is written in place. A FIFO or device must belong to this user or to root: another
+// user who creates a FIFO in place of an output file must not get the output.
 func ReplaceGiven(name string, perm fs.FileMode, write func(io.Writer) error) error {
 	info, err := os.Stat(name)
 	if err == nil && (!info.Mode().IsRegular() || inherited(name)) {
@@ -40,8 +40,8 @@ func ReplaceGiven(name string, perm fs.FileMode, write func(io.Writer) error) er
 	return nil
 }
 
-// openSink opens what is no regular file for writing. It looks at the owner before it opens, because
-// opening a device can already act on it, and afterwards, because another thing may have taken the name.
+// openSink opens a file that is written in place. It checks the owner before it opens, because opening a device can
+// have an effect, and afterwards, because the name may lead to another file meanwhile.
 func openSink(name string, info fs.FileInfo) (*os.File, error) {
 	if !inherited(name) {
 		if err := ownSink(name, info); err != nil {
@@ -49,7 +49,7 @@ func openSink(name string, info fs.FileInfo) (*os.File, error) {
 		}
 	}
 	flags := os.O_WRONLY
-	if info.Mode().IsRegular() { // which the caller of the process has opened, perhaps to append
+	if info.Mode().IsRegular() { // the parent process opened it, perhaps to append
 		flags |= os.O_APPEND
 	}
 	f, err := os.OpenFile(name, flags, 0)
@@ -66,10 +66,10 @@ func openSink(name string, info fs.FileInfo) (*os.File, error) {
 	return f, nil
 }
 
-var errReplacedSink = errors.New("another file took this name meanwhile: run the command again")
+var errReplacedSink = errors.New("the file was replaced meanwhile: run the command again")
 
-// inherited reports whether a path names an open file of this process: what the caller of the process
-// opened for it, or a process substitution of a shell.
+// inherited reports whether a path names an open file of this process: one opened by its parent, or a process
+// substitution of a shell.
 func inherited(name string) bool {
 	switch name = filepath.Clean(name); filepath.Dir(name) {
 	case "/dev/fd", "/proc/self/fd":
@@ -78,7 +78,7 @@ func inherited(name string) bool {
 	return name == "/dev/stdout" || name == "/dev/stderr"
 }
 
-// ownSink refuses what another user made, and a link of another user to anything.
+// ownSink returns an error for a file of another user, or for a link of another user to any file.
 func ownSink(name string, info fs.FileInfo) error {
 	for _, at := range []func() (fs.FileInfo, error){func() (fs.FileInfo, error) { return os.Lstat(name) },
 		func() (fs.FileInfo, error) { return info, nil }} {

@@ -14,19 +14,19 @@ const PageSize = Words * 8
 // words is the content of a page.
 type words [Words]atomic.Uint64
 
-// page is a mapped page. The process does not own the file behind the mapping: cp -a or a shell's
-// redirection cuts it to nothing in place, and then each access faults, also where the file has grown
-// again meanwhile for others. A fault would end the process (SIGBUS). So each access is guarded, as by
-// Guard, and after the first fault the page is what this process saw last in it, in memory of its own:
-// nothing reaches other processes any more, no word goes back, and IsCut reports it.
+// page is a mapped page. Other programs can change the file behind the mapping: cp -a or a shell redirection truncates
+// it in place, and then each access faults, even if other processes extend the file again. An unhandled fault ends the
+// process (SIGBUS). So each access is guarded, as by Guard. After the first fault the page consists of the words that
+// this process saw last, in its own memory: its stores no longer reach other processes, no word takes an older value,
+// and IsCut reports the fault.
 type page struct {
-	words atomic.Pointer[words] // the mapping; seen from the first fault on
-	seen  words                 // what this process loaded or stored last
+	words atomic.Pointer[words] // the mapping, or seen after the first fault
+	seen  words                 // the words that this process loaded or stored last
 	cut   atomic.Bool
 	unmap func() error
 }
 
-// newPage returns the page of a mapping. It reads all of it, so that seen has every word.
+// newPage returns the page of a mapping. It reads all words, so that seen has all of them.
 func newPage(mapped *words, unmap func() error) *page {
 	p := &page{unmap: unmap}
 	p.words.Store(mapped)
@@ -65,32 +65,32 @@ func (p *page) CompareAndSwap(word int, old, new uint64) bool {
 }
 
 func (p *page) Close() error {
-	p.words.Store(&p.seen) // the addresses may be those of another mapping soon
+	p.words.Store(&p.seen) // the addresses may be reused by another mapping soon
 	return p.unmap()
 }
 
-// see keeps what a word was. Most words do not change from one access to the next.
+// see records the value of a word. Most words do not change from one access to the next.
 func (p *page) see(word int, v uint64) {
 	if p.seen[word].Load() != v {
 		p.seen[word].Store(v)
 	}
 }
 
-// fall leaves the mapping.
+// fall switches from the mapping to the process's own memory.
 func (p *page) fall() *words {
 	p.cut.Store(true)
 	p.words.Store(&p.seen)
 	return &p.seen
 }
 
-// IsCut reports whether the file behind a page was found to be cut short, or its medium to fail: from then on the
-// page is this process's alone.
+// IsCut reports whether an access found the file behind a page cut short, or its medium failing. From then on the page
+// is private to this process.
 func IsCut(s Shared) bool {
 	p, ok := s.(*page)
 	return ok && p.cut.Load()
 }
 
-// The accesses that may fault. ok is false if they did.
+// The accesses that may fault. ok is false after a fault.
 
 func loadWord(m *words, word int) (v uint64, ok bool) {
 	before := debug.SetPanicOnFault(true)
@@ -125,15 +125,15 @@ func swapWord(m *words, word int, old, new uint64) (swapped, ok bool) {
 	return swapped, true
 }
 
-// caught panics again with what is no fault.
+// caught panics again unless r is a memory fault.
 func caught(r any) {
 	if r != nil && !isFault(r) {
 		panic(r)
 	}
 }
 
-// openShared writes a new page in place: a caller that asks for one knows that no process is
-// attached, and the inode stays what it was.
+// openShared writes a new page in place and keeps its inode. With create, the caller must know that no process has the
+// page mapped.
 func openShared(name string, create bool, perm fs.FileMode) (Shared, error) {
 	return openSharedBy(nil, nil, name, create, perm)
 }
@@ -147,7 +147,7 @@ func openSharedBy(open opener, p *patience, name string, create bool, perm fs.Fi
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // the mapping stays
+	defer f.Close() // the mapping stays valid
 	if create {
 		if _, err := f.WriteAt(make([]byte, PageSize), 0); err != nil {
 			return nil, err

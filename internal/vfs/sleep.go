@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sleep waits, or ends with ctx and its error. It is System.Sleep where none is given.
+// Sleep waits for d, or until ctx ends, and returns the error of ctx. It is the default of System.Sleep.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

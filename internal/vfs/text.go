@@ -10,20 +10,20 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// textStep is how much of a text is read before it is looked at.
+// textStep is how many bytes of a text are read at a time, and checked for zeros.
 const textStep = 1 << 20
 
-// sparseMost is how large a file may be, whatever of it are holes, to be read as a whole.
+// sparseMost is the maximum size of a file that is read even if it consists of holes.
 const sparseMost = 64 << 20
 
 var zeroStep [textStep]byte
 
-// ErrZeros: a file that should be a text has a long run of zeros, and was not read further.
+// ErrZeros means that a file which should be text has a long run of zeros, and was not read further.
 var ErrZeros = errors.New("zeros instead of text")
 
-// ReadText is ReadFile for a file that should be a text. It stops at the first MiB of zeros, which
-// is ErrZeros and errs.ErrCorrupt: a file of a stranger that is sparse costs one read, and memory for
-// it, whatever its size is.
+// ReadText is ReadFile for a file that should be text. It stops at the first MiB of zeros with an error that matches
+// ErrZeros and errs.ErrCorrupt: a sparse file from another source costs one read, and memory for it, whatever its size
+// is.
 func ReadText(fsys FS, name string, limit int64) ([]byte, error) {
 	b, err := readFile(fsys, name, limit, ReadTextAt)
 	if errors.Is(err, ErrZeros) {
@@ -32,7 +32,7 @@ func ReadText(fsys FS, name string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// CheckText refuses a text that ReadText would not read back.
+// CheckText returns an error for a text that ReadText would refuse to read.
 func CheckText(b []byte) error {
 	for at := 0; at+textStep < len(b); at += textStep {
 		if bytes.Equal(b[at:at+textStep], zeroStep[:]) {
@@ -48,7 +48,7 @@ func ReadTextAt(f io.ReaderAt, size int64) ([]byte, error) {
 	for err == nil && int64(len(b)) < size && len(b)%textStep == 0 && len(b) > 0 {
 		at := len(b) - textStep
 		if bytes.Equal(b[at:], zeroStep[:]) {
-			return nil, fmt.Errorf("%w: from byte %d on; it is not read further (%d bytes): %w", ErrZeros, at, size,
+			return nil, fmt.Errorf("%w: from byte %d on; reading stopped (file size %d bytes): %w", ErrZeros, at, size,
 				errs.ErrCorrupt)
 		}
 		if at == 0 {
@@ -62,7 +62,7 @@ func ReadTextAt(f io.ReaderAt, size int64) ([]byte, error) {
 	return b, err
 }
 
-// readAt fills b, or gives the part that there is.
+// readAt fills b; at the end of the file it returns the part that was read.
 func readAt(f io.ReaderAt, b []byte, off int64) ([]byte, error) {
 	n, err := f.ReadAt(b, off)
 	if err == io.EOF || n == len(b) { // cut short since
@@ -71,7 +71,7 @@ func readAt(f io.ReaderAt, b []byte, off int64) ([]byte, error) {
 	return b[:n], err
 }
 
-// SparseAt says it of a file by its name.
+// SparseAt is Sparse for the file of a name.
 func SparseAt(fsys FS, name string, size int64) bool {
 	if size <= sparseMost {
 		return false
@@ -84,8 +84,8 @@ func SparseAt(fsys FS, name string, size int64) bool {
 	return Sparse(f, size)
 }
 
-// Sparse reports whether a file is large and consists of holes for the most part: none that a store has
-// written, and reading it may take hours. Where the system does not tell, it is not.
+// Sparse reports whether a file is large and consists mostly of holes: no store has written it, and reading it may take
+// hours. It returns false if the system does not report holes.
 func Sparse(f File, size int64) bool {
 	if size <= sparseMost {
 		return false

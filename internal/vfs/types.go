@@ -12,14 +12,14 @@ type Entry struct {
 	Type fs.FileMode
 }
 
-// TypeReader is an FS that returns the types of what is in a folder when it lists the folder, without a look at each
-// entry. It looks at an entry whose type the file system does not return.
+// TypeReader is an FS that returns the types of entries when it lists a folder, without a Stat of each. It calls Stat
+// only for entries whose type the file system does not return.
 type TypeReader interface {
 	ReadTypes(name string) ([]Entry, error)
 }
 
-// ReadTypes lists a folder with the types of what is in it, in no order. If fsys is no TypeReader it looks at each
-// entry; one that cannot be looked at counts as a file. What vanishes meanwhile is left out.
+// ReadTypes lists a folder with the types of its entries, in no particular order. If fsys is not a TypeReader, it calls
+// Stat for each entry; an entry for which that fails counts as a file. Entries that are removed meanwhile are left out.
 func ReadTypes(fsys FS, name string) ([]Entry, error) {
 	if r, ok := fsys.(TypeReader); ok {
 		return r.ReadTypes(name)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chmodAt changes the mode of a folder, and not of what a link of its name leads to. Kernels before 6.6 lack
-// the call for that: there it is done by the path of a descriptor.
+// chmodAt changes the mode of a folder, and does not follow a link of that name. Kernels before 6.6 have no such call,
+// so there it uses the path of a descriptor.
 func chmodAt(at int, base string, mode uint32) error {
 	err := unix.Fchmodat(at, base, mode, unix.AT_SYMLINK_NOFOLLOW)
 	if err == nil || !errors.Is(err, errors.ErrUnsupported) && err != unix.EINVAL {
@@ -24,8 +24,7 @@ func chmodAt(at int, base string, mode uint32) error {
 	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
 }
 
-// ownerUmask returns the umask, which a process could otherwise only learn by changing it; 0 where the
-// system does not tell.
+// ownerUmask returns the umask without changing it; 0 if the system does not report it.
 func ownerUmask() uint64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A umask that takes rights from the owner (0777, 0400, …) would leave files and folders that the process
-// which made them cannot open again. What is made has the owner's bits that it was made with, whatever the
-// umask is; the bits of group and others follow the umask, or the folder (manners).
+// A umask that removes rights of the owner (0777, 0400, …) would result in files and folders that the process which
+// created them cannot open again. So the owner's bits are always those requested, whatever the umask is; the bits of
+// group and others follow the umask or the folder (manners).
 
-// umaskTakes reports whether the umask with which this process began takes rights from the owner.
+// umaskTakes reports whether the umask at the start of this process removes rights of the owner.
 var umaskTakes = sync.OnceValue(func() bool { return ownerUmask()&0o700 != 0 })
 
-// owned gives a file that was just made the owner's bits that the umask took.
+// owned restores the owner's bits that the umask removed from a file that was just created.
 func owned(fd int, perm fs.FileMode) error {
 	if !umaskTakes() {
 		return nil
@@ -33,7 +33,7 @@ func owned(fd int, perm fs.FileMode) error {
 	return tolerant(unix.Fchmod(fd, uint32(st.Mode)&0o7777|want))
 }
 
-// ownedFolder does so for a folder. at and base name it as the calls that end in "at" take it.
+// ownedFolder is owned for a folder. at and base name it as in the system calls ending in "at".
 func ownedFolder(at int, base string, perm fs.FileMode) error {
 	if !umaskTakes() {
 		return nil
@@ -61,7 +61,7 @@ func MkdirTemp(dir, pattern string) (name string, err error) {
 	return name, nil
 }
 
-// mkdirOS is Mkdir of the plain file system.
+// mkdirOS is Mkdir of the operating system's file system.
 func mkdirOS(name string, perm fs.FileMode) error {
 	if err := os.Mkdir(name, perm); err != nil {
 		return err

@@ -2,9 +2,9 @@ package vfs
 
 import "time"
 
-// clockMonotonic is CLOCK_MONOTONIC of <time.h>, which goes on while the machine sleeps.
+// clockMonotonic is CLOCK_MONOTONIC of <time.h>, which continues while the machine sleeps.
 const clockMonotonic = 6
 
-// Uptime counts from the machine's boot, also while it sleeps, whatever becomes of the
-// wall clock, and is the same for all processes; nil where nothing is.
+// Uptime returns a clock that counts from the machine's boot, also while it sleeps and independently of the wall clock,
+// the same for all processes; nil if there is none.
 func Uptime() func() time.Duration { return clockOf(clockMonotonic) }

@@ -18,7 +18,7 @@ func clockOf(id int32) func() time.Duration {
 		return nil
 	}
 	return func() time.Duration {
-		now, _ := read() // it was readable once
+		now, _ := read() // it was readable before
 		return now
 	}
 }

@@ -6,6 +6,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Uptime counts from the machine's boot, also while it sleeps, whatever becomes of the
-// wall clock, and is the same for all processes; nil where nothing is.
+// Uptime returns a clock that counts from the machine's boot, also while it sleeps and independently of the wall clock,
+// the same for all processes; nil if there is none.
 func Uptime() func() time.Duration { return windows.DurationSinceBoot }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kinds are the magic numbers of statfs(2). Coherent ones are local file systems
-// on which flock and shared mappings meet between processes.
+// kinds maps the magic numbers of statfs(2) to names. Coherent file systems are local ones on which flock and shared
+// mappings work between processes.
 var kinds = map[uint32]struct {
 	name     string
 	coherent bool
@@ -73,8 +73,8 @@ func volumeBy(statfs func(*unix.Statfs_t) error) (Volume, error) {
 
 type barrier struct{ f *os.File }
 
-// openBarrier trusts syncfs only where it reports what could not be written:
-// since Linux 5.8, for errors after the descriptor was opened.
+// openBarrier uses syncfs only where it reports write errors: since Linux 5.8, for errors after the descriptor was
+// opened.
 func openBarrier(open opener, name string) (Barrier, error) {
 	f, err := openFileBy(open, nil, throughLink(name), unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -113,7 +113,7 @@ func release() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// kernelAtLeast reads "6.18.44-fc" and the like; what it cannot read is too old.
+// kernelAtLeast parses releases such as "6.18.44-fc"; it returns false for one that it cannot parse.
 func kernelAtLeast(release string, major, minor int) bool {
 	parts := strings.FieldsFunc(release, func(r rune) bool { return r < '0' || r > '9' })
 	if len(parts) < 2 {

@@ -30,7 +30,7 @@ func volume(name string) (Volume, error) {
 		Total:    int64(total),
 		ReadOnly: flags&windows.FILE_READ_ONLY_VOLUME != 0,
 	}
-	// A share of another machine also calls itself NTFS.
+	// A network share may report the type NTFS too.
 	v.Coherent = v.Type == "NTFS" && windows.GetDriveType(&root[0]) != windows.DRIVE_REMOTE
 	return v, nil
 }

@@ -12,18 +12,17 @@ import (
 // wipeStep is how many zeros are written at once.
 const wipeStep = 256 << 10
 
-// Zero overwrites the bytes of an open file from an offset to its end with zeros
-// and makes that durable. What the device keeps of them elsewhere is its own matter;
-// see Volume.Overwrites.
+// Zero overwrites an open file from an offset to its end with zeros, and makes that durable. Whether the device keeps
+// copies elsewhere is beyond its control; see Volume.Overwrites.
 func Zero(f File, from int64) error {
 	if err := Overwrite(f, from); err != nil {
 		return err
 	}
-	return f.Datasync() // no metadata: a commit of the journal less
+	return f.Datasync() // without metadata, which saves a commit of the journal
 }
 
-// Overwrite is Zero before it is durable. A file that is removed by then may keep its
-// bytes: what was not written out is dropped.
+// Overwrite is Zero without making it durable. If the file is removed before a sync, its old bytes may stay on the
+// disk, because unwritten data is dropped.
 func Overwrite(f File, from int64) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -46,15 +45,15 @@ func Overwrite(f File, from int64) error {
 	return nil
 }
 
-// dataSeeker is a File that knows its holes.
+// dataSeeker is a File that can report its holes.
 type dataSeeker interface {
-	// NextData is where the file has bytes again, at off or behind it, and where its next
-	// hole begins; math.MaxInt64 where there is no such place.
+	// NextData returns where the next data begins at or after off, and where the next hole after it begins; math.MaxInt64
+	// if there is no data.
 	NextData(off int64) (from, end int64, err error)
 }
 
-// nextData passes over a hole: there is nothing to overwrite, and zeros written into a
-// sparse file of terabytes would fill the disk. Without an answer there is no hole.
+// nextData returns the next range with data. Holes are skipped: they have nothing to overwrite, and writing zeros into
+// a sparse file of terabytes would fill the disk. If holes are not reported, the rest of the file counts as data.
 func nextData(f File, off, size int64) (from, end int64) {
 	s, ok := f.(dataSeeker)
 	if !ok {
@@ -67,37 +66,36 @@ func nextData(f File, off, size int64) (from, end int64) {
 	return min(from, size), min(end, size)
 }
 
-// Why a file was not overwritten.
+// The reasons why a file was not overwritten.
 var (
-	ErrHeld   = errors.New("another program has it open")
-	ErrLinked = errors.New("it has another name, a hard link")
+	ErrHeld   = errors.New("another program has the file open")
+	ErrLinked = errors.New("the file has another name (a hard link)")
 )
 
-// UnwipedError is a file that was to be overwritten and was not. It matches
-// errs.ErrLocked when somebody has it open, errs.ErrConflict when it has another name,
-// errs.ErrPermission when it may not be written.
+// UnwipedError is a file that was to be overwritten and was not. It matches errs.ErrLocked if another program has the
+// file open, errs.ErrConflict if it has another name, errs.ErrPermission if it may not be written.
 type UnwipedError struct {
 	Path string
 	Ino  uint64 // 0 when unknown
-	Err  error  // ErrHeld, ErrLinked, or what the system says
+	Err  error  // ErrHeld, ErrLinked, or a system error
 }
 
 func (e *UnwipedError) Error() string { return e.What() + ": " + e.Help() }
 
-// What says what happened.
+// What returns what happened.
 func (e *UnwipedError) What() string { return fmt.Sprintf("%s was not overwritten: %v", e.Path, e.Err) }
 
-// Help says what helps.
+// Help returns what the user can do.
 func (e *UnwipedError) Help() string {
 	switch {
 	case errors.Is(e.Err, ErrHeld):
-		return "close it there, then purge again"
+		return "close the file in that program, then purge again"
 	case errors.Is(e.Err, ErrLinked):
-		return fmt.Sprintf("the name in the store is removed; its bytes stay until the other one is: find / -inum %d", e.Ino)
+		return fmt.Sprintf("the name in the store is removed; remove the other name to free the data: find / -inum %d", e.Ino)
 	case IsPermission(e.Err):
 		return "make it writable for this user, then purge again"
 	}
-	return "purge again when that is mended"
+	return "solve this, then purge again"
 }
 
 func (e *UnwipedError) Unwrap() []error {
@@ -112,8 +110,8 @@ func (e *UnwipedError) Unwrap() []error {
 	return []error{e.Err}
 }
 
-// Unwiped moves an *UnwipedError out of err into a list: what else there is to wipe is
-// not to wait for it.
+// Unwiped moves an *UnwipedError from err into a list and returns nil, so that the caller continues with other files;
+// it returns any other error.
 func Unwiped(list *[]error, err error) error {
 	var u *UnwipedError
 	if errors.As(err, &u) {
@@ -123,15 +121,15 @@ func Unwiped(list *[]error, err error) error {
 	return err
 }
 
-// Wipe removes a file whose bytes are to be nowhere: overwritten, durably, before
-// its name goes. Others may read it meanwhile, and must bear zeros. One that has a
-// second name is somebody else's as well: it is removed and left as it is, which is an
-// *UnwipedError. What is not there is fine; the folder is the caller's to sync.
+// Wipe removes a file whose contents must not remain on the disk: they are overwritten durably before the name is
+// removed. Processes that read the file meanwhile may read zeros. A file with a second name belongs to another owner as
+// well: its name is removed, its contents stay, and Wipe returns an *UnwipedError. A missing file is not an error. The
+// caller must sync the folder.
 func Wipe(fsys FS, name string) error { return wipe(fsys, name, false) }
 
-// WipeAlone is Wipe for what others may be working on: while somebody has the file open
-// it stays as it is, with its name, and that is an *UnwipedError. Where there are no leases that
-// cannot be told, and it goes.
+// WipeAlone is Wipe for a file that other processes may be working on: if another process has the file open, it stays
+// unchanged with its name, and WipeAlone returns an *UnwipedError. Without leases this cannot be detected, and the file
+// is wiped.
 func WipeAlone(fsys FS, name string) error { return wipe(fsys, name, true) }
 
 func wipe(fsys FS, name string, leased bool) error {
@@ -157,7 +155,7 @@ func wipe(fsys FS, name string, leased bool) error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	// Under the lease: opening it now fails, as it is gone.
+	// Removed while the lease is held: an open that waits for the lease then fails, because the file is gone.
 	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, f.Close())
 	}
@@ -170,10 +168,10 @@ func wipe(fsys FS, name string, leased bool) error {
 	return nil
 }
 
-// WipeUnmapped is Wipe for a file that other processes may have mapped, which would read zeros for
-// what they know to be sound: it is overwritten only where nobody else has it open. left says that
-// its last name went and its bytes did not: another process has, or there are no leases and that
-// cannot be told.
+// WipeUnmapped is Wipe for a file that other processes may have mapped, which would read zeros instead of valid data:
+// the file is overwritten only if no other process has it open. left means that its last name was removed but its
+// contents were not overwritten, because another process has it open, or because there are no leases and this is
+// unknown.
 func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
 	switch {
@@ -207,7 +205,8 @@ func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 	return left, nil
 }
 
-// alone takes the lease. Where there are none that cannot be told.
+// alone takes the lease, and returns an *UnwipedError if another process has the file open. Without leases it returns
+// nil.
 func alone(f File, name string, info Info) error {
 	granted, err := f.Lease()
 	switch {

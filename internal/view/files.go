@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// FromFiles is a view as a query uses it, in an engine.Follower: it begins with the files
-// where they are of the same moment as the index, and with the index otherwise.
+// FromFiles is a view as a query uses it, in an engine.Follower: its Reset loads the files if they match the index's
+// position in the log, and rebuilds from the index otherwise.
 type FromFiles struct {
 	View
 	Folder *Folder
@@ -24,7 +24,7 @@ func (f FromFiles) Reset(ctx context.Context, set *index.Set) error {
 	return f.View.Reset(ctx, set)
 }
 
-// MarkOf is the moment of the log that an index is of; false where it was made without one.
+// MarkOf returns the log position, with its checksum, that an index covers; false if the index records no checksum.
 func MarkOf(set *index.Set) (wal.Mark, bool) {
 	sum, ok := index.Chain(set)
 	return wal.Mark{LSN: set.LSN(), Sum: sum}, ok

@@ -7,62 +7,57 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Fold is what is made of the store's documents: as of an index, and then entry by entry.
+// Fold is data derived from the store's documents: computed from an index, then updated entry by entry.
 type Fold interface {
-	// Reset makes it exactly as of an index, whatever it was.
+	// Reset replaces all content by that of an index.
 	Reset(ctx context.Context, set *index.Set) error
-	// Apply takes in an entry of the log that is not in what it has so far. set is the index
-	// that it continues from; nil where the entry is older than the index that is mapped. Of
-	// several entries of one key only the last is sure to come, and an entry may come twice.
-	// A deletion does not say what is deleted. So a fold that counts keeps, by id, what it has
-	// counted. The bytes of the entry are valid during the call only.
+	// Apply processes an entry of the log that is not in the content so far. set is the index that the content continues
+	// from, or nil if the entry is older than the mapped index. If several entries have one key, only the last is certain
+	// to be passed, and an entry may be passed twice. A deletion has only the key of what is deleted, so a fold that
+	// counts must record by id what it counted. The bytes of the entry are valid during the call only.
 	//
-	// What the index says of a document, its line, is index.ParseLine of a value in Reset, and
-	// state.LineIn of an entry here. The document: of an entry, engine's Codec.Doc of the record
-	// that LineIn returns too; in Reset, the version that the line names, by Engine.Read with
-	// state.Place{Version, Entry}, else Engine.FromLog. Engine.Find, Load and Settled return the
-	// newest version, and may adopt an edit, which the holder of flush.lock must not wait for.
-	// Where neither has it, keep the id as one that is unknown: an error here is tried again with
-	// each round.
+	// The index line of a document is index.ParseLine of a value in Reset, and state.LineIn of an entry here. The document
+	// of an entry is engine's Codec.Doc of the record that LineIn returns as well. In Reset, read the version that the
+	// line names with Engine.Read and state.Place{Version, Entry}, else with Engine.FromLog. Do not use Engine.Find, Load
+	// or Settled: they return the newest version and may adopt an edit, for which the holder of flush.lock must not wait.
+	// If no source has the document, record its id as unreadable: an error returned here is retried in every round.
 	Apply(ctx context.Context, set *index.Set, e *wal.Entry) error
-	// Covered reports whether the fold stays valid for a newer index, whose log it has seen to the
-	// end; false: Reset follows.
+	// Covered reports whether the content stays valid for a newer index, whose log the fold has processed to its end. If
+	// it returns false, Reset follows.
 	Covered(set *index.Set) bool
 }
 
-// View is a Fold that is kept in files.
+// View is a Fold that is stored in files.
 //
-// One that is registered in internal/views is made complete each time the index is written,
-// by the holder of flush.lock, with one instance in each process: Load, Apply for what the log has
-// since, Save. Where the files cannot be used, or the log does not reach back so far, it is
-// Reset. This is done inside a flush, so a View bounds what a Save costs. An error does not fail
-// the flush: it is told, and a later round tries again. A query uses an instance of
-// its own, in an engine.Follower, by way of FromFiles.
+// A View that is registered in internal/views is brought up to date each time the index is written, by the holder of
+// flush.lock, with one instance per process: Load, Apply for later entries of the log, Save. If the files are unusable,
+// or the log does not reach back far enough, Reset is called instead. This happens inside a flush, so a View must bound
+// the cost of Save. An error does not fail the flush: it is reported, and a later round tries again. A query uses its
+// own instance, in an engine.Follower, through FromFiles.
 //
-// So a View keeps nothing from being released, and needs no method for backup (it is not in
-// one), purge (all its files are overwritten, and it is made again; but see Purger) and rebuilding
-// (the same): internal/views does these for all.
+// So a View does not delay the release of segments. It needs no methods for backup (a backup does not contain it), for
+// purge (all its files are overwritten and rebuilt; but see Purger), or for rebuilding: internal/views does these for
+// all views.
 type View interface {
 	Fold
-	// Name is that of its folder below view_index/: lower-case letters, digits, '-'.
+	// Name returns the name of the view's folder below view_index/: lower-case letters, digits, '-'.
 	Name() string
-	// Load takes in what the files have, and says as of which moment of the log that is.
-	// Files that are not there are fs.ErrNotExist, others that cannot be used are
-	// errs.ErrCorrupt.
+	// Load replaces the content by that of the files, and returns the log position that they cover. Missing files are
+	// fs.ErrNotExist; files that are unusable for another reason are errs.ErrCorrupt.
 	Load(f *Folder) (wal.Mark, error)
-	// Save makes the files those of a moment, that of what it has. A Save that is cut leaves
-	// the files of the last one, or none that Load believes. Where it finds that files which Load
-	// has opened are damaged, errs.ErrCorrupt, Reset and another Save follow.
+	// Save writes the content to the files; at is its log position. An interrupted Save must leave the previous files, or
+	// files that Load rejects. If Save finds that files opened by Load are damaged, it returns errs.ErrCorrupt; Reset and
+	// another Save follow.
 	Save(f *Folder, at wal.Mark) error
-	// Close releases what Load has opened or mapped; Load may be called again.
+	// Close releases what Load opened or mapped. Load may be called again.
 	Close() error
-	// Verify compares the files with an index of the same moment: errs.ErrCorrupt.
+	// Verify compares the files with an index of the same position. A difference is errs.ErrCorrupt.
 	Verify(ctx context.Context, f *Folder, set *index.Set) error
 }
 
-// Purger is a View that need not be made again for a purge, which would read each document.
+// Purger is a View that can purge its files without a rebuild, which would read every document.
 type Purger interface {
-	// Purge leaves nothing in it of what is not there any more. The files that Save writes behind it
-	// have new names, but those that had nothing of it; Save fails where one of the old ones stays.
+	// Purge removes all data of deleted documents from the content. The following Save writes new files under new names,
+	// except for files that had no such data, and fails if it cannot remove an old file.
 	Purge(f *Folder) error
 }

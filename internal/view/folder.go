@@ -11,11 +11,11 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Folder is where a view has its files. They are plain files, none in a folder within.
+// Folder is the folder of a view's files. It contains regular files only, no folders.
 type Folder struct {
 	FS         vfs.FS
 	Path       string // of the folder
-	Temp       string // a name in tmp/ of this process
+	Temp       string // a file name in tmp/ that only this process uses
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
 }
@@ -25,7 +25,7 @@ func (f *Folder) Read(name string, limit int64) ([]byte, error) {
 	return vfs.ReadFile(f.FS, filepath.Join(f.Path, name), limit)
 }
 
-// Map maps a file as it is now.
+// Map maps the current file of a name.
 func (f *Folder) Map(name string) (vfs.Mapping, error) {
 	file, err := f.FS.OpenFile(filepath.Join(f.Path, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -38,7 +38,7 @@ func (f *Folder) Map(name string) (vfs.Mapping, error) {
 	return m, err
 }
 
-// Write puts a file in place in one step, durably.
+// Write replaces a file atomically and durably.
 func (f *Folder) Write(name string, data []byte) error {
 	if err := vfs.MkdirAll(f.FS, f.Path, f.FolderMode); err != nil {
 		return err
@@ -46,10 +46,10 @@ func (f *Folder) Write(name string, data []byte) error {
 	return vfs.WriteDurable(f.FS, f.Temp, filepath.Join(f.Path, name), data, f.FileMode)
 }
 
-// pieceBytes is how much of a file that comes in pieces is written at a time.
+// pieceBytes is how many bytes WriteBy writes at a time.
 const pieceBytes = 1 << 20
 
-// WriteBy puts a file in place as Write does, of pieces that write gives one after the other.
+// WriteBy is like Write; write passes the contents to give in pieces.
 func (f *Folder) WriteBy(name string, write func(give func(b []byte) error) error) error {
 	if err := vfs.MkdirAll(f.FS, f.Path, f.FolderMode); err != nil {
 		return err
@@ -80,7 +80,8 @@ func (f *Folder) WriteBy(name string, write func(give func(b []byte) error) erro
 	}, f.FileMode)
 }
 
-// Names are the files that there are, sorted. Links, folders and the like are not the view's.
+// Names returns the sorted names of the regular files in the folder. Other kinds of files are ignored: they are not the
+// view's.
 func (f *Folder) Names() (files []string, err error) {
 	names, err := f.FS.ReadDir(f.Path)
 	slices.Sort(names)
@@ -99,7 +100,7 @@ func (f *Folder) Names() (files []string, err error) {
 	return files, err
 }
 
-// Clear removes all files, durably, so that Load finds none.
+// Clear removes all files durably, so that Load finds none.
 func (f *Folder) Clear() error {
 	names, err := f.Names()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Source is an open store as this package sees it. The root fills it.
+// Source is an open store as this package needs it. Its fields are filled by the package that opens the store.
 type Source struct {
 	FS    vfs.FS
 	Dir   string
@@ -25,27 +25,27 @@ type Source struct {
 
 	// CatchUp catches up with the log and maps the newest index.
 	CatchUp func(context.Context) error
-	// Views yields what is wrong with the files of the views that plug in.
+	// Views yields the findings about the files of the plugged-in views.
 	Views func(context.Context) iter.Seq[repair.Finding]
-	// Config says what is wrong with config.json as it stands.
+	// Config returns what is wrong with the current config.json, or nil.
 	Config func() error
-	// Token names this process's own folder in tmp/; "" when the store is not open to write.
+	// Token is the name of this process's own folder in tmp/; "" if the store is not open for writing.
 	Token string
-	// Inline: start no goroutines.
+	// Inline means that no goroutines may be started.
 	Inline bool
-	// FileLimit bounds the bytes of one document, Limits what is in it.
+	// FileLimit is the maximum size of a document in bytes; Limits bound its contents.
 	FileLimit int
 	Limits    kind.Limits
-	Location  *time.Location // of times without a zone
-	// Fits says why a document of a kind may not be written by today's limits.
+	Location  *time.Location // for times without a zone
+	// Fits returns why a document of a kind violates the current limits, or nil.
 	Fits func(kind byte, id string, doc []byte) error
-	// Creates says why a document of a kind may not be created beside those that there are.
+	// Creates returns why a document of a kind may not be created beside the existing ones, or nil.
 	Creates func(kind byte, id string) error
-	// Explain adds to an error of the system what helps; nil where nothing is known.
+	// Explain adds advice to a system error; it returns nil if it has none.
 	Explain func(error) error
 }
 
-// Explained is Explain.
+// Explained returns err with the advice of Explain, if there is any.
 func (s *Source) Explained(err error) error {
 	if s.Explain == nil {
 		return err
@@ -53,7 +53,7 @@ func (s *Source) Explained(err error) error {
 	return s.Explain(err)
 }
 
-// Place takes path and offset out of damage.
+// Place returns the path and offset of a *errs.CorruptionError in err; otherwise path and -1.
 func Place(err error, path string) (string, int64) {
 	var c *errs.CorruptionError
 	if errors.As(err, &c) {

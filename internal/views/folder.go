@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// ignoreText is the .gitignore in the folder. It also says that the folder is the store's: in
-// one without it, which the user may have made, nothing is removed.
+// ignoreText is the .gitignore in the folder. It also marks the folder as the store's: in a folder without it, which
+// the user may have made, nothing is removed.
 const ignoreText = "# Made by varve: all of it can be rebuilt.\n*\n"
 
 func (vs *Views) ours() bool {
@@ -21,7 +21,7 @@ func (vs *Views) ours() bool {
 	return ours && err == nil
 }
 
-// owned is ours, with the error where it cannot be told just now.
+// owned reports whether the folder is marked as the store's, or returns an error if it cannot be read at the moment.
 func (vs *Views) owned() (bool, error) {
 	b, err := vfs.ReadFile(vs.engine.Env().FS, vs.path(".gitignore"), 1024)
 	if err != nil && (inTheWay(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrTooLarge)) {
@@ -30,13 +30,18 @@ func (vs *Views) owned() (bool, error) {
 	return string(b) == ignoreText, err
 }
 
-// inTheWay says of an error that something else is in the place, which will be there tomorrow.
+// inTheWay reports whether err means that the path is occupied by something else, so that a retry will not help.
 func inTheWay(err error) bool { return errors.Is(err, errs.ErrInvalid) || vfs.IsPermission(err) }
 
-// enter makes the folder once every process that writes knows of it. false: one does not, or a
-// process is just opening the store.
+// enter raises the feature and creates the folder. It returns false if a process without the feature has the store
+// open, or a process is just opening it.
 func (vs *Views) enter(held *wal.Held) (bool, error) {
-	if ok, err := vs.engine.Log().RaiseFlushing(held, wal.FeatureViews); err != nil || !ok {
+	log := vs.engine.Log()
+	ok, err := log.RaiseFlushing(held, wal.FeatureViews|wal.FeatureTerms)
+	if err == nil && !ok || errors.Is(err, errs.ErrInvalid) { // some program knows only the first version of the terms
+		ok, err = log.RaiseFlushing(held, wal.FeatureViews)
+	}
+	if err != nil || !ok {
 		return false, err
 	}
 	eng := vs.engine.Env()
@@ -46,14 +51,14 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 	if vs.ours() {
 		return true, nil
 	}
-	err := vs.strange()
+	err = vs.strange()
 	if err == nil {
 		err = vfs.WriteDurable(eng.FS, vs.engine.ViewFolder("").Temp, vs.path(".gitignore"), []byte(ignoreText), eng.FileMode)
 	}
 	return err == nil, err
 }
 
-// strange says that the folder has files and is not known to be the store's, so that nothing in it is changed.
+// strange returns an error if the folder has files and is not marked as the store's; nothing in it may be changed then.
 func (vs *Views) strange() error {
 	names, err := vs.engine.Env().FS.ReadDir(vs.path())
 	switch {
@@ -63,10 +68,10 @@ func (vs *Views) strange() error {
 	case err != nil:
 		return vs.engine.Env().IOError("reading", vs.path(), err)
 	}
-	return fmt.Errorf("%w: %s has files that are not the store's: move them elsewhere", errs.ErrInvalid, places.Views)
+	return fmt.Errorf("%w: %s has files of other programs: move them elsewhere", errs.ErrInvalid, places.Views)
 }
 
-// unknown says that there are files of views in a folder that is not known to be the store's.
+// unknown returns an error if a folder that is not marked as the store's has files of views.
 func (vs *Views) unknown() error {
 	if vs.ours() {
 		return nil

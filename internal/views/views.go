@@ -25,26 +25,26 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Views keeps the files of the views of an open store. All methods are for the holder of flush.lock
-// except Init, Due, Folder, Rebuilding, Findings and Close.
+// Views maintains the files of the views of an open store. All methods except Init, Due, Folder, Rebuilding, Findings
+// and Close require flush.lock.
 type Views struct {
 	engine *engine.Engine
 
 	makers []Maker
-	list   []view.View // the instances that write
+	list   []view.View // the instances that write files
 	words  *words.Query
 	orders *words.Orders
-	due    atomic.Bool // files may be missing or behind, whether an index was written or not
+	due    atomic.Bool // files may be missing or behind, even if no index is written
 	retry  atomic.Int64
 	as     atomic.Pointer[string] // the settings of the words in the last round
-	rotten atomic.Bool            // a search has found damage in the files
-	stale  bool                   // with the next index that is written nothing stays in the files that is gone
-	left   error                  // why something of it will not be overwritten
-	behind bool                   // see Left
+	rotten atomic.Bool            // a search found damage in the files
+	stale  bool                   // a purge: after the next index no deleted data may stay in the files
+	left   error                  // why some of it will not be overwritten
+	behind bool                   // see Behind
 	kept   error                  // see Keep
 }
 
-// retryAfter is between two tries in the background where files could not be made.
+// retryAfter is the time between attempts in the background to write files that failed.
 const retryAfter = time.Minute
 
 // New returns the views that makers make.
@@ -57,21 +57,21 @@ func New(eng *engine.Engine, makers []Maker) *Views {
 	return vs
 }
 
-// Words answers searches by words, and what is sorted, counted, and added up by sessions. Call it once;
-// Close closes both.
+// Words creates the queries for word search and for ordered listings, counts and sessions. Call it once; Close closes
+// both.
 func (vs *Views) Words() (*words.Query, *words.Orders) {
 	vs.words, vs.orders = words.NewQuery(vs.engine, vs.damaged), words.NewOrders(vs.engine, vs.damaged)
 	return vs.words, vs.orders
 }
 
-// damaged has the next round make the files again.
+// damaged makes the next round rebuild the files.
 func (vs *Views) damaged() {
 	vs.rotten.Store(true)
 	vs.retry.Store(0)
 	vs.due.Store(len(vs.list) > 0)
 }
 
-// Due reports whether a round is wanted though no document has changed.
+// Due reports whether a round should run although no document has changed.
 func (vs *Views) Due() bool {
 	if as := vs.as.Load(); as != nil && *as != vs.engine.Settings().Now().Words() {
 		return true
@@ -102,15 +102,15 @@ func (vs *Views) path(elem ...string) string {
 	return filepath.Join(append([]string{vs.engine.Env().Dir, places.Views}, elem...)...)
 }
 
-// Round makes the files complete as of the index that is mapped; written says that it may be
-// another one than in the last round.
+// Round updates the files to the position of the mapped index. written means that the index may differ from that of the
+// last round.
 func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	if vs.kept != nil {
 		vs.failed(ctx, "", vs.kept)
 		return
 	}
 	purge, done := vs.stale && written, false
-	if purge { // whatever comes, none of the old files stays
+	if purge { // whatever fails, none of the old files may stay
 		defer func() {
 			if !done {
 				err := errors.Join(vs.forget(nil), vs.unknown())
@@ -150,13 +150,13 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	}
 	defer set.Release()
 	if spilled := vs.engine.Log().Spilled(); written && set.LSN() < spilled {
-		vs.failed(ctx, "", fmt.Errorf("the index that is mapped is as of %d, and not of %d", set.LSN(), spilled))
+		vs.failed(ctx, "", fmt.Errorf("the mapped index covers the log up to %d, not up to %d", set.LSN(), spilled))
 		return
 	}
 	done = true
 	for _, v := range vs.list {
 		err := vs.complete(ctx, held, v, set, purge)
-		if err != nil && purge && ctx.Err() == nil { // a disk may be full: without the old files it is less so
+		if err != nil && purge && ctx.Err() == nil { // a full disk has more space without the old files
 			if err = vs.engine.ViewFolder(v.Name()).Clear(); err == nil {
 				err = vs.complete(ctx, held, v, set, false)
 			}
@@ -174,8 +174,8 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	}
 }
 
-// outdated reports whether another process has made a view, since the last round of this one, by settings that
-// are not those of now.
+// outdated reports whether another process has written a view, since the last round of this process, with settings
+// other than the current ones.
 func (vs *Views) outdated() bool {
 	return slices.ContainsFunc(vs.list, func(v view.View) bool {
 		o, ok := v.(interface{ OutdatedIn(*view.Folder) bool })
@@ -183,7 +183,7 @@ func (vs *Views) outdated() bool {
 	})
 }
 
-// failed reports that a view could not be made complete: once, until it is, or something else is why.
+// failed reports that a view could not be updated: once, until an update succeeds or fails for another reason.
 func (vs *Views) failed(ctx context.Context, name string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -197,11 +197,11 @@ func (vs *Views) failed(ctx context.Context, name string, err error) {
 		(vfs.IsDiskFull(was) && vfs.IsDiskFull(err) || sameCause(was, err)) {
 		return
 	}
-	vs.engine.Env().Logger.Warn("a view was not written; a later flush tries again", "path", path, "err", err)
+	vs.engine.Env().Logger.Warn("cannot write a view; a later flush tries again", "path", path, "err", err)
 	vs.engine.Env().Event(env.Event{Kind: env.EventViewError, Path: path, Err: err})
 }
 
-// sameCause reports whether two errors have one reason: what they say may name a temporary file.
+// sameCause reports whether two errors have the same cause. Their texts may differ in the name of a temporary file.
 func sameCause(was, err error) bool {
 	var a, b syscall.Errno
 	if errors.As(was, &a) && errors.As(err, &b) {
@@ -210,7 +210,7 @@ func sameCause(was, err error) bool {
 	return errors.Unwrap(was).Error() == err.Error()
 }
 
-// remember keeps why the last round failed, for Health, and returns what was kept before.
+// remember stores the error of the last round for Health, and returns the previous one.
 func (vs *Views) remember(err error) (was error) {
 	h := vs.engine.Health()
 	h.Mu.Lock()
@@ -219,15 +219,14 @@ func (vs *Views) remember(err error) (was error) {
 	return was
 }
 
-var errOutdated = errors.New("it was made by other settings")
+var errOutdated = errors.New("made with other settings")
 
-// complete brings one view to the moment of an index.
-//
-// With purge nothing stays in its files that is not there any more.
+// complete updates the files of one view to the position of an index. With purge no data of deleted documents stays in
+// them.
 func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *index.Set, purge bool) error {
 	to, ok := view.MarkOf(set)
 	if !ok {
-		return nil // of a store without a log yet
+		return nil // the store has no log yet
 	}
 	f := vs.engine.ViewFolder(v.Name())
 	at, err := v.Load(f)
@@ -254,7 +253,7 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 			return err
 		}
 	}
-	if err = v.Save(f, to); errors.Is(err, errs.ErrCorrupt) { // it has read files that Load has only opened
+	if err = v.Save(f, to); errors.Is(err, errs.ErrCorrupt) { // Save read files that Load had only opened
 		vs.engine.Env().Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
 		if err = again(ctx, v, f, set, purge); err == nil {
 			err = v.Save(f, to)
@@ -263,8 +262,8 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 	return err
 }
 
-// again makes a view of an index. What it was made of goes first where something of it is to be nowhere: a
-// Save leaves what cannot be removed to a later round, and tells nobody.
+// again rebuilds a view from an index. For a purge it removes the files first, because Save leaves files that it cannot
+// remove to a later round without an error.
 func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, purge bool) error {
 	if purge {
 		if err := f.Clear(); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -274,10 +273,10 @@ func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, pur
 	return v.Reset(ctx, set)
 }
 
-// Doom has the next index that is written make the files without what is gone, and names the files
-// that are there, relative to the store, also of views that this program does not know: what they have
-// is to be overwritten once they are replaced. What this process has mapped is released. The error is that
-// some of them could not be seen just now.
+// Doom makes the next round rewrite the files without deleted data. It returns the names of the existing files relative
+// to the store, including those of views that this program does not have: their contents are to be overwritten once the
+// files are replaced. Files mapped by this process are released. unseen is an error if some files cannot be listed at
+// the moment.
 func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	vs.stale, vs.left, vs.behind = true, nil, false
 	err := vs.release()
@@ -296,11 +295,11 @@ func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	return names, unseen
 }
 
-// Keep has the rounds leave all files as they are, for the reason given, while what they replace is to be
-// overwritten and this one could not be. nil: no longer.
+// Keep makes the rounds leave all files as they are, for the reason why, while a purge could not open the files that
+// they would replace. nil ends that.
 func Keep(vs *Views, _ *wal.Held, why error) { vs.kept = why }
 
-// release lets go what this process has mapped.
+// release releases the files that this process has mapped.
 func (vs *Views) release() error {
 	err := vs.closeList()
 	if vs.words != nil {
@@ -312,7 +311,7 @@ func (vs *Views) release() error {
 	return err
 }
 
-// purgers are the names of the views whose files stay where nothing is gone of what they have.
+// purgers returns the names of the views that implement view.Purger, whose files a purge need not remove.
 func (vs *Views) purgers() (names []string) {
 	for _, v := range vs.list {
 		if _, ok := v.(view.Purger); ok {
@@ -322,14 +321,14 @@ func (vs *Views) purgers() (names []string) {
 	return names
 }
 
-// NoteMissed notes why something that is to be overwritten cannot be.
+// NoteMissed records an error because of which some data to be overwritten will not be.
 func (vs *Views) NoteMissed(_ *wal.Held, err error) { vs.left = errors.Join(vs.left, err) }
 
-// Behind says why something of what Doom found is still there, or was not overwritten; behind, that files of
-// a view are there which have yet to read what the log says since: nothing of that may be erased.
+// Behind returns why some data in the files that Doom found remains, or was not overwritten. behind means that files of
+// a view remain which have not processed the latest log entries, so these must not be erased yet.
 func (vs *Views) Behind(_ *wal.Held) (why error, behind bool) { return vs.left, vs.behind }
 
-// folders visits the folder of each view that has one.
+// folders calls visit for the folder of each view that has one.
 func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 	if ours, err := vs.owned(); err != nil || !ours {
 		return err
@@ -339,7 +338,7 @@ func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 		return vs.engine.Env().IOError("reading", vs.path(), err)
 	}
 	slices.Sort(names)
-	var all error // one that fails does not keep the others from being visited
+	var all error // an error does not stop the visit of the others
 	for _, name := range names {
 		info, err := vs.engine.Env().FS.Stat(vs.path(name))
 		if err == nil && info.Mode.IsDir() && !strings.HasPrefix(name, ".") {
@@ -352,7 +351,7 @@ func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 	return all
 }
 
-// forget removes all files but those of some views: what they say of a moment is no longer believed.
+// forget removes the files of all views except some: their contents are no longer trusted.
 func (vs *Views) forget(but []string) error {
 	vs.due.Store(len(vs.list) > 0)
 	return vs.folders(func(f *view.Folder, name string) error {
@@ -363,9 +362,9 @@ func (vs *Views) forget(but []string) error {
 	})
 }
 
-// Rebuilding is called before an index is made again, and removes all files. flush.lock is held, or
-// the store is being opened, when no other process has it open. Where that fails, the round behind
-// the index tries again, so that a view does not keep a store from being opened.
+// Rebuilding removes all files before an index is rebuilt. flush.lock is held, or the store is being opened and no
+// other process has it open. If removing fails, the round after the index tries again, so that a view does not prevent
+// opening a store.
 func (vs *Views) Rebuilding(ctx context.Context) {
 	if err := vs.forget(nil); err != nil {
 		vs.stale = true
@@ -373,7 +372,7 @@ func (vs *Views) Rebuilding(ctx context.Context) {
 	}
 }
 
-// Rebuild makes the files of one view again.
+// Rebuild rebuilds the files of one view.
 func (vs *Views) Rebuild(ctx context.Context, held *wal.Held, name string) error {
 	set := vs.engine.State().Set()
 	if set == nil {
@@ -385,7 +384,7 @@ func (vs *Views) Rebuild(ctx context.Context, held *wal.Held, name string) error
 		return err
 	}
 	if !ready {
-		return fmt.Errorf("%w: a process of an older version has the store open, or is opening it: close it", errs.ErrLocked)
+		return fmt.Errorf("%w: a process of an older version has the store open or is opening it: close it", errs.ErrLocked)
 	}
 	if err := vs.folders(func(f *view.Folder, n string) error {
 		if n != name {
@@ -405,12 +404,11 @@ func (vs *Views) Rebuild(ctx context.Context, held *wal.Held, name string) error
 	return nil
 }
 
-// checkTries is how often files that do not match are looked at before it is said: a round
-// may be replacing them.
+// checkTries is how often files that do not match are compared before they are reported: a round may be replacing them.
 const checkTries = 4
 
-// Findings yields the views whose files are not what they say. Files that are behind are none:
-// the next flush makes them complete.
+// Findings yields a finding for each view whose files are damaged or differ from the index. Files that are merely
+// behind are not reported: the next flush updates them.
 func (vs *Views) Findings(ctx context.Context) iter.Seq[repair.Finding] {
 	return func(yield func(repair.Finding) bool) {
 		for _, maker := range vs.makers {

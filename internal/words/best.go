@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// top is the best of a session, the best first.
+// top holds the best scores of a session, the highest first.
 type top [sessionBest]float64
 
 func (t *top) add(score float64) {
@@ -24,8 +24,9 @@ func (t *top) sum() (sum float64) {
 	return sessionShare * sum
 }
 
-// best orders what was touched. Where it must be asked whether a document is accepted, more and more
-// are ordered until enough are: those before have the same order among them.
+// best returns the up to n best documents that were scored, pass f and have at least the score least, the best first.
+// If accept is not nil, only documents that it accepts are returned. The number of candidates is not known in advance
+// then, so best orders a growing number of them until n are accepted; a larger list begins with the smaller one.
 func (s *search) best(f Filter, n int, least float64, accept func(Hit) (bool, error)) ([]Hit, error) {
 	if err := s.sessions(); err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (s *search) best(f Filter, n int, least float64, accept func(Hit) (bool, er
 	}
 }
 
-// ordered are the best that pass the filter, at most as many.
+// ordered returns the up to most best hits of all parts that pass the filter, the best first.
 func (s *search) ordered(f *Filter, most int, least float64) (hits []Hit, err error) {
 	best := make([]worst, len(s.scratch))
 	err = s.each(len(best), func(i int) (err error) {
@@ -68,7 +69,7 @@ func (s *search) ordered(f *Filter, most int, least float64) (hits []Hit, err er
 	return hits[:min(most, len(hits))], err
 }
 
-// bestOf are the best of one part, in no order.
+// bestOf returns the up to most best hits of part i, as a heap.
 func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err error) {
 	c, seg := s.scratch[i], s.parts[i].Seg
 	only, some := f.Only[s.parts[i].ID]
@@ -76,7 +77,7 @@ func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err
 		if some && !only.Has(r) || c.not.Has(r) || s.mustHave > 0 && (c.must == nil || c.must[r] < s.mustHave) {
 			continue
 		}
-		own, session := c.score[r], c.of(r)
+		own, session := s.scores(c, r)
 		if score := own + session; score < least || len(h) == most && score < h[0].Score {
 			continue
 		}
@@ -89,7 +90,7 @@ func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err
 		} else if !pass {
 			continue
 		}
-		hit := Hit{At: Ref{s.parts[i].ID, r}, ID: string(id), Score: own + session, Parts: Parts{own, session}}
+		hit := Hit{At: Ref{s.parts[i].ID, r}, ID: string(id), Score: own + session, Parts: Parts{own, session, c.self.Has(r)}}
 		if hit.LSN, err = seg.LSN(r); err != nil {
 			return nil, err
 		}
@@ -104,7 +105,7 @@ func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err
 	return h, s.ctx.Err()
 }
 
-// passes asks the filter.
+// passes reports whether row r of part i, with the given id, passes the prefix and the times of the filter.
 func (s *search) passes(f *Filter, i int, r uint32, id []byte) (bool, error) {
 	seg := s.parts[i].Seg
 	if len(id) < len(f.Prefix) || string(id[:len(f.Prefix)]) != f.Prefix {
@@ -119,8 +120,8 @@ func (s *search) passes(f *Filter, i int, r uint32, id []byte) (bool, error) {
 	return true, nil
 }
 
-// sessions finds the best of each session that was touched, and what that adds to the scores in it. One
-// with rows in several parts is known by its name.
+// sessions finds the best scores of each session that has a scored document, and computes what they add to the scores
+// of its documents. A session with rows in several parts is identified by its name.
 func (s *search) sessions() error {
 	byName := map[string]*top{}
 	type elsewhere struct {
@@ -132,7 +133,9 @@ func (s *search) sessions() error {
 	err := s.each(len(s.scratch), func(i int) error {
 		c := s.scratch[i]
 		for _, r := range c.touched {
-			c.tops[c.session(r)].add(c.score[r])
+			if !c.not.Has(r) {
+				c.tops[c.session(r)].add(c.score[r])
+			}
 		}
 		return s.ctx.Err()
 	})
@@ -174,7 +177,7 @@ func (s *search) sessions() error {
 	})
 }
 
-// of is what the session of a row adds to its score.
+// of returns what the session of row r adds to the score of r.
 func (s *scratch) of(r uint32) float64 {
 	n := s.session(r)
 	if n == 0 && s.nameless {
@@ -187,7 +190,7 @@ func compareHits(a, b *Hit) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
 }
 
-// worst is a heap with the worst hit on top.
+// worst is a heap of hits with the worst one on top.
 type worst []Hit
 
 func (w worst) Len() int           { return len(w) }

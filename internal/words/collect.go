@@ -4,21 +4,31 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// collect reads the postings of a word in one part: the live rows that have it and are searched, and
-// their weights, and how many have it, searched or not.
+// collect reads the postings of a word in part i. It sets c.posts to the live rows that have the word and are searched,
+// with their counts, and c.tally to the tally of all live rows that have it, searched or not. If the tally of all parts
+// is known already (c.df > 0), it reads the postings of the searched rows only.
 func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	p, c := s.parts[i], s.scratch[i]
-	c.posts, c.df = c.posts[:0], 0
+	c.posts, c.tally = c.posts[:0], tally{}
 	if w.Prefix {
 		return c.several(p, w, fields)
+	}
+	posts := func(o one) {
+		if content, other := o.times(fields); content > 0 || other > 0 {
+			c.count(c.layout, o.row, content > 0)
+			if o.row >= c.from && o.row < c.to && !c.not.Has(o.row) {
+				c.posts = append(c.posts, own{o.row, content, other})
+			}
+		}
 	}
 	some := c.from > 0 || int(c.to) < p.Seg.Rows
 	if some && fields == query.AllFields {
 		t, err := p.tally(w.Term)
-		if c.df = t.df; err != nil || t.df == 0 || c.from == c.to {
+		if c.tally = t; err != nil || t.df == 0 || c.from == c.to {
 			return err
 		}
 	}
@@ -26,7 +36,7 @@ func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	if err != nil || !ok {
 		return err
 	}
-	if c.df > 0 { // it is counted
+	if c.df > 0 { // the tally is known
 		return p.having(&e, c.from, func(o one) bool {
 			if o.row >= c.from && o.row < c.to {
 				c.take(o, fields)
@@ -34,33 +44,22 @@ func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 			return o.row < c.to
 		})
 	}
-	return p.having(&e, 0, func(o one) bool {
-		if content, other := o.times(fields); content > 0 || other > 0 {
-			if c.df++; o.row >= c.from && o.row < c.to {
-				c.posts = append(c.posts, own{o.row, content, other})
-			}
-		}
-		return true
-	})
+	return p.having(&e, 0, func(o one) bool { posts(o); return true })
 }
 
-// several collects what begins with the word. A row that has several of the terms counts once.
+// several collects the rows that have a term beginning with the word. A row that has several such terms counts once in
+// the tally, and their counts are added.
 func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet) error {
-	d, err := p.Seg.from([]byte(w.Term))
+	err := p.beginning(w, func(e *entry) (bool, error) {
+		return true, p.having(e, 0, func(o one) bool {
+			if content, other := o.times(fields); content > 0 || other > 0 {
+				c.posts = append(c.posts, own{o.row, content, other})
+			}
+			return true
+		})
+	})
 	if err != nil {
 		return err
-	}
-	for {
-		e, ok, err := d.read()
-		if err != nil {
-			return err
-		}
-		if !ok || len(e.term) < len(w.Term) || string(e.term[:len(w.Term)]) != w.Term {
-			break
-		}
-		if err := p.having(&e, 0, func(o one) bool { c.take(o, fields); return true }); err != nil {
-			return err
-		}
 	}
 	slices.SortFunc(c.posts, func(a, b own) int { return cmp.Compare(a.row, b.row) })
 	out := c.posts[:0]
@@ -72,19 +71,78 @@ func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet) error {
 		}
 		out = append(out, o)
 	}
-	c.df = len(out)
-	c.posts = slices.DeleteFunc(out, func(o own) bool { return o.row < c.from || o.row >= c.to })
+	for _, o := range out {
+		c.count(c.layout, o.row, o.content > 0)
+	}
+	c.posts = slices.DeleteFunc(out, func(o own) bool { return o.row < c.from || o.row >= c.to || c.not.Has(o.row) })
 	return nil
 }
 
+// beginning calls visit for each term that begins with a word, until visit returns false or an error.
+func (p *Part) beginning(w *query.Word, visit func(e *entry) (bool, error)) error {
+	begins := []string{w.Term}
+	if w.Common {
+		begins = append(begins, analyzer.AsCommon(w.Term))
+	}
+	for _, begin := range begins {
+		d, err := p.Seg.from([]byte(begin))
+		if err != nil {
+			return err
+		}
+		for {
+			e, ok, err := d.read()
+			if err != nil {
+				return err
+			}
+			if !ok || len(e.term) < len(begin) || string(e.term[:len(begin)]) != begin {
+				break
+			}
+			if more, err := visit(&e); err != nil || !more {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Has reports whether a live document has a word of a query in one of the fields of the word.
+func (v *Set) Has(w *query.Word) (has bool, err error) {
+	look := func(p *Part, e *entry) error {
+		return p.having(e, 0, func(o one) bool {
+			content, other := o.times(w.Fields)
+			has = content > 0 || other > 0
+			return !has
+		})
+	}
+	for _, p := range v.parts {
+		if w.Prefix {
+			err = p.beginning(w, func(e *entry) (bool, error) {
+				err := look(p, e)
+				return !has, err
+			})
+		} else if e, ok, lerr := p.Seg.lookup([]byte(w.Term)); lerr != nil {
+			err = lerr
+		} else if ok {
+			err = look(p, &e)
+		}
+		if err != nil || has {
+			return has, err
+		}
+	}
+	return false, nil
+}
+
 func (c *scratch) take(o one, fields query.FieldSet) {
+	if c.not.Has(o.row) {
+		return
+	}
 	if content, other := o.times(fields); content > 0 || other > 0 {
 		c.posts = append(c.posts, own{o.row, content, other})
 	}
 }
 
-// having visits the live rows that have a term, from a row on, until visit is false. Some before that
-// row may be visited too.
+// having calls visit for the live rows that have a term, from row from on, until visit returns false. Some rows before
+// from may be visited too.
 func (p *Part) having(e *entry, from uint32, visit func(one) bool) error {
 	posts, err := p.Seg.posts(e)
 	if err != nil {
@@ -102,8 +160,8 @@ func (p *Part) having(e *entry, from uint32, visit func(one) bool) error {
 	}
 }
 
-// Holders visits the live rows that have a term in one of some fields; false, and none, where more than most
-// may have it.
+// Holders calls visit for the live rows that have a term in one of the fields in. It returns false, without visiting
+// any, if more than most rows have the term (dead rows and other fields included).
 func (p *Part) Holders(term string, in query.FieldSet, most int, visit func(row uint32)) (bool, error) {
 	e, ok, err := p.Seg.lookup([]byte(term))
 	if err != nil || !ok || e.df > most {

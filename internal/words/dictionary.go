@@ -10,18 +10,18 @@ import (
 
 // entry is a term of a segment.
 type entry struct {
-	term []byte // valid until the next one
-	df   int    // rows that have it, dead ones too
-	from int    // its postings, in the segment
+	term []byte // valid until the next read
+	df   int    // number of rows that have it, dead ones included
+	from int    // offset of its postings in the segment
 	to   int
 }
 
-// dictionary walks over the terms of a segment.
+// dictionary iterates over the terms of a segment.
 type dictionary struct {
 	s    *Segment
-	next int // the number of the term that comes
-	at   int // where it is
-	post int // where its postings are
+	next int // number of the next term
+	at   int // offset of the next term
+	post int // offset of the postings of the next term
 	term []byte
 }
 
@@ -39,7 +39,7 @@ func (d *dictionary) uvarint() (uint64, error) {
 	return v, nil
 }
 
-// seek goes to the beginning of a block of terms.
+// seek moves to the beginning of a block of terms.
 func (d *dictionary) seek(block int) error {
 	off, err := d.s.column32(secBlockAt, block)
 	if err != nil {
@@ -52,7 +52,7 @@ func (d *dictionary) seek(block int) error {
 	return nil
 }
 
-// read gives the term that comes; ok false behind the last one.
+// read returns the next term; ok is false after the last one.
 func (d *dictionary) read() (e entry, ok bool, err error) {
 	if d.next >= d.s.terms {
 		return entry{}, false, nil
@@ -95,7 +95,7 @@ func (d *dictionary) read() (e entry, ok bool, err error) {
 	return e, true, nil
 }
 
-// from begins a walk at the first term that is not less than a term.
+// from returns an iterator at the first term that is not less than term.
 func (s *Segment) from(term []byte) (*dictionary, error) {
 	d := &dictionary{s: s}
 	if s.terms == 0 {
@@ -136,7 +136,7 @@ func (s *Segment) from(term []byte) (*dictionary, error) {
 	}
 }
 
-// lookup finds a term.
+// lookup returns the entry of a term, and whether the segment has it.
 func (s *Segment) lookup(term []byte) (entry, bool, error) {
 	d, err := s.from(term)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 
 // Share is what a word of a query adds to the score of a document.
 type Share struct {
-	Word  int // of Query.All
+	Word  int // its index in Query.All
 	Score float64
-	Near  float64 // how much of it is from the neighbours, from 0 to 1
+	Near  float64 // the part of Score that comes from the neighbours, from 0 to 1
 }
 
-// watch keeps what each word adds to some documents.
+// watch records what each word adds to the scores of the documents in hits.
 type watch struct {
 	hits   map[place]int
 	shares [][]Share
@@ -25,13 +25,25 @@ func (w *watch) note(at place, s Share) {
 	}
 }
 
-// own is what a row itself has of the word that is counted.
+// own returns the weight of the current word in row r itself, without its neighbours.
 func (s *search) own(c *scratch, r uint32) float64 {
 	return s.inContent(c, r) + float64(c.other[r])/unit
 }
 
-// Explain says of hits of a search with the same query and filter what each word adds to Parts.Own, in the
-// order of the words.
+// settle scales the recorded shares of documents that were ranked lower because they lack the only word found, so that
+// the shares add up to the scores.
+func (s *search) settle(w *watch) {
+	for at, i := range w.hits {
+		if s.looked == 1 && !s.scratch[at.part].self.Has(at.row) {
+			for k := range w.shares[i] {
+				w.shares[i][k].Score *= s.nearby
+			}
+		}
+	}
+}
+
+// Explain returns for each hit what each word adds to Parts.Own, in the order of the words. q and f must be those of
+// the search that found the hits.
 func (v *Set) Explain(ctx context.Context, q *query.Query, f Filter, hits []Hit) ([][]Share, error) {
 	w := &watch{map[place]int{}, make([][]Share, len(hits))}
 	numbers := map[uint64]int{}
@@ -42,6 +54,9 @@ func (v *Set) Explain(ctx context.Context, q *query.Query, f Filter, hits []Hit)
 		w.hits[place{numbers[h.At.Part], h.At.Row}] = i
 	}
 	s, err := v.scored(ctx, q, &f, w)
+	if err == nil {
+		s.settle(w)
+	}
 	s.release()
 	return w.shares, err
 }

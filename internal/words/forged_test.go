@@ -22,7 +22,7 @@ func inContent(id, session, text string, time int64) *Doc {
 // right, is damage also for a search that passes over it on its way to the rows of a session.
 func TestForgedGroup(t *testing.T) {
 	t.Parallel()
-	an := analyzer.New(analyzer.None)
+	an := analyzer.NewOf(analyzer.None, analyzer.FirstTerms) // whose groups are no bitmaps
 	var docs []*Doc
 	for i := range 3 * groupLen {
 		docs = append(docs, inContent(fmt.Sprintf("d%03d", i), fmt.Sprint("s", i/300), "everywhere", int64(i)))
@@ -65,6 +65,54 @@ func TestForgedGroup(t *testing.T) {
 	n := 0
 	if err := (&Part{Seg: bad}).having(&e, 300, func(one) bool { n++; return true }); !errors.Is(err, errs.ErrCorrupt) {
 		t.Errorf("%d rows, %v", n, err)
+	}
+}
+
+// TestForgedBitmap: a bitmap of postings with a bit too many, or too few, in a segment whose sums are right, is damage.
+func TestForgedBitmap(t *testing.T) {
+	t.Parallel()
+	an := analyzer.New(analyzer.None)
+	var docs []*Doc
+	for i := range 4 * groupLen {
+		docs = append(docs, inContent(fmt.Sprintf("d%03d", i), "s", []string{"half", "other"}[i%2], int64(i)))
+	}
+	seg := segmentOf(t, an, docs...)
+	e, ok, err := seg.lookup([]byte("half"))
+	if err != nil || !ok || seg.Format != build.Format {
+		t.Fatal(seg.Format, err)
+	}
+	rows := func(seg *Segment, from uint32) (n int, err error) {
+		e, _, err := seg.lookup([]byte("half"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n, (&Part{Seg: seg}).having(&e, from, func(o one) bool { n++; return o.row%2 == 0 })
+	}
+	if n, err := rows(seg, 0); err != nil || n != 2*groupLen {
+		t.Fatal(n, err)
+	}
+	at := bytes.Index(seg.b[e.from:e.to], []byte{0x55, 0x55, 0x55})
+	if at < 0 {
+		t.Fatal("there is no bitmap")
+	}
+	for _, x := range []byte{0x54, 0x57, 0xd5, 0} {
+		forged := slices.Clone(seg.b[:seg.end])
+		forged[e.from+at+1] = x
+		bad, err := OpenSegment(build.Sealed(forged))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := rows(bad, 0); !errors.Is(err, errs.ErrCorrupt) && n == 2*groupLen {
+			t.Errorf("%#x: %d rows, %v", x, n, err)
+		}
+	}
+	set, err := NewSet().With(1, seg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, _, err := set.Merge([]uint64{1})
+	if err != nil || !bytes.Equal(merged.Bytes(), seg.Bytes()) {
+		t.Errorf("merged, it is another one, %v", err)
 	}
 }
 

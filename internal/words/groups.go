@@ -8,10 +8,10 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// Which rows have one of what OR stands between is known when all words were counted. Until then the rows
-// of each such word are kept. Then a group is one more of what a row must have.
+// Which rows have a member of an OR group is known only after all words were counted. Until then the rows of each word
+// of a group are kept. Then each group counts as one more condition that a row must meet.
 
-// keepRows keeps the rows of the word that is counted.
+// keepRows keeps the rows that have the current word.
 func (s *search) keepRows() {
 	for _, c := range s.scratch {
 		var rows bitset.Set
@@ -43,7 +43,7 @@ func (s *search) groups(list []query.Group) error {
 	return nil
 }
 
-// oneOf are the rows that have all words of a member.
+// oneOf returns the rows that have all words of at least one member of the group.
 func (c *scratch) oneOf(ctx context.Context, g query.Group) (any bitset.Set, err error) {
 	for _, m := range g {
 		if err := ctx.Err(); err != nil {
@@ -65,7 +65,7 @@ func (c *scratch) oneOf(ctx context.Context, g query.Group) (any bitset.Set, err
 	return any, nil
 }
 
-// both are the rows of two sets; nil where there is none.
+// both returns the intersection of two sets, or nil if it is empty.
 func both(a, b bitset.Set) bitset.Set {
 	if a == nil || b == nil {
 		return nil
@@ -81,7 +81,7 @@ func both(a, b bitset.Set) bitset.Set {
 	return out
 }
 
-// has notes that a row has one more of what it must have.
+// has counts that a row meets one more of the conditions that it must meet.
 func (c *scratch) has(row uint32) {
 	if c.must == nil {
 		c.must = make([]uint16, len(c.score))

@@ -9,7 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// find finds the row of an id.
+// find returns the row of an id, dead or live; ok is false if the segment does not have the id.
 func (s *Segment) find(id string) (r uint32, ok bool, err error) {
 	h := xxhash.Sum64String(id)
 	i := sort.Search(s.Rows, func(i int) bool {
@@ -25,7 +25,7 @@ func (s *Segment) find(id string) (r uint32, ok bool, err error) {
 	return s.rowFrom(i, h, id)
 }
 
-// rowFrom finds the row of an id among those of its hash, of which i is the first.
+// rowFrom returns the row of an id among the entries with hash h, the first of which is i.
 func (s *Segment) rowFrom(i int, h uint64, id string) (r uint32, ok bool, err error) {
 	for ; i < s.Rows; i++ {
 		v, err := s.column64(secHashes, i)
@@ -49,23 +49,23 @@ func (s *Segment) rowFrom(i int, h uint64, id string) (r uint32, ok bool, err er
 	return 0, false, nil
 }
 
-// walkShare is up to how many rows of a segment there may be for each id of many that are looked for, for the
-// hashes to be gone through in order: then a cache line of them is read once, for all ids that fall into it.
+// walkShare is the maximum number of rows per wanted id for which findAll scans the hashes of a segment in order
+// instead of searching for each id. A scan reads each cache line of hashes once, for all ids in it.
 const walkShare = 64
 
-// wanted is one of many ids that are looked for.
+// wanted is one of the ids that findAll looks for.
 type wanted struct {
 	hash uint64
-	i    int // of the ids
+	i    int // index of the id
 }
 
-// foundAt is where it was found, if it was.
+// foundAt is the place of an id, if ok.
 type foundAt struct {
 	place
 	ok bool
 }
 
-// findAll is find for many ids: what one costs does not grow with the parts as it does alone.
+// findAll finds the live rows of many ids at once, which is cheaper per id than find in each part.
 func (v *Set) findAll(ids []string) ([]foundAt, error) {
 	found, left := make([]foundAt, len(ids)), make([]wanted, len(ids))
 	for i, id := range ids {
@@ -105,8 +105,8 @@ func (v *Set) findAll(ids []string) ([]foundAt, error) {
 	return found, nil
 }
 
-// walkHashes is the first of the sorted hashes b that is not below h, their number where all are. It looks from a
-// place on that is not behind it, and most often near it.
+// walkHashes returns the index of the first of the sorted hashes b that is not below h, or their number if all are. It
+// searches from from, which must not be behind the result and is fastest if it is near.
 func walkHashes(b []byte, from int, h uint64) int {
 	look := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
 	lo, hi := from, from
@@ -117,7 +117,7 @@ func walkHashes(b []byte, from int, h uint64) int {
 	return lo + sort.Search(hi-lo, func(i int) bool { return look(lo+i) >= h })
 }
 
-// Versions are those of the live rows of ids, 0 where there is none.
+// Versions returns the versions of the live rows of ids, in their order; 0 for an id that has none.
 func (v *Set) Versions(ids []string) ([]uint64, error) {
 	found, err := v.findAll(ids)
 	if err != nil {

@@ -7,43 +7,65 @@ import (
 	"github.com/varve-db/varve/internal/words/bitset"
 )
 
-// layout is what a search needs to know of all rows of a part, made when it is first asked for.
+// layout is what a search needs to know about all rows of a part. It is computed on first use.
 //
-// Nearly every row has its neighbours beside it. A search looks at them for each row that has a word, so
-// that is one bit; what is not as simple is asked of Set.next.
+// Nearly every row is adjacent to its neighbours. A search looks at the neighbours of each row that has a word, so the
+// common case takes one bit per row; for the other rows the search calls Set.next.
 type layout struct {
-	joined   bitset.Set // the row behind it is its neighbour, and live
-	odd      bitset.Set // its neighbours are elsewhere, or behind dead rows
-	shared   bitset.Set // sessions (by number) that have rows in other parts
+	joined   bitset.Set // the next row is its neighbour and live
+	odd      bitset.Set // a neighbour is elsewhere, or behind dead rows
+	shared   bitset.Set // sessions (by number) with rows in other parts too
 	nameless bool       // session 0 has no name
 	sessions []byte
 	lengths  []byte
 }
 
-// Kept is what package rows has made of a segment or of its live rows.
+// Kept is what package rows has computed from a segment or its live rows.
 type Kept struct {
 	sync.Mutex
 	Made any
 }
 
-// layoutOnce makes a layout once, for all sets that share the state of a part.
+// layoutOnce computes the layout of a part once, for all sets that share the state of the part.
 type layoutOnce struct {
 	once sync.Once
 	lay  layout
 	err  error
 
 	mu      sync.Mutex
-	tallies map[string]tally // of words that were asked for
+	tallies map[string]tally // cached tallies, by term
 	kept    Kept
 }
 
-// tally is how many live rows of a part have a word, and how many in the name field.
-type tally struct{ df, names int }
+// tally describes the live rows of a part that have a word: their number, how many have it in the name field, the
+// length of the longest content with the word, and whether some row has the word outside its content only.
+type tally struct {
+	df, names int
+	longest   uint32
+	elsewhere bool
+}
 
-// Of which words the tally is kept: counting others costs less than keeping it.
+// count adds a row to the tally.
+func (t *tally) count(l *layout, row uint32, inContent bool) {
+	t.df++
+	if inContent {
+		t.longest = max(t.longest, l.length(row))
+	} else {
+		t.elsewhere = true
+	}
+}
+
+// add adds the tally of other rows.
+func (t *tally) add(o tally) {
+	t.df += o.df
+	t.names += o.names
+	t.longest, t.elsewhere = max(t.longest, o.longest), t.elsewhere || o.elsewhere
+}
+
+// The limits of the cache of tallies. Counting a word with fewer postings is cheaper than caching its tally.
 const (
-	tallyLeast = 256  // postings
-	tallyMost  = 4096 // words
+	tallyLeast = 256  // the minimum number of postings
+	tallyMost  = 4096 // the maximum number of words
 )
 
 func (o *layoutOnce) tallyOf(term string) (t tally, ok bool) {
@@ -67,16 +89,16 @@ var errFaulted = broken("a mapped file was cut short while it was read")
 func (p *Part) layout() (*layout, error) {
 	o := p.laid
 	o.once.Do(func() {
-		o.err = errFaulted // it stays where the next line does not return
+		o.err = errFaulted // remains if the next line panics
 		o.err = o.lay.of(p)
 	})
 	return &o.lay, o.err
 }
 
-// session is the number of a row's session.
+// session returns the number of the session of row r.
 func (l *layout) session(r uint32) uint32 { return binary.LittleEndian.Uint32(l.sessions[4*r:]) }
 
-// length is how many words the content of a row has.
+// length returns the number of words in the content of row r.
 func (l *layout) length(r uint32) uint32 { return binary.LittleEndian.Uint32(l.lengths[4*r:]) }
 
 func (l *layout) of(p *Part) (err error) {

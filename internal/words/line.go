@@ -2,11 +2,11 @@ package words
 
 import "github.com/varve-db/varve/internal/words/order"
 
-// keyColumns are the sections that have the keys of rows.
+// keyColumns are the sections with the keys of rows, by order.
 var keyColumns = [...]int{order.ByTime: secTime, order.ByCreated: secCreated, order.ByUpdated: secUpdated,
 	order.ByScore: secScore}
 
-// Key is that of a row in an order.
+// Key returns the sort key of row r in order o.
 func (s *Segment) Key(o order.Order, r uint32) (int64, error) {
 	if o == order.BySize {
 		n, err := s.column32(secSize, int(r))
@@ -16,13 +16,13 @@ func (s *Segment) Key(o order.Order, r uint32) (int64, error) {
 	return int64(n), err
 }
 
-// Expires is when a row expires.
+// Expires returns when row r expires, in microseconds since 1970.
 func (s *Segment) Expires(r uint32) (int64, error) {
 	v, err := s.column64(secExpires, int(r))
 	return int64(v), err
 }
 
-// Ranked is the row at a place in an order.
+// Ranked returns the row number at position at in order o.
 func (s *Segment) Ranked(o order.Order, at int) (uint32, error) {
 	r, err := s.column32(secByTime+int(o)-1, at)
 	if err == nil && int(r) >= s.Rows {
@@ -31,7 +31,7 @@ func (s *Segment) Ranked(o order.Order, at int) (uint32, error) {
 	return r, err
 }
 
-// Line is what a row says besides words and time.
+// Line returns the metadata of row r besides words and time.
 func (s *Segment) Line(r uint32) (l order.Line, err error) {
 	for i, to := range [...]*int64{&l.Created, &l.Updated, &l.Expires} {
 		v, err := s.column64(secCreated+i, int(r))
@@ -48,7 +48,7 @@ func (s *Segment) Line(r uint32) (l order.Line, err error) {
 	return l, err
 }
 
-// Columns are those of Line that have times and sizes.
+// Columns returns the columns of Line with times and sizes: created, updated, expires, size.
 func (s *Segment) Columns() (list [4][]byte, err error) {
 	for i, sec := range []int{secCreated, secUpdated, secExpires, secSize} {
 		if list[i], err = s.section(sec); err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/varve-db/varve/internal/words/build"
 )
 
-// merging is a part that is merged: its live rows have new numbers.
+// merging is a part that Merge reads.
 type merging struct {
 	part *Part
-	to   []int32 // the new row of each, -1 where it is dead
-	at   uint32  // the live row that comes
+	to   []int32 // the new number of each row, -1 for a dead row
+	at   uint32  // the next live row
 	row  build.Row
 	dict *dictionary
-	term entry // that comes
+	term entry // the next term, if more is true
 	more bool
 }
 
@@ -24,16 +24,16 @@ func (m *merging) step() (err error) {
 	return err
 }
 
-// Merge puts the live documents of some parts into one segment, and says which rows they have there.
-// It gives no segment where none is live.
+// Merge merges the live documents of the parts ids into one segment. moved has the new number of each row by part, -1
+// for a dead row. w is nil if no row is live.
 func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, err error) {
 	var list []*merging
-	moved, print, live := map[uint64][]int32{}, uint64(0), 0
+	moved, print, live, format := map[uint64][]int32{}, uint64(0), 0, uint32(build.Sparse)
 	for _, id := range ids {
 		p := v.parts[v.index[id]]
 		m := &merging{part: p, to: make([]int32, p.Seg.Rows)}
 		list, moved[id] = append(list, m), m.to
-		print = p.Seg.Print
+		print, format = p.Seg.Print, max(format, p.Seg.Format)
 		if !p.Seg.Sorted {
 			return nil, nil, broken("part %d is of format 1, which has no orders", id)
 		}
@@ -49,7 +49,7 @@ func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, er
 	if live == 0 {
 		return nil, moved, nil
 	}
-	w = build.NewWriter(live, print)
+	w = build.NewWriter(live, print, format)
 	for n := range int32(live) {
 		var first *merging
 		for _, m := range list {
@@ -66,7 +66,7 @@ func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, er
 	return w, moved, mergeTerms(w, list)
 }
 
-// forth goes to the first live row from r on.
+// forth moves to the first live row from r on.
 func (m *merging) forth(r uint32) (err error) {
 	rows, was, begun := uint32(m.part.Seg.Rows), m.row, r > 0 && m.to[m.at] >= 0
 	for r < rows && m.part.dead.Has(r) {
@@ -106,7 +106,7 @@ func mergeTerms(w *build.Writer, list []*merging) error {
 			return nil
 		}
 		posts = posts[:0]
-		of := 0 // how many have it
+		of := 0 // number of parts that have the term
 		for _, m := range list {
 			if !m.more || !bytes.Equal(m.term.term, least) {
 				continue
@@ -144,7 +144,7 @@ func mergeTerms(w *build.Writer, list []*merging) error {
 	}
 }
 
-// row is what a segment says of a row.
+// row returns row r with all its metadata.
 func (s *Segment) row(r uint32) (out build.Row, err error) {
 	id, err := s.ID(r)
 	if err != nil {
@@ -172,8 +172,8 @@ func (s *Segment) row(r uint32) (out build.Row, err error) {
 	return out, err
 }
 
-// Merged is the set with a segment in the place of those that Merge made it of; seg is nil where it
-// made none.
+// Merged returns the set in which segment seg replaces the parts that Merge read. seg is nil if Merge returned no
+// writer.
 func (v *Set) Merged(id uint64, seg *Segment, moved map[uint64][]int32) (*Set, error) {
 	old, out := v, &edit{&Set{index: map[uint64]int{}}}
 	ref := func(r Ref) (Ref, error) {
@@ -223,7 +223,7 @@ func (v *Set) Merged(id uint64, seg *Segment, moved map[uint64][]int32) (*Set, e
 	}
 	out.add(&Part{ID: id, Seg: seg, own: true, laid: new(layoutOnce)})
 	n := len(out.parts) - 1
-	// What was linked is linked from its new row, where it does not adjoin now.
+	// Links of the merged parts become links of the new rows, unless the rows are adjacent now.
 	for _, p := range old.parts {
 		to, gone := moved[p.ID]
 		if !gone {
@@ -259,7 +259,8 @@ func (v *Set) Merged(id uint64, seg *Segment, moved map[uint64][]int32) (*Set, e
 			}
 		}
 	}
-	// Rows that adjoined in their old segment, and between which rows of another one have come, had
-	// links. Rows that did not, and adjoin now, had links too, which point has left out.
+	// Rows that were adjacent in their old segment, and that rows of another segment now separate, had links (their
+	// neighbours were those other rows). Rows that were linked and are adjacent now need no link, and point has added
+	// none.
 	return out.Set, nil
 }

@@ -1,6 +1,7 @@
 package words
 
-// Before is the live document before a time and id in a session, other than those of except.
+// Before returns the id of the last live document of a session before the given time and id that is not in except, and
+// whether there is one.
 func (v *Set) Before(session string, time int64, id string, except map[string]bool) (string, bool, error) {
 	e := &edit{v} // it only looks
 	at, ok, _, _, err := e.around(session, time, id, -1)
@@ -17,4 +18,28 @@ func (v *Set) Before(session string, time int64, id string, except map[string]bo
 		}
 	}
 	return "", false, err
+}
+
+// Neighbours returns the ids of the live documents before and after row of in its session.
+func (v *Set) Neighbours(of Ref) (ids []string, err error) {
+	for i, p := range v.parts {
+		if p.ID != of.Part {
+			continue
+		}
+		for _, before := range [...]bool{true, false} {
+			to, ok, err := v.next(place{i, of.Row}, before)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				continue
+			}
+			id, err := v.parts[to.part].Seg.ID(to.row)
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, string(id))
+		}
+	}
+	return ids, nil
 }

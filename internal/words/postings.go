@@ -2,25 +2,29 @@ package words
 
 import (
 	"encoding/binary"
+	"math/bits"
 
+	"github.com/varve-db/varve/internal/words/build"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// postings walks over the postings of a term.
+// postings iterates over the postings of a term.
 type postings struct {
 	s    *Segment
 	at   int
 	end  int
 	row  int64
-	left int   // postings that come
-	from int64 // groups that end before this row are passed over
+	left int   // number of postings still to come
+	from int64 // groups that end before this row are skipped
 
 	groupLeft int
 	groupEnd  int
-	last      int64 // row of the group
+	bits      bool  // the group is a bitmap
+	bitsFrom  int64 // the first row of the bitmap
+	last      int64 // the last row of the group
 }
 
-// posts begins at the postings of a term. They are checked against their checksums.
+// posts returns an iterator over the postings of a term, after verifying their checksums.
 func (s *Segment) posts(e *entry) (postings, error) {
 	p := postings{s: s, at: e.from, end: e.to, row: -1, left: e.df, last: -1}
 	return p, s.check(e.from, e.to)
@@ -28,13 +32,13 @@ func (s *Segment) posts(e *entry) (postings, error) {
 
 func (p *postings) bad() error { return broken("the postings at %d", p.at) }
 
-// one is what one posting says. tf is its encoded fields, nil where the term is once in the content.
+// one is a posting. tf has the encoded counts per field; nil means once, in the content.
 type one struct {
 	row uint32
 	tf  []byte
 }
 
-// next gives the posting that comes; ok false behind the last one.
+// next returns the next posting; ok is false after the last one.
 func (p *postings) next() (o one, ok bool, err error) {
 	if p.left == 0 {
 		return one{}, false, nil
@@ -46,7 +50,13 @@ func (p *postings) next() (o one, ok bool, err error) {
 		if n > 0 {
 			size, m = binary.Uvarint(b[p.at+n : p.end])
 		}
-		if n <= 0 || m <= 0 || v == 0 || size > uint64(p.end-p.at-n-m) || v > uint64(p.s.Rows) {
+		if n <= 0 || m <= 0 || v == 0 || v > uint64(p.s.Rows) {
+			return one{}, false, p.bad()
+		}
+		if p.bits = size == 0 && p.s.Format > build.Sparse; p.bits {
+			size, p.bitsFrom = (v+7)/8, p.last+1
+		}
+		if size > uint64(p.end-p.at-n-m) {
 			return one{}, false, p.bad()
 		}
 		p.at += n + m
@@ -58,6 +68,9 @@ func (p *postings) next() (o one, ok bool, err error) {
 				return one{}, false, nil
 			}
 		}
+	}
+	if p.bits {
+		return p.nextBit()
 	}
 	var v uint64
 	if p.at < p.groupEnd && b[p.at] < 0x80 {
@@ -100,7 +113,33 @@ func (p *postings) next() (o one, ok bool, err error) {
 	return o, true, nil
 }
 
-// fieldsOf are the fields in which a posting has its term.
+// nextBit is next within a group that is a bitmap.
+func (p *postings) nextBit() (o one, ok bool, err error) {
+	list := p.s.b[p.at:p.groupEnd]
+	i := int(max(p.row+1-p.bitsFrom, 0))
+	k := i / 8
+	for k < len(list) && list[k]>>(i%8) == 0 {
+		k++
+		i = 8 * k
+	}
+	if k == len(list) {
+		return one{}, false, p.bad()
+	}
+	p.row = p.bitsFrom + int64(i+bits.TrailingZeros8(list[k]>>(i%8)))
+	if p.row > p.last || p.row >= int64(p.s.Rows) {
+		return one{}, false, p.bad()
+	}
+	p.left--
+	if p.groupLeft--; p.groupLeft == 0 {
+		if p.row != p.last {
+			return one{}, false, p.bad()
+		}
+		p.at = p.groupEnd
+	}
+	return one{row: uint32(p.row)}, true, nil
+}
+
+// fields returns the fields in which the row has the term.
 func (o *one) fields() query.FieldSet {
 	if o.tf == nil {
 		return query.Of(query.Content)
@@ -109,7 +148,7 @@ func (o *one) fields() query.FieldSet {
 	return query.FieldSet(v)
 }
 
-// times is how often a row has a term: in the content, and elsewhere by the weights of some fields.
+// times returns how often the row has the term in the content, and the weight of the term in the other fields of by.
 func (o *one) times(by query.FieldSet) (content, other int32) {
 	if o.tf == nil {
 		if by&query.Of(query.Content) != 0 {

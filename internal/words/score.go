@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/words/bitset"
 )
 
-// The figures of the score; see the package comment.
+// The constants of the score; see the package comment.
 const (
 	k1           = 1.2
 	lengthShare  = 0.4 // b
@@ -22,7 +22,7 @@ const (
 	sessionBest  = 3
 )
 
-// Hit is a document that was found.
+// Hit is a document found by a search.
 type Hit struct {
 	At    Ref
 	ID    string
@@ -31,23 +31,24 @@ type Hit struct {
 	Parts Parts
 }
 
-// Parts are what a score is made of.
+// Parts are the summands of a score.
 type Parts struct {
-	Own     float64 // of the document and its neighbours
-	Session float64 // of its session
+	Own     float64 // from the document and its neighbours
+	Session float64 // from its session
+	Self    bool    // the document itself has a word of the query
 }
 
-// Filter chooses rows. Statistics are of all documents, whatever it chooses.
+// Filter selects rows. It does not change scores: statistics always cover all documents.
 type Filter struct {
-	Session *string // of this session, which is not empty
-	// From and Before bound the time in microseconds, where they are not nil.
+	Session *string // only rows of this session; nil: of all sessions
+	// From and Before bound the time in microseconds since 1970: From ≤ time < Before. nil: no bound.
 	From, Before *int64
 	Prefix       string // of the id
-	Rarest       int    // of the words; 0: all count
-	// Only are the rows, by part; of a part that it does not have, all.
+	Rarest       int    // how many words of the query to use, the rarest ones; 0: all
+	// Only are the allowed rows by part; of a part without a set, all rows are allowed.
 	Only map[uint64]bitset.Set
 
-	// Each calls do for 0 to n-1, side by side if it likes; nil: one after the other.
+	// Each calls do for 0 to n-1, possibly in parallel; nil: one after the other.
 	Each func(n int, do func(i int) error) error
 }
 
@@ -60,28 +61,29 @@ func inTurn(n int, do func(i int) error) error {
 	return nil
 }
 
-// scratch is what a search needs for one part; it is used again.
+// scratch is the working memory of a search for one part. It is pooled.
 type scratch struct {
 	*layout
-	from, to uint32 // the rows that are searched
+	from, to uint32 // the searched rows: from ≤ row < to
 
-	content []int32    // how often the content of a row has the term that is counted
-	other   []int32    // the weight of it in other fields
+	content []int32    // per row: how often its content has the current term
+	other   []int32    // per row: the weight of the current term in other fields
 	mark    bitset.Set // rows in now
-	score   []float64  // of the terms so far
+	score   []float64  // per row: the score of the terms so far
 	touched []uint32   // rows with a score
-	now     []uint32   // rows that the term counts for, by themselves or by a neighbour
-	must    []uint16   // how many of the words that must be there a row has
+	now     []uint32   // rows that the current term scores for, by themselves or by a neighbour
+	must    []uint16   // per row: how many of the required words and groups it has
 	not     bitset.Set
-	either  map[int]bitset.Set // rows that have a word of a group
+	self    bitset.Set         // rows that have a word of the query themselves
+	either  map[int]bitset.Set // by word of a group: the rows that have it
 	posts   []own
-	df      int       // how many have the term, searched or not
-	far     []place   // rows of other parts in which it counts
-	tops    []top     // of sessions
-	shares  []float64 // what a session adds
+	tally             // of the current term, in all rows
+	far     []place   // rows of other parts that the current term scores for
+	tops    []top     // per session: its best scores
+	shares  []float64 // per session: what it adds to scores
 }
 
-// own is what a row itself has of a term.
+// own are the count and the weight of a term in a row itself, without its neighbours.
 type own struct {
 	row            uint32
 	content, other int32
@@ -107,7 +109,7 @@ func newScratch(lay *layout, rows, sessions int) *scratch {
 	return s
 }
 
-// clear forgets the term that was counted.
+// clear resets the data of the current term.
 func (s *scratch) clear() {
 	for _, r := range s.now {
 		s.content[r], s.other[r] = 0, 0
@@ -116,7 +118,7 @@ func (s *scratch) clear() {
 	s.now = s.now[:0]
 }
 
-// release gives it back, all zero.
+// release zeroes the scratch and returns it to the pool.
 func (s *scratch) release() {
 	s.clear()
 	for _, r := range s.touched {
@@ -124,31 +126,34 @@ func (s *scratch) release() {
 		s.tops[s.session(r)] = top{}
 	}
 	s.layout = nil
-	if cap(s.score) > 4<<20 { // 64 MiB and more are not kept
+	if cap(s.score) > 4<<20 { // more than about 64 MiB is not kept
 		return
 	}
-	s.touched, s.posts, s.far, s.must, s.not, s.either = s.touched[:0], s.posts[:0], s.far[:0], nil, nil, nil
+	s.touched, s.posts, s.far = s.touched[:0], s.posts[:0], s.far[:0]
+	s.must, s.not, s.self, s.either = nil, nil, nil, nil
 	pool.Put(s)
 }
 
-// search is one search in a set.
+// search is the state of one search in a set.
 type search struct {
 	*Set
 	ctx      context.Context
 	each     func(n int, do func(i int) error) error
 	scratch  []*scratch
-	avg      float64 // length
+	avg      float64 // the mean length of the documents, in words
 	docs     float64
 	mustHave uint16
-	counts   []int // of each word that may stand in any field, the documents that have it
-	named    []int // of each word that counts as a name, the documents that have it as one; else 0
+	counts   []int // per word that is searched in all fields: the number of documents that have it
+	named    []int // per word that counts as a name: the number of documents that have it in the name field; else 0
 	norms    [256]float64
-	at       int // which word is being counted
+	at       int     // the index of the current word
+	looked   int     // number of words that some document has
+	nearby   float64 // the result of nearbyOf for the last of these words
 	watch    *watch
 }
 
-// Search finds the n best documents that score at least least and pass the filter and accept, the
-// best first, those of one score by id. accept, which may be nil, is asked in this order.
+// Search returns up to n documents with a score of at least least that pass the filter and accept, the best first,
+// those with equal scores by id. It calls accept, which may be nil, in this order.
 func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least float64,
 	accept func(Hit) (bool, error)) ([]Hit, error) {
 	if docs, _ := v.Docs(); docs == 0 || n <= 0 {
@@ -168,7 +173,7 @@ func (s *search) release() {
 	}
 }
 
-// scored has the scores of all documents. watch, which may be nil, keeps what each word adds to some of them.
+// scored computes the scores of all documents. watch, if not nil, records what each word adds to some of them.
 func (v *Set) scored(ctx context.Context, q *query.Query, f *Filter, watch *watch) (*search, error) {
 	docs, length := v.Docs()
 	s := &search{Set: v, ctx: ctx, docs: float64(docs), each: f.Each, watch: watch}
@@ -189,7 +194,7 @@ func (v *Set) scored(ctx context.Context, q *query.Query, f *Filter, watch *watc
 		if f.Session == nil {
 			continue
 		}
-		// Neighbours and best scores are of the same session: its rows are all that is needed.
+		// Neighbours and best scores come from the same session, so its rows are all that is read.
 		n, ok, err := p.Seg.FindSession(*f.Session)
 		if c.to = 0; err == nil && ok && *f.Session != "" {
 			c.from, c.to, err = p.Seg.RowsOf(n)
@@ -202,20 +207,22 @@ func (v *Set) scored(ctx context.Context, q *query.Query, f *Filter, watch *watc
 		return s, err
 	}
 	rare := s.rarest(f.Rarest)
-	for i := range q.All {
-		if rare != nil && !rare[i] {
-			continue
-		}
-		s.at = i
-		if err := s.word(&q.All[i], s.named[i]); err != nil {
-			return s, err
+	for _, not := range [...]bool{true, false} { // excluded rows first: they add nothing to their neighbours
+		for i := range q.All {
+			if q.All[i].Not != not || rare != nil && !rare[i] {
+				continue
+			}
+			s.at = i
+			if err := s.word(&q.All[i], s.named[i]); err != nil {
+				return s, err
+			}
 		}
 	}
 	return s, s.groups(q.Either)
 }
 
-// names finds out which words of the query are names: of documents that have them in the name field.
-// Where all that are in a document are names, none is. What must be there may be in any field.
+// names decides which words of the query count as names: those that documents have in the name field. If all words that
+// some document has are names, none counts as a name. Required words may be in any field.
 func (s *search) names(q *query.Query) error {
 	s.named, s.counts = make([]int, len(q.All)), make([]int, len(q.All))
 	common := false
@@ -224,7 +231,8 @@ func (s *search) names(q *query.Query) error {
 		if w.Not || w.Prefix || w.Fields != query.AllFields {
 			continue
 		}
-		df, names, err := s.count(w)
+		of, err := s.count(w)
+		df, names := of.df, of.names
 		if err == nil {
 			err = s.ctx.Err()
 		}
@@ -242,8 +250,8 @@ func (s *search) names(q *query.Query) error {
 	return nil
 }
 
-// rarest chooses n words; nil: all. What only one document has comes last: where it is the document
-// that the words are of, it says nothing of others.
+// rarest returns the indexes of the n rarest words; nil means all. Words that only one document has come last: if the
+// query was made from that document, they say nothing about others.
 func (s *search) rarest(n int) map[int]bool {
 	if n == 0 {
 		return nil
@@ -268,17 +276,17 @@ func (s *search) rarest(n int) map[int]bool {
 	return all
 }
 
-// count is how many live documents have a word, and how many have it in the name field.
-func (s *search) count(w *query.Word) (df, names int, err error) {
+// count returns the tally of the live documents that have a word.
+func (s *search) count(w *query.Word) (of tally, err error) {
 	all := make([]tally, len(s.parts))
 	err = s.each(len(all), func(i int) (err error) { all[i], err = s.parts[i].tally(w.Term); return err })
 	for _, t := range all {
-		df, names = df+t.df, names+t.names
+		of.add(t)
 	}
-	return df, names, err
+	return of, err
 }
 
-// tally counts the live rows that have a term.
+// tally returns the tally of the live rows of p that have a term.
 func (p *Part) tally(term string) (t tally, err error) {
 	if t, ok := p.laid.tallyOf(term); ok {
 		return t, nil
@@ -287,8 +295,14 @@ func (p *Part) tally(term string) (t tally, err error) {
 	if err != nil || !ok {
 		return t, err
 	}
+	lay, err := p.layout()
+	if err != nil {
+		return t, err
+	}
 	err = p.having(&e, 0, func(o one) bool {
-		if t.df++; o.tf != nil && o.fields()&query.Of(query.Name) != 0 {
+		fields := o.fields()
+		t.count(lay, o.row, fields&query.Of(query.Content) != 0)
+		if fields&query.Of(query.Name) != 0 {
 			t.names++
 		}
 		return true
@@ -299,8 +313,8 @@ func (p *Part) tally(term string) (t tally, err error) {
 	return t, err
 }
 
-// word adds the scores of one word of the query. names is how many documents have it as a name, if it
-// is to count as one.
+// word adds the scores of one word of the query. names is the number of documents that have the word as a name, if it
+// counts as a name, else 0.
 func (s *search) word(w *query.Word, names int) error {
 	fields := w.Fields
 	if names > 0 {
@@ -310,10 +324,11 @@ func (s *search) word(w *query.Word, names int) error {
 	if err != nil {
 		return err
 	}
-	df := 0
+	var of tally
 	for _, c := range s.scratch {
-		df += c.df
+		of.add(c.tally)
 	}
+	df := of.df
 	if w.Not {
 		for _, c := range s.scratch {
 			for _, o := range c.posts {
@@ -333,13 +348,22 @@ func (s *search) word(w *query.Word, names int) error {
 	if w.Either {
 		s.keepRows()
 	}
+	if w.Quiet {
+		return nil
+	}
 	d := float64(min(float64(df)*(1+shareBefore+shareBehind), s.docs))
 	if names > 0 {
 		d = float64(df)
 	}
 	idf := math.Log(1 + (s.docs-d+0.5)/(d+0.5))
+	if df > 0 {
+		s.looked++
+		s.nearby = s.nearbyOf(of)
+	}
 	err = s.each(len(s.scratch), func(i int) error {
-		for _, o := range s.scratch[i].posts {
+		c := s.scratch[i]
+		for _, o := range c.posts {
+			c.self = c.self.With(o.row, len(c.score))
 			if err := s.spread(i, o); err != nil {
 				return err
 			}
@@ -363,7 +387,7 @@ func (s *search) word(w *query.Word, names int) error {
 				return err
 			}
 			if x == 0 {
-				continue // a link of one side only
+				continue // the link exists on one side only
 			}
 			if c.score[r] == 0 {
 				c.touched = append(c.touched, r)
@@ -382,8 +406,31 @@ func (s *search) word(w *query.Word, names int) error {
 	return err
 }
 
-// weight is w of the package comment. The conversions keep a processor from computing two steps in one,
-// which would give other bits.
+// nearbyOf returns the factor for the scores of documents that lack the word themselves, if it is the only word of the
+// query that is found: the least score of a document with the word, divided by the limit of what neighbours can add.
+func (s *search) nearbyOf(of tally) float64 {
+	least := math.Inf(1)
+	if of.longest > 0 {
+		least = 1 / s.norm(of.longest)
+	}
+	if of.elsewhere {
+		least = min(least, 1.0/unit)
+	}
+	return least / (least + k1)
+}
+
+// scores returns the scores of row r and of its session. If only one word of the query is found, rows that are found
+// through their neighbours only rank below all rows with the word.
+func (s *search) scores(c *scratch, r uint32) (own, session float64) {
+	own, session = c.score[r], c.of(r)
+	if s.looked == 1 && !c.self.Has(r) {
+		own = float64(own * s.nearby)
+		session = float64(sessionShare * own)
+	}
+	return own, session
+}
+
+// weight returns w of the package comment. The conversions prevent fused multiply-add, which would give different bits.
 func (s *search) weight(c *scratch, at place) (float64, error) {
 	r := at.row
 	x := s.inContent(c, r)
@@ -414,7 +461,7 @@ func (s *search) weight(c *scratch, at place) (float64, error) {
 	return x, nil
 }
 
-// inContent is c of the package comment.
+// inContent returns c of the package comment.
 func (s *search) inContent(c *scratch, r uint32) float64 {
 	tf := c.content[r]
 	if tf == 0 {
@@ -427,12 +474,13 @@ func (s *search) inContent(c *scratch, r uint32) float64 {
 	return float64(tf) / s.norm(n)
 }
 
-// norm is by what the times are divided in a content of so many words.
+// norm returns the divisor of a count in a content of length words.
 func (s *search) norm(length uint32) float64 {
 	return (1 - lengthShare) + float64(lengthShare*float64(float64(length)/s.avg))
 }
 
-// spread notes what a row has of a term, and that its neighbours have a share of what is in its content.
+// spread records the counts of a term in a row, and marks its neighbours, which get a share of the count in its
+// content.
 func (s *search) spread(i int, o own) error {
 	c, r := s.scratch[i], o.row
 	c.touch(r)
@@ -465,7 +513,7 @@ func (s *search) spread(i int, o own) error {
 	return nil
 }
 
-// next is Set.next, within what is searched.
+// next is Set.next, with a check that the neighbour is among the searched rows.
 func (s *search) next(at place, before bool) (place, bool, error) {
 	to, ok, err := s.Set.next(at, before)
 	if c := s.scratch[to.part]; ok && (to.row < c.from || to.row >= c.to) {

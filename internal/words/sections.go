@@ -2,7 +2,7 @@ package words
 
 import "github.com/varve-db/varve/internal/words/build"
 
-// Doc is a document on its way into a segment.
+// Doc is a document to be indexed.
 type Doc = build.Doc
 
 // NoTime is the time of a document that cannot be read.

@@ -12,15 +12,16 @@ import (
 	"github.com/varve-db/varve/internal/words/build"
 )
 
-// Segment reads an encoded segment where it lies. Each block is checked when it is first touched.
-// Its methods may be called from several goroutines. What is damaged is errs.ErrCorrupt; that the
-// sums are right is not believed to mean that the rest is.
+// Segment reads an encoded segment in place. Each block is verified against its checksum on first access. Its methods
+// may be called concurrently. Damage is reported as errs.ErrCorrupt; content with correct checksums is still
+// bounds-checked.
 type Segment struct {
 	Rows     int
 	Sessions int
-	Print    uint64 // of the analyzer
-	Total    uint64 // of the lengths
-	Sorted   bool   // it has lines and orders; those of format 1 do not
+	Print    uint64 // the fingerprint of the analyzer
+	Total    uint64 // the sum of the lengths of all rows
+	Format   uint32
+	Sorted   bool // it has lines and orders; false for format 1
 
 	b       []byte
 	end     int
@@ -28,31 +29,31 @@ type Segment struct {
 	terms   int
 	checked []atomic.Bool
 	whole   [sections]atomic.Bool
-	Kept    Kept // of package rows, as long as the segment is
+	Kept    Kept // cache of package rows
 }
 
 func broken(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", errs.ErrCorrupt, fmt.Sprintf(format, a...))
 }
 
-// OpenSegment opens a segment; b must not change.
+// OpenSegment opens a segment in b, which must not change.
 func OpenSegment(b []byte) (*Segment, error) {
 	le := binary.LittleEndian
 	if len(b) < headerBytes+16 || string(b[:8]) != magic {
-		return nil, broken("this is not a segment of words")
+		return nil, broken("not a word segment")
 	}
 	f := le.Uint32(b[8:])
 	if f < 1 || f > format {
-		return nil, fmt.Errorf("%w: a segment of format %d, this program reads %d", errs.ErrNewerFormat, f, format)
+		return nil, fmt.Errorf("%w: word segment has format %d, this program reads up to %d", errs.ErrNewerFormat, f, format)
 	}
 	head, has := headerBytes, sections
-	if f < format {
+	if f < build.Sparse {
 		head, has = oldHeader, oldSections
 	}
 	s := &Segment{
 		b: b, Rows: int(le.Uint32(b[12:])), Print: le.Uint64(b[16:]), Total: le.Uint64(b[24:]),
 		Sessions: int(le.Uint32(b[32:])), terms: int(le.Uint32(b[36:])),
-		Sorted: f == format,
+		Sorted: f >= build.Sparse, Format: f,
 	}
 	for i := range has + 1 {
 		v := le.Uint64(b[40+8*i:])
@@ -67,10 +68,10 @@ func OpenSegment(b []byte) (*Segment, error) {
 	s.end = s.at[sections]
 	blocks := (s.end + blockBytes - 1) / blockBytes
 	if len(b) != s.end+8*blocks+8 {
-		return nil, broken("it has %d bytes, and should have %d", len(b), s.end+8*blocks+8)
+		return nil, broken("word segment has %d bytes, its header requires %d", len(b), s.end+8*blocks+8)
 	}
 	if build.SumOf(b[s.end:len(b)-8], uint64(s.end)) != le.Uint64(b[len(b)-8:]) {
-		return nil, broken("checksum mismatch of the checksums")
+		return nil, broken("checksum mismatch in the list of checksums")
 	}
 	s.checked = make([]atomic.Bool, blocks)
 	if err := s.check(0, head); err != nil {
@@ -95,7 +96,7 @@ func OpenSegment(b []byte) (*Segment, error) {
 	return s, nil
 }
 
-// sorted is how many rows have a line.
+// sorted returns the number of rows that have a line.
 func (s *Segment) sorted() int {
 	if s.Sorted {
 		return s.Rows
@@ -103,16 +104,16 @@ func (s *Segment) sorted() int {
 	return 0
 }
 
-// Size is that of the segment in bytes.
+// Size returns the size of the segment in bytes.
 func (s *Segment) Size() int { return len(s.b) }
 
-// Bytes are those of the segment.
+// Bytes returns the bytes of the segment.
 func (s *Segment) Bytes() []byte { return s.b }
 
-// Sum tells segments apart.
+// Sum returns a checksum of the whole segment, which identifies it.
 func (s *Segment) Sum() uint64 { return binary.LittleEndian.Uint64(s.b[len(s.b)-8:]) }
 
-// check compares the blocks that b[from:to] is in with their checksums.
+// check verifies the checksums of the blocks that contain b[from:to].
 func (s *Segment) check(from, to int) error {
 	for i := from / blockBytes; i*blockBytes < to; i++ {
 		if s.checked[i].Load() {
@@ -120,17 +121,17 @@ func (s *Segment) check(from, to int) error {
 		}
 		at := i * blockBytes
 		if xxhash.Sum64(s.b[at:min(at+blockBytes, s.end)]) != binary.LittleEndian.Uint64(s.b[s.end+8*i:]) {
-			return broken("checksum mismatch of the block at %d", at)
+			return broken("checksum mismatch in the block at %d", at)
 		}
 		s.checked[i].Store(true)
 	}
 	return nil
 }
 
-// Check compares all blocks with their checksums.
+// Check verifies the checksums of all blocks.
 func (s *Segment) Check() error { return s.check(0, s.end) }
 
-// section is one of the sections, checked as a whole.
+// section returns section i after verifying all of it.
 func (s *Segment) section(i int) ([]byte, error) {
 	b := s.b[s.at[i]:s.at[i+1]]
 	if s.whole[i].Load() {
@@ -143,7 +144,7 @@ func (s *Segment) section(i int) ([]byte, error) {
 	return b, nil
 }
 
-// column32 and column64 read a column at an index. They check the few bytes that they read.
+// column32 and column64 return entry i of a column. They verify only the blocks that contain it.
 func (s *Segment) column32(sec, i int) (uint32, error) {
 	at := s.at[sec] + 4*i
 	if err := s.check(at, at+4); err != nil {
@@ -160,7 +161,7 @@ func (s *Segment) column64(sec, i int) (uint64, error) {
 	return binary.LittleEndian.Uint64(s.b[at:]), nil
 }
 
-// spanOf is what column ends says of an entry in a section of bytes.
+// spanOf returns entry i of the byte section sec, whose end offsets are in the column ends.
 func (s *Segment) spanOf(ends, sec, i int) ([]byte, error) {
 	from, err := uint32(0), error(nil)
 	if i > 0 {
@@ -183,19 +184,19 @@ func (s *Segment) spanOf(ends, sec, i int) ([]byte, error) {
 	return s.b[a:b:b], nil
 }
 
-// ID is the id of a row; it is valid as long as the segment is.
+// ID returns the id of a row. It is valid as long as the segment is.
 func (s *Segment) ID(r uint32) ([]byte, error) { return s.spanOf(secIDEnd, secIDs, int(r)) }
 
-// LSN is the version of a row.
+// LSN returns the version of a row.
 func (s *Segment) LSN(r uint32) (uint64, error) { return s.column64(secLSN, int(r)) }
 
-// Time is when a row happened, in microseconds since 1970.
+// Time returns when the document of a row happened, in microseconds since 1970.
 func (s *Segment) Time(r uint32) (int64, error) {
 	v, err := s.column64(secTime, int(r))
 	return int64(v), err
 }
 
-// Session is the number of a row's session.
+// Session returns the number of a row's session.
 func (s *Segment) Session(r uint32) (uint32, error) {
 	n, err := s.column32(secSession, int(r))
 	if err == nil && int(n) >= s.Sessions {
@@ -204,12 +205,12 @@ func (s *Segment) Session(r uint32) (uint32, error) {
 	return n, err
 }
 
-// SessionName is the name of a session, by its number.
+// SessionName returns the name of session n.
 func (s *Segment) SessionName(n uint32) ([]byte, error) {
 	return s.spanOf(secNameEnd, secNames, int(n))
 }
 
-// RowsOf are the rows of a session, by its number.
+// RowsOf returns the rows of session n: from ≤ row < to.
 func (s *Segment) RowsOf(n uint32) (from, to uint32, err error) {
 	from, err = s.column32(secFirstRow, int(n))
 	if err != nil {
@@ -227,7 +228,7 @@ func (s *Segment) RowsOf(n uint32) (from, to uint32, err error) {
 	return from, to, nil
 }
 
-// FindSession finds a session by name.
+// FindSession returns the number of a session by name, and whether the segment has it.
 func (s *Segment) FindSession(name string) (n uint32, ok bool, err error) {
 	i := sort.Search(s.Sessions, func(i int) bool {
 		b, e := s.SessionName(uint32(i))
@@ -243,7 +244,7 @@ func (s *Segment) FindSession(name string) (n uint32, ok bool, err error) {
 	return uint32(i), err == nil && string(b) == name, err
 }
 
-// before reports whether row r comes before what has this time and id in a session.
+// before reports whether row r precedes the given time and id in the order of a session.
 func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
 	t, err := s.Time(r)
 	if err != nil || t != time {
@@ -253,8 +254,7 @@ func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
 	return string(b) < id, err
 }
 
-// behind is the first row of from to to that is not before what has this time and id; to where
-// none is.
+// behind returns the first of the rows from ≤ row < to that does not precede the given time and id; to if all do.
 func (s *Segment) behind(from, to uint32, time int64, id string) (r uint32, err error) {
 	n := sort.Search(int(to-from), func(i int) bool {
 		is, e := s.before(from+uint32(i), time, id)

@@ -8,14 +8,14 @@ import (
 	"github.com/varve-db/varve/internal/words/bitset"
 )
 
-// Ref is a row of a part.
+// Ref identifies a row: a part and a row number.
 type Ref struct {
 	Part uint64
 	Row  uint32
 }
 
-// link says what is before and behind a row in its session where that is not the next live row of
-// the same segment. none: nothing is.
+// link names the neighbours of a row in its session that are not the adjacent live row of the same segment. has: the
+// link overrides that side; no: the row has no neighbour on that side.
 type link struct {
 	before, behind       Ref
 	hasBefore, hasBehind bool
@@ -24,48 +24,47 @@ type link struct {
 
 func (l *link) empty() bool { return !l.hasBefore && !l.hasBehind }
 
-// Part is a segment in a Set, with the state of its rows.
+// Part is a segment in a Set with the state of its rows.
 type Part struct {
 	ID   uint64
 	Seg  *Segment
-	Name string // of its file, "" where it has none
-	Live string // the name of the file with its state, "" where none has this state
+	Name string // the name of the segment's file; "" if not written
+	Live string // the name of the file with this state; "" if not written
 
 	dead    bitset.Set
 	deaths  int
-	lost    uint64 // the lengths of dead rows
+	lost    uint64 // the sum of the lengths of dead rows
 	links   map[uint32]link
 	special bitset.Set // rows in links
-	own     bool       // the maps are of this set only
+	own     bool       // dead, links and special are not shared with another set
 	laid    *layoutOnce
 }
 
-// Rows is how many live rows it has.
+// Rows returns the number of live rows.
 func (p *Part) Rows() int { return p.Seg.Rows - p.deaths }
 
-// Dead reports whether a row is.
+// Dead reports whether row r is dead.
 func (p *Part) Dead(r uint32) bool { return p.dead.Has(r) }
 
-// Kept goes with the live rows.
+// Kept returns the cache of package rows for this state of the part.
 func (p *Part) Kept() *Kept { return &p.laid.kept }
 
-// Deaths is how many rows are dead.
+// Deaths returns the number of dead rows.
 func (p *Part) Deaths() int { return p.deaths }
 
-// Set is segments and the state of their rows. It is not changed by those who have it; With… makes
-// another one.
+// Set is an immutable list of segments with the state of their rows. Changes (With, Merged) return a new set.
 type Set struct {
 	parts []*Part
 	index map[uint64]int // by ID
 }
 
-// NewSet is of no segment.
+// NewSet returns a set without segments.
 func NewSet() *Set { return &Set{index: map[uint64]int{}} }
 
-// Parts are the parts in order.
+// Parts returns the parts in order.
 func (v *Set) Parts() []*Part { return v.parts }
 
-// Docs is how many live documents there are, and the sum of their lengths.
+// Docs returns the number of live documents and the sum of their lengths.
 func (v *Set) Docs() (n int64, length uint64) {
 	for _, p := range v.parts {
 		n += int64(p.Rows())
@@ -74,7 +73,7 @@ func (v *Set) Docs() (n int64, length uint64) {
 	return n, length
 }
 
-// edit is a set in the making: its parts are copied before they change.
+// edit is a new set under construction. Its parts are copied before they change.
 type edit struct{ *Set }
 
 func (v *Set) edit() *edit {
@@ -87,7 +86,7 @@ func (v *Set) edit() *edit {
 	return &edit{c}
 }
 
-// owned is a part whose state may be changed.
+// owned returns part i with state that may be changed in place.
 func (e *edit) owned(i int) *Part {
 	p := e.parts[i]
 	if !p.own {
@@ -102,7 +101,7 @@ func (e *edit) add(p *Part) {
 	e.parts = append(e.parts, p)
 }
 
-// Find finds the live row of an id, and its version.
+// Find returns the live row of an id and its version; ok is false if there is none.
 func (v *Set) Find(id string) (at Ref, lsn uint64, ok bool, err error) {
 	i, r, ok, err := v.find(id)
 	if err != nil || !ok {
@@ -126,13 +125,13 @@ func (v *Set) find(id string) (i int, r uint32, ok bool, err error) {
 	return 0, 0, false, nil
 }
 
-// place is a row by the number of its part.
+// place is a row by the index of its part.
 type place struct {
 	part int
 	row  uint32
 }
 
-// next is the live row behind (or before) a row in its session.
+// next returns the live row after (or before) a row in its session; ok is false if there is none.
 func (v *Set) next(at place, before bool) (place, bool, error) {
 	p := v.parts[at.part]
 	if p.special.Has(at.row) {
@@ -156,7 +155,7 @@ func (v *Set) next(at place, before bool) (place, bool, error) {
 	return place{at.part, r}, ok, err
 }
 
-// adjoins is the next live row of the same segment and session.
+// adjoins returns the next (or previous) live row of the same segment, if it is in the same session.
 func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
 	session, err := p.Seg.Session(r)
 	if err != nil {
@@ -180,7 +179,7 @@ func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
 	return r, err == nil && n == session, err
 }
 
-// nameless reports whether a session has no name, so that its rows have no neighbours.
+// nameless reports whether a session has no name. Rows without a session have no neighbours.
 func (p *Part) nameless(session uint32) (bool, error) {
 	if session != 0 {
 		return false, nil
@@ -189,7 +188,7 @@ func (p *Part) nameless(session uint32) (bool, error) {
 	return len(name) == 0, err
 }
 
-// kill makes a row dead and joins its neighbours.
+// kill marks a row as dead and links its neighbours.
 func (e *edit) kill(at place) error {
 	before, hasBefore, err := e.next(at, true)
 	if err != nil {
@@ -214,7 +213,8 @@ func (e *edit) kill(at place) error {
 	return e.join(before, hasBefore, behind, hasBehind)
 }
 
-// join makes two rows neighbours, or one the first or the last of its session.
+// join makes rows a and b neighbours. If hasA is false, b becomes the first of its session; if hasB is false, a the
+// last.
 func (e *edit) join(a place, hasA bool, b place, hasB bool) error {
 	if hasA {
 		if err := e.point(a, false, b, hasB); err != nil {
@@ -227,7 +227,7 @@ func (e *edit) join(a place, hasA bool, b place, hasB bool) error {
 	return nil
 }
 
-// point says what is before or behind a row; only what does not adjoin anyway is noted.
+// point sets the neighbour before (or after) a row. A link is stored only if it differs from the adjacent row.
 func (e *edit) point(at place, before bool, to place, has bool) error {
 	r, ok, err := e.parts[at.part].adjoins(at.row, before)
 	if err != nil {
@@ -262,7 +262,7 @@ func (e *edit) point(at place, before bool, to place, has bool) error {
 	return nil
 }
 
-// around finds what is before and behind a time and id in a session, of all parts but one.
+// around returns the rows before and after a time and id in a session, over all parts except part but.
 func (e *edit) around(session string, time int64, id string,
 	but int) (before place, hasBefore bool, behind place, hasBehind bool, err error) {
 	fail := func(err error) (place, bool, place, bool, error) { return place{}, false, place{}, false, err }
@@ -311,7 +311,7 @@ func (e *edit) around(session string, time int64, id string,
 	return before, hasBefore, behind, hasBehind, nil
 }
 
-// less compares rows of one session by time and id.
+// less reports whether row a precedes row b of the same session, by time and id.
 func (v *Set) less(a, b place) (bool, error) {
 	s := v.parts[b.part].Seg
 	time, err := s.Time(b.row)
@@ -325,8 +325,8 @@ func (v *Set) less(a, b place) (bool, error) {
 	return v.parts[a.part].Seg.before(a.row, time, string(id))
 }
 
-// With adds a segment, whose documents replace those of the same ids, and removes the documents of
-// other ids. seg may be nil.
+// With returns a set with one more segment, whose documents replace those with the same ids, and without the documents
+// remove. seg may be nil.
 func (v *Set) With(id uint64, seg *Segment, remove []string) (*Set, error) {
 	e := v.edit()
 	ids := remove
@@ -345,7 +345,7 @@ func (v *Set) With(id uint64, seg *Segment, remove []string) (*Set, error) {
 		return nil, err
 	}
 	for _, at := range old {
-		if at.ok && !e.parts[at.part].dead.Has(at.row) { // the same id may be named twice
+		if at.ok && !e.parts[at.part].dead.Has(at.row) { // the same id may be listed twice
 			if err := e.kill(at.place); err != nil {
 				return nil, err
 			}
@@ -358,7 +358,7 @@ func (v *Set) With(id uint64, seg *Segment, remove []string) (*Set, error) {
 	return e.Set, e.link(len(e.parts) - 1)
 }
 
-// link joins the rows of a part that was added with those of their sessions in other parts.
+// link links the rows of the added part n with the rows of their sessions in other parts.
 func (e *edit) link(n int) error {
 	seg := e.parts[n].Seg
 	for s := range uint32(seg.Sessions) {
@@ -400,9 +400,9 @@ func (e *edit) link(n int) error {
 	return nil
 }
 
-// insert joins a row of a new part, and those behind it up to the first that has a row of another part
-// before it, with the neighbours of all of them: in between they adjoin as they are. It returns the last
-// of them. The rows before r are joined already.
+// insert links row r of the new part n into its session. Rows of n after r up to the first row of another part stay
+// adjacent to each other, so insert links only r and the last of them, which it returns. The rows before r must be
+// linked already.
 func (e *edit) insert(n int, r, from, to uint32, session string) (last uint32, err error) {
 	seg := e.parts[n].Seg
 	time, err := seg.Time(r)
@@ -417,7 +417,7 @@ func (e *edit) insert(n int, r, from, to uint32, session string) (last uint32, e
 	if err != nil {
 		return 0, err
 	}
-	if r > from { // the row before it in its own segment is nearer, or not
+	if r > from { // the previous row of its own segment may be nearer
 		own := place{n, r - 1}
 		if nearer, err := e.nearer(before, hasBefore, own); err != nil {
 			return 0, err
@@ -429,7 +429,7 @@ func (e *edit) insert(n int, r, from, to uint32, session string) (last uint32, e
 		return 0, err
 	}
 	last = to - 1
-	if hasBehind { // the last own row before it, between r and the end
+	if hasBehind { // binary search for the last row of this part before it
 		low, high := r, to
 		for high-low > 1 {
 			m := low + (high-low)/2

@@ -8,19 +8,20 @@ import (
 	"github.com/varve-db/varve/internal/words/build"
 )
 
-// The state of a part as it is kept in a file:
+// The format of a part's state in a file:
 //
 //	8 bytes  "varvewst"
 //	uvarint  ID of the part
 //	uint64   Sum of its segment, little-endian
-//	uvarint  dead rows, then for each uvarint row − row before (−1 before the first)
+//	uvarint  number of dead rows, then for each uvarint row − previous row (−1 before the first)
 //	uvarint  sum of their lengths
-//	uvarint  rows with links, then for each uvarint row − row before, uvarint sides: 1 before, 2 it has
-//	         none, 4 behind, 8 it has none; for each side that has one uvarint part, uvarint row
+//	uvarint  number of rows with links, then for each uvarint row − previous row, and uvarint sides, a set of
+//	         bits: 1 the link overrides before, 2 no row is before, 4 it overrides behind, 8 no row is behind;
+//	         for each side with a neighbour uvarint part, uvarint row
 //	uint64   xxhash64 of all before
 const stateMagic = "varvewst"
 
-// State is the state of a part, encoded; nil where it is that of a new segment.
+// State returns the encoded state of a part, or nil if it equals that of a new segment.
 func (p *Part) State() []byte {
 	if p.deaths == 0 && len(p.links) == 0 {
 		return nil
@@ -66,7 +67,7 @@ func (p *Part) State() []byte {
 	return binary.LittleEndian.AppendUint64(b, build.SumOf(b, 0))
 }
 
-// stateReader reads what State wrote.
+// stateReader decodes what State encodes.
 type stateReader struct {
 	b   []byte
 	bad bool
@@ -82,7 +83,7 @@ func (s *stateReader) uvarint() uint64 {
 	return v
 }
 
-// rows reads n rows, ascending, and calls each.
+// rows decodes n ascending rows and calls each with every one.
 func (s *stateReader) rows(n uint64, rows int, each func(r uint32)) {
 	last := int64(-1)
 	for ; n > 0 && !s.bad; n-- {
@@ -104,7 +105,8 @@ func (s *stateReader) ref() Ref {
 	return r
 }
 
-// ReadState makes a part of a segment and its state, nil for that of a new one.
+// ReadState returns a part made of a segment and its encoded state b; nil means the state of a new segment. Errors are
+// errs.ErrCorrupt.
 func ReadState(id uint64, seg *Segment, b []byte) (*Part, error) {
 	p := &Part{ID: id, Seg: seg, laid: new(layoutOnce)}
 	if b == nil {
@@ -116,12 +118,12 @@ func ReadState(id uint64, seg *Segment, b []byte) (*Part, error) {
 	}
 	s := &stateReader{b: b[len(stateMagic) : len(b)-8]}
 	if s.uvarint() != id || len(s.b) < 8 || binary.LittleEndian.Uint64(s.b) != seg.Sum() {
-		return nil, broken("the state of part %d is of another one", id)
+		return nil, broken("the state of part %d belongs to another segment", id)
 	}
 	s.b = s.b[8:]
 	n := s.uvarint()
 	if n > uint64(seg.Rows) {
-		return nil, broken("part %d has %d dead rows of %d", id, n, seg.Rows)
+		return nil, broken("part %d has %d dead rows but only %d rows", id, n, seg.Rows)
 	}
 	p.deaths = int(n)
 	s.rows(n, seg.Rows, func(r uint32) { p.dead = p.dead.With(r, seg.Rows) })
@@ -130,7 +132,7 @@ func ReadState(id uint64, seg *Segment, b []byte) (*Part, error) {
 	}
 	n = s.uvarint()
 	if n > uint64(seg.Rows) {
-		return nil, broken("part %d has %d links for %d rows", id, n, seg.Rows)
+		return nil, broken("part %d has %d links but only %d rows", id, n, seg.Rows)
 	}
 	if n > 0 {
 		p.links = make(map[uint32]link, n)
@@ -152,17 +154,17 @@ func ReadState(id uint64, seg *Segment, b []byte) (*Part, error) {
 		p.special = p.special.With(r, seg.Rows)
 	})
 	if s.bad || len(s.b) != 0 {
-		return nil, broken("the state of part %d", id)
+		return nil, broken("invalid state of part %d", id)
 	}
 	return p, nil
 }
 
-// SetOf is a set of parts. Links lead to live rows of it, else it is errs.ErrCorrupt.
+// SetOf returns a set of parts. It returns errs.ErrCorrupt if a link does not lead to a live row of the set.
 func SetOf(parts []*Part) (*Set, error) {
 	e := &edit{NewSet()}
 	for _, p := range parts {
 		if _, twice := e.index[p.ID]; twice {
-			return nil, broken("two parts are called %d", p.ID)
+			return nil, broken("two parts have the id %d", p.ID)
 		}
 		e.add(p)
 	}

@@ -46,7 +46,7 @@ func TestTurns(t *testing.T) {
 		v = set
 	}
 	const rows = 20_000
-	w := build.NewWriter(rows, 0)
+	w := build.NewWriter(rows, 0, build.Format)
 	for i := range rows - 1 {
 		w.Row(&build.Row{ID: fmt.Sprintf("%06d", i)})
 	}

@@ -32,7 +32,7 @@ func (m *model) counts(d *Doc) (times map[string]*[query.Fields]int, length int)
 	times = map[string]*[query.Fields]int{}
 	for _, t := range d.Texts {
 		m.an.Each([]byte(t.Text), func(term []byte, pair bool) {
-			if t.Field == query.Content && !pair {
+			if t.Field == query.Content && !pair && !analyzer.Common(string(term)) {
 				length++
 			}
 			n := times[string(term)]
@@ -40,7 +40,9 @@ func (m *model) counts(d *Doc) (times map[string]*[query.Fields]int, length int)
 				n = new([query.Fields]int)
 				times[string(term)] = n
 			}
-			n[t.Field]++
+			if n[t.Field] == 0 || !analyzer.Once(term, pair) {
+				n[t.Field]++
+			}
 		})
 	}
 	return times, length
@@ -64,7 +66,8 @@ func (m *model) search(q *query.Query, n int) []Hit {
 	barred := make([]bool, len(list))
 	has := func(i int, w *query.Word, fields query.FieldSet) (content, other int32) {
 		for term, n := range times[i] {
-			if term != w.Term && !(w.Prefix && strings.HasPrefix(term, w.Term)) {
+			if term != w.Term && !(w.Prefix && strings.HasPrefix(term, w.Term)) &&
+				!(w.Common && strings.HasPrefix(term, analyzer.AsCommon(w.Term))) {
 				continue
 			}
 			for f, k := range n {
@@ -94,6 +97,13 @@ func (m *model) search(q *query.Query, n int) []Hit {
 		common = common || any && !names[w.Term]
 		barsNames[w.Term] = barsNames[w.Term] || w.Must || w.Either
 	}
+	excluded, itself, words, nearby := make([]bool, len(list)), make([]int, len(list)), 0, 0.0
+	for _, w := range q.All {
+		for i := range list {
+			content, other := has(i, &w, w.Fields)
+			excluded[i] = excluded[i] || w.Not && (content > 0 || other > 0)
+		}
+	}
 	for _, w := range q.All {
 		fields := w.Fields
 		isName := common && fields == query.AllFields && !w.Prefix && !w.Not && names[w.Term] && !barsNames[w.Term]
@@ -111,8 +121,13 @@ func (m *model) search(q *query.Query, n int) []Hit {
 			if w.Not == is && (w.Not || w.Must) {
 				barred[i] = true
 			}
+			if excluded[i] {
+				content[i], other[i] = 0, 0
+			} else if is && !w.Not && !w.Quiet {
+				itself[i]++
+			}
 		}
-		if w.Not || df == 0 {
+		if w.Not || w.Quiet || df == 0 {
 			continue
 		}
 		d := min(float64(df)*1.7, float64(len(list)))
@@ -120,6 +135,20 @@ func (m *model) search(q *query.Query, n int) []Hit {
 			d = float64(df)
 		}
 		idf := math.Log(1 + (float64(len(list))-d+0.5)/(d+0.5))
+		words++
+		longest, least := 0, math.Inf(1)
+		for i := range list {
+			content, other := has(i, &w, fields)
+			if content > 0 {
+				longest = max(longest, lengths[i])
+			} else if other > 0 {
+				least = 0.5
+			}
+		}
+		if longest > 0 {
+			least = min(least, 1/(0.6+float64(0.4*float64(float64(longest)/avg))))
+		}
+		nearby = least / (least + 1.2)
 		c := func(i int) float64 {
 			return float64(content[i]) / (0.6 + float64(0.4*float64(float64(lengths[i])/avg)))
 		}
@@ -150,7 +179,9 @@ func (m *model) search(q *query.Query, n int) []Hit {
 	}
 	sessions := map[string][]float64{}
 	for i, d := range list {
-		sessions[d.Session] = append(sessions[d.Session], scores[i])
+		if !excluded[i] {
+			sessions[d.Session] = append(sessions[d.Session], scores[i])
+		}
 	}
 	var hits []Hit
 	for i, d := range list {
@@ -166,6 +197,10 @@ func (m *model) search(q *query.Query, n int) []Hit {
 				sum += x
 			}
 			share = sessionShare * sum
+		}
+		if itself[i] == 0 && words == 1 {
+			scores[i] = float64(scores[i] * nearby)
+			share = float64(sessionShare * scores[i])
 		}
 		hits = append(hits, Hit{ID: d.ID, LSN: d.LSN, Score: scores[i] + share})
 	}

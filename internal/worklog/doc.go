@@ -1,3 +1,3 @@
-// Package worklog applies the entries that the log has of working memory to the file of a scope:
-// for a backup that is restored, for verify and for repair, which have no open store.
+// Package worklog applies the log's entries about working memory to the file of a scope, without an
+// open store: for restoring a backup, for verify and for repair.
 package worklog

@@ -10,7 +10,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Work is what an entry of the log says of working memory.
+// Work decodes e, an entry about working memory. Fresh is set in the result also if e deletes its
+// key.
 func Work(codec *record.Codec, e *wal.Entry) (*working.LogEntry, record.View, error) {
 	body, view, err := state.DocumentIn(codec, e, places.DocumentMost)
 	if err != nil {
@@ -20,25 +21,26 @@ func Work(codec *record.Codec, e *wal.Entry) (*working.LogEntry, record.View, er
 	if err != nil {
 		return nil, view, err
 	}
-	w.Fresh = w.Fresh || e.Delete // nothing is left of what was there before
+	w.Fresh = w.Fresh || e.Delete // a deletion leaves nothing of the earlier state
 	return w, view, nil
 }
 
-// Begins reports whether an entry says all of its scope: nothing before it is needed.
+// Begins reports whether w has the whole state of its scope, so that no earlier entry is needed.
 func Begins(w *working.LogEntry) bool { return w.Fresh || w.State != nil }
 
-// Replay plays what the log has of a scope on its file.
+// Replay applies the log's entries of one scope to the scope's file.
 type Replay struct {
-	Store string        // whose log it is, as files name it
-	File  *working.File // nil: nothing of the scope was found yet
-	// partial: what an entry changes is played also where what it was changed from is lost.
+	Store string        // UUID of the store that owns the log, as files have it
+	File  *working.File // nil: no state of the scope was found yet
+	// Partial: apply entries even if the state on which they depend is lost.
 	Partial bool
 
 	Played  bool
-	Dropped bool // by the newest entry
+	Dropped bool // the newest entry applied is a deletion
 }
 
-// Base is up to where the file has what the log says: nothing of it where it is another store's.
+// Base returns the log position up to which the file is current; 0 if the file belongs to another
+// store.
 func (r *Replay) Base() wal.LSN {
 	if r.File == nil || r.File.Store != r.Store {
 		return 0
@@ -46,7 +48,7 @@ func (r *Replay) Base() wal.LSN {
 	return r.File.LSN
 }
 
-// Play carries an entry out that the file does not have.
+// Play applies an entry that the file does not include yet, and skips one that it includes.
 func (r *Replay) Play(codec *record.Codec, e *wal.Entry) error {
 	if e.LSN <= r.Base() {
 		return nil

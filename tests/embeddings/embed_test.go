@@ -149,6 +149,7 @@ func TestEmbedFails(t *testing.T) {
 		"empty":     func([]string) ([][]float32, error) { return [][]float32{{}}, nil },
 		"NaN":       func([]string) ([][]float32, error) { return [][]float32{{1, float32(math.NaN()), 1}}, nil },
 		"infinity":  func([]string) ([][]float32, error) { return [][]float32{{1, float32(math.Inf(1)), 1}}, nil },
+		"zeros":     func([]string) ([][]float32, error) { return [][]float32{{0, 0, 0}}, nil },
 		"panic":     func([]string) ([][]float32, error) { panic("oh") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -426,6 +427,48 @@ func TestEmbedModelIsRecorded(t *testing.T) {
 		b, err := os.ReadFile(filepath.Join(dir, "vector_index", "mapping.json"))
 		if err != nil || !strings.Contains(string(b), `"model":"the-model"`) {
 			t.Errorf("%v\n%s", err, b)
+		}
+	}
+}
+
+// TestEmbedZerosAgain: an embedding of zeros, which an earlier version took from the embedder, counts as missing.
+func TestEmbedZerosAgain(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	e := &fixture.Embedder{}
+	dir := t.TempDir()
+	st := fixture.Open(t, dir, &varve.Options{NoBackground: true, Embed: e.Embed})
+	b := new(varve.Batch)
+	b.Put(varve.Memory{ID: "zeros", Content: "one"})
+	b.Put(varve.Memory{ID: "has", Content: "two"})
+	b.Put(varve.Memory{ID: "zeros too", Content: "three", Embedding: make([]float32, 3)})
+	b.Put(varve.Memory{ID: "own", Content: "four", Embedding: []float32{0, 0, 1}})
+	if err := st.Apply(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Put(ctx, varve.Memory{ID: "zeros", Content: "one", Embedding: make([]float32, 3)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, flushed := range []bool{false, true} {
+		if flushed {
+			if _, err := st.Put(ctx, varve.Memory{ID: "zeros", Content: "one", Embedding: make([]float32, 3)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := st.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n, err := st.Vectors().EmbedPending(ctx)
+		if want := int64(2); err != nil || n != want && !flushed || flushed && n != 1 {
+			t.Errorf("flushed %v: %d, %v", flushed, n, err)
+		}
+		for id, content := range map[string]string{"zeros": "one", "has": "two", "zeros too": "three"} {
+			if m, err := st.Get(ctx, id); err != nil || !slices.Equal(m.Embedding, fixture.EmbeddingOf(content)) {
+				t.Errorf("flushed %v: %s has %v, %v", flushed, id, m.Embedding, err)
+			}
+		}
+		if m, err := st.Get(ctx, "own"); err != nil || !slices.Equal(m.Embedding, []float32{0, 0, 1}) {
+			t.Errorf("own has %v, %v", m.Embedding, err)
 		}
 	}
 }

@@ -228,7 +228,7 @@ func TestReembedAsksForTheDimension(t *testing.T) {
 	fixture.Must(t, emptiedStore(t, dir, o, 60, false).Close())
 	st = fixture.Open(t, dir, &varve.Options{NoBackground: true, Embed: e.Embed, EmbedModel: "new"})
 	if _, err := st.Vectors().Reembed(ctx, varve.ReembedOptions{}); !errors.Is(err, stop) || !strings.Contains(err.Error(),
-		"to know its dimension") {
+		"to find its dimension") {
 		t.Fatal(err)
 	}
 	if s := st.Admin().Stats(); s.Model != "old" || s.Switching {

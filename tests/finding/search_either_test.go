@@ -37,7 +37,7 @@ func TestSearchEither(t *testing.T) {
 		"hotel tag:far OR tag:near -rome":  "paris",
 		"hotel tag:far OR -rome":           "paris",
 		"paris OR rome":                    "paris rome",
-		"tag:nowhere OR tag:nothing hotel": "",
+		"tag:nowhere OR tag:nothing hotel": "order paris rome tent", // no memory has these tags, so they are words
 	} {
 		for _, when := range []string{"in the log", "in the files"} {
 			hits, err := st.Search(t.Context(), varve.Query{Text: q, Limit: 10})

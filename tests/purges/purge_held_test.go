@@ -120,7 +120,7 @@ func TestPurgeHardLink(t *testing.T) {
 	if !errors.As(err, &u) || !errors.Is(err, vfs.ErrLinked) || !errors.Is(err, varve.ErrConflict) || len(r.Left) != 1 {
 		t.Errorf("%v, left %v", err, r.Left)
 	}
-	if err != nil && !strings.Contains(err.Error(), "its bytes stay until the other one is") {
+	if err != nil && !strings.Contains(err.Error(), "remove the other name to free the data") {
 		t.Error(err)
 	}
 	if b, err := os.ReadFile(link); err != nil || string(b) != string(want) {

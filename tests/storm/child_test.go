@@ -40,6 +40,57 @@ type stormer struct {
 	slot, life string
 	mu         sync.Mutex
 	n          int
+	known      map[string]string // the state of a memory, where it is certain
+	back       map[string]former // what an undo makes of it
+}
+
+// former is the state of a memory before its newest version.
+type former struct {
+	at    uint64 // that version
+	state string
+}
+
+// knows notes the state of a memory, and its version if a put of this process has just made it.
+func (s *stormer) knows(key, state string, at uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, certain := s.known[key]
+	if delete(s.back, key); at != 0 && certain {
+		s.back[key] = former{at, was}
+	}
+	s.known[key] = state
+}
+
+// forget notes that the state of a memory is not certain, and returns what an undo would make of it.
+func (s *stormer) forget(key string) (was former, known string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, ok = s.back[key]
+	known = s.known[key]
+	delete(s.known, key)
+	delete(s.back, key)
+	return was, known, ok
+}
+
+// undo takes the newest version of a memory back. What is built upon it is an assembly.
+func (s *stormer) undo(ctx context.Context, key string) {
+	was, _, ok := s.forget(key)
+	if !ok {
+		s.read(key)
+		return
+	}
+	s.say("begin %s %s", key, was.state)
+	_, err := s.st.Undo(ctx, varve.UndoOptions{Position: was.at})
+	for _, refusal := range []error{varve.ErrConflict, varve.ErrNotFound, varve.ErrTruncated, varve.ErrLocked} {
+		if errors.Is(err, refusal) && !errors.Is(err, varve.ErrOutcomeUnknown) {
+			s.say("not %s %s", key, was.state)
+			return
+		}
+	}
+	s.answered(err, "done "+key+" "+was.state, "not "+key+" "+was.state)
+	if err == nil {
+		s.knows(key, was.state, 0)
+	}
 }
 
 // stormChild works on a store until it is killed or its input ends. Before each
@@ -54,7 +105,7 @@ func stormChild(ctx context.Context, arg, dir string) error {
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	s := &stormer{st: st, slot: slot, life: life}
+	s := &stormer{st: st, slot: slot, life: life, known: map[string]string{}, back: map[string]former{}}
 	work, stop := context.WithCancel(ctx)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -151,6 +202,8 @@ func (s *stormer) step(g int, rng *rand.Rand) {
 		s.count(ctx)
 	case 4:
 		s.write(ctx, key, "-", 0, rng)
+	case 5:
+		s.undo(ctx, key)
 	default:
 		s.mu.Lock()
 		s.n++
@@ -161,8 +214,10 @@ func (s *stormer) step(g int, rng *rand.Rand) {
 }
 
 func (s *stormer) write(ctx context.Context, key, state string, size int, rng *rand.Rand) {
+	_, was, _ := s.forget(key)
 	s.say("begin %s %s", key, state)
 	var err error
+	var m varve.Memory
 	ids := storetest.MemberIDs(key)
 	switch async := rng.IntN(4) == 0; {
 	case len(ids) > 1:
@@ -189,14 +244,20 @@ func (s *stormer) write(ctx context.Context, key, state string, size int, rng *r
 			return
 		}
 	case async:
-		_, err = s.st.PutAsync(varve.Memory{ID: key, Content: storetest.Content(state, size),
+		m, err = s.st.PutAsync(varve.Memory{ID: key, Content: storetest.Content(state, size),
 			Embedding: storetest.Vector(key, state), Metadata: labels(key)}).Wait(context.Background())
 	default:
-		_, err = s.st.Put(ctx,
+		m, err = s.st.Put(ctx,
 			varve.Memory{ID: key, Content: storetest.Content(state, size), Embedding: storetest.Vector(key, state),
 				Metadata: labels(key)})
 	}
 	s.answered(err, "done "+key+" "+state, "not "+key+" "+state)
+	if err == nil && len(ids) == 1 && !storetest.IsGroup(key) {
+		if was != "" {
+			s.knows(key, was, 0)
+		}
+		s.knows(key, state, m.Version)
+	}
 }
 
 // group is an assembly of what the same goroutine writes.

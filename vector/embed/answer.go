@@ -10,27 +10,27 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An answer is what another machine says, and its size is not known. It is read as it comes, and each
-// vector and each number is counted before it has a place in memory: so an answer takes what the vectors
-// that were asked for may take, whatever else it has.
+// An answer comes from another machine, and its size is unknown. It is parsed while it is read, and vectors and numbers
+// are counted before memory is allocated for them, so it takes no more memory than the requested vectors may take,
+// whatever else it contains.
 const (
-	mostDimensions = 1 << 16  // of a vector, as Options.Dimensions at most, and as a store takes by default
-	numberBytes    = 40       // of the text of a number, with what is between two of them
-	overheadBytes  = 64 << 10 // of what an answer says besides, and for each of its vectors
+	mostDimensions = 1 << 16  // of a vector: the maximum of Options.Dimensions, and of a store by default
+	numberBytes    = 40       // of the text of a number, with the separator
+	overheadBytes  = 64 << 10 // allowed for other parts of the answer, and again per vector
 	tokenBytes     = 1 << 20  // of one name, string or number, beyond what a Decoder reads ahead
 )
 
-// answer reads vectors out of an answer.
+// answer parses vectors from an answer.
 type answer struct {
 	e     *Embedder
 	texts int
 	in    *limited
 	dec   *jsontext.Decoder
-	list  [][]float32 // by the index of the text
-	given int         // vectors that were read
+	list  [][]float32 // by index of the text
+	given int         // number of vectors read
 }
 
-// vectors reads an answer, which must have one vector for each text.
+// vectors parses an answer, which must have one vector for each text.
 func (e *Embedder) vectors(body io.Reader, texts int) ([][]float32, *Error) {
 	a := &answer{e: e, texts: texts, list: make([][]float32, texts), in: &limited{r: body, left: e.mostBytes(texts)}}
 	a.dec = jsontext.NewDecoder(a.in, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -62,13 +62,13 @@ func (e *Embedder) vectors(body io.Reader, texts int) ([][]float32, *Error) {
 	return a.list, nil
 }
 
-// mostBytes is how long the answer for so many texts may be.
+// mostBytes returns the maximum length of the answer for so many texts.
 func (e *Embedder) mostBytes(texts int) int64 {
 	each := int64(e.most())*numberBytes + overheadBytes
 	return min(e.o.MaxBytes, int64(texts)*each+overheadBytes)
 }
 
-// most is how many dimensions a vector may have.
+// most returns the maximum number of dimensions of a vector.
 func (e *Embedder) most() int {
 	if e.o.Dimensions > 0 {
 		return e.o.Dimensions
@@ -106,7 +106,7 @@ func (a *answer) read() error {
 	return nil
 }
 
-// item reads {"index":0,"embedding":[…]}.
+// item parses {"index":0,"embedding":[…]}.
 func (a *answer) item(at int) error {
 	var v []float32
 	err := a.object(func(member string) (err error) {
@@ -133,7 +133,7 @@ func (a *answer) item(at int) error {
 	return nil
 }
 
-// vector reads a list of numbers; null is none.
+// vector parses a list of numbers; null is nil.
 func (a *answer) vector() ([]float32, error) {
 	if a.dec.PeekKind() == 'n' {
 		return nil, a.skip()
@@ -157,7 +157,7 @@ func (a *answer) vector() ([]float32, error) {
 	return v, err
 }
 
-// object calls each with the name of each member, whose value it reads. null has none.
+// object calls each with the name of each member of an object; each must read the value. null has no members.
 func (a *answer) object(each func(name string) error) error {
 	t, err := a.token()
 	if err != nil || t.Kind() == 'n' {
@@ -178,7 +178,7 @@ func (a *answer) object(each func(name string) error) error {
 	return err
 }
 
-// array calls each for each element, which it reads. null has none.
+// array calls each for each element of a list; each must read the element. null has no elements.
 func (a *answer) array(each func(i int) error) error {
 	t, err := a.token()
 	if err != nil || t.Kind() == 'n' {
@@ -196,7 +196,7 @@ func (a *answer) array(each func(i int) error) error {
 	return err
 }
 
-// skip reads a value, of which nothing is kept.
+// skip reads a value and discards it.
 func (a *answer) skip() error {
 	for depth := a.dec.StackDepth(); ; {
 		if _, err := a.token(); err != nil || a.dec.StackDepth() <= depth {
@@ -210,12 +210,12 @@ func (a *answer) token() (jsontext.Token, error) {
 	return a.dec.ReadToken()
 }
 
-// limited reads so many bytes, and not more than tokenBytes for one token.
+// limited reads at most left bytes, and at most tokenBytes for one token.
 type limited struct {
 	r    io.Reader
 	left int64
 	part int  // bytes since the last token
-	over bool // there was more
+	over bool // a limit was exceeded
 	err  error
 }
 

@@ -1,15 +1,15 @@
-// Package embed requests vectors from embedding services over HTTP. Embedder.Embed can be used as
-// varve.Options.Embed; the store itself does not depend on this package.
+// Package embed requests vectors from embedding services over HTTP. Embedder.Embed can be used as varve.Options.Embed;
+// the store itself does not depend on this package.
 //
 // # Protocols
 //
-// OpenAI's, which most servers speak:
+// OpenAI's protocol, which most servers support:
 //
 //	POST <base>/v1/embeddings          Authorization: Bearer <key>, if there is one
 //	{"model":"…","input":["…",…],"encoding_format":"float"[,"dimensions":512]}
 //	{"data":[{"index":0,"embedding":[…]},…]}
 //
-// Ollama's:
+// Ollama's protocol:
 //
 //	POST <base>/api/embed
 //	{"model":"…","input":["…",…],"truncate":true[,"dimensions":512]}

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// firstWait is how long the first try again waits; it doubles each time.
+// firstWait is the wait before the first retry; it doubles each time.
 const firstWait = 500 * time.Millisecond
 
-// mostCuts is how often a text is halved until the model takes it.
+// mostCuts is the maximum number of times that a text is halved for the model to accept it.
 const mostCuts = 8
 
 // Embed returns the vector of each text, all of one dimension. Errors are *Error, or those of ctx.
@@ -32,8 +32,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return all, nil
 }
 
-// batch asks for some texts, for fewer at once when the service finds them too
-// many.
+// batch requests the vectors of some texts, with smaller requests if the service refuses that many.
 func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, error) {
 	list, err := e.patiently(ctx, texts)
 	if !errors.Is(err, errTooMuch) {
@@ -51,7 +50,7 @@ func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, erro
 	return append(first, rest...), err
 }
 
-// cut asks for the beginning of a text that is too long.
+// cut requests the vector of the beginning of a text that is too long.
 func (e *Embedder) cut(ctx context.Context, text string, err error) ([][]float32, error) {
 	for range mostCuts {
 		n := len(text) / 2
@@ -74,7 +73,7 @@ func (e *Embedder) cut(ctx context.Context, text string, err error) ([][]float32
 	return nil, err
 }
 
-// patiently asks again where that may help.
+// patiently makes a request, and repeats it after transient failures.
 func (e *Embedder) patiently(ctx context.Context, texts []string) ([][]float32, error) {
 	wait := firstWait
 	for try := 1; ; try++ {
@@ -100,7 +99,7 @@ func (e *Embedder) patiently(ctx context.Context, texts []string) ([][]float32, 
 	}
 }
 
-// passing reports whether the same request may go well later.
+// passing reports whether the failure is transient, so that the same request may succeed later.
 func (e *Error) passing() bool {
 	switch e.Status {
 	case 408, 425, 429, 500, 502, 503, 504, 529:

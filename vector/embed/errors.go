@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What an Error may be about; test with errors.Is.
+// The causes of an Error; test with errors.Is.
 var (
 	ErrKey     = errors.New("the service refused the key")                        // 401, 403
 	ErrModel   = errors.New("the service does not have the model or the address") // 404: the model, or the path
@@ -15,20 +15,20 @@ var (
 	ErrBusy    = errors.New("the service is overloaded")                          // 429, 503, 529
 	ErrAnswer  = errors.New("the answer does not match the request")              // not JSON, wrong count, wrong dimension
 	ErrReach   = errors.New("the service cannot be reached")                      // no connection, or no answer in time
-	errTooMuch = errors.New("the request is too large for the service")           // it is made smaller
+	errTooMuch = errors.New("the request is too large for the service")           // the request is made smaller
 )
 
-// Error is what went wrong with a service.
+// Error is a failed request to a service.
 type Error struct {
-	URL     string // that was asked, without user, password and query
+	URL     string // the requested URL, without user, password and query
 	Model   string
-	Status  int    // of HTTP, 0 when there was no answer
-	Message string // of the service, at most 300 bytes, without the key
+	Status  int    // of HTTP; 0 if there was no answer
+	Message string // from the service, at most 300 bytes, without the key
 	Tries   int
-	Err     error // one of those above, or what the system says
+	Err     error // one of the errors above, or a system error
 
-	wait time.Duration // that the service wants
-	told bool          // it does
+	wait time.Duration // the wait that the service asks for
+	told bool          // the service asks for a wait
 }
 
 func (e *Error) Error() string {
@@ -50,8 +50,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Answered reports whether the service answered, and refused the request itself: its key, its
-// model or its text. Such a service is not down.
+// Answered reports whether the service answered and refused the request itself: its key, its model or its text. Such a
+// service is not down.
 func (e *Error) Answered() bool {
 	return e.Status >= 400 && e.Status < 500 && !e.passing()
 }
@@ -60,7 +60,7 @@ func (e *Embedder) fault(status int, err error, message string) *Error {
 	return &Error{URL: e.URL(), Model: e.o.Model, Status: status, Err: err, Message: e.clean(message)}
 }
 
-// clean makes a service's words fit for a log: short, of one line, without the key.
+// clean makes a service's message fit for a log: short, of one line, without secrets.
 func (e *Embedder) clean(s string) string {
 	for _, secret := range e.secrets() {
 		s = strings.ReplaceAll(s, secret, "…")
@@ -77,7 +77,7 @@ func (e *Embedder) clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// secrets are the key, and what the URL has that may be one.
+// secrets returns the key, and parts of the URL that may be secret.
 func (e *Embedder) secrets() (all []string) {
 	if e.o.Key != "" {
 		all = append(all, e.o.Key)

@@ -14,49 +14,49 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Protocol is how a service is spoken to.
+// Protocol is the protocol of a service.
 type Protocol string
 
-// The protocols; see the package's comment.
+// The protocols; see the package comment.
 const (
 	OpenAI Protocol = "openai"
 	Ollama Protocol = "ollama"
 )
 
-// Options says whom to ask for what. URL and Model have to be given.
+// Options configure an Embedder. URL and Model are required.
 type Options struct {
 	URL        string
 	Model      string
 	Key        string
-	Dimensions int           // asked for, and every vector must have them; 0: whatever the model gives
-	Protocol   Protocol      // "": by the URL
-	Batch      int           // texts in one request, 64 when 0
-	Timeout    time.Duration // of one request, 60 s when 0
-	Retries    int           // after the first try, 3 when 0, none when negative
-	MaxWait    time.Duration // for a server that says when to come back; a minute when 0. More is a failure
-	MaxBytes   int64         // of one answer, 64 MiB when 0; less where the vectors that were asked for take less
+	Dimensions int           // requested, and required of every vector; 0: the model's default
+	Protocol   Protocol      // "": derived from the URL
+	Batch      int           // texts per request; 0 means 64
+	Timeout    time.Duration // of one request; 0 means 60 s
+	Retries    int           // after the first try; 0 means 3, negative means none
+	MaxWait    time.Duration // the longest wait that a server may ask for; 0 means a minute. A longer one is a failure
+	MaxBytes   int64         // of one answer; 0 means 64 MiB. Lower if the requested vectors need less
 	NoTruncate bool          // a text that is too long is an error
 
-	Client *http.Client                               // its Timeout and redirects are not used
-	Clock  func() time.Time                           // time.Now when nil
-	Sleep  func(context.Context, time.Duration) error // a wait that ends with ctx
+	Client *http.Client                               // its Timeout and its handling of redirects are not used
+	Clock  func() time.Time                           // nil means time.Now
+	Sleep  func(context.Context, time.Duration) error // waits until the duration has passed or ctx ends
 }
 
-// Embedder asks one model of one service. It may be used by several goroutines.
+// Embedder requests vectors of one model from one service. It may be used by several goroutines.
 type Embedder struct {
 	o      Options
 	target *url.URL
 	client *http.Client
 }
 
-// New makes an Embedder. Nothing is asked yet.
+// New returns an Embedder. It sends no request.
 func New(o Options) (*Embedder, error) {
 	bad := func(field, why string) error { return fmt.Errorf("embedding service: %s: %s", field, why) }
 	u, err := url.Parse(strings.TrimSpace(o.URL))
 	switch {
 	case o.URL == "":
 		return nil, bad("URL", "missing")
-	case err != nil: // its text has the URL, and that may have a key
+	case err != nil: // the text of err has the URL, which may contain a key
 		return nil, bad("URL", "not a valid URL")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, bad("URL", "must begin with http:// or https:// and name a host")
@@ -79,7 +79,7 @@ func New(o Options) (*Embedder, error) {
 	if o.Client != nil {
 		*e.client = *o.Client
 	}
-	e.client.Timeout = 0 // ctx has it
+	e.client.Timeout = 0 // ctx has the timeout
 	e.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	e.fill()
 	return e, nil
@@ -110,17 +110,17 @@ func (e *Embedder) fill() {
 	}
 }
 
-// Model is the name of the model.
+// Model returns the name of the model.
 func (e *Embedder) Model() string { return e.o.Model }
 
-// URL is the URL that is asked, without user, password and query.
+// URL returns the URL that requests go to, without user, password and query.
 func (e *Embedder) URL() string {
 	u := *e.target
 	u.User, u.RawQuery = nil, ""
 	return u.String()
 }
 
-// String names the model and the URL.
+// String returns the model and the URL.
 func (e *Embedder) String() string { return e.o.Model + " at " + e.URL() }
 
 func protocolOf(u *url.URL) Protocol {
@@ -131,7 +131,7 @@ func protocolOf(u *url.URL) Protocol {
 	return OpenAI
 }
 
-// endpoint completes a URL to the one that is asked.
+// endpoint completes a URL to that of the requests.
 func endpoint(u *url.URL, p Protocol) (*url.URL, error) {
 	version, name := "/v1", "/embeddings"
 	switch p {
@@ -157,8 +157,7 @@ func endpoint(u *url.URL, p Protocol) (*url.URL, error) {
 // openAIHost is the host that OPENAI_API_KEY belongs to.
 const openAIHost = "api.openai.com"
 
-// FromEnv makes the Embedder that the environment describes. ok is false when
-// it describes none.
+// FromEnv returns the Embedder that the environment describes. ok is false if VARVE_EMBED_URL is not set.
 func FromEnv(get func(string) string) (e *Embedder, ok bool, err error) {
 	o := Options{URL: get("VARVE_EMBED_URL"), Model: get("VARVE_EMBED_MODEL"), Key: get("VARVE_EMBED_KEY")}
 	if o.URL == "" {
@@ -182,6 +181,5 @@ func FromEnv(get func(string) string) (e *Embedder, ok bool, err error) {
 	return e, true, nil
 }
 
-// spread takes a quarter off at most, so that clients that failed together do
-// not come back together.
+// spread shortens d by up to a quarter at random, so that clients that failed together do not retry together.
 func spread(d time.Duration) time.Duration { return d - rand.N(d/4+1) }

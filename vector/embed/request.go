@@ -39,7 +39,7 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, *Error
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.target.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, e.fault(0, errors.New("the request cannot be made"), "")
+		return nil, e.fault(0, errors.New("cannot build the request"), "")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
@@ -57,7 +57,8 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, *Error
 	return e.vectors(resp.Body, len(texts))
 }
 
-// unreached: url.Error repeats the URL, with all that stands in it.
+// unreached returns the Error for a request without an answer. It drops the url.Error, whose text repeats the whole
+// URL.
 func (e *Embedder) unreached(err error) *Error {
 	var ue *url.Error
 	if errors.As(err, &ue) {
@@ -73,9 +74,9 @@ func (e *Embedder) wrong(format string, args ...any) *Error {
 	return e.fault(0, ErrAnswer, fmt.Sprintf(format, args...))
 }
 
-// refused reads what the service says instead of vectors.
+// refused returns the Error for a response without vectors.
 func (e *Embedder) refused(resp *http.Response) *Error {
-	b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // as far as it goes
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a part of the body suffices
 	message := words(b)
 	f := e.fault(resp.StatusCode, nil, message)
 	switch code := resp.StatusCode; {
@@ -94,8 +95,8 @@ func (e *Embedder) refused(resp *http.Response) *Error {
 	return f
 }
 
-// words finds the message in an answer: {"error":{"message":"…"}}, {"error":"…"},
-// {"message":"…"}, {"detail":"…"}, or the text itself.
+// words returns the message in a response: {"error":{"message":"…"}}, {"error":"…"}, {"message":"…"}, {"detail":"…"},
+// or the text itself.
 func words(b []byte) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(b, &members) == nil {
@@ -116,7 +117,7 @@ func words(b []byte) string {
 	return string(b)
 }
 
-// tooMuch recognises the ways in which services say that an input is too long.
+// tooMuch recognises the messages by which services refuse an input as too long.
 func tooMuch(message string) bool {
 	m := strings.ToLower(message)
 	for _, s := range []string{
@@ -131,7 +132,7 @@ func tooMuch(message string) bool {
 	return false
 }
 
-// retryAfter is when the service wants to be asked again.
+// retryAfter returns how long the service asks the client to wait, if it does.
 func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e9 {
 		return time.Duration(ms * float64(time.Millisecond)), true

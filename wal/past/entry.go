@@ -35,6 +35,7 @@ type Entry struct {
 	More     bool      // the batch continues; set by reading
 	Writer   uint32    // the number of the writer, 0 where it is not known; see wal.Batch
 	Cause    uint8     // why the entry was written, of the causes of package wal; 0: a caller asked for it
+	Restores LSN       // of an entry that an undo wrote, the version that it put back; 0: none. See package segment
 	Own      bool      // this handle wrote the entry, and did not read it; set when it is applied
 	Size     uint64    // bytes of log that the entry takes, from LSN on; set by reading
 	Inflated uint32    // bytes of Value after decompression; 0 means len(Value)
@@ -52,7 +53,7 @@ func EntryIn(h *segment.Header, payload []byte) Entry {
 	return Entry{
 		LSN: h.LSN, Time: at, Reading: reading, Key: unsafeString(key), Kind: h.Kind,
 		Delete: h.Flags&segment.FlagDelete != 0, More: h.More(), Size: h.Size(), Inflated: h.Inflated,
-		Writer: fields.Writer, Cause: fields.Cause, Value: value[:len(value):len(value)],
+		Writer: fields.Writer, Cause: fields.Cause, Restores: fields.Restores, Value: value[:len(value):len(value)],
 	}
 }
 

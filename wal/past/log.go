@@ -94,6 +94,36 @@ func (p *Log) Erased(ctx context.Context, from Mark, to LSN) (found bool, err er
 	return found, err
 }
 
+// ErasedAt returns at which of some positions below to a purge has erased a frame. It reads each of their segments
+// once. What cannot be read was not erased.
+func (p *Log) ErasedAt(ctx context.Context, to LSN, at ...LSN) (map[LSN]bool, error) {
+	erased := map[LSN]bool{}
+	at = slices.Compact(slices.Sorted(slices.Values(at)))
+	for len(at) > 0 {
+		number := p.Geometry.Number(at[0])
+		n := 1
+		for n < len(at) && p.Geometry.Number(at[n]) == number {
+			n++
+		}
+		asked := at[:n]
+		if at = at[n:]; asked[0] >= to || asked[0] < p.Geometry.Size {
+			continue
+		}
+		_ = p.within(ctx, asked[n-1], to, func(h *segment.Header, _ []byte) bool {
+			if h.Kind == segment.KindErased {
+				if _, found := slices.BinarySearch(asked, h.LSN); found {
+					erased[h.LSN] = true
+				}
+			}
+			return h.LSN < asked[n-1]
+		})
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return erased, nil
+}
+
 var errStop = errors.New("the caller ended the reading")
 
 // walk visits the frames of [from, to). Damage and holes are told to visit,

@@ -1,7 +1,7 @@
 package redis
 
-// ACL gives the rules of an ACL user who can do all that a Home does, and
-// nothing beyond keys that begin with prefix; for ACL SETUSER.
+// ACL returns the rules, for ACL SETUSER, of a user that may do everything a Home needs, and only
+// on keys that begin with prefix.
 func ACL(prefix string) string {
 	return "~" + prefix +
 		"* resetchannels -@all +ping +client|setname +auth +select +cluster|slots +cluster|shards +command" +

@@ -9,10 +9,10 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// dialer dials for go-redis, but answers a failure with a connection that fails
-// at its first use. go-redis prints failures to dial on stderr, which is not the
-// library's to write on, tries five times in half a second, and gives them back
-// in a form that does not tell them from a connection that broke later.
+// dialer dials for go-redis, but if dialing fails it returns a connection that fails at its first
+// use. Otherwise go-redis would print the failure on stderr, which a library must not use, try five
+// times within half a second, and return an error that cannot be distinguished from a connection
+// that broke later.
 func dialer(o *goredis.Options) func(context.Context, string, string) (net.Conn, error) {
 	dial := goredis.NewDialer(o)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -24,8 +24,8 @@ func dialer(o *goredis.Options) func(context.Context, string, string) (net.Conn,
 	}
 }
 
-// dialError: there was no connection, so nothing was sent. Is and As stand for
-// Unwrap, by which go-redis would take it off.
+// dialError means that there was no connection, so nothing was sent. It has Is and As instead of
+// Unwrap, because go-redis would unwrap it.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string        { return e.err.Error() }

@@ -92,7 +92,7 @@ func (h *Home) dispatch(ctx context.Context, r *working.Request) (res working.Re
 	case working.OpDrop:
 		res.N = run(s.drop).int()
 	default:
-		return res, fmt.Errorf("%w: working/redis: %T is no operation", errs.ErrInvalid, r.Op)
+		return res, fmt.Errorf("%w: working/redis: %T is not an operation", errs.ErrInvalid, r.Op)
 	}
 	return res, err
 }
@@ -122,7 +122,7 @@ func (h *Home) increment(ctx context.Context, r *working.Request,
 	return res, err
 }
 
-// notes is a plain command.
+// notes reads the last entries of the scratchpad with a plain command instead of a script.
 func (h *Home) notes(ctx context.Context, r *working.Request, last int) (res working.Result, err error) {
 	if last == 0 {
 		return res, nil

@@ -24,8 +24,10 @@
 //
 //	cell     <deadline>:<version>:<time>:<value>, empty: removed since the one before
 //	times    Unix microseconds; deadlines Unix milliseconds, 0: none
-//	seq      starts at the time in microseconds, so that a scope that was dropped
-//	         and created again repeats none
+//
+// seq      starts at the time in microseconds, so that a scope that was dropped
+//
+//	and created again repeats no number
 //
 // Redis removes a value when it expires; later writes remove its entries in :i, :x and :u, and no
 // count includes them meanwhile.
@@ -34,25 +36,25 @@
 //
 // Every operation is one script, which the server runs alone. A script that fails leaves what it
 // has written so far. Each script therefore checks the types of all keys that it may write, then
-// conditions and limits, and writes only after that. Its first write is one that a server at its
-// maxmemory refuses, if any is. Scripts are called by their hash and sent when the server does not
-// know them.
+// conditions and limits, and writes only after that. If any write of a script is one that a server
+// at its maxmemory refuses, the first write is. Scripts are called by their hash and sent if the
+// server does not have them.
 //
 // A command is sent once. If the connection breaks after that, a read is sent once more, and a
 // write returns ErrOutcomeUnknown. If there is no connection, nothing was done: ErrUnavailable.
 // Whether an acknowledged write survives a crash of the server depends on the server's settings;
 // with appendonly yes and appendfsync always it survives kill -9.
 //
-// Options beyond the URL's own: cluster=true for a cluster. max_retries is
-// ignored. ACL gives the rules of a user that may do what is needed.
+// Options beyond the URL's own: cluster=true for a cluster. max_retries is ignored. ACL returns the
+// rules of a user with the necessary permissions.
 //
 // # Fallback
 //
-// With Options.Fallback a home in this process, empty at first, replaces Redis while Redis cannot
-// be reached: UsingFallback is true, and OnEvent is called. Each process has its own such home. A
+// With Options.Fallback an in-process home, empty at first, replaces Redis while Redis cannot be
+// reached: UsingFallback returns true, and OnEvent is called. Each process has its own such home. A
 // goroutine tries to reach Redis every Options.RetryAfter; once Redis answers it is used again, and
-// what was written meanwhile is passed to OnEvent and available from Meanwhile, but never merged:
-// only the host knows which of two values is right.
+// the data written meanwhile are passed to OnEvent and returned by Meanwhile, but never merged:
+// only the host can decide which of two values is right.
 //
 // A write that was in flight when the connection to Redis was lost returns ErrOutcomeUnknown and is
 // not written elsewhere. Wrong passwords and refusals do not cause a fallback.

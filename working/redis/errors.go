@@ -14,34 +14,34 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Error says what Redis did not do. It matches Kind, and what Err matches.
+// Error is a failure of Redis. It matches Kind, and what Err matches.
 type Error struct {
-	Op   string // what was being done, and on which scope
+	Op   string // the operation and its scope
 	Kind error  // ErrUnavailable, ErrPermission, ErrReadOnly, ErrLimit, ErrOutcomeUnknown or ErrInvalid of package working
-	Err  error  // what Redis or the connection said
+	Err  error  // the error of Redis or of the connection
 }
 
 func (e *Error) Error() string {
 	return fmt.Sprintf("redis: %s: %v: %v", e.Op, e.Kind, e.Err)
 }
 
-// Unwrap makes the error match both.
+// Unwrap makes the error match Kind and Err.
 func (e *Error) Unwrap() []error { return []error{e.Kind, e.Err} }
 
-// kinds of what a server answers, by the first word.
+// kinds maps the replies of a server, by their first words, to errors.
 var kinds = []struct {
 	word string
 	kind error
 	fix  string
 }{
 	{"WRONGPASS", errs.ErrPermission, "user or password in the URL are wrong"},
-	{"NOAUTH", errs.ErrPermission, "the server wants a password; put it into the URL as redis://user:password@host"},
+	{"NOAUTH", errs.ErrPermission, "the server requires a password; add it to the URL as redis://user:password@host"},
 	{"ERR AUTH", errs.ErrPermission, "the server has no password; remove the password from the URL"},
 	{"ERR invalid password", errs.ErrPermission, "the password in the URL is wrong"},
 	{"NOPERM", errs.ErrPermission, "the ACL user needs the keys of the prefix and the commands of the package comment"},
 	{"READONLY", errs.ErrReadOnly, "the server is a replica; name the primary in the URL"},
 	{"MISCONF", errs.ErrReadOnly, "the server cannot write its snapshot and refuses writes"},
-	{"NOREPLICAS", errs.ErrReadOnly, "the server has fewer replicas than it needs to take writes"},
+	{"NOREPLICAS", errs.ErrReadOnly, "the server has fewer replicas than it requires for writes"},
 	{"OOM", errs.ErrLimit, "the server is at its maxmemory"},
 	{"LOADING", working.ErrUnavailable, "the server is reading its data"},
 	{"BUSY", working.ErrUnavailable, "the server is running a script"},
@@ -56,8 +56,8 @@ var kinds = []struct {
 	{"ERR DB index", errs.ErrInvalid, "the server has no such database"},
 }
 
-// failure makes an error of ours of one of go-redis. writes: it could have
-// changed something, so that a connection that broke leaves its outcome open.
+// failure converts an error of go-redis. writes reports whether the command could have changed
+// something: then the outcome is unknown if the connection broke.
 func failure(op, prefix string, writes bool, err error) error {
 	if err == nil {
 		return nil
@@ -78,14 +78,14 @@ func failure(op, prefix string, writes bool, err error) error {
 	return &Error{Op: op, Kind: working.ErrUnavailable, Err: err}
 }
 
-// notSent reports whether the command never left: no connection, or none free.
+// notSent reports whether the command was never sent: there was no connection, or no free one.
 func notSent(err error) bool {
 	var dial *dialError
 	return errors.As(err, &dial) || crowded(err)
 }
 
-// crowded reports whether all connections were in use: Redis is there, and the host
-// wants more of it than the pool allows.
+// crowded reports whether all connections of the pool were in use: Redis is available, and the host
+// needs a larger pool.
 func crowded(err error) bool {
 	return errors.Is(err, goredis.ErrPoolTimeout) || errors.Is(err, goredis.ErrPoolExhausted)
 }
@@ -103,8 +103,8 @@ func answered(op, prefix string, reply error) error {
 	return &Error{Op: op, Kind: errs.ErrInvalid, Err: reply}
 }
 
-// refusal makes the error of working memory of what a script refused, nil if it
-// is not one.
+// refusal returns the error of working memory for a script that refused the operation; nil if err
+// is something else.
 func refusal(r *working.Request, err error) error {
 	text := ""
 	if reply, ok := errors.AsType[goredis.Error](err); ok {
@@ -122,7 +122,7 @@ func refusal(r *working.Request, err error) error {
 	switch word {
 	case "VARVETYPE":
 		return &errs.CorruptionError{Path: part[2], Offset: -1,
-			Err: fmt.Errorf("%w: the key holds a %s, not a %s: another program wrote it; remove the key, or use another "+
+			Err: fmt.Errorf("%w: the key has type %s, not %s: another program wrote it; remove the key, or use another "+
 				"Options.Prefix", working.ErrWrongType, part[0], part[1])}
 	case "VARVECONFLICT":
 		return &working.ConflictError{Name: rest}

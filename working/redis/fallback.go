@@ -11,16 +11,16 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// EventKind says what an Event tells.
+// EventKind is the kind of an Event.
 type EventKind string
 
 // The kinds of events.
 const (
-	FallbackBegan EventKind = "fallback began" // Err: why
-	FallbackEnded EventKind = "fallback ended" // Written: what is not in Redis
+	FallbackBegan EventKind = "fallback began" // Err: the reason
+	FallbackEnded EventKind = "fallback ended" // Written: data that are not in Redis
 )
 
-// Event tells of a fallback. Events come one at a time, in order.
+// Event reports the beginning or end of a fallback. Events are delivered one at a time, in order.
 type Event struct {
 	Kind    EventKind
 	Time    time.Time
@@ -28,25 +28,25 @@ type Event struct {
 	Written []Written
 }
 
-// Written is the content that a scope got in the fallback, while Redis could not be reached. It
-// began empty, because the content in Redis could not be read. It is in no home any more; to keep
-// it, write it to one.
+// Written is the content of a scope in the fallback, written while Redis could not be reached. It
+// began empty, because the content in Redis could not be read. No home has it any more; to keep it,
+// write it to one.
 type Written struct {
 	Scope       working.Scope
 	State       *working.Snapshot
 	Checkpoints []*working.Snapshot
-	Err         error // what of it could not be read
+	Err         error // what could not be read
 }
 
-// standIn is the home in the process that stands in for Redis.
+// standIn is the in-process home that replaces Redis during a fallback.
 type standIn struct {
 	ping  func(context.Context) error
 	every time.Duration
 	tell  func(Event)
 	clock working.Clock
-	local atomic.Pointer[working.Local] // nil: Redis is asked
+	local atomic.Pointer[working.Local] // nil: Redis is used
 
-	mu      sync.RWMutex // read-held while an operation is on local, held while that begins and ends
+	mu      sync.RWMutex // read-locked during an operation on local, locked while a fallback begins or ends
 	closed  bool
 	stop    context.CancelFunc
 	watch   sync.WaitGroup
@@ -69,7 +69,7 @@ func newStandIn(o *Options, ping func(context.Context) error) *standIn {
 
 func (s *standIn) active() bool { return s.local.Load() != nil }
 
-// do carries out an operation; false when Redis is to be asked.
+// do performs an operation on the fallback; the bool is false if Redis is in use.
 func (s *standIn) do(ctx context.Context, r *working.Request) (working.Result, bool, error) {
 	if !s.active() {
 		return working.Result{}, false, nil
@@ -84,7 +84,7 @@ func (s *standIn) do(ctx context.Context, r *working.Request) (working.Result, b
 	return res, true, err
 }
 
-// begin makes the process stand in, and looks for Redis until it is back.
+// begin starts the fallback, and a goroutine that ends it when Redis answers again.
 func (s *standIn) begin(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *standIn) look(ctx context.Context) {
 	}
 }
 
-// end is called with mu held: no operation is on local, and none comes.
+// end ends the fallback. The caller holds mu, so no operation is using local.
 func (s *standIn) end(why error) {
 	l := s.local.Load()
 	if l == nil {
@@ -138,8 +138,8 @@ func (s *standIn) close() {
 	s.watch.Wait()
 }
 
-// collect reads everything of a home. It is in this process and cannot fail, except for a written
-// value that cannot be read back.
+// collect reads all scopes of the fallback. The home is in this process and cannot fail; only a
+// value may be unreadable.
 func collect(l *working.Local) []Written {
 	ctx := context.Background()
 	var all []Written
@@ -168,14 +168,14 @@ func collect(l *working.Local) []Written {
 	return all
 }
 
-// empty is a scope that was only attached to.
+// empty reports whether the scope has no content.
 func (w *Written) empty() bool {
 	return w.Err == nil && len(w.Checkpoints) == 0 && len(w.State.Values) == 0 && len(w.State.Notes) == 0 &&
 		w.State.Task == nil
 }
 
-// Meanwhile hands over what fallbacks that have ended came to hold, and forgets
-// it. A host without OnEvent finds it here.
+// Meanwhile returns the data written during fallbacks that have ended, and removes them from the
+// Home. It serves hosts without OnEvent.
 func (h *Home) Meanwhile() []Written {
 	if h.stand == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Home keeps working memory in Redis or Valkey. For concurrent use.
+// Home keeps working memory in Redis or Valkey. It is safe for concurrent use.
 type Home struct {
 	client  goredis.UniversalClient
 	prefix  string
@@ -24,8 +24,8 @@ type Home struct {
 	close   error
 }
 
-// Open connects. Redis that cannot be reached is an error, or begins a fallback,
-// by option; a wrong password is always an error.
+// Open connects to Redis. If Redis cannot be reached, Open returns an error, or begins a fallback
+// if Options.Fallback is set; a wrong password is always an error.
 func Open(ctx context.Context, o Options) (*Home, error) {
 	client, err := o.client()
 	if err != nil {
@@ -48,7 +48,7 @@ func Open(ctx context.Context, o Options) (*Home, error) {
 	return h, nil
 }
 
-// Name is "redis".
+// Name returns "redis".
 func (h *Home) Name() string { return "redis" }
 
 // Check queries the server, even while a fallback is in use.
@@ -58,14 +58,14 @@ func (h *Home) ping(ctx context.Context) error {
 	return failure("ping", "", false, h.client.Ping(ctx).Err())
 }
 
-// Release does nothing: the process holds nothing of a scope.
+// Release does nothing: the process keeps nothing of a scope.
 func (h *Home) Release(context.Context, working.Scope) error { return nil }
 
 // UsingFallback reports whether the fallback is in use at the moment.
 func (h *Home) UsingFallback() bool { return h.stand != nil && h.stand.active() }
 
-// Close closes the connections. What a fallback holds then is told to OnEvent
-// and stays in Meanwhile.
+// Close closes the connections. The data of a running fallback are passed to OnEvent and stay
+// available from Meanwhile.
 func (h *Home) Close() error {
 	h.once.Do(func() {
 		if h.stand != nil {
@@ -76,7 +76,8 @@ func (h *Home) Close() error {
 	return h.close
 }
 
-// key of a scope: the tag in braces keeps a scope on one node of a cluster.
+// key returns a key of a scope: the hash tag in braces keeps all keys of a scope on one node of a
+// cluster.
 func (h *Home) key(s working.Scope, rest string) string {
 	return h.prefix + "{" + s.Key() + "}:" + rest
 }
@@ -96,15 +97,15 @@ func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, erro
 		return res, err
 	}
 	switch {
-	case ctx.Err() != nil, crowded(err): // not for want of Redis
+	case ctx.Err() != nil, crowded(err): // the failure is not an outage of Redis
 	case errors.Is(err, working.ErrUnavailable):
 		h.stand.begin(err)
 		if res, ok, err := h.stand.do(ctx, r); ok {
 			return res, err
 		}
 	case errors.Is(err, working.ErrOutcomeUnknown):
-		// Redis went while it had this one. What comes next goes elsewhere; this
-		// one may have happened, so it is not done a second time.
+		// Redis became unreachable during this operation. Later operations use the fallback; this
+		// one may have been executed, so it is not repeated.
 		h.stand.begin(err)
 	}
 	return res, err
@@ -113,11 +114,11 @@ func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, erro
 // once is a command that go-redis must not send a second time.
 type once struct{ *goredis.Cmd }
 
-// NoRetry is asked by go-redis.
+// NoRetry is called by go-redis.
 func (once) NoRetry() bool { return true }
 
-// run runs a script; the script itself is sent only when the server does not
-// have it. A read that was cut off is asked once more.
+// run runs a script; it sends the script's text only if the server does not have the script. It
+// repeats a read once if the connection broke.
 func (h *Home) run(ctx context.Context, s *script, r *working.Request, args ...any) (any, error) {
 	key, writes := h.key(r.Scope, "m"), working.Writes(r.Op)
 	send := func(what, text string) (any, error) {
@@ -137,13 +138,13 @@ func (h *Home) run(ctx context.Context, s *script, r *working.Request, args ...a
 	}
 }
 
-// describe names an operation for a message: "increment of session:s".
+// describe returns an operation for a message: "increment of session:s".
 func describe(r *working.Request) string {
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", r.Op), "working.Op")) + " of " + r.Scope.Key()
 }
 
-// Scopes lists the scopes, node by node. A key that is not of this package is
-// named by an error.
+// Scopes lists the scopes, node by node. It yields an error for a key that does not belong to this
+// package.
 func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	return func(yield func(working.Scope, error) bool) {
 		if h.stand != nil && h.stand.active() {
@@ -176,8 +177,8 @@ func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	}
 }
 
-// scan collects before anything is yielded: the caller may write while ranging, and SCAN may name a
-// key twice.
+// scan returns all matching keys. It collects them before any is used, because the caller may write
+// meanwhile and SCAN may return a key twice.
 func (h *Home) scan(ctx context.Context, pattern string) (map[string]bool, error) {
 	keys := map[string]bool{}
 	var mu sync.Mutex

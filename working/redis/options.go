@@ -17,7 +17,7 @@ import (
 // DefaultPrefix begins every key when Options.Prefix is empty.
 const DefaultPrefix = "wm:"
 
-// Options of a Home. URL is all that is needed.
+// Options are the options of a Home. Only URL is required.
 type Options struct {
 	// URL is redis://[user:password@]host:port/db, rediss:// for TLS, unix://path;
 	// a cluster has cluster=true or further nodes in addr=host:port. Time-outs and
@@ -25,22 +25,21 @@ type Options struct {
 	// pool_size, min_idle_conns, pool_timeout, conn_max_idle_time and so on, as
 	// ParseURL of go-redis reads them.
 	URL string
-	// Prefix begins every key. Without braces, which belong to the hash tag.
+	// Prefix begins every key. It must not have braces, which mark the hash tag.
 	Prefix string
-	// Fallback: while Redis cannot be reached, operations use a home in this process, whose content
-	// is not in Redis afterwards; see the package comment. Without it they fail.
+	// Fallback: while Redis cannot be reached, operations use an in-process home, whose content is
+	// not in Redis afterwards; see the package comment. Without it, operations fail.
 	Fallback bool
-	// RetryAfter is how often a fallback looks for Redis; 0: a second.
+	// RetryAfter is the interval at which a fallback tries to reach Redis; 0: one second.
 	RetryAfter time.Duration
-	// OnEvent is told when a fallback begins and when it has ended. It must not
-	// call the Home.
+	// OnEvent is called when a fallback begins and when it has ended. It must not call the Home.
 	OnEvent func(Event)
-	// Clock is that of the fallback; lifetimes in Redis go by the server's. nil:
-	// that of the system.
+	// Clock is the clock of the fallback; lifetimes in Redis use the server's clock. nil: the
+	// system's.
 	Clock working.Clock
 }
 
-// Validate says what is wrong.
+// Validate returns the first invalid option as an error, or nil.
 func (o *Options) Validate() error {
 	_, _, err := o.parse()
 	return err
@@ -53,7 +52,7 @@ func (o *Options) prefix() string {
 	return o.Prefix
 }
 
-// client makes a client, which connects when it is first used.
+// client returns a client, which connects when it is first used.
 func (o *Options) client() (goredis.UniversalClient, error) {
 	one, cluster, err := o.parse()
 	switch {
@@ -65,8 +64,8 @@ func (o *Options) client() (goredis.UniversalClient, error) {
 	return goredis.NewClient(one), nil
 }
 
-// parse gives the options of one node or of a cluster. Commands are not sent
-// again by go-redis: it cannot know whether they were carried out.
+// parse returns the options for one node or for a cluster. It disables retries in go-redis, which
+// cannot know whether a command was executed.
 func (o *Options) parse() (*goredis.Options, *goredis.ClusterOptions, error) {
 	bad := func(field, value string, err error) (*goredis.Options, *goredis.ClusterOptions, error) {
 		return nil, nil, &errs.FieldError{Field: field, Value: human.Quote(value), Err: err}
@@ -80,7 +79,7 @@ func (o *Options) parse() (*goredis.Options, *goredis.ClusterOptions, error) {
 	}
 	u, err := url.Parse(o.URL)
 	if err != nil || o.URL == "" {
-		// What url.Parse says holds the whole URL, with its password.
+		// The error of url.Parse includes the whole URL, with its password.
 		return bad("Options.URL", "", errors.New("not a URL; write it as redis://user:password@host:6379/0"))
 	}
 	hidden := u.Redacted()
@@ -108,7 +107,7 @@ func (o *Options) parse() (*goredis.Options, *goredis.ClusterOptions, error) {
 	return c, nil, nil
 }
 
-// dialTimeout is go-redis's own default where the URL says nothing.
+// dialTimeout returns the dial timeout, which defaults to that of go-redis.
 func dialTimeout(d time.Duration) time.Duration {
 	if d == 0 {
 		return 5 * time.Second

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// reply is what a script returned, or a part of it. What does not have the form
-// that it should have sets the error, once.
+// reply is the reply of a script, or a part of it. The first value with an unexpected type sets
+// *err.
 type reply struct {
 	v   any
 	err *error
@@ -74,7 +74,7 @@ func (r reply) time() time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// item is value, version, time, ttl; nothing where it is not there.
+// item converts a list of value, version, time and ttl; an item without a value if there is none.
 func (r reply) item(name string) working.Item {
 	if r.v == nil {
 		return working.Item{Name: name}
@@ -83,7 +83,7 @@ func (r reply) item(name string) working.Item {
 		Updated: r.at(2).time(), TTL: r.at(3).int()}
 }
 
-// named has its name in front, and may have nothing else.
+// named converts a list that begins with the item's name, and may have nothing else.
 func (r reply) named() working.Item {
 	list, _ := r.v.([]any)
 	name := r.at(0).text()
@@ -93,7 +93,7 @@ func (r reply) named() working.Item {
 	return reply{list[1:], r.err}.item(name)
 }
 
-// note is <sequence>:<time>:<text>.
+// note converts a text <sequence>:<time>:<text>.
 func (r reply) note() working.Note {
 	part := strings.SplitN(r.text(), ":", 3)
 	if len(part) < 3 {
@@ -104,8 +104,8 @@ func (r reply) note() working.Note {
 	return working.Note{Seq: uint64(seq.int()), Time: us.time(), Text: part[2]}
 }
 
-// checkpoint is id, time, keys, entries, changed, description; the id alone where
-// it is damaged.
+// checkpoint converts a list of id, time, keys, entries, changed and description; a list with only
+// the id is a damaged checkpoint.
 func (r reply) checkpoint() working.CheckpointInfo {
 	list, _ := r.v.([]any)
 	info := working.CheckpointInfo{ID: r.at(0).text()}

@@ -10,13 +10,13 @@ import (
 //go:embed lua/*.lua
 var sources embed.FS
 
-// scripts are the operations as the server carries them out.
+// scripts are the Lua scripts of the operations.
 type scripts struct {
 	attach, get, list, put, del, expire, clear, append, clearNotes, checkpoint, checkpoints, load, restore, discard, count,
 	drop *script
 }
 
-// script is what EVAL takes, and the name by which EVALSHA knows it.
+// script is the text for EVAL and its hash for EVALSHA.
 type script struct{ text, sha string }
 
 func loadScripts() (*scripts, error) {

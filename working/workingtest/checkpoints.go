@@ -17,7 +17,7 @@ func (t *T) Mark(m *working.Memory, description string) working.CheckpointInfo {
 	return cp
 }
 
-// Restore goes back to a checkpoint.
+// Restore restores a checkpoint.
 func (t *T) Restore(m *working.Memory, id string) working.CheckpointInfo {
 	t.Helper()
 	undo, err := m.Restore(t.Ctx, id)
@@ -25,7 +25,7 @@ func (t *T) Restore(m *working.Memory, id string) working.CheckpointInfo {
 	return undo
 }
 
-// Marks lists the ids of the checkpoints.
+// Marks returns the ids of the checkpoints.
 func (t *T) Marks(m *working.Memory) []string {
 	t.Helper()
 	list, err := m.Checkpoints(t.Ctx)
@@ -38,7 +38,7 @@ func (t *T) Marks(m *working.Memory) []string {
 	return ids
 }
 
-// Holds wants a checkpoint to hold these values.
+// Holds fails the test unless a checkpoint has exactly these values.
 func (t *T) Holds(m *working.Memory, id string, want map[string]any) {
 	t.Helper()
 	s, err := m.LoadCheckpoint(t.Ctx, id)

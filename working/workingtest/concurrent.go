@@ -9,7 +9,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Memories opens the case's scope as several processes would, if the home can.
+// Memories opens the case's scope once per home, as several processes do, if the fixture has a
+// second home.
 func (t *T) Memories(opts *working.Options) []*working.Memory {
 	t.Helper()
 	all := []*working.Memory{t.Open(opts)}

@@ -13,8 +13,8 @@ import (
 
 var seed = flag.Uint64("working.seed", 0, "replay the case \"any order of everything\" with this seed")
 
-// model is what a scope must hold, kept in the plainest way: every checkpoint is
-// a whole copy.
+// model is the expected content of a scope, kept in the simplest way: every checkpoint is a whole
+// copy.
 type model struct {
 	now   time.Duration
 	state modelState
@@ -52,9 +52,9 @@ func (s modelState) at(now time.Duration) map[string]any {
 	return all
 }
 
-// anyOrder does random things to a scope and to a model of it, and compares
-// them, every checkpoint included. Lifetimes are whole minutes, which a server's
-// own clock does not get through while the case runs.
+// anyOrder applies random operations to a scope and to a model of it, and compares the two,
+// including every checkpoint. Lifetimes are whole minutes, so that the real clock of a server does
+// not expire them while the case runs.
 func anyOrder(t *T) {
 	s := *seed
 	if s == 0 {

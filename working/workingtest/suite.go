@@ -13,16 +13,16 @@ import (
 // Fixture is an empty home under test.
 type Fixture struct {
 	Home working.Home
-	// Again opens the same data as another process would; nil where there is no
-	// such thing.
+	// Again opens the same data as another process would; nil if the home
+	// cannot be opened twice.
 	Again func(t *testing.T) working.Home
 	// Advance lets time pass.
 	Advance func(d time.Duration)
-	// Jump sets the wall clock of this process, either way, while no time passes.
+	// Jump sets the wall clock of this process forwards or backwards; lifetimes do not change.
 	Jump func(d time.Duration)
 }
 
-// Run runs every case on a home of its own.
+// Run runs every case, each on its own home.
 func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 	n := 0
 	for _, group := range []struct {
@@ -52,7 +52,7 @@ type Case struct {
 	Run  func(t *T)
 }
 
-// T is what a case has in hand.
+// T is the state of a running case.
 type T struct {
 	*testing.T
 	*Fixture
@@ -76,7 +76,7 @@ func (t *T) OpenOn(h working.Home, s working.Scope, opts *working.Options) *work
 	return m
 }
 
-// OK wants no error.
+// OK fails the test if err is not nil.
 func (t *T) OK(err error) {
 	t.Helper()
 	if err != nil {
@@ -84,7 +84,7 @@ func (t *T) OK(err error) {
 	}
 }
 
-// Fails wants an error that matches.
+// Fails fails the test unless err matches want.
 func (t *T) Fails(err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -92,7 +92,7 @@ func (t *T) Fails(err, want error) {
 	}
 }
 
-// Equal wants two things that are deeply equal.
+// Equal fails the test unless the two values are deeply equal.
 func (t *T) Equal(what string, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -106,7 +106,7 @@ func (t *T) Set(m *working.Memory, key string, v any, opts ...working.SetOption)
 	t.OK(m.Set(t.Ctx, key, v, opts...))
 }
 
-// Has wants a key to have a value.
+// Has fails the test unless a key has a value.
 func (t *T) Has(m *working.Memory, key string, want any) {
 	t.Helper()
 	v, found, err := m.Get(t.Ctx, key)
@@ -118,7 +118,7 @@ func (t *T) Has(m *working.Memory, key string, want any) {
 	t.Equal(key, v, want)
 }
 
-// Lacks wants a key not to be there, for every caller.
+// Lacks fails the test if a key exists for any operation.
 func (t *T) Lacks(m *working.Memory, key string) {
 	t.Helper()
 	v, found, err := m.Get(t.Ctx, key)
@@ -150,7 +150,7 @@ func (t *T) Lacks(m *working.Memory, key string) {
 	}
 }
 
-// Keys wants these keys and no other ones.
+// Keys fails the test unless the scope has exactly these keys.
 func (t *T) Keys(m *working.Memory, want ...string) {
 	t.Helper()
 	keys, err := m.Keys(t.Ctx, "*")
@@ -158,7 +158,7 @@ func (t *T) Keys(m *working.Memory, want ...string) {
 	t.Equal("keys", append([]string{}, keys...), append([]string{}, want...))
 }
 
-// Stats counts.
+// Stats returns the statistics of the scope.
 func (t *T) Stats(m *working.Memory) working.Stats {
 	t.Helper()
 	s, err := m.Stats(t.Ctx)
@@ -166,7 +166,7 @@ func (t *T) Stats(m *working.Memory) working.Stats {
 	return s
 }
 
-// TTL reads the remaining lifetime of a key that is there.
+// TTL returns the remaining lifetime of a key, which must exist.
 func (t *T) TTL(m *working.Memory, key string) time.Duration {
 	t.Helper()
 	d, found, err := m.TTL(t.Ctx, key)

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// keys that some home could stumble over.
+// keys are keys that a home may handle wrongly.
 var oddKeys = []string{
 	"a", "a:b", "a/b", "a b", "{a}", "}{", "a{b}c", "*", "?", "[", `\`, "%41", "ключ", "🙂", "a\nb", "a\x00b", "\"", "'",
 	"-1", "0",
@@ -257,7 +257,7 @@ var valueCases = []Case{
 	}},
 }
 
-// everyKey calls all that takes a key.
+// everyKey calls every operation that takes a key.
 func everyKey(t *T, m *working.Memory, key string) map[string]error {
 	all := map[string]error{"Set": m.Set(t.Ctx, key, 1), "SetMany": m.SetMany(t.Ctx, map[string]any{"ok": 1, key: 2})}
 	_, _, all["Get"] = m.Get(t.Ctx, key)

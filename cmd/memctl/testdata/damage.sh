@@ -51,7 +51,7 @@ damage() { # NAME CODE COMMAND
 	rm -rf store; cp -a sound store
 	cd store; eval "$3"; cd ..
 	code=0; memctl verify --store store > said || code=$?
-	grep -v -e 'info)' -e 'reading it takes' -e 'by: adoption' -e 'more; --json' said || true
+	grep -v -e 'info)' -e 'reading the file takes' -e 'by: adoption' -e 'more; --json' said || true
 	[ "$code" -eq "$2" ] || { cat said; echo "verify: exit $code, want $2"; exit 1; }
 	code=0; memctl repair --store store > plan || code=$?
 	[ "$code" -eq "$2" ] || { cat plan; echo "repair: exit $code, want $2"; exit 1; }

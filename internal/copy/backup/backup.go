@@ -30,7 +30,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Source is an open store whose files were just flushed, as a backup sees it.
+// Source is an open store, whose files were just flushed, as a backup uses it.
 type Source struct {
 	FS         vfs.FS
 	Dir        string
@@ -40,24 +40,24 @@ type Source struct {
 	Clock      func() time.Time
 	Self       vfs.Users
 	Random     func([]byte) error
-	Config     func() []byte // of config.json, nil when it cannot be read
-	Count      int64         // about how many memories there are
+	Config     func() []byte // content of config.json, nil if it cannot be read
+	Count      int64         // approximate number of memories
 
-	// CatchUp catches up with the log.
+	// CatchUp applies the entries that other processes have committed.
 	CatchUp func(context.Context) error
-	// Flush puts everything into files once more; nil where nothing may be written.
+	// Flush flushes everything to files once more; nil if the store must not be written.
 	Flush func(context.Context) error
-	// ModelAsOf is what made the vectors as of a position; false where the index covers
-	// more by now.
+	// ModelAsOf returns the model of the vectors as of a position; false if the index already
+	// includes later changes.
 	ModelAsOf func(wal.LSN) (index.Model, bool)
-	Model     func() index.Model // now
-	// Documents are those of each kind, in the order of kind.Kinds.
+	Model     func() index.Model // the current model
+	// Documents has one element for each kind, in the order of kind.Kinds.
 	Documents []Documents
-	// Writer returns the writer of a version whose entry has a number.
+	// Writer returns the writer with a number, as of a version whose entry has that number.
 	Writer func(number uint32, version uint64) writer.Writer
 	// Writers returns the writers that the store can name, in the order of the log.
 	Writers func() ([]writer.Writer, error)
-	// ScopeKeys and ReadScope are the same for working memory.
+	// ScopeKeys lists the scopes of working memory; ReadScope returns the document of one.
 	ScopeKeys func(context.Context) iter.Seq2[string, error]
 	ReadScope func(context.Context, string) (Document, error)
 }
@@ -65,40 +65,40 @@ type Source struct {
 // Documents are the documents of a kind.
 type Documents struct {
 	Kind *kind.Kind
-	// IDs are those of all, also of those whose time is over.
+	// IDs lists all ids, including those of expired documents.
 	IDs func(context.Context) iter.Seq2[string, error]
-	// Read gives the newest version; errs.ErrNotFound when it is gone since.
+	// Read returns the newest version of a document; errs.ErrNotFound if it was deleted meanwhile.
 	Read func(context.Context, string) (Document, error)
 }
 
-// Document is a version of a memory or an assembly as its file has it.
+// Document is a version of a document as its file has it.
 type Document struct {
 	Bytes   []byte
 	Version uint64
-	Vector  int64  // the number of its vector, if it has one
-	By      uint32 // the number of the version's writer, 0 where that is not known
+	Vector  int64  // the number of its vector, 0 if it has none
+	By      uint32 // the number of the version's writer, 0 if unknown
 	Time    time.Time
 }
 
-// HeldEvery is how many files are copied between two looks at the log's budget.
+// HeldEvery is the number of files that are copied between two checks of the log's budget.
 const HeldEvery = 16
 
-// Backup copies a store into a new folder while everybody goes on writing. It
-// holds the log from being recycled, copies every memory and assembly and then the
-// log from where the files stood to its end, reads everything again, and gives the folder
-// its name last. When the log grows beyond its budget meanwhile, the backup
-// fails with errs.ErrLimit, never the writers.
+// Backup copies a store into a new folder while other processes continue to write to it. It holds
+// the log so that segments are not recycled, copies every document and then the log from the
+// position of the files to its end, reads everything again, and finally renames the folder to dir.
+// If the log grows beyond its budget meanwhile, the backup fails with errs.ErrLimit; writers never
+// fail because of it.
 //
-// Memories that are damaged, with no copy of them anywhere, do not keep the rest
-// from being saved: Damaged of the result names them.
+// Documents that are damaged and have no other copy do not prevent the backup of the rest: Damaged
+// of the result names them.
 func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (info repair.BackupInfo, err error) {
 	if places.Within(dir, s.Dir) && !places.Within(dir, filepath.Join(s.Dir, "backups")) {
-		return info, fmt.Errorf("%s lies within the store: %w: name a folder elsewhere, or in %s", dir, errs.ErrInvalid,
+		return info, fmt.Errorf("%s is inside the store: %w → name a folder elsewhere, or in %s", dir, errs.ErrInvalid,
 			filepath.Join(s.Dir, "backups"))
 	}
 	hold, err := s.Log.Archive().Hold(ctx)
 	if err != nil {
-		return info, fmt.Errorf("keeping the log from being recycled: %w", err)
+		return info, fmt.Errorf("holding the segments of the log: %w", err)
 	}
 	defer func() { err = errors.Join(err, hold.Release()) }()
 	n, err := makeFolder(target{
@@ -127,8 +127,8 @@ type backup struct {
 	info  repair.BackupInfo
 	from  wal.Mark
 	whole wal.LSN
-	model index.Model // as of from
-	done  int64       // documents
+	model index.Model // model as of from
+	done  int64       // documents copied so far
 	by    *writersList
 }
 
@@ -147,8 +147,8 @@ func (b *backup) run(ctx context.Context) error {
 			return err
 		}
 	}
-	// What was computed serves the moments before it is used up, and those behind
-	// which it is begun: it is looked for first and last.
+	// A re-embedding may end or begin during the backup: its results are copied first and last, so
+	// that the moments before its end and after its beginning have them.
 	if err := b.computed(ctx); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.computed(ctx); err != nil {
 		return err
 	}
-	if c := b.s.Config(); json.Valid(c) { // a change of the model is written there before it is done
+	if c := b.s.Config(); json.Valid(c) { // a change of the model is written to config.json before it takes effect
 		b.info.Config = c
 	}
 	if err := b.models(ctx); err != nil {
@@ -180,7 +180,7 @@ func (b *backup) run(ctx context.Context) error {
 	}
 	if err := errors.Join(checkDocuments(ctx, b.n.fs, b.n.part, &b.info, nil, func(err error) error { return err }),
 		checkComputed(ctx, b.n.fs, b.n.part, &b.info), checkWriters(b.n.fs, b.n.part, &b.info)); err != nil {
-		return fmt.Errorf("what was copied does not read back: %w", err)
+		return fmt.Errorf("verifying the copy: %w", err)
 	}
 	if err := b.moments(ctx, end, c.Time); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.hold.Held(); err != nil {
 		return err
 	}
-	// Behind the copy of the log: a feature is raised before the first entry that needs it.
+	// After the log was copied: a feature is raised before the first entry that needs it.
 	if f := b.s.Log.Features() &^ notCopied; f != 0 {
 		b.info.Format, b.info.Features = BackupFormat, fmt.Sprintf("%016x", uint64(f))
 	}
@@ -205,11 +205,10 @@ func (b *backup) run(ctx context.Context) error {
 
 // documents copies each document with its time, and lists its hash.
 //
-// What is copied is the newest at that moment. The log that is copied as well
-// begins where the files stood before, so it has all that changed since; but
-// where a newer version was copied, or nothing because the memory was deleted, the one
-// that stood before is not in the backup. So whole rises: only from there on
-// is every moment complete.
+// The newest version at the time of copying is copied. The copied log begins where the files stood
+// before, so it has all later changes. But if a newer version was copied, or nothing because the
+// document was deleted, the backup lacks the version before. So whole rises: only from whole on
+// every moment is complete.
 func (b *backup) documents(ctx context.Context) error {
 	list, err := b.n.fs.OpenFile(b.n.path(backupList), os.O_RDWR|os.O_CREATE|os.O_EXCL, b.n.mode)
 	if err != nil {
@@ -242,7 +241,7 @@ func (b *backup) documents(ctx context.Context) error {
 	return err
 }
 
-// counted adds documents of a folder to the numbers of a report.
+// counted adds n documents of a folder to the counts of a report.
 func counted(folder string, n int64, memories, assemblies *int64, others *map[string]int64) {
 	switch {
 	case folder == kind.Memories.Folder:
@@ -257,7 +256,7 @@ func counted(folder string, n int64, memories, assemblies *int64, others *map[st
 	}
 }
 
-// copy copies the documents of one kind.
+// copy copies the documents of one kind, and counts them.
 func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
 	ids func(context.Context) iter.Seq2[string, error], read func(context.Context, string) (Document, error),
 	count *int64) error {
@@ -267,7 +266,8 @@ func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
 			return err
 		}
 		if !began {
-			// The list was taken by now: what was deleted since the files stood is not on it.
+			// The list of ids was made before this: documents deleted since the flush are not in
+			// it.
 			b.whole, began = max(b.whole, b.s.Log.Applied()), true
 		}
 		if b.done%HeldEvery == 0 {
@@ -323,7 +323,7 @@ func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
 	return nil
 }
 
-// write makes a file that is not there yet.
+// write creates a new file.
 func (n *newFolder) write(name string, data []byte, mtime time.Time) error {
 	if err := n.enter(name); err != nil {
 		return err
@@ -348,7 +348,7 @@ func (n *newFolder) write(name string, data []byte, mtime time.Time) error {
 	return nil
 }
 
-// log copies the segments from where the files stood to an end.
+// log copies the segments from the position of the files to end.
 func (b *backup) log(ctx context.Context, end wal.Mark) error {
 	past := b.s.Log.Past()
 	geo := geometryOf(&b.info)
@@ -375,29 +375,30 @@ func (b *backup) log(ctx context.Context, end wal.Mark) error {
 	return nil
 }
 
-// moments reads the copied log from end to end, and says between which moments
-// the backup can be restored.
+// moments reads the copied log completely, and sets the first and the last moment to which the
+// backup can be restored.
 func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error {
 	past := &past.Log{FS: b.n.fs, Dir: b.n.path(backupWAL), Geometry: geometryOf(&b.info)}
 	if err := checkLog(ctx, past, b.from, end); err != nil {
-		return fmt.Errorf("the copied log does not read back: %w", err)
+		return fmt.Errorf("verifying the copied log: %w", err)
 	}
 	start := geometryOf(&b.info).Start(geometryOf(&b.info).Number(b.from.LSN - 1))
-	// Nothing was ever committed where the log was made again from the files. The time of the newest
-	// commit is that of its frame, which may be ahead of the clock.
+	// A log that was recreated from the files has no commit yet. The time of the newest commit is
+	// that of its frame, which may be ahead of the clock.
 	if made := b.info.Made.UnixMicro(); newest == 0 || newest > made {
 		newest = made
 	}
-	// Without an entry in the segment before it is not known when the last one was.
+	// If the segment has no entry before, the time of the last commit before it is unknown.
 	b.info.First = repair.Moment{LSN: start, Time: time.UnixMicro(newest).UTC()}
 	b.info.Last = b.info.First
 	for e, err := range past.Entries(ctx, wal.Mark{LSN: start}, end.LSN) {
 		if err != nil {
-			return fmt.Errorf("the copied log does not read back: %w", err)
+			return fmt.Errorf("verifying the copied log: %w", err)
 		}
 		at := repair.Moment{LSN: e.LSN, Time: e.Reading}
 		if !state.Dated(&e) {
-			at.Time = b.info.Last.Time // of an entry that the store has set aside
+			// the entry of a document that the store has moved to quarantine has no time of its own
+			at.Time = b.info.Last.Time
 		}
 		if e.LSN < b.whole {
 			b.info.First = at
@@ -407,7 +408,7 @@ func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error 
 	return nil
 }
 
-// unread is an error of a log that was read, as damage where it is that.
+// unread returns err, as a CorruptionError if it reports damage of the log.
 func unread(err error) error {
 	if c := (*errs.CorruptionError)(nil); errors.As(err, &c) {
 		return err
@@ -418,7 +419,7 @@ func unread(err error) error {
 	return err
 }
 
-// checkLog follows the chain from one mark to another.
+// checkLog verifies that the log's chain leads from one mark to another.
 func checkLog(ctx context.Context, past *past.Log, from, end wal.Mark) error {
 	for _, err := range past.Entries(ctx, from, end.LSN) {
 		if err != nil {

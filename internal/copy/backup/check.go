@@ -22,18 +22,18 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// faultsMost bounds the faults of one backup that Check names.
+// faultsMost is the maximum number of faults in one backup that Check returns.
 const faultsMost = 1000
 
-// Check reads a backup from end to end. Its faults are joined, in the order in which they were found:
-// each is a *errs.CorruptionError that names the file.
+// Check reads a backup completely. It returns its faults joined, in the order in which they were
+// found: each is a *errs.CorruptionError that names the file.
 func Check(ctx context.Context, fsys vfs.FS, dir string, progress func(done, total int64)) (repair.BackupInfo, error) {
 	info, err := ReadInfo(fsys, dir)
 	if err != nil {
 		return info, err
 	}
 	var faults []error
-	note := func(err error) error { // what it returns ends the check
+	note := func(err error) error { // a non-nil result ends the check
 		if !holeIn(err) || len(faults) == faultsMost {
 			return err
 		}
@@ -53,7 +53,7 @@ func Check(ctx context.Context, fsys vfs.FS, dir string, progress func(done, tot
 	return info, errors.Join(append(faults, err)...)
 }
 
-// checkOwnLog follows the log of a backup.
+// checkOwnLog verifies the log of a backup.
 func checkOwnLog(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo) error {
 	past := &past.Log{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: geometryOf(info)}
 	from, err := markAt(info.From)
@@ -67,8 +67,8 @@ func checkOwnLog(ctx context.Context, fsys vfs.FS, dir string, info *repair.Back
 	return checkLog(ctx, past, from, end)
 }
 
-// checkDocuments reads every file that the list names. fault says whether it goes on behind one: with
-// nil.
+// checkDocuments reads every file that the list names. It calls fault with each error, and
+// continues if fault returns nil.
 func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo,
 	progress func(done, total int64), fault func(error) error) error {
 	n := int64(0)
@@ -91,7 +91,7 @@ func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.B
 	return nil
 }
 
-// isListed reports whether a path in a backup may be that of a document or a scope.
+// isListed reports whether name is a possible path of a document or a scope in a backup.
 func isListed(name string) bool {
 	folder, base, _ := strings.Cut(name, "/")
 	k := kind.Filing(folder)
@@ -100,12 +100,12 @@ func isListed(name string) bool {
 
 // listedFile is a line of files.sha256.
 type listedFile struct {
-	name  string // memories/x.json
+	name  string // path in the backup, such as memories/x.json
 	hash  [sha256.Size]byte
 	older bool // see olderMark
 }
 
-// read gives the file's bytes, which are those that were listed.
+// read returns the file's bytes, after comparing them with the hash in the list.
 func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 	path, err := places.Enter(fsys, dir, f.name)
 	var info vfs.Info
@@ -128,15 +128,15 @@ func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 	return b, info, nil
 }
 
-// notAFile: in the place of a backup's file, or of the folder that it is in, is something
-// else, it is larger than any, or the medium does not give it back.
+// notAFile reports whether err means damage: something else is in the place of a backup's file or
+// folder, the file is too large, or the medium cannot read it.
 func notAFile(err error) bool {
 	return errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOTDIR) ||
 		errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros)
 }
 
-// listed yields the lines of a backup's list, and at the end an error if it is
-// not the list that the backup was made with.
+// listed yields the lines of a backup's list of files, and at the end an error if the list is not
+// the one with which the backup was made.
 func listed(fsys vfs.FS, dir string, info *repair.BackupInfo) func(yield func(listedFile, error) bool) {
 	return func(yield func(listedFile, error) bool) {
 		fail := func(err error) { yield(listedFile{}, err) }
@@ -161,7 +161,7 @@ func listed(fsys vfs.FS, dir string, info *repair.BackupInfo) func(yield func(li
 			}
 			_, err := hex.Decode(l.hash[:], []byte(hash[:min(len(hash), 2*len(l.hash))]))
 			if !ok || err != nil || len(hash) != 2*len(l.hash) || !isListed(name) {
-				fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
+				fail(damagedBackup(backupList, fmt.Errorf("line %d does not have a hash and a file", n+1)))
 				return
 			}
 			l.name = name
@@ -172,11 +172,12 @@ func listed(fsys vfs.FS, dir string, info *repair.BackupInfo) func(yield func(li
 		}
 		switch {
 		case errors.Is(in.Err(), bufio.ErrTooLong):
-			fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
+			fail(damagedBackup(backupList, fmt.Errorf("line %d does not have a hash and a file", n+1)))
 		case in.Err() != nil:
 			fail(fmt.Errorf("reading %s: %w", filepath.Join(dir, backupList), in.Err()))
 		case hex.EncodeToString(sum.Sum(nil)) != info.List || n != filesOf(info):
-			fail(&errs.CorruptionError{Path: backupList, Offset: -1, Err: errors.New("the list is not the one of this backup")})
+			fail(&errs.CorruptionError{Path: backupList, Offset: -1,
+				Err: errors.New("the list does not match the checksum in backup.json")})
 		}
 	}
 }

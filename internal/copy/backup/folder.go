@@ -23,12 +23,12 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// target is where a backup or a restored store is made, and from what.
+// target is where a backup or a restored store is created, and what is copied.
 type target struct {
 	fs     vfs.FS
 	dir    string // the folder: missing or empty
-	source string // the folder of the store, or of the backup, that is copied
-	kind   string // what is made, see vfs.Mark
+	source string // the folder of the store or backup that is copied
+	kind   string // the type of copy, see vfs.Mark
 	store  uuid.UUID
 	file   fs.FileMode
 	folder fs.FileMode
@@ -36,42 +36,44 @@ type target struct {
 	random func([]byte) error
 }
 
-// newFolder is a folder that is being made under a name of its own, and gets the name that the user
-// gave only when it is whole. It is marked (vfs.Mark) and locked until then: see the package comment.
+// newFolder is a folder that is filled under a temporary name, and gets the name that the user
+// asked for only when it is complete. Until then it is marked (vfs.Mark) and locked: see the
+// package comment.
 type newFolder struct {
 	fs      vfs.FS
-	dir     string // its name in the end
-	part    string // its name until then
+	dir     string // final name
+	part    string // temporary name
 	lock    vfs.Lock
 	barrier vfs.Barrier // nil: every file is synced
 	mode    fs.FileMode
 	folder  fs.FileMode
-	left    []string        // leftovers of killed processes that were not removed, with the reasons
-	within  bool            // dir is a mount point: part is in it, and what is in part moves up at the end
-	moved   []string        // what has moved up
-	inner   map[string]bool // the folders in trees of documents
+	left    []string        // leftovers of killed processes that were not removed, with the reason
+	within  bool            // dir is a mount point: part is in it, and its content is moved up at the end
+	moved   []string        // names that were moved up
+	inner   map[string]bool // folders created in trees of documents
 	mark    vfs.Mark
 }
 
 const (
 	partSuffix = ".partial"
 	lockSuffix = ".lock"
-	baseMost   = 200 // bytes of dir's name in that of a part: file systems take 255
+	baseMost   = 200 // bytes of dir's name in the temporary name: file systems allow 255
 )
 
-// partName is the name of a folder that is not whole, or of its lock. Nothing is removed for its name.
+// partName matches the name of an unfinished folder, or of its lock. The name alone is no reason to
+// remove it.
 var partName = regexp.MustCompile(`^(.+)\.[a-z2-7]{26}\.partial(\.lock)?$`)
 
 var letters = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// makeFolder begins one.
+// makeFolder creates the temporary folder and its lock.
 func makeFolder(t target) (*newFolder, error) {
 	t.dir = filepath.Clean(t.dir)
 	within := t.mounted()
 	n := &newFolder{dir: t.dir, mode: t.file, folder: t.folder, within: within,
 		mark: vfs.Mark{Kind: t.kind, Store: t.store}}
 	parent := filepath.Dir(t.dir)
-	if within { // nothing can take its place, and its parent may be on another file system
+	if within { // a mount point cannot be replaced, and its parent may be on another file system
 		parent = t.dir
 		n.left = t.clear(parent)
 	}
@@ -94,7 +96,8 @@ func makeFolder(t target) (*newFolder, error) {
 	}
 	n.part = filepath.Join(parent, base+"."+strings.ToLower(letters.EncodeToString(chance[:]))+partSuffix)
 	n.fs = t.below(n.part)
-	// The lock is beside the folder, which could not be renamed everywhere with an open file in it.
+	// The lock is beside the folder, because some systems cannot rename a folder with an open file
+	// in it.
 	lock, ok, err := lockOf(n.fs, n.part, t.file)
 	if err == nil && !ok {
 		err = &errs.LockError{Path: n.part, Err: errors.New("another process is making this folder")}
@@ -109,14 +112,14 @@ func makeFolder(t target) (*newFolder, error) {
 	return n, nil
 }
 
-// begin makes the folder, and marks it before anything else is in it.
+// begin creates the folder, and writes the mark before anything else into it.
 func (n *newFolder) begin(t target) error {
 	if err := n.fs.Mkdir(n.part, n.folder); err != nil {
 		return fmt.Errorf("making %s: %w", n.part, err)
 	}
 	if t.self.MayFollow(n.fs, filepath.Dir(n.part), t.source) {
 		if err := vfs.Alike(n.fs, n.part, filepath.Dir(n.part)); err != nil {
-			return fmt.Errorf("making %s as %s is: %w", n.part, filepath.Dir(n.part), err)
+			return fmt.Errorf("setting owner and mode of %s as of %s: %w", n.part, filepath.Dir(n.part), err)
 		}
 	}
 	err := vfs.WriteMark(n.fs, n.part, n.mark, n.mode)
@@ -129,7 +132,7 @@ func (n *newFolder) begin(t target) error {
 	return err
 }
 
-// free refuses a folder that is not empty, or that another user has made for the copy.
+// free returns an error if the folder is not empty, or if another user has created it.
 func (t *target) free() error {
 	fsys := vfs.Below(t.fs, t.dir)
 	names, err := vfs.Contents(fsys, t.dir)
@@ -137,26 +140,26 @@ func (t *target) free() error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("looking at %s: %w", t.dir, err)
+		return fmt.Errorf("examining %s: %w", t.dir, err)
 	case len(names) > 0:
-		return fmt.Errorf("%s is not empty (it holds %s): %w: name a new folder", t.dir, human.Quote(slices.Min(names)),
+		return fmt.Errorf("%s is not empty (it holds %s): %w → name a new folder", t.dir, human.Quote(slices.Min(names)),
 			errs.ErrInvalid)
 	}
 	info, err := fsys.Stat(t.dir + "/.")
 	if err != nil {
-		return fmt.Errorf("looking at %s: %w", t.dir, err)
+		return fmt.Errorf("examining %s: %w", t.dir, err)
 	}
-	return t.self.Admit(t.dir, &info, true) // its mode is not that of the copy, which replaces it
+	return t.self.Admit(t.dir, &info, true) // the mode does not matter: the copy replaces the folder
 }
 
-// mounted reports whether the folder is there and is a mount point.
+// mounted reports whether the folder exists and is a mount point.
 func (t *target) mounted() bool {
 	fsys := vfs.Below(t.fs, t.dir)
 	info, err := fsys.Stat(t.dir)
 	return err == nil && info.Mode.IsDir() && vfs.IsMount(fsys, t.dir)
 }
 
-// below is the file system for a folder that is not whole, its lock, and the folder that it becomes.
+// below returns the file system for an unfinished folder, its lock, and the final folder.
 func (t *target) below(part string) vfs.FS {
 	return vfs.Below(vfs.Below(vfs.Below(t.fs, t.dir), part), part+lockSuffix)
 }
@@ -172,12 +175,12 @@ func lockOf(fsys vfs.FS, part string, perm fs.FileMode) (l vfs.Lock, ok bool, er
 	return l, true, nil
 }
 
-// clear removes what killed processes have left that made copies of the same store beside this one.
-// left names what has their mark and stays.
+// clear removes the leftovers of killed processes that made copies of the same store in parent. It
+// returns the reasons for which marked folders were not removed.
 func (t *target) clear(parent string) (left []string) {
 	names, err := vfs.ReadRoot(vfs.Below(t.fs, t.dir), parent)
 	if err != nil {
-		return nil // the making of the folder says what is wrong
+		return nil // the creation of the folder reports the error
 	}
 	slices.Sort(names)
 	seen := map[string]bool{}
@@ -198,24 +201,24 @@ func (t *target) clear(parent string) (left []string) {
 	return left
 }
 
-// clearOne removes a folder that is not whole and that nobody makes, and its lock. whole is the folder
-// that it was to become.
+// clearOne removes an unfinished folder that no process is filling, and its lock. whole is the
+// final name of the folder.
 func (t *target) clearOne(part, whole string) error {
 	fsys := vfs.Below(t.below(part), whole)
 	is, err := t.isLeft(fsys, part, whole)
 	if err != nil || !is {
-		return nil // it may be anything
+		return nil // it may be a folder of the user
 	}
 	lock, ok, err := lockOf(fsys, part, t.file)
 	if err != nil || !ok {
-		return nil // it is being made
+		return nil // a process is filling it
 	}
 	if is, err = t.isLeft(fsys, part, whole); err == nil && is {
 		if err = notOpen(fsys, part, t.file); err == nil {
 			err = vfs.RemoveKnown(fsys, part, knownName)
 		}
 	}
-	if err == nil && is && t.marks(fsys, whole, part) { // killed when the folder had just got its name
+	if err == nil && is && t.marks(fsys, whole, part) { // the process was killed just after the folder was renamed
 		err = fsys.Remove(filepath.Join(whole, vfs.MarkName))
 	}
 	if cerr := lock.Close(); err == nil {
@@ -227,8 +230,8 @@ func (t *target) clearOne(part, whole string) error {
 	return t.dropLock(fsys, part)
 }
 
-// notOpen refuses a folder that a process has open as a store. This program opens none that was not finished;
-// versions before it did.
+// notOpen returns an error if a process has the folder open as a store. This program never opens an
+// unfinished folder; earlier versions did.
 func notOpen(fsys vfs.FS, part string, perm fs.FileMode) error {
 	name := filepath.Join(part, "wal", "attach.lock")
 	if _, err := fsys.Stat(name); err != nil {
@@ -243,13 +246,14 @@ func notOpen(fsys vfs.FS, part string, perm fs.FileMode) error {
 	}
 	ok, err := l.TryLock(vfs.ModeExclusive)
 	if err == nil && !ok {
-		err = &errs.LockError{Path: part, Err: errors.New("a process has this folder open as a store: it was not removed")}
+		err = &errs.LockError{Path: part,
+			Err: errors.New("a process has this folder open as a store; the folder was not removed")}
 	}
 	return errors.Join(err, l.Close())
 }
 
-// dropLock removes the lock of a folder that is gone. No process holds it: the name, which was made by
-// chance, belongs to that folder alone.
+// dropLock removes the lock of a folder that does not exist any more. No process holds it: the name
+// is random and belongs to that folder alone.
 func (t *target) dropLock(fsys vfs.FS, part string) error {
 	info, err := fsys.Stat(part + lockSuffix)
 	if err == nil && info.Mode.IsRegular() && info.Size == 0 {
@@ -261,9 +265,9 @@ func (t *target) dropLock(fsys vfs.FS, part string) error {
 	return err
 }
 
-// isLeft reports whether a folder was begun by a process of this user that copied the same store: it has
-// the mark, or there is nothing in it that could be lost, or of it there is only the lock. A process that
-// makes a folder has the lock before the folder is there.
+// isLeft reports whether an unfinished folder was created by a process of this user that copied the
+// same store: it has the mark, or it is empty apart from an empty mark, or only its lock exists. A
+// process takes the lock before it creates the folder.
 func (t *target) isLeft(fsys vfs.FS, part, whole string) (bool, error) {
 	lock, lerr := fsys.Stat(part + lockSuffix)
 	locked := lerr == nil && lock.Mode.IsRegular() && lock.Size == 0 && t.self.Own(&lock)
@@ -287,7 +291,7 @@ func (t *target) isLeft(fsys vfs.FS, part, whole string) (bool, error) {
 	return true, nil
 }
 
-// marks reports whether the folder dir has the mark of part, made from the same store.
+// marks reports whether dir has the mark for the folder part, of a copy of the same store.
 func (t *target) marks(fsys vfs.FS, dir, part string) bool {
 	m, ok := vfs.ReadMark(fsys, dir)
 	return ok && m.Name == filepath.Base(part) && m.Store == t.store && (m.Kind == kindBackup || m.Kind == kindRestore)
@@ -298,7 +302,7 @@ const (
 	kindRestore = "restore"
 )
 
-// knownName reports whether a backup or a store that is restored has a file or folder of this name.
+// knownName reports whether a backup or a restored store may have a file or folder of this name.
 func knownName(rel string, folder bool) bool {
 	switch rel {
 	case vfs.MarkName, repair.BackupName, repair.BackupName + ".new", backupList, backupBy:
@@ -307,8 +311,8 @@ func knownName(rel string, folder bool) bool {
 	return places.IsName(rel, folder)
 }
 
-// enter makes the folders of a tree of documents that a file is in. That of the kind is there, unless a store has it
-// only once it has such a document: the first one may have come during the backup.
+// enter creates the folders above a file in a tree of documents. The folder of the kind exists, unless stores have it
+// only once they have such a document: the first one may have come during the backup.
 func (n *newFolder) enter(name string) error {
 	dir := filepath.Dir(name)
 	parent := filepath.Dir(dir)
@@ -338,8 +342,8 @@ func (n *newFolder) path(elem ...string) string {
 	return filepath.Join(append([]string{n.part}, elem...)...)
 }
 
-// finish makes all of it durable, and gives it its name. last is a file that
-// says that it is whole; "" for none.
+// finish syncs everything, and renames the folder to its final name. last is the file that marks it
+// as complete, written with data; "" for none.
 func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 	if n.barrier != nil {
 		if err := n.barrier.Sync(); err != nil {
@@ -359,7 +363,7 @@ func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 	if n.within {
 		return n.moveUp(last)
 	}
-	err := n.fs.Remove(n.dir) // an empty one may stand there
+	err := n.fs.Remove(n.dir) // an empty folder may be there
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", n.dir, err)
 	}
@@ -369,19 +373,20 @@ func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 	if err := n.fs.SyncDir(filepath.Dir(n.dir)); err != nil {
 		return fmt.Errorf("syncing %s: %w: %w", filepath.Dir(n.dir), errs.ErrSyncFailed, err)
 	}
-	// The mark names the folder as it was called until now, so it counts for nothing if it stays.
+	// The mark has the temporary name, so it has no effect if it stays.
 	if err := n.fs.Remove(filepath.Join(n.dir, vfs.MarkName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("finishing %s: %w", n.dir, err)
 	}
 	return nil
 }
 
-// lastOf are the names that make a folder a store or a backup, in the order in which they get their places.
+// lastOf are the names that make a folder a store or a backup, in the order in which they are moved
+// up.
 var lastOf = []string{"wal", "checkpoint", "config.json", repair.BackupName}
 
-// moveUp moves what is in the folder to its place in the mount point, durably. Until the last of it is there the mount
-// point has a mark, so that it does not open: documents alone would be a store. What a killed process leaves there is
-// named, and not removed.
+// moveUp moves the content of the folder up into the mount point, and syncs. Until the last part is
+// moved the mount point has a mark, so that it does not open: documents alone would be a store. The
+// remains of a killed move are reported, and not removed.
 func (n *newFolder) moveUp(last string) error {
 	names, err := n.fs.ReadDir(n.part)
 	if err != nil {
@@ -409,7 +414,7 @@ func (n *newFolder) moveUp(last string) error {
 	if err := n.fs.SyncDir(n.dir); err != nil {
 		return fmt.Errorf("syncing %s: %w: %w", n.dir, errs.ErrSyncFailed, err)
 	}
-	n.moved = nil // it is whole
+	n.moved = nil // the folder is complete: discard must not remove it
 	if err := n.fs.Remove(filepath.Join(n.dir, vfs.MarkName)); err != nil {
 		return fmt.Errorf("finishing %s: %w", n.dir, err)
 	}
@@ -419,7 +424,7 @@ func (n *newFolder) moveUp(last string) error {
 	return nil
 }
 
-// discard removes what was made, after a failure.
+// discard removes everything that was created, after a failure.
 func (n *newFolder) discard() error {
 	err := vfs.RemoveKnown(n.fs, n.part, knownName)
 	for _, top := range slices.Backward(n.moved) {
@@ -429,8 +434,8 @@ func (n *newFolder) discard() error {
 	return err
 }
 
-// close lets the folder go, whole or not, and removes its lock. Nobody else waits for the lock: its name
-// was made by chance.
+// close closes the folder, complete or not, and removes its lock. No other process waits for the
+// lock: its name is random.
 func (n *newFolder) close() error {
 	var err error
 	if n.barrier != nil {

@@ -23,18 +23,18 @@ const (
 	// BackupFormat is the highest version of a backup that this package writes and reads.
 	BackupFormat = 3 // with features
 	withModels   = 2
-	modelless    = 1 // the format of a store that nobody has told of a model
+	modelless    = 1 // the format for a store that never had a model
 	backupList   = "files.sha256"
 	backupBy     = "files.writers"
 	backupWAL    = "wal"
 )
 
-// olderMark stands before a file in the list whose vector is of the model before; it
-// tells sha256sum of a binary file, which to it is the same.
+// olderMark precedes the name of a file in the list whose vector is by the previous model. For
+// sha256sum it marks a binary file, which makes no difference.
 const olderMark = '*'
 
-// backupFile is where the document of a key in the log is in a backup, and in a
-// store; false when it is the key of no document.
+// backupFile returns the path of the document with a key, in a backup and in a store; false if it
+// is not the key of a document.
 func backupFile(key string) (string, bool) {
 	k := kind.Of(key)
 	if k == nil {
@@ -47,22 +47,22 @@ func position(m wal.Mark) repair.Position {
 	return repair.Position{LSN: m.LSN, Chain: fmt.Sprintf("%016x", m.Sum)}
 }
 
-// markAt is a position as the log has it.
+// markAt converts a position to a mark of the log.
 func markAt(p repair.Position) (wal.Mark, error) {
 	sum, err := strconv.ParseUint(p.Chain, 16, 64)
 	return wal.Mark{LSN: p.LSN, Sum: sum}, err
 }
 
-// geometryOf is that of the log of a backup.
+// geometryOf returns the geometry of the log of a backup.
 func geometryOf(i *repair.BackupInfo) segment.Geometry {
 	return segment.Geometry{UUID: i.Store, Size: i.SegmentSize}
 }
 
-// notCopied are features of files that a backup has none of: the new store gets each again with
-// the first of these files.
-const notCopied = wal.FeatureViews
+// notCopied are the features for files that no backup has: the new store sets each again with the
+// first of these files.
+const notCopied = wal.FeatureViews | wal.FeatureTerms
 
-// featuresOf are those of the store that was backed up.
+// featuresOf returns the features of the store that was backed up.
 func featuresOf(i *repair.BackupInfo) (wal.Features, error) {
 	if i.Features == "" {
 		return 0, nil
@@ -71,7 +71,7 @@ func featuresOf(i *repair.BackupInfo) (wal.Features, error) {
 	return wal.Features(f), err
 }
 
-// filesOf is how many a backup has.
+// filesOf returns the number of files in a backup.
 func filesOf(i *repair.BackupInfo) int64 {
 	return i.Memories + i.Assemblies + i.Scopes + sum(i.Others)
 }
@@ -83,7 +83,7 @@ func sum(others map[string]int64) (n int64) {
 	return n
 }
 
-// sumOf is that of what a backup says of itself.
+// sumOf returns the checksum of a backup's description.
 func sumOf(i *repair.BackupInfo) (string, error) {
 	c := *i
 	c.Sum = ""
@@ -95,7 +95,7 @@ func sumOf(i *repair.BackupInfo) (string, error) {
 	return hex.EncodeToString(h[:]), nil
 }
 
-// encodeInfo adds it.
+// encodeInfo sets the checksum, and encodes the description.
 func encodeInfo(i *repair.BackupInfo) ([]byte, error) {
 	var err error
 	if i.Sum, err = sumOf(i); err != nil {
@@ -105,8 +105,8 @@ func encodeInfo(i *repair.BackupInfo) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// ReadInfo reads a backup's own account. errs.ErrNoStore when the folder
-// is none.
+// ReadInfo reads the description of a backup. The error matches errs.ErrNoStore if the folder is
+// not a backup.
 func ReadInfo(fsys vfs.FS, dir string) (repair.BackupInfo, error) {
 	var i repair.BackupInfo
 	b, err := vfs.ReadText(fsys, filepath.Join(dir, repair.BackupName), places.BackupMost)
@@ -139,7 +139,7 @@ func parseInfo(dir string, b []byte) (repair.BackupInfo, error) {
 		_, err = featuresOf(&i)
 	}
 	if err == nil && (i.SegmentSize < segment.MinSize || i.SegmentSize > segment.MaxSize) {
-		err = fmt.Errorf("segments of %d bytes", i.SegmentSize)
+		err = fmt.Errorf("invalid segment size %d", i.SegmentSize)
 	}
 	if err != nil {
 		return i, damagedBackup(repair.BackupName, err)

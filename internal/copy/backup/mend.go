@@ -23,26 +23,27 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// A damaged log of a backup is read in this order: with single wrong bits turned back, which the
-// checksums of the frames prove; from the log of the store, where it reaches back so far; or as far
-// as it is sound, with holes. Nothing in the backup is written to.
+// A damaged log of a backup is read in the first of these ways that succeeds: with single wrong
+// bits corrected, which the checksums of the frames prove; from the log of the store, if it reaches
+// back so far; or as far as it is sound, with holes. The backup itself is never changed.
 
-// stretch is a part of the log.
+// stretch is a range of a log.
 type stretch struct {
 	past *past.Log
 	from wal.Mark
 	to   wal.LSN
 }
 
-// mendMost bounds the bits that are turned back in one log: each has it read once more.
+// mendMost is the maximum number of bits that are corrected in one log: after each the log is read
+// again.
 const mendMost = 64
 
-// log finds what the log of the backup is read from, and notes what is damaged in it.
+// log decides from where the log of the backup is read, and reports the damage in it.
 func (r *restore) log(ctx context.Context, from, end wal.Mark) (stretch, error) {
 	own := r.own()
 	err := checkLog(ctx, own, from, end)
 	if err != nil && (r.s.Strict || !holeIn(err)) {
-		return stretch{}, fmt.Errorf("the backup's log: %w", err)
+		return stretch{}, fmt.Errorf("reading the backup's log: %w", err)
 	}
 	if err == nil {
 		return stretch{own, from, end.LSN}, nil
@@ -58,7 +59,7 @@ func (r *restore) log(ctx context.Context, from, end wal.Mark) (stretch, error) 
 		return stretch{}, ctx.Err()
 	case err == nil:
 		for _, name := range m.names() {
-			r.noteDamage(backupWAL+"/"+name, reason(cause), "healed: a wrong bit was turned back, its checksum is right")
+			r.noteDamage(backupWAL+"/"+name, reason(cause), "healed: a wrong bit was corrected, the checksum matches")
 		}
 	case l != nil && l.Geometry == own.Geometry && checkLog(ctx, l, from, end) == nil:
 		r.noteDamage(damagedLog(cause), reason(cause), "healed from the log of the store")
@@ -77,12 +78,12 @@ func (r *restore) log(ctx context.Context, from, end wal.Mark) (stretch, error) 
 	return stretch{own, from, end.LSN}, nil
 }
 
-// holeIn reports whether an error is a place of a log that cannot be read, and not that reading failed.
+// holeIn reports whether err means a damaged or missing part of a log, and not a failure to read.
 func holeIn(err error) bool {
 	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
 }
 
-// firstHole is the first place that is damaged, and not known as a gap.
+// firstHole returns the error of the first damaged place that is not a known gap.
 func firstHole(ctx context.Context, past *past.Log, from, end wal.Mark) error {
 	for _, err := range past.Entries(ctx, from, end.LSN) {
 		if gap := (*errs.GapError)(nil); err != nil && !errors.As(err, &gap) {
@@ -92,7 +93,7 @@ func firstHole(ctx context.Context, past *past.Log, from, end wal.Mark) error {
 	return nil
 }
 
-// damagedLog is the file of a log that an error is about.
+// damagedLog returns the name of the file of the log that an error is about.
 func damagedLog(err error) string {
 	if c := (*errs.CorruptionError)(nil); errors.As(err, &c) && c.Path != "" {
 		return c.Path
@@ -100,34 +101,35 @@ func damagedLog(err error) string {
 	return backupWAL
 }
 
-// passed notes a hole of the log, and says that reading goes on behind it.
+// passed reports a hole in the log as damage, and returns whether reading continues after it.
 func (r *restore) passed(err error) bool {
 	if !r.holed || !holeIn(err) {
 		return false
 	}
 	r.cause = nil
 	r.noteDamage(damagedLog(err), reason(err),
-		missing+": versions in it; a document that was last written there is as its file in the backup has it")
+		missing+": the versions in it; a document last written there has the content of its file in the backup")
 	return true
 }
 
-// isLater says of a gap in the log of the living store that it is behind the position asked for, and
-// behind what the backup needs to be whole.
+// isLater reports whether err is a gap in the log of the living store after the requested position
+// and after the position from which the backup is complete.
 func (r *restore) isLater(err error) bool {
 	gap := (*errs.GapError)(nil)
 	at := max(r.s.LSN, r.until)
 	return errors.As(err, &gap) && at != 0 && gap.From > at && gap.From >= r.info.Whole
 }
 
-// unmet notes a hole of the log that no reading has come to: what was written there the files have.
+// unmet reports a hole of the log at which no reading arrived: the files have the data that were
+// written there.
 func (r *restore) unmet() {
 	if r.cause != nil {
-		r.noteDamage(damagedLog(r.cause), reason(r.cause), "the files have what was written there")
+		r.noteDamage(damagedLog(r.cause), reason(r.cause), "the files have the data that were written there")
 	}
 }
 
-// fresher finds the documents whose file in the backup is newer than what a log with holes has of
-// them: their bytes are of no entry, and of a later time than each.
+// fresher finds the documents whose file in the backup is newer than the entries in a log with
+// holes: the bytes match no entry, and the time is later than that of each.
 func (r *restore) fresher(ctx context.Context, own *past.Log, from, end wal.Mark) error {
 	type known struct {
 		hashes [][sha256.Size]byte
@@ -172,19 +174,19 @@ func (r *restore) fresher(ctx context.Context, own *past.Log, from, end wal.Mark
 	return nil
 }
 
-// newerFile reports whether the file in the backup is newer than the log's versions, for a restore to its
-// end.
+// newerFile reports whether the file in the backup is newer than the log's versions and may be
+// used, because the restore is to the end of the backup.
 func (r *restore) newerFile(name string) bool {
 	return r.fresh[name] && r.s.LSN == 0 && r.s.Time.IsZero()
 }
 
-// piece is read in the place of bytes of a file: b, and zeros up to n.
+// piece replaces n bytes of a file at offset at: by b, followed by zeros.
 type piece struct {
 	at, n int64
 	b     []byte
 }
 
-// mendedFS gives the bytes of files with pieces put over them.
+// mendedFS is a file system that returns the bytes of files with pieces replaced.
 type mendedFS struct {
 	vfs.FS
 	pieces map[string][]piece // by path
@@ -229,8 +231,8 @@ func (f mendedFile) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// each mends a log where an error says that no frame is: at the position, or at the beginning of the
-// segment in which the log goes on.
+// each calls mend at the place where an error reports a missing frame: at its position, or at the
+// beginning of the next segment.
 func (m *mendedFS) each(ctx context.Context, past *past.Log, err error,
 	mend func(context.Context, *past.Log, vfs.File, string, wal.LSN) bool) bool {
 	var c *errs.CorruptionError
@@ -258,7 +260,7 @@ func pieceOf(f vfs.File, n int, off int64) []byte {
 	return b
 }
 
-// mend turns back one bit of a frame.
+// mend corrects one wrong bit of a frame.
 func (m *mendedFS) mend(ctx context.Context, past *past.Log, f vfs.File, path string, at wal.LSN) bool {
 	geo := past.Geometry
 	offset := geo.Offset(at)
@@ -287,8 +289,8 @@ func (m *mendedFS) mend(ctx context.Context, past *past.Log, f vfs.File, path st
 	})
 }
 
-// fill puts a gap over what is not read of a segment, up to the next frame whose header is sound. That
-// the frame at the position is damaged the gap says.
+// fill replaces the unreadable bytes of a segment by a gap, up to the next frame with a sound
+// header. The gap includes the damaged frame at the position.
 func (m *mendedFS) fill(ctx context.Context, past *past.Log, f vfs.File, path string, at wal.LSN) bool {
 	geo := past.Geometry
 	if m.mend(ctx, past, f, path, at) {
@@ -299,7 +301,7 @@ func (m *mendedFS) fill(ctx context.Context, past *past.Log, f vfs.File, path st
 		return false
 	}
 	whole := pieceOf(f, int(geo.Size-uint64(geo.Offset(at))), geo.Offset(at))
-	if whole == nil { // a segment that is cut short
+	if whole == nil { // the segment is cut short
 		info, err := f.Stat()
 		if err != nil || info.Size <= geo.Offset(at) || info.Size > int64(geo.Size) {
 			return false
@@ -325,7 +327,7 @@ func (m *mendedFS) fill(ctx context.Context, past *past.Log, f vfs.File, path st
 	return false
 }
 
-// readInfo reads the backup's own account; one with a wrong bit is mended.
+// readInfo reads the backup's description; one with a single wrong bit is corrected.
 func (r *restore) readInfo(ctx context.Context) (err error) {
 	if r.info, err = ReadInfo(r.s.FS, r.s.Backup); !r.tolerated(err) {
 		return err
@@ -341,10 +343,10 @@ func (r *restore) readInfo(ctx context.Context) (err error) {
 		return err == nil && sum == i.Sum
 	}) {
 		if r.info, err = parseInfo(r.s.Backup, b); err == nil {
-			r.noteDamage(repair.BackupName, reason(cause), "healed: one bit was turned back, its checksum is right")
+			r.noteDamage(repair.BackupName, reason(cause), "healed: one bit was corrected, the checksum matches")
 			return nil
 		}
 	}
-	return fmt.Errorf("%w; without it nothing says what the backup is of: its documents are plain files, which memctl "+
-		"repair --apply adopts in a new store: memctl init, then copy memories and assemblies into its folder", cause)
+	return fmt.Errorf("%w; without this file the content of the backup is unknown; its documents are plain files, which "+
+		"memctl repair --apply adopts in a new store: memctl init, then copy memories and assemblies into its folder", cause)
 }

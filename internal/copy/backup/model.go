@@ -26,15 +26,16 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// What makes a store's vectors lies in its index and in its log. The backup has no
-// index: so it says what that said (BackupModel), marks the files that still carry the
-// vectors of the model before, and has what a re-embedding has computed, without which
-// these have none that counts.
+// The models of a store's vectors are recorded in its index and its log. A backup has no index.
+// Instead it has the models in backup.json (BackupModel), marks the files with vectors of the
+// previous model, and has the results of a re-embedding, which are the vectors by which those
+// documents are searched.
 
-// standingTries is how often the index may go on while it is looked at.
+// standingTries is how many times standing tries again because the index was replaced.
 const standingTries = 4
 
-// standing finds where the files stand, and what made the vectors there.
+// standing returns the checkpoint with the position of the files, and sets the model as of that
+// position.
 func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 	for try := 0; ; try++ {
 		c, err := b.s.Log.Checkpoint()
@@ -49,10 +50,11 @@ func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 			b.model = model
 			return c, nil
 		}
-		if try == standingTries { // the index went on each time
-			return c, fmt.Errorf("%w: other processes keep flushing the store: retry", errs.ErrConflict)
+		if try == standingTries { // the index was replaced during each try
+			return c, fmt.Errorf("%w: other processes keep flushing the store → retry", errs.ErrConflict)
 		}
-		// A process that is between its index and the mark, stopped there or killed, has flush.lock, or had it.
+		// A process may be stopped, or was killed, between writing the index and the mark: Flush
+		// completes its work.
 		if b.s.Flush != nil {
 			if err := b.s.Flush(ctx); err != nil {
 				return c, err
@@ -61,9 +63,9 @@ func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 	}
 }
 
-// computed copies what a re-embedding has computed so far, if there is anything: more
-// of it may be there the next time, or another one's, or none. A process that
-// no longer needs it overwrites it before it goes: then the copy of before stays.
+// computed copies the results of a running re-embedding, if there are any: a later call may find
+// more results, those of another re-embedding, or none. A process that no longer needs the file
+// overwrites it before it removes it: then the copy made by an earlier call stays.
 func (b *backup) computed(ctx context.Context) error {
 	source := filepath.Join(b.s.Dir, filepath.FromSlash(places.Computed))
 	in, err := b.s.FS.OpenFile(source, os.O_RDONLY, 0)
@@ -105,14 +107,14 @@ func (b *backup) computed(ctx context.Context) error {
 	return nil
 }
 
-// The frame of a record of what was computed: its length, and 8 bytes of checksum.
+// A record of computed results begins with a frame: its length, and 8 bytes of checksum.
 const (
 	recordHead = 12
 	recordMost = 16 << 20
 )
 
-// wholeRecords is up to where a file of records has them, by their lengths. What follows was
-// torn, is being overwritten, or is none: a sparse file has terabytes of it.
+// wholeRecords returns the end of the complete records in a file, by their lengths. What follows is
+// torn, is being overwritten, or is not a record: a sparse file may have terabytes of zeros.
 func wholeRecords(ctx context.Context, f vfs.File) (at int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -137,8 +139,8 @@ func wholeRecords(ctx context.Context, f vfs.File) (at int64, err error) {
 	}
 }
 
-// backedRecords is how much of the file in a backup is copied: all of it, with a torn end
-// that backups once had, unless that is longer than any.
+// backedRecords returns how many bytes of the file in a backup are copied: all, including a torn
+// end, which backups by earlier versions may have, unless that end is too long.
 func backedRecords(ctx context.Context, f vfs.File) (int64, error) {
 	const tornMost = 64 << 20
 	info, err := f.Stat()
@@ -152,18 +154,18 @@ func backedRecords(ctx context.Context, f vfs.File) (int64, error) {
 	return whole, err
 }
 
-// overwritten reports whether a file of records is being overwritten, which begins at its
-// beginning: where that still stands all was read before.
+// overwritten reports whether a file of records is being overwritten. Overwriting starts at the
+// beginning of the file: if that is unchanged, everything read before was intact.
 func overwritten(f vfs.File) bool {
 	var head [8]byte
 	_, err := f.ReadAt(head[:], 0)
 	return err == nil && head == [8]byte{}
 }
 
-// models says by which models the vectors are where the log begins and now that config.json was
-// read, if anybody ever spoke of one: then a program that does not know of this must not restore
-// it. A change is written to config.json behind its entry in the log: of none that stands there
-// this knows nothing.
+// models records the models as of the start of the log and as of the reading of config.json. If a
+// model was ever named, it raises the format, so that programs that do not know models refuse the
+// backup. A change of the model is written to config.json after its entry in the log, so
+// config.json cannot name a model that is missing here.
 func (b *backup) models(ctx context.Context) error {
 	if err := b.s.CatchUp(ctx); err != nil {
 		return err
@@ -176,10 +178,11 @@ func (b *backup) models(ctx context.Context) error {
 	return nil
 }
 
-// copyPiece is how much of a large file is copied at once.
+// copyPiece is the number of bytes of a large file that are copied at a time.
 const copyPiece = 1 << 20
 
-// copy copies the first whole bytes of a file, over one that may be there.
+// copy copies the first whole bytes of in to a file, which it overwrites if it exists. before is
+// called before each piece; its error ends the copying.
 func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name string,
 	before func() error) (size int64, sum string, err error) {
 	out, err := n.fs.OpenFile(n.path(filepath.FromSlash(name)), os.O_RDWR|os.O_CREATE, n.mode)
@@ -203,7 +206,7 @@ func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name str
 		}
 		if errors.Is(err, io.EOF) {
 			err = nil
-			break // it was cut off meanwhile
+			break // the file was truncated meanwhile
 		}
 	}
 	if err == nil && n.barrier == nil {
@@ -212,7 +215,7 @@ func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name str
 	return size, hex.EncodeToString(h.Sum(nil)), errors.Join(err, out.Close())
 }
 
-// checkComputed reads the copy of what was computed.
+// checkComputed verifies the copy of the results of a re-embedding.
 func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo) error {
 	if info.Computed == nil {
 		return nil
@@ -227,8 +230,8 @@ func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *repair.Ba
 	defer f.Close()
 	if st, err := f.Stat(); err != nil {
 		return err
-	} else if st.Size != info.Computed.Size { // a sparse file is not read to its end
-		return damagedBackup(places.Computed, fmt.Errorf("it has %d bytes, not %d", st.Size, info.Computed.Size))
+	} else if st.Size != info.Computed.Size { // do not read a sparse file to its end
+		return damagedBackup(places.Computed, fmt.Errorf("the file has %d bytes, not %d", st.Size, info.Computed.Size))
 	}
 	h := sha256.New()
 	buf := make([]byte, copyPiece)
@@ -253,38 +256,38 @@ func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *repair.Ba
 	return nil
 }
 
-// Restored is what a restored store has to know of the vectors in its files: by which
-// model they are as of the moment, and which are still those of the model before.
+// Restored describes the vectors in the files of a restored store: their model as of the moment,
+// and which files still have vectors of the previous model.
 type Restored struct {
 	SegmentSize uint64 // of the log
 
 	Model index.Model
-	// Settled: config.json is as of this model. Else it may name one of a later moment.
+	// Settled reports that config.json is as of this model. Otherwise it may name a later model.
 	Settled bool
-	Later   index.Model // the newest one that the backup knows
-	older   []uint64    // of the names of files, ascending
+	Later   index.Model // the newest model in the backup
+	older   []uint64    // hashes of the names of files with vectors of the previous model, ascending
 
-	Writers []writer.Writer   // that the documents have, by the numbers that the new store gives them
-	by      map[uint64]uint32 // these numbers, by the checksums of the names of files
+	Writers []writer.Writer   // writers of the documents, by the numbers in the new store
+	by      map[uint64]uint32 // number of the writer, by the hash of the name of the file
 }
 
-// Older reports whether a file, as memories/x.json, has the vector of the model before.
+// Older reports whether a file, such as memories/x.json, has a vector of the previous model.
 func (r *Restored) Older(name string) bool {
 	_, ok := slices.BinarySearch(r.older, xxhash.Sum64String(name))
 	return ok
 }
 
-// By returns the number of the writer of a file, as memories/x.json; 0 where that is not known.
+// By returns the number of the writer of a file, such as memories/x.json; 0 if unknown.
 func (r *Restored) By(name string) uint32 { return r.by[xxhash.Sum64String(name)] }
 
-// settled reports whether the model is that of config.json: none was switched to between, and
-// none took another's name where nothing had a content.
+// settled reports whether the restored model is that of config.json: no switch was made in between,
+// and no name was given to the vectors of a store without contents.
 func (r *Restored) settled() bool {
 	m, l := &r.Model, &r.Later
 	return m.Since == l.Since && (m.Name == l.Name || m.Name == "" || l.Name == "")
 }
 
-// takeModel notes what an entry says of the model.
+// takeModel takes the model from an entry of the log.
 func (r *restore) takeModel(e *wal.Entry) error {
 	m, err := state.ModelIn(e)
 	if err != nil {
@@ -294,8 +297,8 @@ func (r *restore) takeModel(e *wal.Entry) error {
 	return nil
 }
 
-// note notes which model a document's vector is of. version and number are those of
-// a version in the log; of one that lies before it marked says it.
+// note records whether a document's vector is of the previous model. version and number are those
+// of a version in the log; for an older document, version is 0 and marked tells.
 func (r *restore) note(name string, marked bool, version uint64, number int64) {
 	model := &r.restored.Model
 	older := model.Older(version, number)
@@ -307,8 +310,8 @@ func (r *restore) note(name string, marked bool, version uint64, number int64) {
 	}
 }
 
-// computed takes along what was computed. Where it is damaged its sound part is taken: each of its
-// records has a sum, and one that is missing is computed when needed.
+// computed copies the results of a re-embedding to the restored store. Of a damaged file it copies
+// the sound part: each record has a checksum, and missing records are computed again when needed.
 func (r *restore) computed(ctx context.Context) error {
 	info := r.info.Computed
 	if info == nil {
@@ -338,7 +341,7 @@ func (r *restore) computed(ctx context.Context) error {
 	case r.s.Strict:
 		return damagedBackup(places.Computed, err)
 	}
-	r.noteDamage(places.Computed, reason(err), "the sound part was taken, the rest is computed again")
+	r.noteDamage(places.Computed, reason(err), "the sound part was restored, the rest is computed again")
 	r.report.Damaged = append(r.report.Damaged,
 		repair.DamagedFile{ID: path.Base(places.Computed), In: path.Dir(places.Computed), Why: err.Error()})
 	return nil

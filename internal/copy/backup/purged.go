@@ -6,9 +6,10 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// wasPurged reports whether a document of the backup was purged between the backup and the moment. A purge erases the
-// entries of what it purges, its deletion among them: the document is not in the living store any more, and no
-// entry behind the moment deletes it either. To restore it would make a state that never was.
+// wasPurged reports whether a document of the backup was purged between the backup and the moment.
+// A purge erases the entries of a document, including its deletion: the document is not in the
+// living store any more, and no entry after the moment deletes it either. Restoring it would create
+// a state that never existed.
 func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool, error) {
 	k := kind.At(name)
 	if k == nil || !k.IsDocument(k.Below(name)) || r.s.Has == nil {
@@ -17,7 +18,7 @@ func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool
 	c, err := k.Decode(append([]byte(nil), data...),
 		kind.DecodeOptions{Limits: kind.StoredLimits, ID: k.IDAt(k.Below(name))})
 	if err != nil {
-		return false, nil // it is restored as it is
+		return false, nil // a document that cannot be decoded is restored as it is
 	}
 	if has, err := r.s.Has(k.Letter, c.ID); has || err != nil {
 		return false, err
@@ -30,7 +31,7 @@ func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool
 	return !r.deleted[k.Key(c.ID)], nil
 }
 
-// lookForPurges sets purged.
+// lookForPurges sets purged: whether the living store's log has erased frames up to the moment.
 func (r *restore) lookForPurges(ctx context.Context) error {
 	part, ok := r.living()
 	if !ok {
@@ -46,18 +47,19 @@ func (r *restore) lookForPurges(ctx context.Context) error {
 	var err error
 	r.purged, err = part.past.Erased(ctx, part.from, to)
 	if err != nil && r.holed && ctx.Err() == nil {
-		err = nil // follow has named it
+		err = nil // follow has reported it
 	}
 	return err
 }
 
-// living returns what the restore reads of the living store's log.
+// living returns the range of the living store's log that the restore reads; false if there is
+// none.
 func (r *restore) living() (stretch, bool) {
 	last := r.past[len(r.past)-1]
 	return last, r.s.Living != nil && last.past == r.s.Living
 }
 
-// deletedLater collects what the living store has deleted behind the moment.
+// deletedLater collects the keys that the living store deleted after the moment.
 func (r *restore) deletedLater(ctx context.Context) error {
 	r.deleted = map[string]bool{}
 	part, _ := r.living()

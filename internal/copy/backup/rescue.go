@@ -27,21 +27,22 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// What is damaged in a backup does not keep the rest from being restored. A document is taken only
-// where a hash says that its bytes are those that were backed up: the one in files.sha256, or in an
+// Damage in a backup does not prevent the restore of the rest. A document is restored only if a
+// hash proves that its bytes are those that were backed up: the hash in files.sha256, or in an
 // entry of the log.
 
-// missing is what was done about what is restored from nowhere.
+// missing begins the description (Damage.Done) of content that could not be restored from any
+// source.
 const missing = "missing"
 
-// lost is a file of a backup that is damaged, or that nothing vouches for.
+// lost is a file of a backup that is damaged, or that no hash proves.
 type lost struct {
 	listedFile
-	known bool // the hash is that of the list; otherwise that of the bytes of the file
+	known bool // the hash is from the list; otherwise it was computed from the file
 	why   string
 }
 
-// noteDamage adds to the report.
+// noteDamage adds a damaged file to the report.
 func (r *restore) noteDamage(name, why, done string) {
 	d := repair.Damage{Path: name, Why: why, Done: done, Missing: strings.HasPrefix(done, missing)}
 	if k := kind.At(name); k != nil {
@@ -50,15 +51,16 @@ func (r *restore) noteDamage(name, why, done string) {
 	r.report.Damage = append(r.report.Damage, d)
 }
 
-// tolerated reports whether an error is damage that a restore goes on behind.
+// tolerated reports whether err is damage after which a restore continues.
 func (r *restore) tolerated(err error) bool {
 	return !r.s.Strict && errors.Is(err, errs.ErrCorrupt)
 }
 
-// flippedMost bounds the work of unflip: bytes that are hashed.
+// flippedMost is the maximum number of bytes that unflip hashes.
 const flippedMost = 1 << 30
 
-// unflip looks for the one bit that is to be turned for bytes to be right, and leaves it turned.
+// unflip searches the single bit of b that must be flipped for right to return true, and leaves it
+// flipped.
 func unflip(ctx context.Context, b []byte, right func([]byte) bool) bool {
 	if len(b)*len(b)*8 > flippedMost {
 		return false
@@ -78,8 +80,8 @@ func unflip(ctx context.Context, b []byte, right func([]byte) bool) bool {
 	return false
 }
 
-// list is what the backup's list names: as the list says it, where it is whole. Of one that is
-// damaged each line still vouches for a file.
+// list returns the files of the backup's list. If the list is damaged, each readable line is still
+// used to verify its file.
 func (r *restore) list(ctx context.Context) (func(yield func(listedFile, error) bool), error) {
 	all := listed(r.s.FS, r.s.Backup, &r.info)
 	for _, err := range all {
@@ -90,7 +92,7 @@ func (r *restore) list(ctx context.Context) (func(yield func(listedFile, error) 
 			why := err
 			files, err := r.relist(ctx)
 			if err == nil {
-				r.noteDamage(backupList, reason(why), "the files were judged by what is left of it, and by the log")
+				r.noteDamage(backupList, reason(why), "the files were verified with its readable lines, and with the log")
 			}
 			return func(yield func(listedFile, error) bool) {
 				for _, f := range files {
@@ -107,7 +109,7 @@ func (r *restore) list(ctx context.Context) (func(yield func(listedFile, error) 
 	return all, nil
 }
 
-// reason is what an error says of a file, without its name.
+// reason returns the text of an error without the name of the file.
 func reason(err error) string {
 	if c := (*errs.CorruptionError)(nil); errors.As(err, &c) && c.Err != nil {
 		return c.Err.Error()
@@ -115,14 +117,14 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// relist goes by the files that are there, and by all that a damaged list still says.
+// relist builds the list from the files that exist and the readable parts of a damaged list.
 func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 	raw, err := vfs.ReadText(r.s.FS, filepath.Join(r.s.Backup, backupList), listMost)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !notAFile(err) {
 		return nil, err
 	}
 	hashes, lines := remains(raw)
-	var order bytes.Buffer // the list, if all files are there and sound
+	var order bytes.Buffer // becomes the original list if all files exist and are sound
 	var doubted []listedFile
 	seen := map[string]bool{}
 	for _, k := range kind.Filed() {
@@ -154,7 +156,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 			seen[name] = true
 			b, err := vfs.ReadText(r.s.FS, filepath.Join(dir, filepath.FromSlash(base)), places.DocumentMost)
 			if err != nil {
-				continue // where it is listed it is read once more
+				continue // if it is listed, it is read again later
 			}
 			f := listedFile{name: name, hash: sha256.Sum256(b)}
 			sum := hex.EncodeToString(f.hash[:])
@@ -170,7 +172,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 				}
 				delete(lines, name)
 			case named && l.valid():
-				hex.Decode(f.hash[:], []byte(l.sum)) // it is read once more, and found to be another
+				hex.Decode(f.hash[:], []byte(l.sum)) // it is read again later, and found to differ
 				files = append(files, f)
 				delete(lines, name)
 			default:
@@ -182,7 +184,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 		return append(files, doubted...), nil
 	}
 	for _, f := range doubted {
-		r.lose(f, false, "nothing in "+backupList+" says whether its bytes are those that were backed up")
+		r.lose(f, false, backupList+" has no hash to verify the file")
 	}
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		l := lines[name]
@@ -201,7 +203,7 @@ const (
 	hexes    = 2 * sha256.Size
 )
 
-// oldLine is what is left of a line.
+// oldLine is the readable part of a line.
 type oldLine struct {
 	sum   string
 	older bool
@@ -212,7 +214,7 @@ func (l *oldLine) valid() bool {
 	return err == nil && len(b) == sha256.Size
 }
 
-// near reports whether a hash in a list is this one with a few digits damaged: no other is so close.
+// near reports whether a equals b except for a few damaged digits: no other hash is so close.
 func near(a, b string) bool {
 	same := 0
 	for i := range min(len(a), len(b)) {
@@ -223,7 +225,8 @@ func near(a, b string) bool {
 	return same >= hexes-4
 }
 
-// remains reads a damaged list: the hashes in it, wherever they are, and its lines by the file.
+// remains returns the readable parts of a damaged list: all hashes in it, and its lines by file
+// name.
 func remains(raw []byte) (hashes map[string]bool, lines map[string]oldLine) {
 	hashes, lines = map[string]bool{}, map[string]oldLine{}
 	isHex := func(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
@@ -246,7 +249,7 @@ func remains(raw []byte) (hashes map[string]bool, lines map[string]oldLine) {
 	return hashes, lines
 }
 
-// lose notes a file that the rest of the backup, or another copy, may have.
+// lose records a file that must be restored from another source.
 func (r *restore) lose(f listedFile, known bool, why string) {
 	if r.lost == nil {
 		r.lost = map[string]*lost{}
@@ -254,14 +257,14 @@ func (r *restore) lose(f listedFile, known bool, why string) {
 	r.lost[f.name] = &lost{listedFile: f, known: known, why: why}
 }
 
-// spoilt takes a file out of the backup that is not what was backed up.
+// spoilt corrects a single wrong bit in a file of the backup, or records the file as lost.
 func (r *restore) spoilt(ctx context.Context, f listedFile, cause error) error {
 	at, err := places.Enter(r.s.FS, r.s.Backup, f.name)
 	if err == nil {
 		var b []byte
 		if b, err = vfs.ReadText(r.s.FS, at, places.DocumentMost); err == nil && unflip(ctx, b,
 			func(b []byte) bool { return sha256.Sum256(b) == f.hash }) {
-			r.noteDamage(f.name, reason(cause), "healed: one bit was turned back, its hash is right")
+			r.noteDamage(f.name, reason(cause), "healed: one bit was corrected, the hash matches")
 			return r.deliver(f, b, r.mtime(r.s.FS, at), 0, 0)
 		}
 	}
@@ -269,7 +272,7 @@ func (r *restore) spoilt(ctx context.Context, f listedFile, cause error) error {
 	return ctx.Err()
 }
 
-// mtime is that of a file, if it can be said.
+// mtime returns the modification time of a file; zero if it cannot be read.
 func (r *restore) mtime(fsys vfs.FS, name string) time.Time {
 	info, err := fsys.Stat(name)
 	if err != nil {
@@ -278,7 +281,7 @@ func (r *restore) mtime(fsys vfs.FS, name string) time.Time {
 	return info.Mtime
 }
 
-// deliver puts a document in place whose bytes are right.
+// deliver writes a document with verified bytes to the restored store.
 func (r *restore) deliver(f listedFile, data []byte, mtime time.Time, version uint64, number int64) error {
 	if path.Dir(f.name) == places.Working {
 		return r.scope(f.name, data)
@@ -288,8 +291,8 @@ func (r *restore) deliver(f listedFile, data []byte, mtime time.Time, version ui
 	return r.put(f.name, data, mtime)
 }
 
-// heal looks for what is lost in the backup's log, then in the log, the archive and the files of the
-// store that was backed up; what is nowhere is named.
+// heal restores lost documents from the backup's log, then from the log, the archive and the files
+// of the store that was backed up. It reports those that are in none of them.
 func (r *restore) heal(ctx context.Context) error {
 	if len(r.lost) == 0 {
 		return nil
@@ -330,7 +333,7 @@ func (r *restore) healed(f *lost, data []byte, mtime time.Time, version uint64, 
 	return r.deliver(f.listedFile, data, mtime, version, number)
 }
 
-// healFrom looks in a log.
+// healFrom restores lost documents from a log.
 func (r *restore) healFrom(ctx context.Context, past *past.Log, from, to wal.LSN, done string) error {
 	var codec record.Codec
 	codec.Bound(past.Geometry.Limit())
@@ -339,7 +342,7 @@ func (r *restore) healFrom(ctx context.Context, past *past.Log, from, to wal.LSN
 			break
 		}
 		if err != nil {
-			continue // what follows may have it
+			continue // later entries may have the document
 		}
 		name, ok := backupFile(e.Key)
 		f := r.lost[name]
@@ -361,7 +364,7 @@ func (r *restore) healFrom(ctx context.Context, past *past.Log, from, to wal.LSN
 	return ctx.Err()
 }
 
-// own is the log in the backup.
+// own returns the log in the backup.
 func (r *restore) own() *past.Log {
 	if r.mended != nil {
 		return r.mended
@@ -369,7 +372,7 @@ func (r *restore) own() *past.Log {
 	return &past.Log{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: geometryOf(&r.info)}
 }
 
-// nothingLeft says that a backup has nothing that can be restored.
+// nothingLeft returns an error if nothing in the backup could be restored.
 func (r *restore) nothingLeft() error {
 	if r.report.Memories+r.report.Assemblies+r.report.Scopes+sum(r.report.Others) > 0 {
 		return nil

@@ -22,53 +22,50 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// RestoreSource says from what and to where.
+// RestoreSource says what is restored and where.
 type RestoreSource struct {
 	FS         vfs.FS
-	Backup     string // its folder
-	Dir        string // the new one: not there, or empty
+	Backup     string // folder of the backup
+	Dir        string // folder of the new store: missing or empty
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
 	Self       vfs.Users
 	Random     func([]byte) error
 
-	// The moment: everything committed at this version or before, or up to the last
-	// commit at which the clock said this time or an earlier one. Neither: the end of
-	// the backup.
+	// The moment: everything committed at this version or before, or up to the last commit whose
+	// time is this time or an earlier one. If both are zero, it is the end of the backup.
 	LSN  uint64
 	Time time.Time
 
-	// The log of the store that was backed up, where it still lives: it goes on
-	// where the backup's ends. nil: none.
+	// The log of the store that was backed up, if that store still exists: it continues where the
+	// backup's log ends. nil: there is none.
 	Living *past.Log
-	To     wal.LSN // up to where it is durable
+	To     wal.LSN // position up to which it is durable
 	// Has reports whether that store has a document now, expired or not.
 	Has func(letter byte, id string) (bool, error)
 
-	Features wal.Features // of the living store; 0 where there is none
-	Known    wal.Features // that the new store may have, besides those that package wal knows
+	Features wal.Features // of the living store; 0 if there is none
+	Known    wal.Features // features that the new store may have, besides those that package wal knows
 
 	Strict   bool // damage is an error
 	Progress func(done, total int64)
-	// Files are put into the folder besides the memories; "config.json" only if
-	// the backup has none.
+	// Files are written to the folder in addition to the documents; "config.json" only if the
+	// backup has none.
 	Files map[string][]byte
-	// Open makes a store of the folder, which is not under its own name yet,
-	// and looks whether it is sound.
+	// Open makes a store of the folder, which still has its temporary name, and verifies it.
 	Open func(ctx context.Context, dir string, as *Restored) error
 }
 
-// versionMargin is what the versions of a restored store are above the newest
-// that is known of the old one: nobody who holds one of the old store's may find
-// that it fits. The old store may have gone on, and used more than the backup has.
+// versionMargin is the distance between the versions of a restored store and the newest known
+// version of the old store: no version of the old store that a program holds may match. The old
+// store may have continued, and used more versions than the backup has.
 const versionMargin = 1 << 40
 
-// Restore makes a new store of a backup, as of a moment. The moment must lie
-// behind the one at which the backup was whole, and the log, the backup's and the living
-// store's, must be unbroken up to it: else the error is a *MomentError or a
-// *errs.TruncatedError.
+// Restore creates a new store from a backup, as of a moment. The moment must be after the position
+// from which the backup is complete, and the log, the backup's and the living store's, must be
+// unbroken up to it: otherwise the error is a *MomentError or a *errs.TruncatedError.
 //
-// The folder has its name only when all of it is there and sound.
+// The folder gets its name only when it is complete and sound.
 func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport, err error) {
 	r := &restore{s: s}
 	if err := r.readInfo(ctx); err != nil {
@@ -109,25 +106,25 @@ type restore struct {
 	info repair.BackupInfo
 	n    *newFolder
 
-	features wal.Features // that the new store has
+	features wal.Features // features of the new store
 
-	newest map[string]changed         // by key: what the log says of the moment
-	names  map[string]bool            // their files, with the folder
-	scopes map[string]*worklog.Replay // by file: those that the log says something of
+	newest map[string]changed         // by key: the newest entry in the log up to the moment
+	names  map[string]bool            // the files of these keys, with the folder
+	scopes map[string]*worklog.Replay // by file: the scopes of which the log has entries
 	past   []stretch
 	mended *past.Log        // the backup's log, if it is damaged
-	holed  bool             // and has holes
-	cause  error            // why, until one is met
-	fresh  map[string]bool  // the files that are newer than what such a log has
+	holed  bool             // mended has holes
+	cause  error            // the error of the holes, until one is reported
+	fresh  map[string]bool  // files that are newer than the entries in a log with holes
 	lost   map[string]*lost // by file
 
 	restored Restored
 	writers  *writers
-	purged   bool            // the living store's log up to the moment has frames that a purge erased
-	deleted  map[string]bool // keys that are deleted behind the moment; nil: not looked for
+	purged   bool            // up to the moment, the living store's log has frames that a purge erased
+	deleted  map[string]bool // keys that are deleted after the moment; nil: not read yet
 
-	until  wal.LSN // the version that the time asked for stands for; 0: nothing in the log is as early
-	end    wal.LSN // of the last commit that is restored
+	until  wal.LSN // version that corresponds to the requested time; 0: the log has no commit that early
+	end    wal.LSN // end of the last commit that is restored
 	report repair.RestoreReport
 }
 
@@ -150,7 +147,7 @@ func (r *restore) impossible(why string) error {
 	return &repair.MomentError{Asked: r.asked(), First: r.info.First, Last: r.info.Last, Why: why}
 }
 
-// included reports whether a commit whose last entry is this one belongs to the moment.
+// included reports whether a commit with this last entry belongs to the moment.
 func (r *restore) included(e *wal.Entry) bool {
 	switch {
 	case r.s.LSN != 0:
@@ -161,7 +158,7 @@ func (r *restore) included(e *wal.Entry) bool {
 	return true
 }
 
-// last finds the version that a time stands for, in what is left of the log.
+// last finds the version that corresponds to the requested time, in the readable log.
 func (r *restore) last(ctx context.Context) error {
 	for _, part := range r.past {
 		at, err := part.past.Until(ctx, part.from, r.s.Time, part.to)
@@ -173,8 +170,8 @@ func (r *restore) last(ctx context.Context) error {
 	return nil
 }
 
-// choose follows the log up to the moment, and remembers where the newest
-// version of everything in it is.
+// choose reads the log up to the moment, and records the position of the newest version of each
+// document in it.
 func (r *restore) choose(ctx context.Context) error {
 	from, err := markAt(r.info.From)
 	if err != nil {
@@ -185,7 +182,7 @@ func (r *restore) choose(ctx context.Context) error {
 		return damagedBackup(repair.BackupName, err)
 	}
 	if r.s.LSN != 0 && r.s.LSN < r.info.First.LSN {
-		return r.impossible("the backup was not whole yet; take an older one")
+		return r.impossible("the backup is complete only from a later moment on; use an older backup")
 	}
 	own, err := r.log(ctx, from, end)
 	if err != nil {
@@ -201,7 +198,7 @@ func (r *restore) choose(ctx context.Context) error {
 			if err == nil || errors.Is(err, errs.ErrNotFound) {
 				err = fmt.Errorf("%w: the log diverged after the backup", errs.ErrInvalid)
 			}
-			return fmt.Errorf("continuing at %d, where the backup ends: %w", end.LSN, err)
+			return fmt.Errorf("continuing in the log of the store at %d, the end of the backup: %w", end.LSN, err)
 		}
 		r.past = append(r.past, stretch{l, end, r.s.To})
 		last = r.s.To
@@ -210,9 +207,9 @@ func (r *restore) choose(ctx context.Context) error {
 		if err := r.last(ctx); err != nil {
 			return err
 		}
-		// Without a commit in the log that is as early, the moment can only be the first one.
+		// If the log has no commit that early, the moment can only be the first one.
 		if r.until == 0 && r.s.Time.Before(r.info.First.Time) {
-			return r.impossible("the backup was not whole yet; take an older one")
+			return r.impossible("the backup is complete only from a later moment on; use an older backup")
 		}
 	}
 	if err := r.readWriters(); err != nil {
@@ -232,20 +229,20 @@ func (r *restore) choose(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case r.s.Living == nil && r.s.Time.After(r.info.Until): // a later commit may be of this time
+	case r.s.Living == nil && r.s.Time.After(r.info.Until): // a later commit may have this time
 		return r.impossible("the moment is after the end of the backup; the log of the store may have it")
 	case done:
 		return nil
 	case r.s.Living != nil && r.s.LSN == 0:
-		return nil // what comes after the log's end is not yet written
+		return nil // nothing is written yet after the log's end
 	case r.s.LSN > last:
 		return r.impossible("the log does not reach that far; the log of the store may")
 	}
 	return nil
 }
 
-// follow takes in commit after commit; done says that one was met that does not
-// belong to the moment.
+// follow applies one commit after the other; done reports whether it reached a commit after the
+// moment.
 func (r *restore) follow(ctx context.Context) (done bool, err error) {
 	var batch []wal.Entry
 	for _, part := range r.past {
@@ -260,7 +257,7 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 				return false, fmt.Errorf("the log up to %s: %w", r.asked(), err)
 			}
 			switch _, err := state.Check(&e); {
-			case errors.Is(err, state.ErrEntry): // State has not taken it in either
+			case errors.Is(err, state.ErrEntry): // state ignores such an entry too
 				e.Key, e.Kind, e.Value = "", 0, nil
 			case e.Kind == record.KindModel:
 				e.Value = slices.Clone(e.Value)
@@ -278,7 +275,7 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 			}
 			if !r.included(&e) {
 				if batch[0].LSN < r.info.Whole {
-					return true, r.impossible("the backup was not whole yet; take an older one")
+					return true, r.impossible("the backup is complete only from a later moment on; use an older backup")
 				}
 				return true, nil
 			}
@@ -365,7 +362,7 @@ func (r *restore) run(ctx context.Context) error {
 	return r.n.finish("", nil)
 }
 
-// files copies what did not change between the backup and the moment.
+// files copies the documents that did not change between the backup and the moment.
 func (r *restore) files(ctx context.Context) error {
 	n := int64(0)
 	list, err := r.list(ctx)
@@ -389,7 +386,7 @@ func (r *restore) files(ctx context.Context) error {
 		if err == nil && r.purged {
 			switch gone, err := r.wasPurged(ctx, f.name, data); {
 			case err != nil:
-				return fmt.Errorf("looking in the store for what was purged: %w", err)
+				return fmt.Errorf("searching the store for purged documents: %w", err)
 			case gone:
 				r.report.Purged++
 				continue
@@ -407,14 +404,14 @@ func (r *restore) files(ctx context.Context) error {
 	return nil
 }
 
-// fromLog writes what did.
+// fromLog writes the documents that changed, from the log.
 func (r *restore) fromLog(ctx context.Context) error {
 	var codec record.Codec
 	for _, part := range r.past {
 		codec.Bound(part.past.Geometry.Limit())
 		for e, err := range part.past.Entries(ctx, part.from, min(part.to, r.end)) {
 			if err != nil && r.holed && ctx.Err() == nil {
-				continue // follow has named it
+				continue // follow has reported it
 			}
 			if err != nil {
 				return err

@@ -11,10 +11,10 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Of working memory the backup has a state, and the log what changed since. Both
-// together are the state at a moment. Its versions go up as those of memories do, and
-// its file keeps naming the old store: the first entry of the new one rests on it,
-// wherever that stands.
+// Of working memory the backup has a state, and the log the later changes. Together they give the
+// state at a moment. Its versions are raised as those of documents are, and its file keeps the UUID
+// of the old store, so that the first entry in the new store's log continues from the file at any
+// position.
 
 func (r *restore) takeWork(e *wal.Entry) {
 	if len(e.Key) > 1 && e.Key[0] == record.Working {
@@ -22,7 +22,8 @@ func (r *restore) takeWork(e *wal.Entry) {
 	}
 }
 
-// scope takes one out of the backup.
+// scope reads the file of a scope in the backup, and writes it unless the log has changes of the
+// scope.
 func (r *restore) scope(name string, data []byte) error {
 	f, err := working.DecodeFile(data)
 	if err != nil {
@@ -35,7 +36,7 @@ func (r *restore) scope(name string, data []byte) error {
 	return r.putScope(name, f)
 }
 
-// playWork carries an entry out that the backup's state does not have.
+// playWork applies an entry of working memory that the backup's state does not include.
 func (r *restore) playWork(codec *record.Codec, e *wal.Entry) error {
 	if len(e.Key) < 2 || e.Key[0] != record.Working {
 		return nil
@@ -45,7 +46,7 @@ func (r *restore) playWork(codec *record.Codec, e *wal.Entry) error {
 		return nil
 	}
 	before := s.Played
-	if err := s.Play(codec, e); err != nil { // where what it rests on is not in the backup, that says so
+	if err := s.Play(codec, e); err != nil { // an error also if the entries before it are not in the backup
 		return err
 	}
 	if s.Played && !before {

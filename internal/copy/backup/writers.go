@@ -23,14 +23,15 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// A document does not say who wrote it: the index and the log do, and a backup has no index. So a backup
-// of a store with writers has files.writers, drawn in the package comment. It names a writer by the
-// position of the explanation, which is unique also where a number was issued again.
+// A document does not have its writer: the index and the log do, and a backup has no index. So a
+// backup of a store with writers has files.writers, described in the package comment. It refers to
+// a writer by the position of the entry that describes it, which is unique even if a number was
+// assigned twice.
 
-// writersMost bounds what is read of files.writers.
+// writersMost is the maximum size of files.writers that is read.
 const writersMost = 1 << 30
 
-// writersList writes files.writers, from the first document with a writer on.
+// writersList writes files.writers, which it creates with the first document that has a writer.
 type writersList struct {
 	n    *newFolder
 	file vfs.File
@@ -51,7 +52,7 @@ func (l *writersList) open() (err error) {
 	return err
 }
 
-// add adds a line for a document. One whose writer cannot be named has none.
+// add adds the line for a document, unless its writer is unknown.
 func (l *writersList) add(w writer.Writer, name string) error {
 	if w.Since == 0 {
 		return nil
@@ -63,7 +64,7 @@ func (l *writersList) add(w writer.Writer, name string) error {
 	return err
 }
 
-// finish adds the explanations, and returns the hash of the file.
+// finish adds the descriptions of the writers, and returns the hash of the file.
 func (l *writersList) finish(store [16]byte, list []writer.Writer) (string, error) {
 	if err := l.open(); err != nil {
 		return "", err
@@ -87,11 +88,11 @@ func (l *writersList) finish(store [16]byte, list []writer.Writer) (string, erro
 
 func (l *writersList) close() {
 	if l.file != nil {
-		_ = l.file.Close() // it is synced, or the backup fails
+		_ = l.file.Close() // it was synced, or the backup fails
 	}
 }
 
-// writers completes files.writers with the explanations below the end of the log.
+// writers completes files.writers with the descriptions below end, the end of the log.
 func (b *backup) writers(end wal.LSN) error {
 	list, err := b.s.Writers()
 	if err != nil {
@@ -107,8 +108,8 @@ func (b *backup) writers(end wal.LSN) error {
 	return err
 }
 
-// parseWriters reads files.writers: a line for each document yields its name and the position of the
-// explanation of its writer, then the explanations follow.
+// parseWriters parses files.writers. It calls document for each line about a document, with the
+// name and the position of the description of its writer, then explain for each description.
 func parseWriters(b []byte, store [16]byte, document func(name string, at uint64),
 	explain func(w writer.Writer)) error {
 	lines, rows, ok := bytes.Cut(b, []byte("\n\n"))
@@ -116,7 +117,7 @@ func parseWriters(b []byte, store [16]byte, document func(name string, at uint64
 		lines, rows, ok = nil, b[1:], true
 	}
 	if !ok {
-		return errors.New("the explanations of the writers are missing")
+		return errors.New("the descriptions of the writers are missing")
 	}
 	n := 0
 	for line := range bytes.Lines(lines) {
@@ -124,7 +125,7 @@ func parseWriters(b []byte, store [16]byte, document func(name string, at uint64
 		position, name, found := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
 		at, err := strconv.ParseUint(string(position), 10, 64)
 		if !found || err != nil || !isListed(string(name)) {
-			return fmt.Errorf("line %d is not a position and a file", n)
+			return fmt.Errorf("line %d does not have a position and a file", n)
 		}
 		document(string(name), at)
 	}
@@ -132,14 +133,14 @@ func parseWriters(b []byte, store [16]byte, document func(name string, at uint64
 		n++
 		w, ok := writer.ParseRow(row, store)
 		if !ok {
-			return fmt.Errorf("line %d is not the explanation of a writer", n+1)
+			return fmt.Errorf("line %d is not the description of a writer", n+1)
 		}
 		explain(w)
 	}
 	return nil
 }
 
-// writersIn reads files.writers of a backup, as it was made.
+// writersIn reads files.writers of a backup, and verifies its hash.
 func writersIn(fsys vfs.FS, dir string, info *repair.BackupInfo) ([]byte, error) {
 	if info.Writers == "" {
 		return nil, nil
@@ -158,7 +159,7 @@ func writersIn(fsys vfs.FS, dir string, info *repair.BackupInfo) ([]byte, error)
 	return b, nil
 }
 
-// checkWriters reads files.writers.
+// checkWriters verifies files.writers.
 func checkWriters(fsys vfs.FS, dir string, info *repair.BackupInfo) error {
 	b, err := writersIn(fsys, dir, info)
 	if err != nil || b == nil {
@@ -171,15 +172,15 @@ func checkWriters(fsys vfs.FS, dir string, info *repair.BackupInfo) error {
 	return nil
 }
 
-// writers are those of a store that is being restored.
+// writers are the writers of the documents of a store that is being restored.
 type writers struct {
 	table  writer.Table
-	listed map[uint64]uint64 // the position of an explanation, by the checksum of the name of the file
-	by     map[uint64]uint64 // likewise, of the documents that are restored
+	listed map[uint64]uint64 // position of the writer's description, by the hash of the name of the file
+	by     map[uint64]uint64 // the same for the documents that are restored
 }
 
-// readWriters reads what the backup says of the writers of its documents. Where that is damaged, the
-// explanations that verify are still used for what the log has.
+// readWriters reads the backup's files.writers. If it is damaged, the descriptions that verify are
+// still used for documents in the log.
 func (r *restore) readWriters() error {
 	r.writers = &writers{listed: map[uint64]uint64{}, by: map[uint64]uint64{}}
 	b, err := writersIn(r.s.FS, r.s.Backup, &r.info)
@@ -200,11 +201,11 @@ func (r *restore) readWriters() error {
 			r.writers.table.Add(w)
 		}
 	}
-	r.noteDamage(backupBy, reason(err), "the writers of the documents that the log does not have are unknown")
+	r.noteDamage(backupBy, reason(err), "the writers of documents that are not in the log are unknown")
 	return nil
 }
 
-// explain notes what an entry of the log explains.
+// explain adds the writer that an entry of the log describes.
 func (ws *writers) explain(e *wal.Entry) error {
 	w, err := state.WriterIn(e)
 	if err != nil {
@@ -214,7 +215,7 @@ func (ws *writers) explain(e *wal.Entry) error {
 	return nil
 }
 
-// keep notes that a file of the backup is restored.
+// keep records the writer of a file of the backup that is restored.
 func (ws *writers) keep(name string) {
 	key := xxhash.Sum64String(name)
 	if at := ws.listed[key]; at != 0 {
@@ -222,17 +223,17 @@ func (ws *writers) keep(name string) {
 	}
 }
 
-// wrote notes the writer of a version in the log.
+// wrote records the writer of a version in the log.
 func (ws *writers) wrote(name string, number uint32, version uint64) {
 	if w, ok := ws.table.Of(number, version); ok {
 		ws.by[xxhash.Sum64String(name)] = w.Since
 	}
 }
 
-// numbered returns the writers of the documents, with numbers from 1 on in the order of the log, and the
-// number of each file's writer, by the checksum of its name.
+// numbered returns the writers of the documents, numbered from 1 on in the order of the log, and
+// the number of each file's writer, by the hash of the file's name.
 func (ws *writers) numbered() (list []writer.Writer, by map[uint64]uint32) {
-	used := map[uint64]uint32{} // by the position of the explanation
+	used := map[uint64]uint32{} // by the position of the description
 	for _, at := range ws.by {
 		used[at] = 0
 	}

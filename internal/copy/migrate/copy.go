@@ -26,15 +26,17 @@ import (
 )
 
 const (
-	// littleLeft ends the catching up: the switch, or the next run, does the rest.
+	// littleLeft is the number of changed memories at which catching up ends: the switch, or the
+	// next run, copies the rest.
 	littleLeft = 64
-	// catchUps bounds it beside writers that are faster.
+	// catchUps is the maximum number of rounds of catching up, in case other processes write
+	// faster.
 	catchUps = 20
 	tempMark = ".migrating"
-	nameMost = 255 // bytes, of a name on the usual file systems
+	nameMost = 255 // bytes of a file name on the usual file systems
 )
 
-// memories copies them, catches up, and compares.
+// memories copies the memories, catches up with later changes, and compares the copies.
 func (m *migrate) memories(ctx context.Context) error {
 	if err := m.folder(kind.Memories.Folder); err != nil {
 		return err
@@ -58,20 +60,21 @@ func (m *migrate) memories(ctx context.Context) error {
 	return err
 }
 
-// folder makes one in the new place. A link, which somebody has put there since,
-// would have us remove what is surplus elsewhere.
+// folder creates a folder in the new place, and returns an error if a link is there: removing
+// surplus files would remove them from the link's target.
 func (m *migrate) folder(name string) error {
 	if err := vfs.MkdirAll(m.fs, m.to(name), m.s.FolderMode); err != nil {
 		return err
 	}
 	info, err := m.fs.Stat(m.to(name))
 	if err == nil && !info.Mode.IsDir() {
-		err = fmt.Errorf("%s is not a folder (%s): %w: a store does not follow links", m.to(name), info.Mode, errs.ErrInvalid)
+		err = fmt.Errorf("%s is not a folder (%s), and a store does not follow links: %w", m.to(name), info.Mode,
+			errs.ErrInvalid)
 	}
 	return err
 }
 
-// settled makes the copy durable up to an LSN and says so in the state.
+// settled syncs the copy, which is current up to an LSN, and records that LSN in the state.
 func (m *migrate) settled(at wal.LSN) error {
 	if err := m.durable(); err != nil {
 		return err
@@ -83,9 +86,9 @@ func (m *migrate) settled(at wal.LSN) error {
 	return writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode)
 }
 
-// pass goes through all memories. What differs from its copy by size or time, or,
-// when bytes are compared, in any of them, is written; copies of what is gone are
-// removed. It returns a position: whatever changed before it is in the copy.
+// pass visits all memories. It writes the copy of each memory whose size or time differs, or, with
+// compare, whose bytes differ; it removes the copies of memories that no longer exist. It returns a
+// position: the copy includes all changes before it.
 func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN, error) {
 	if err := m.live.CatchUp(ctx); err != nil {
 		return 0, err
@@ -114,7 +117,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		name := kind.Memories.FileName(id)
 		n, err := m.memory(ctx, id, name, compare)
 		if err != nil {
-			// As large as those before, if that is known, each in blocks of the disk.
+			// Estimate: as large as the memories so far on average, in blocks of the disk.
 			m.missing = max(m.live.Count-count+1, 1) * ((size/count + 4095) / 4096 * 4096)
 			return 0, err
 		}
@@ -125,13 +128,13 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 			count--
 		}
 		if n == unreadable {
-			delete(surplus, name) // perhaps the only good one
+			delete(surplus, name) // the copy may be the only good one
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(surplus)) {
 		rel := kind.Memories.Folder + "/" + name
 		if !places.IsName(rel, false) {
-			continue // the comparison with the old folder says what becomes of it
+			continue // the comparison of the folders decides about it
 		}
 		if err := m.removeCopy(rel); err != nil {
 			return 0, err
@@ -152,12 +155,12 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 	return at, nil
 }
 
-// unreadable is the size of a memory that cannot be read: its copy, if there is
-// one, stays.
+// unreadable is the size that memory returns for a memory that cannot be read: its copy, if there
+// is one, stays.
 const unreadable = -2
 
-// memory brings one copy up to date; it returns its size, -1 when there is to be
-// none, or unreadable.
+// memory updates the copy of one memory. It returns its size, -1 if the memory does not exist, or
+// unreadable.
 func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (int64, error) {
 	doc, err := m.live.Documents[kind.Memories.At].Read(ctx, id)
 	switch {
@@ -189,8 +192,9 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	return int64(len(doc.Bytes)), nil
 }
 
-// others are the documents of a kind that has few, and is copied at the switch. A copy that a run before has
-// left, and that is not what the store answers though size and time say so, goes.
+// others copies the documents of a kind other than memories, which has few documents and is copied
+// at the switch. It removes a copy of an earlier run that differs from the store's document
+// although size and time are equal.
 func (m *migrate) others(ctx context.Context, d *backup.Documents) error {
 	for id, err := range d.IDs(ctx) {
 		if err == nil {
@@ -232,8 +236,9 @@ func (m *migrate) others(ctx context.Context, d *backup.Documents) error {
 	return nil
 }
 
-// catchUp follows the log until little is left of it; a stretch that it no longer has
-// is made up for by looking at everything.
+// catchUp copies the memories that changed since at, by the log, until few are left. If the log no
+// longer has a part of that, it visits all memories. It returns the position up to which the copy
+// is current.
 func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
 	for range catchUps {
 		if err := m.live.CatchUp(ctx); err != nil {
@@ -275,16 +280,16 @@ func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
 	return at, nil
 }
 
-// coarsest is how far apart the times of a file are on the coarsest file systems.
+// coarsest is the resolution of the times of files on the coarsest file systems.
 const coarsest = 2 * time.Second
 
-// sameTime reports whether a copy bears the time that it was given: some file systems
-// keep whole seconds only, or every second one. Then the bytes decide.
+// sameTime reports whether a copy may have the time that it was given: some file systems keep only
+// whole seconds, or every second one. Then the bytes decide.
 func sameTime(copied, want time.Time) bool {
 	return copied.Equal(want) || copied.Nanosecond() == 0 && copied.Before(want) && want.Sub(copied) < coarsest
 }
 
-// changed brings the copy of a memory up to date that was written or deleted meanwhile.
+// changed updates the copy of a memory that was written or deleted meanwhile, and the counts.
 func (m *migrate) changed(ctx context.Context, id string) error {
 	name := kind.Memories.FileName(id)
 	old, err := m.fs.Stat(m.to(kind.Memories.Folder, name))
@@ -313,7 +318,7 @@ func (m *migrate) changed(ctx context.Context, id string) error {
 	return nil
 }
 
-// write puts a file in place, in one step.
+// write replaces a file of the copy by a rename.
 func (m *migrate) write(name string, data []byte, mtime time.Time) error {
 	return m.put(name, mtime, func(f vfs.File) error {
 		_, err := f.WriteAt(data, 0)
@@ -325,7 +330,7 @@ func (m *migrate) put(name string, mtime time.Time, fill func(vfs.File) error) e
 	path := m.to(name)
 	temp := path + tempMark
 	if filepath.Dir(name) == kind.Memories.Folder || len(filepath.Base(temp)) > nameMost {
-		temp = m.to(places.MigrationName + tempMark) // a name may have no room for more
+		temp = m.to(places.MigrationName + tempMark) // the file's name may be too long for the suffix
 	}
 	if err := m.fs.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -353,8 +358,9 @@ func (m *migrate) put(name string, mtime time.Time, fill func(vfs.File) error) e
 	return nil
 }
 
-// removeCopy removes something from the copy, which has the mark of this migration: what a store gives a
-// name to, and in folders of which a user may choose the names anything that is no mount and no link.
+// removeCopy removes a file or folder from the copy, which has the mark of this migration: only
+// names that a store uses, and, in folders in which a user may choose the names, anything except
+// mounts and links.
 func (m *migrate) removeCopy(rel string) error {
 	return vfs.RemoveKnown(m.fs, m.to(filepath.FromSlash(rel)), func(below string, folder bool) bool {
 		name := path.Join(rel, below)
@@ -366,5 +372,5 @@ func (m *migrate) removeCopy(rel string) error {
 	})
 }
 
-// temporary reports whether a name is that of a file that is not in place yet.
+// temporary reports whether a name is that of a temporary file of a migration.
 func temporary(name string) bool { return strings.HasSuffix(name, tempMark) }

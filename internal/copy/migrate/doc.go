@@ -1,41 +1,44 @@
-// Package migrate moves a store to another folder, and reports whether the store of a folder is
-// still there.
+// Package migrate moves a store to another folder, and reports whether the store of a folder was
+// moved away.
 //
 // # Migration
 //
 // A migration moves a store to another folder, possibly on another disk or file system. A moved
 // store is the same store: same UUID, same versions, same history, so that a host's conditions on
-// versions stay valid. (A restored store is a different one.) So there must never be two of it, and
-// the copy is not a store until the switch.
+// versions stay valid. (A restored store is a different one.) So there must never be two stores
+// with this UUID, and the copy is not a store until the switch.
 //
-//	copy     every memory, byte for byte and with its time, while others continue to use the store
-//	catch up what was written meanwhile, by the log, until little is left
-//	compare  each memory of the store with its copy
-//	switch   no other process has the store open: the rest of the folder is copied (index,
-//	         log, archive, backups, quarantine), every byte of it is compared, the copy is
-//	         opened and verified; then the
-//	         note in the old place makes it the store
-//	remove   the new place is verified again; in the old one every file is removed whose bytes
-//	         were copied, or are in the new place now; any other file that was put there
-//	         since, whatever its time, is kept and named
+// copy     every memory, byte for byte and with its time, while other processes use the store
+// catch up later changes are copied, by the log, until few are left
+// compare  each memory of the store with its copy
+// switch   no other process has the store open: the rest of the folder is copied (index,
+//
+//	log, archive, backups, quarantine), every byte of it is compared, the copy is
+//	opened and verified; then the
+//	note in the old place makes it the store
+//
+// remove   the new place is verified again; in the old place every file is removed whose bytes
+//
+//	were copied, or are in the new place now; any other file is kept and reported,
+//	whatever its time
 //
 // Other processes have to wait only for the switch; files that were copied before are not copied
-// then.
+// again then.
 //
 // # The state: migrate.json, in the new place
 //
-//	{"varve_migration":1,        format
-//	 "id":"<uuid>",              of this migration
-//	 "store":"<uuid>",           the store of which this is a copy
-//	 "from":"/abs/old",          where that store is
-//	 "began":"<time>",
-//	 "state":"copying",          or "ready": a complete copy, which the note may make the store
-//	 "lsn":<LSN>,                up to where the copy has the memories, durably
-//	 "lost":true}                a sync failed: data that appear written may be lost; all of it is copied again
+// {"varve_migration":1,        format
+// "id":"<uuid>",              of this migration
+// "store":"<uuid>",           the store of which this is a copy
+// "from":"/abs/old",          where that store is
+// "began":"<time>",
+// "state":"copying",          or "ready": a complete copy, which the note may make the store
+// "lsn":<LSN>,                position up to which the copy has the memories, durably
+// "lost":true}                a sync failed: written data may be lost; everything is copied again
 //
-// It is the first file of the new place, and removed last. A folder with this file is not a store,
-// unless the state is "ready" and the note in the old place has its id: then the switch has taken
-// place, and the first process that opens the store removes the file.
+// It is created first in the new place, and removed last. A folder with this file is not a store,
+// unless the state is "ready" and the note in the old place has its id: then the switch was made,
+// and the first process that opens the store removes the file.
 //
 // # The note: moved.json, in the old place
 //
@@ -45,7 +48,7 @@
 // one. Opening the old place returns a *errs.MovedError. The note is written a second time, to
 // wal/moved.json, which git ignores in every store, even if an older program wrote the .gitignore
 // or a checkout restored it; moved.json is added to .gitignore. Either note is sufficient. To
-// restore the old place, as long as nothing was written in the new one, remove the new place and
+// return to the old place, as long as nothing was written in the new one, remove the new place and
 // then both notes.
 //
 // # What was moved: moved.json.files, in the old place
@@ -54,16 +57,16 @@
 //	8 bytes a file, little-endian              xxhash64 of its name in the store, NUL, and its bytes
 //	8 bytes                                    xxhash64 of everything before
 //
-// It is written just before the note, from the files that were compared then, and removed last. If
-// it is missing (there was no room for it), only files that the new place still has are removed.
+// It is written just before the note, from the files that were compared, and removed last. If it is
+// missing (the disk was full), only files that the new place still has are removed.
 //
-// # Rot
+// # Decay of the medium
 //
-// If a file and its copy have the same size and time but differ, one of them has rotted. For a
-// memory, or for a segment's copy in the archive that fails its checksums, neither is overwritten,
-// because the copy may be the only good one: the migration ends with an error, and the next
-// migration determines which one has rotted, because it compares each memory with its hash. All
-// other files are copied again and checked when the copy is verified.
+// If a file and its copy have the same size and time but differ, one of them has decayed on its
+// medium. If it is a memory, or an archived copy of a segment that fails its checksums, neither is
+// overwritten, because the copy may be the only good one: the migration ends with an error, and the
+// next migration determines which of the two is damaged, because it compares each memory with its
+// hash. All other files are copied again and checked when the copy is verified.
 //
 // # A newer format
 //

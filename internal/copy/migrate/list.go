@@ -28,15 +28,16 @@ type movedListHead struct {
 	ID     uuid.UUID `json:"id"`
 }
 
-// fileSum begins the sum of a file in a place: its name, NUL, its bytes.
+// fileSum returns a digest for a file in a place, with its name and NUL already written; its bytes
+// follow.
 func fileSum(name string) *xxhash.Digest {
 	d := xxhash.New()
 	_, _ = d.WriteString(filepath.ToSlash(name) + "\x00")
 	return d
 }
 
-// writeList says in the old place what was copied. Where there is no room for it
-// the switch goes on: less can be proven later, and what cannot stays.
+// writeList writes the list of copied files in the old place. If the disk is full the switch
+// continues without it: then fewer files can be proven to be copied later, and the others stay.
 func (m *migrate) writeList() error {
 	b, err := json.Marshal(movedListHead{movedListFormat, m.state.ID})
 	if err != nil {
@@ -54,8 +55,7 @@ func (m *migrate) writeList() error {
 	return err
 }
 
-// readList is what was copied by the migration whose note stands; nil when nothing
-// says it any more.
+// readList returns the list of files that the migration with this id copied; nil if there is none.
 func (m *migrate) readList(id uuid.UUID) (map[uint64]bool, error) {
 	b, err := vfs.ReadFile(m.fs, m.from(movedList), places.ListMost)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,10 +81,10 @@ func (m *migrate) readList(id uuid.UUID) (map[uint64]bool, error) {
 }
 
 // proven reports whether all bytes of a file in the old place were copied, or are in the new place
-// now: size and times prove nothing.
+// now. Size and times are no proof.
 func (m *migrate) proven(name string, info vfs.Info) (bool, error) {
 	if v, err := m.fs.Volume(m.s.To); err == nil && info.Size > v.Total && info.Size >= asksRoom {
-		return false, nil // nobody can have copied it there, and it would be read for hours
+		return false, nil // the file is larger than the new disk, so it was not copied; reading it would take hours
 	}
 	if m.list != nil {
 		sum, err := m.sum(name, info.Size)

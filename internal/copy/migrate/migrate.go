@@ -21,36 +21,35 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Source is what a migration works with. Clock, Random and the modes are
-// those of the new place.
+// Source has the parameters of a migration. Clock, Random and the modes are used for the new place.
 type Source struct {
 	FS         vfs.FS
-	From, To   string // folders, absolute
+	From, To   string // absolute paths of folders
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
-	Known      wal.Features // besides those that package wal knows
+	Known      wal.Features // features besides those that package wal knows
 	LockWait   time.Duration
 	Clock      func() time.Time
 	Random     func([]byte) error
-	Self       vfs.Users // whose folders are this user's own
-	Ignore     string    // lines that a store's .gitignore is to have by then, so that git leaves the note alone
+	Self       vfs.Users // identifies the folders that belong to this user
+	Ignore     string    // lines that .gitignore must have before the switch, so that git ignores the note
 
-	// Switch makes the new place the store; RemoveSource empties the old one, when that
-	// has happened, now or before.
+	// Switch makes the new place the store. RemoveSource empties the old place after the switch,
+	// which may have been made by an earlier run.
 	Switch, RemoveSource bool
-	// Progress hears now and then how much of how much of a step is done; total may grow.
+	// Progress is called from time to time with the progress of a step; total may grow.
 	Progress func(step string, done, total int64)
 
-	// Open opens the store in From; its files were just flushed when it returns.
+	// Open opens the store in From, and flushes it.
 	Open func(ctx context.Context) (backup.Source, func() error, error)
-	// Processes are those that have the store in From open.
+	// Processes returns the processes that have the store in From open.
 	Processes func(ctx context.Context) []wal.Attached
-	// Sound opens what is in To, changes nothing, and says what is not sound in it.
+	// Sound opens the store in To read-only, and returns an error if it is not sound.
 	Sound func(ctx context.Context) error
 }
 
-// Run brings a store to another folder, as far as it is told to; see the
-// package's documentation. It may end anywhere, and goes on when it is called again.
+// Run moves a store to another folder, as far as Source says; see the package comment. It may be
+// interrupted anywhere, and continues when it is called again.
 func Run(ctx context.Context, s Source) (repair.MigrateReport, error) {
 	m := &migrate{s: s, fs: s.FS, missing: -1}
 	note, gone, err := readMoved(s.FS, s.From)
@@ -76,9 +75,9 @@ type migrate struct {
 	lock    vfs.Lock
 	barrier vfs.Barrier // nil: every file is synced
 	state   migration
-	sums    []uint64        // of what was compared
-	list    map[uint64]bool // of what was copied when the store was switched; nil: unknown
-	missing int64           // about how many bytes are still to be copied, -1 when unknown
+	sums    []uint64        // hashes of the files that were compared
+	list    map[uint64]bool // hashes of the files that were copied before the switch; nil: unknown
+	missing int64           // approximate number of bytes still to be copied, -1 if unknown
 	report  repair.MigrateReport
 }
 
@@ -96,11 +95,11 @@ func (m *migrate) progress(step string, done, total int64) {
 	}
 }
 
-// apart refuses a new place that is the old one, or in it, or around it, by name
-// or through links.
+// apart returns an error if the new place is the old one, inside it, or contains it, by name or
+// through links.
 func (m *migrate) apart() error {
 	refuse := func(how string) error {
-		return fmt.Errorf("%s %s %s: %w: name a folder outside of it", m.s.To, how, m.s.From, errs.ErrInvalid)
+		return fmt.Errorf("%s %s %s: %w → name a folder outside of it", m.s.To, how, m.s.From, errs.ErrInvalid)
 	}
 	source, err := m.fs.Stat(m.s.From + string(filepath.Separator) + ".")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +113,7 @@ func (m *migrate) apart() error {
 	case m.s.To == m.s.From || terr == nil && sameFolder(source, target):
 		return refuse("is the same folder as")
 	case places.Within(m.s.To, m.s.From):
-		return refuse("lies within the store")
+		return refuse("is inside the store")
 	case places.Within(m.s.From, m.s.To):
 		return refuse("holds the store")
 	}
@@ -130,7 +129,7 @@ func (m *migrate) apart() error {
 	case err != nil:
 		return err
 	case in:
-		return refuse("lies within the store")
+		return refuse("is inside the store")
 	case at != m.s.To:
 		return nil
 	}
@@ -141,8 +140,8 @@ func (m *migrate) apart() error {
 	return err
 }
 
-// under reports whether a folder lies in another, or is it, wherever links lead: the
-// system follows them, and then goes up from where it is.
+// under reports whether dir is the folder other or is inside it, wherever links lead: the system
+// resolves dir, and .. leads up from there.
 func (m *migrate) under(dir string, other vfs.Info) (bool, error) {
 	at := dir + string(filepath.Separator) + "."
 	info, err := m.fs.Stat(at)
@@ -167,7 +166,7 @@ func (m *migrate) run(ctx context.Context) error {
 	}
 	if !m.s.Switch {
 		if m.s.RemoveSource {
-			return fmt.Errorf("%s is still the store: %w: it can be emptied only after the switch: memctl --store %s migrate "+
+			return fmt.Errorf("%s is still the store: %w → run the switch first: memctl --store %s migrate "+
 				"--to %s --switch --remove-source",
 				m.s.From, errs.ErrInvalid, m.s.From, m.s.To)
 		}
@@ -182,7 +181,7 @@ func (m *migrate) run(ctx context.Context) error {
 	return nil
 }
 
-// copyLive brings the copy up to a recent LSN, and compares it, while the store is in use.
+// copyLive updates the copy up to a recent LSN, and compares it, while the store is in use.
 func (m *migrate) copyLive(ctx context.Context) error {
 	live, done, err := m.s.Open(ctx)
 	if err != nil {
@@ -196,17 +195,17 @@ func (m *migrate) copyLive(ctx context.Context) error {
 	return errors.Join(err, done())
 }
 
-// begin takes the new place, if it may.
+// begin creates or continues the copy in the new place, if that is permitted.
 func (m *migrate) begin(ctx context.Context) error {
-	// A folder that was there keeps its owner and its mode: it may be refused, or be one that a link
-	// of somebody else leads to.
+	// An existing folder keeps its owner and its mode: it may still be refused, or be the target of
+	// another user's link.
 	made, err := vfs.MakeRoot(m.fs, m.s.To, m.s.FolderMode, m.s.Self, m.s.Self.MayFollow(m.fs, m.s.To, m.s.From))
 	if err != nil {
 		return fmt.Errorf("making %s: %w", m.s.To, err)
 	}
 	if made {
 		if err := vfs.Alike(m.fs, m.s.To, m.s.From); err != nil {
-			return fmt.Errorf("making %s as %s is: %w", m.s.To, m.s.From, err)
+			return fmt.Errorf("setting owner and mode of %s as of %s: %w", m.s.To, m.s.From, err)
 		}
 	}
 	if err := m.take(); err != nil {
@@ -217,7 +216,8 @@ func (m *migrate) begin(ctx context.Context) error {
 	}
 	if note, was, err := readMoved(m.fs, m.s.To); err != nil || was && note.Store != m.report.Store {
 		if err == nil {
-			err = fmt.Errorf("%s holds the note that another store went from there to %s: %w: name a new folder", m.s.To,
+			err = fmt.Errorf("%s has the note of another store, which was moved from there to %s: %w → name a new folder",
+				m.s.To,
 				note.To, errs.ErrInvalid)
 		}
 		return err
@@ -231,7 +231,7 @@ func (m *migrate) begin(ctx context.Context) error {
 	if err := writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode); err != nil {
 		return err
 	}
-	// A note here is of the time before: the store was here, and comes back.
+	// A note here is from an earlier move of this store, which now comes back.
 	for _, note := range []string{places.MovedName, filepath.FromSlash(places.SecondNote)} {
 		if err := m.fs.Remove(m.to(note)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -240,7 +240,7 @@ func (m *migrate) begin(ctx context.Context) error {
 	return m.openBarrier()
 }
 
-// startOver clears the copy of which a sync failed.
+// startOver removes a copy that may have lost data because a sync failed.
 func (m *migrate) startOver() error {
 	for _, name := range slices.Concat(places.TopFiles(), places.TopFolders()) {
 		if err := m.removeCopy(name); err != nil {
@@ -253,13 +253,13 @@ func (m *migrate) startOver() error {
 
 const migrationLock = "migrate.lock"
 
-// take locks the new place against another migration; close lets it go.
+// take locks the new place against another migration; close releases the lock.
 func (m *migrate) take() (err error) {
 	names, err := vfs.Contents(m.fs, m.s.To)
 	if err != nil {
-		return fmt.Errorf("looking at %s: %w", m.s.To, err)
+		return fmt.Errorf("examining %s: %w", m.s.To, err)
 	}
-	// Not a file of ours in what is somebody else's.
+	// Do not create the lock file in a folder that is in use for something else.
 	if _, begun, err := readMigration(m.fs, m.s.To); err != nil {
 		return err
 	} else if !begun {
@@ -273,13 +273,14 @@ func (m *migrate) take() (err error) {
 	ok, err := m.lock.TryLock(vfs.ModeExclusive)
 	if err == nil && !ok {
 		err = &errs.LockError{Path: m.to(migrationLock),
-			Err: errors.New("another migration to this folder is under way: wait for it or end it")}
+			Err: errors.New("another migration to this folder is under way → wait for it or end it")}
 	}
 	return err
 }
 
-// empty refuses a folder with anything in it but what a migration has before its state is durable, or what
-// this store left here when it moved away: the note, and what processes made that opened it meanwhile.
+// empty returns an error if a folder has anything except the files that a migration creates before
+// its state, and the files that this store left when it moved away: the note, and files of
+// processes that opened the folder meanwhile.
 func (m *migrate) empty(names []string) error {
 	note, was, err := readMoved(m.fs, m.s.To)
 	if err != nil {
@@ -291,16 +292,16 @@ func (m *migrate) empty(names []string) error {
 		case name == migrationLock, name == places.MigrationName+".new", name == places.MovedName:
 		case was && places.IsTopFolder(name) && m.bare(name, 3):
 		default:
-			return fmt.Errorf("%s is not empty (it holds %s) and no unfinished migration: %w: name a new folder", m.s.To,
+			return fmt.Errorf("%s is not empty (it holds %s) and not an unfinished migration: %w → name a new folder", m.s.To,
 				human.Quote(name), errs.ErrInvalid)
 		}
 	}
 	return nil
 }
 
-// bare reports whether a folder of a store has nothing in it but folders, locks, and other files that tell
-// which processes use a store: so leaves it a process that opened the store while it was moved away, and
-// found that under open.lock (wal.Options.Resides).
+// bare reports whether a folder of a store has only folders, locks, and other files that record
+// which processes use the store: a process leaves these if it opened the folder after the store was
+// moved away, and found that out when it had open.lock (wal.Options.Resides).
 func (m *migrate) bare(rel string, depth int) bool {
 	info, err := m.fs.Stat(m.to(rel))
 	if err != nil || !info.Mode.IsDir() || depth == 0 {
@@ -312,7 +313,7 @@ func (m *migrate) bare(rel string, depth int) bool {
 		func(name string) bool { return !m.bare(filepath.Join(rel, name), depth-1) })
 }
 
-// own reads the state of an earlier run, or makes one.
+// own reads the state of an earlier run, or creates a new one.
 func (m *migrate) own() error {
 	state, begun, err := readMigration(m.fs, m.s.To)
 	if err != nil {
@@ -321,7 +322,7 @@ func (m *migrate) own() error {
 	if !begun {
 		names, err := vfs.Contents(m.fs, m.s.To)
 		if err == nil {
-			err = m.empty(names) // somebody may have come before the lock was had
+			err = m.empty(names) // another process may have written here before this one had the lock
 		}
 		if err != nil {
 			return err
@@ -334,11 +335,11 @@ func (m *migrate) own() error {
 		return nil
 	}
 	if state.Store != m.report.Store {
-		return fmt.Errorf("%s is the unfinished copy of another store, the one in %s: %w: name a new folder", m.s.To,
+		return fmt.Errorf("%s is the unfinished copy of another store, which is in %s: %w → name a new folder", m.s.To,
 			state.From, errs.ErrInvalid)
 	}
-	// Ready, and the place it was copied from says so: it is the store, though nobody has opened it
-	// yet. A store with the same UUID now is an older copy of it.
+	// If the state is ready and the note in the old place has its id, this folder is the store,
+	// although no process has opened it yet. A store with the same UUID elsewhere is an older copy.
 	if state.State == stateReady {
 		note, gone, err := readMoved(m.fs, state.From)
 		if err == nil && gone && note.ID == state.ID {
@@ -370,15 +371,15 @@ func (m *migrate) openBarrier() error {
 	return err
 }
 
-// durable makes everything durable that was written so far.
+// durable syncs everything that was written so far.
 func (m *migrate) durable() error {
 	if m.barrier == nil {
-		return nil // each file was synced
+		return nil // each file was synced when it was written
 	}
 	err := m.barrier.Sync()
 	if err != nil {
 		err = fmt.Errorf("syncing %s: %w: %w", m.s.To, errs.ErrSyncFailed, err)
-		// Pages that look clean and are not: no later sync would tell.
+		// The system may have dropped the pages and may report the next sync as successful.
 		m.state.Lost = true
 		err = errors.Join(err, writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode))
 	}
@@ -401,7 +402,7 @@ func (m *migrate) close() error {
 	return err
 }
 
-// explain says of a full disk what would help.
+// explain adds to a full-disk error how many bytes are needed and how to continue.
 func (m *migrate) explain(err error) error {
 	if !vfs.IsDiskFull(err) {
 		return err
@@ -412,7 +413,7 @@ func (m *migrate) explain(err error) error {
 	return full
 }
 
-// names are processes in a sentence.
+// names lists processes for a message.
 func names(list []wal.Attached) string {
 	all := make([]string, len(list))
 	for i, a := range list {
@@ -421,7 +422,7 @@ func names(list []wal.Attached) string {
 	return strings.Join(all, ", ")
 }
 
-// alone takes the old place for ourselves.
+// alone locks the old place so that no other process has the store open.
 func (m *migrate) alone(ctx context.Context) (release func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, m.s.LockWait)
 	defer cancel()
@@ -435,7 +436,7 @@ func (m *migrate) alone(ctx context.Context) (release func(), err error) {
 	}
 	if !ok {
 		return nil, &errs.LockError{Path: m.from("wal", "attach.lock"),
-			Err: fmt.Errorf("the switch needs the store for itself: stop the processes %s, then run the same command again",
+			Err: fmt.Errorf("other processes have the store open → stop the processes %s, then run the same command again",
 				names(m.s.Processes(ctx)))}
 	}
 	return release, nil

@@ -19,8 +19,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// mirror makes the rest of the new place equal to the old one, which is at rest.
-// What size and time say is equal is taken to be; when bytes are compared, all are.
+// mirror makes the rest of the new place equal to the old one, which no process is changing. Files
+// with equal size and time are treated as equal, unless compare is set: then all bytes are
+// compared.
 func (m *migrate) mirror(ctx context.Context, compare bool) error {
 	c := &mirror{m: m, ctx: ctx, compare: compare, step: "copying the rest"}
 	m.sums = nil
@@ -56,7 +57,7 @@ func (m *migrate) mirror(ctx context.Context, compare bool) error {
 		case places.IsTopFile(name), places.IsTopFolder(name), temporary(name), name == places.MigrationName+".new":
 			err = m.removeCopy(filepath.ToSlash(name))
 		default:
-			err = fmt.Errorf("%s does not belong to the store that is moved: %w: move it away", m.to(name), errs.ErrInvalid)
+			err = fmt.Errorf("%s does not belong to the store that is moved: %w → move it away", m.to(name), errs.ErrInvalid)
 		}
 		if err != nil {
 			return err
@@ -76,7 +77,7 @@ type mirror struct {
 func (c *mirror) folder(name string, depth int) error {
 	m := c.m
 	if depth == 0 {
-		return fmt.Errorf("%s lies too deep: %w", m.from(name), errs.ErrInvalid)
+		return fmt.Errorf("%s is nested too deeply: %w", m.from(name), errs.ErrInvalid)
 	}
 	if info, err := m.fs.Stat(m.from(name)); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (c *mirror) folder(name string, depth int) error {
 	return m.fs.SyncDir(m.to(name))
 }
 
-// file makes one copy equal.
+// file makes one copy equal to its file.
 func (c *mirror) file(name string) error {
 	m := c.m
 	if err := c.ctx.Err(); err != nil {
@@ -175,15 +176,16 @@ func (c *mirror) file(name string) error {
 	sum, same, err := m.equal(name)
 	m.sums = append(m.sums, sum)
 	if err == nil && !same {
-		err = fmt.Errorf("%s does not read back as it was written: %w: is the disk sound?", m.to(name), errs.ErrCorrupt)
+		err = fmt.Errorf("%s differs after it was written: %w → check the disk", m.to(name), errs.ErrCorrupt)
 	}
 	return err
 }
 
-// replaceable reports whether a copy that size and time call equal, and bytes do not, may
-// be written again: not when it may be the good one. Of the file of a memory or an assembly
-// this run has compared the copy with what the store answers, which has the hash that the
-// index knows; of the archive blocks have sums. All else is judged when the copy is verified.
+// replaceable returns nil if a copy whose size and time are equal but whose bytes differ may be
+// written again, and an error if the copy may be the good one. It may be for a document, whose copy
+// this run has compared with the store's document and its hash in the index, and for a copy of a
+// segment in the archive, whose blocks have checksums. All other files are checked when the copy is
+// verified.
 func (c *mirror) replaceable(name string) error {
 	m := c.m
 	top, _, _ := strings.Cut(filepath.ToSlash(name), "/")
@@ -202,11 +204,11 @@ func (c *mirror) replaceable(name string) error {
 		return nil
 	}
 	return &errs.CorruptionError{Path: m.from(name), Offset: -1, Err: fmt.Errorf(
-		"the file or its copy %s has changed on the disk: size and time are equal, the content is not; both are kept: run "+
+		"the file or its copy %s has changed on the disk: size and time are equal, the content is not; both are kept → run "+
 			"the same command again, which finds the damaged one", m.to(name))}
 }
 
-// wholeCopy reports whether a segment's copy in an archive is sound.
+// wholeCopy reports whether an archived copy of a segment is sound.
 func (m *migrate) wholeCopy(path string) (bool, error) {
 	b, err := vfs.ReadFile(m.fs, path, places.CopyMost)
 	if err != nil {
@@ -216,8 +218,8 @@ func (m *migrate) wholeCopy(path string) (bool, error) {
 	return ok && whole, nil
 }
 
-// asksRoom is the size from which on a file is copied only if the disk says that it has
-// room: a sparse one says terabytes, and would fill it first.
+// asksRoom is the size from which on a file is copied only if the disk has room for it: a sparse
+// file may seem to have terabytes, and would fill the disk first.
 const asksRoom = 64 << 20
 
 func (m *migrate) copyFile(name string, info vfs.Info) error {
@@ -240,7 +242,7 @@ func (m *migrate) copyFile(name string, info vfs.Info) error {
 				return err
 			}
 			if n == 0 {
-				return fmt.Errorf("%s became shorter: %w", m.from(name), errs.ErrConflict)
+				return fmt.Errorf("%s was truncated while it was copied: %w", m.from(name), errs.ErrConflict)
 			}
 			if _, err := to.WriteAt(b[:n], at); err != nil {
 				return err
@@ -259,7 +261,7 @@ func readChunk(f io.ReaderAt, b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// equal compares all bytes of a file and its copy; sum is that of both.
+// equal reports whether all bytes of a file and its copy are equal; sum is their hash.
 func (m *migrate) equal(name string) (sum uint64, same bool, err error) {
 	a, err := m.fs.OpenFile(m.from(name), os.O_RDONLY, 0)
 	if err != nil {

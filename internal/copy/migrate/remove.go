@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// remove empties the old place, once the new one was verified again. The note stays.
+// remove empties the old place, after verifying the new one again. The note stays.
 func (m *migrate) remove(ctx context.Context) error {
 	note, gone, err := readMoved(m.fs, m.s.From)
 	if err == nil && (!gone || note.To != m.s.To) {
@@ -70,7 +70,7 @@ func (m *migrate) remove(ctx context.Context) error {
 	return nil
 }
 
-// removeRegular removes files and folders, and leaves what was not moved.
+// removeRegular removes files and folders that were copied, and reports and keeps the others.
 func (m *migrate) removeRegular(name string, depth int) error {
 	info, err := m.fs.Stat(m.from(name))
 	switch {
@@ -110,8 +110,8 @@ func (m *migrate) removeRegular(name string, depth int) error {
 	return m.fs.Remove(m.from(name))
 }
 
-// continues verifies that the new place is the store, sound, and goes on where
-// the old one ended.
+// continues verifies that the new place is the store, that it is sound, and that its log continues
+// that of the old place.
 func (m *migrate) continues(ctx context.Context, note *moved) error {
 	if _, err := Residence(m.fs, m.s.To); err != nil {
 		return err
@@ -121,17 +121,18 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 		return fmt.Errorf("reading the checkpoint of %s: %w", m.s.To, err)
 	}
 	if c.UUID != note.Store {
-		return fmt.Errorf("%s has another store now: %w", m.s.To, errs.ErrInvalid)
+		return fmt.Errorf("%s now has another store: %w", m.s.To, errs.ErrInvalid)
 	}
 	if old, err := wal.ReadCheckpoint(m.fs, m.s.From); err == nil && old.Attested.LSN > c.Attested.LSN {
-		return fmt.Errorf("the log of %s reaches less far (%d) than that of %s (%d): %w", m.s.To, c.Attested.LSN, m.s.From,
+		return fmt.Errorf("the log of %s ends at %d, before the end of the log of %s (%d): %w", m.s.To, c.Attested.LSN,
+			m.s.From,
 			old.Attested.LSN, errs.ErrInvalid)
 	}
 	return m.s.Sound(ctx)
 }
 
-// ofTheLog reports whether a file needs no proof: a process that began to open the old place may have
-// changed it since.
+// ofTheLog reports whether a file may be removed without proof: a process that began to open the
+// old place may have changed it since.
 func ofTheLog(name string) bool {
 	dir, base := filepath.Split(name)
 	_, segments := segment.ParseName(base)
@@ -139,8 +140,8 @@ func ofTheLog(name string) bool {
 		filepath.Clean(dir) == "wal" && (base == places.MovedName || base == wal.FeaturesName || segments)
 }
 
-// newBackup reports whether a folder is a full backup that the new place does not
-// have: one made after the switch, whose files are as old as the memories in them.
+// newBackup reports whether a folder is a full backup that the new place does not have: it was made
+// after the switch, although its files may be as old as the memories in them.
 func (m *migrate) newBackup(name string) bool {
 	if filepath.Dir(name) != "backups" {
 		return false

@@ -24,7 +24,7 @@ const (
 	stateReady      = "ready"
 )
 
-// migration is migrate.json.
+// migration is the content of migrate.json.
 type migration struct {
 	Format int       `json:"varve_migration"`
 	ID     uuid.UUID `json:"id"`
@@ -36,7 +36,7 @@ type migration struct {
 	Lost   bool      `json:"lost,omitempty"`
 }
 
-// moved is moved.json.
+// moved is the content of moved.json.
 type moved struct {
 	Format int       `json:"varve_moved"`
 	ID     uuid.UUID `json:"id"`
@@ -45,7 +45,7 @@ type moved struct {
 	When   time.Time `json:"when"`
 }
 
-// readState reads a small JSON file of a migration into v; false when it is not there.
+// readState reads a small JSON file of a migration into v; false if the file does not exist.
 func readState(fsys vfs.FS, dir, name string, v any) (bool, error) {
 	path := filepath.Join(dir, name)
 	b, err := vfs.ReadFile(fsys, path, places.NoteMost)
@@ -54,9 +54,9 @@ func readState(fsys vfs.FS, dir, name string, v any) (bool, error) {
 	}
 	if err == nil {
 		if err = json.Unmarshal(b, v); err != nil {
-			// Nothing else knows what it said, so repair leaves it as it is.
+			// The content is not known from anywhere else, so repair cannot restore the file.
 			err = &errs.CorruptionError{Path: name, Offset: -1,
-				Err: fmt.Errorf("%w: it says %s; remove it if that was never done here", err, tells(name))}
+				Err: fmt.Errorf("%w; the file records %s; remove it if no store was ever moved here", err, tells(name))}
 		}
 	}
 	if err != nil {
@@ -65,7 +65,7 @@ func readState(fsys vfs.FS, dir, name string, v any) (bool, error) {
 	return true, nil
 }
 
-// tells is what the store's user has to know of such a file that cannot be read.
+// tells returns what the file with this name records, for a message.
 func tells(name string) string {
 	if name == places.MigrationName {
 		return "of which store this is an unfinished copy (memctl migrate, begun again, writes it again)"
@@ -95,13 +95,13 @@ func readMoved(fsys vfs.FS, dir string) (m moved, ok bool, err error) {
 		err = &errs.NewerError{Path: filepath.Join(dir, filepath.FromSlash(name)), Format: uint64(m.Format),
 			Reads: movedFormat}
 	case m.To == "" || m.ID == uuid.Nil:
-		err = &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("the note does not say where the store is")}
+		err = &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("the note has no folder of the store")}
 	}
 	return m, ok, err
 }
 
-// noteTwice writes the note where it is missing. The second one is of no
-// use without wal/.
+// noteTwice writes each of the two notes that is missing. It omits the second note if there is no
+// wal/.
 func noteTwice(fsys vfs.FS, dir string, note *moved, mode fs.FileMode) error {
 	for _, name := range []string{places.MovedName, filepath.FromSlash(places.SecondNote)} {
 		_, err := fsys.Stat(filepath.Join(dir, name))
@@ -133,10 +133,9 @@ func writeState(fsys vfs.FS, dir, name string, v any, mode fs.FileMode) error {
 	return nil
 }
 
-// Residence reports whether the store of a folder lives there: a *errs.MovedError when it
-// has gone elsewhere, errs.ErrNoStore when the folder is a copy that a migration has not
-// finished. done is the way to finish one whose switch has happened; nil: there
-// is nothing to do.
+// Residence returns an error if the store of a folder is not there: a *errs.MovedError if it was
+// moved away, errs.ErrNoStore if the folder is the copy of an unfinished migration. If the switch
+// was made but the migration was not completed, done completes it; otherwise done is nil.
 func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 	note, gone, err := readMoved(fsys, dir)
 	if err != nil {
@@ -150,14 +149,15 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 		return nil, err
 	}
 	if m.State == stateReady && !elsewhere(filepath.VolumeName(m.From), filepath.VolumeName(dir)) {
-		// The one look outside: at the note in the folder that the copy names, and at nothing else there.
+		// The only file outside of the folder that is read: the note in the folder that
+		// migrate.json names.
 		fsys := vfs.Below(fsys, m.From)
 		note, ok, err := readMoved(fsys, m.From)
 		if _, ok := errors.AsType[*errs.CorruptionError](err); ok {
-			// What migrate.json names may be anything: only the advice on this one is given.
+			// migrate.json may name any folder: give advice only about migrate.json.
 			err = &errs.CorruptionError{Path: places.MigrationName, Offset: -1,
-				Err: fmt.Errorf("it names a folder in which %s is no note of memctl migrate; remove %s if nothing was migrated "+
-					"to here", places.MovedName, filepath.Join(dir, places.MigrationName))}
+				Err: fmt.Errorf("the file names a folder in which %s is not a note of memctl migrate; remove %s if nothing was "+
+					"migrated to here", places.MovedName, filepath.Join(dir, places.MigrationName))}
 		}
 		switch {
 		case err != nil:
@@ -170,23 +170,23 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 	return nil, &repair.UnfinishedError{From: m.From, To: dir}
 }
 
-// elsewhere reports whether a volume of Windows is another one's than that of the copy, and named by \\: a host of
-// the network, which would be told who looks, or a device. What migrate.json says does not
-// lead there; the command that is repeated does.
+// elsewhere reports whether volume, of a Windows path, differs from the volume of the copy and
+// begins with \\: a network host, which would learn about the access, or a device. The folder that
+// migrate.json names is not read then; repeating the command completes the migration.
 func elsewhere(volume, of string) bool {
 	return strings.HasPrefix(strings.ReplaceAll(volume, `\`, "/"), "//") && !strings.EqualFold(volume, of)
 }
 
-// settle ends a migration whose note was found. The process that wrote it may have
-// been killed before its name was durable: without it both places would be the store.
+// settle completes a migration whose note was found. The process that wrote the note may have been
+// killed before the rename was durable: without the sync both places could become the store.
 func settle(fsys vfs.FS, from, dir string) error {
 	if err := fsys.SyncDir(from); err != nil {
-		return fmt.Errorf("making the note in %s durable: %w: %w", from, errs.ErrSyncFailed, err)
+		return fmt.Errorf("syncing the note in %s: %w: %w", from, errs.ErrSyncFailed, err)
 	}
 	return removeState(fsys, dir)
 }
 
-// removeState ends a migration in the new place.
+// removeState removes migrate.json in the new place.
 func removeState(fsys vfs.FS, dir string) error {
 	err := fsys.Remove(filepath.Join(dir, places.MigrationName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -15,12 +15,12 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// switchOver copies what is left while no other process is there, compares every byte, and writes
-// the note.
+// switchOver copies the rest while no other process has the store open, compares every byte, and
+// writes the note.
 func (m *migrate) switchOver(ctx context.Context) error {
 	if n := len(m.report.Damaged); n > 0 {
-		return fmt.Errorf("%d memories or assemblies cannot be read, the first of them is %s: %w: heal the store before it "+
-			"is moved: memctl --store %s repair --apply",
+		return fmt.Errorf("%d memories or assemblies cannot be read, the first of them is %s: %w → repair the store before "+
+			"it is moved: memctl --store %s repair --apply",
 			n, human.Quote(m.report.Damaged[0].ID), errs.ErrCorrupt, m.s.From)
 	}
 	release, err := m.alone(ctx)
@@ -28,7 +28,7 @@ func (m *migrate) switchOver(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	// Another process that waited for open.lock may have moved it.
+	// Another process may have moved the store while this one waited for open.lock.
 	if note, gone, err := readMoved(m.fs, m.s.From); err != nil || gone {
 		return errors.Join(err, &errs.MovedError{From: m.s.From, To: note.To, Store: note.Store.String(), When: note.When})
 	}
@@ -45,7 +45,7 @@ func (m *migrate) switchOver(ctx context.Context) error {
 		return err
 	}
 	if err := m.s.Sound(ctx); err != nil {
-		return fmt.Errorf("the copy in %s: %w", m.s.To, err)
+		return fmt.Errorf("verifying the copy in %s: %w", m.s.To, err)
 	}
 	c, err := wal.ReadCheckpoint(m.fs, m.s.To)
 	if err != nil {
@@ -54,7 +54,7 @@ func (m *migrate) switchOver(ctx context.Context) error {
 	if c.UUID != m.report.Store {
 		return fmt.Errorf("the copy in %s is of another store: %w", m.s.To, errs.ErrCorrupt)
 	}
-	// The sync of the barrier came before what the comparison may have had to write.
+	// The comparison may have written files after the last sync.
 	if err := m.durable(); err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (m *migrate) switchOver(ctx context.Context) error {
 	return m.end()
 }
 
-// ignore adds to a .gitignore what a store made by an older program lacks there:
-// git would offer the note for a commit, which closes every clone.
+// ignore adds to a .gitignore the lines that it lacks if an older program wrote it: otherwise git
+// would offer the note for a commit, and no clone with the note could be opened.
 func (m *migrate) ignore() error {
 	name := m.from(".gitignore")
 	info, err := m.fs.Stat(name)
@@ -107,20 +107,20 @@ func (m *migrate) ignore() error {
 	return vfs.WriteDurable(m.fs, m.from("tmp", "gitignore.new"), name, b, info.Mode.Perm())
 }
 
-// end takes away what marks the new place as unfinished.
+// end removes the files that mark the new place as unfinished.
 func (m *migrate) end() error {
 	if err := m.fs.Remove(m.to(migrationLock)); err != nil && !errors.Is(err, fs.ErrNotExist) && !vfs.IsPermission(err) {
-		return err // where an open file cannot be removed it stays, empty
+		return err // on systems that cannot remove an open file, the empty lock file stays
 	}
 	return removeState(m.fs, m.s.To)
 }
 
-// finish goes on with a migration whose switch has happened.
+// finish continues a migration whose switch was made.
 func (m *migrate) finish(ctx context.Context, note *moved) error {
 	m.report.Store, m.report.Switched = note.Store, true
 	state, unfinished, err := readMigration(m.fs, m.s.To)
 	if err == nil && unfinished && (state.ID != note.ID || state.State != stateReady) {
-		err = fmt.Errorf("%s says that the store is in %s, where another migration is under way: %w",
+		err = fmt.Errorf("%s names %s as the new place, but another migration is under way there: %w",
 			m.from(places.MovedName), m.s.To, errs.ErrInvalid)
 	}
 	if err == nil && unfinished {
@@ -134,7 +134,7 @@ func (m *migrate) finish(ctx context.Context, note *moved) error {
 	}
 	if c, cerr := wal.ReadCheckpoint(m.fs, m.s.To); err == nil && (cerr != nil || c.UUID != note.Store) {
 		m.report.Switched = false
-		err = fmt.Errorf("%s says that the store is in %s, but it is not there: %w: is its disk mounted?",
+		err = fmt.Errorf("%s names %s as the new place, but the store is not there: %w → check that its disk is mounted",
 			m.from(places.MovedName), m.s.To, errors.Join(errs.ErrNoStore, cerr))
 	}
 	if err == nil && m.s.RemoveSource {

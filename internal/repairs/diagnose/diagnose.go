@@ -25,27 +25,27 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Options is what Look needs besides the folder.
+// Options are what Look needs besides the folder.
 type Options struct {
-	Open   func(ctx context.Context) (Store, error) // to read only: nothing on disk changes
-	Config func(text []byte) error                  // says what is wrong with the text of a config.json
+	Open   func(ctx context.Context) (Store, error) // opens the store read-only: nothing on disk changes
+	Config func(text []byte) error                  // returns what is wrong with the text of a config.json
 	FS     vfs.FS
 	Verify repair.VerifyOptions
 }
 
-// Store is a store that could be opened.
+// Store is an open store.
 type Store interface {
 	Source() view.Source
 	Close() error
 }
 
-// toldEvery is how many files are read between two calls of Progress.
+// toldEvery is the number of files that are read between two calls of Progress.
 const toldEvery = 512
 
-// Closed looks at a store that cannot be opened read-only, for the reason that
-// opening gave: what its ground (config, checkpoint, log, index) lacks, and
-// whether the files can be read. It reads only, and needs no log and no index.
-// A reason that is no damage is the error that ends it.
+// Closed examines a store that cannot be opened read-only; opening is the error that opening
+// returned. It reports what is missing or damaged of config, checkpoint, log and index, and files
+// that cannot be read. It only reads, and needs neither log nor index. If opening is not damage, it
+// is yielded as the error that ends the sequence.
 func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		g := &ground{ctx: ctx, dir: dir, o: o, sum: o.Verify.Summary}
@@ -92,13 +92,13 @@ func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2
 	}
 }
 
-// openTries is how often opening is tried: what stands in the way may be a
-// writer in the middle of replacing the index.
+// openTries is how often Look tries to open a store: the cause of a failure may be a writer that is
+// replacing the index.
 const openTries = 5
 
-// Look opens a store read-only and verifies it; one that cannot be opened is
-// looked at by Ground. opened hears of the store while it is open. Where something else
-// is in the place of a file or folder of the store, that is all that is looked at.
+// Look opens a store read-only and verifies it; if it cannot be opened, Look examines it with
+// Closed. opened is called with the store while it is open. If something else, such as a link, is
+// in the place of a file or folder of the store, Look reports only that.
 func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		var s Store
@@ -107,7 +107,7 @@ func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) 
 			yield(repair.Finding{}, err)
 			return
 		}
-		// A link in the place of a folder keeps everything else from being looked at.
+		// If a link is in the place of a folder, nothing else can be examined.
 		if list, blocked := verify.NotFolders(o.FS, dir); blocked && isStore(dir, o) {
 			yieldAll(list, o.Verify.Summary, yield)
 			return
@@ -137,7 +137,7 @@ func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) 
 	}
 }
 
-// yieldAll yields findings that are all there is.
+// yieldAll yields findings that are the whole result, and fills the summary.
 func yieldAll(list []repair.Finding, sum *repair.Summary, yield func(repair.Finding, error) bool) {
 	if sum == nil {
 		sum = new(repair.Summary)
@@ -178,8 +178,8 @@ func (g *ground) path(elem ...string) string {
 	return filepath.Join(append([]string{g.dir}, elem...)...)
 }
 
-// damage gives back what is no damage: no store, one that lives elsewhere, no
-// leave, a newer format.
+// damage returns opening if it is not damage: no store, a store that is elsewhere, a missing
+// permission, a newer format. Otherwise it returns nil.
 func (g *ground) damage(opening error) error {
 	var unfinished *repair.UnfinishedError
 	switch {
@@ -205,7 +205,7 @@ func (g *ground) damage(opening error) error {
 func (g *ground) config() error {
 	b, err := vfs.ReadFile(g.o.FS, g.path("config.json"), places.ConfigMost)
 	if places.Gone(err) {
-		return nil // made at the next open
+		return nil // the next open creates it
 	}
 	if err == nil {
 		err = g.o.Config(b)
@@ -220,7 +220,7 @@ func (g *ground) config() error {
 	return nil
 }
 
-// log looks for a segment that begins as one.
+// log searches for a segment with a valid start.
 func (g *ground) log() error {
 	var err error
 	if g.mark, err = wal.ReadCheckpoint(g.o.FS, g.dir); err == nil {
@@ -255,10 +255,10 @@ func (g *ground) log() error {
 		case err == nil || g.hasMark:
 			g.noCheckpoint()
 			return nil
-		default: // neither this file nor a checkpoint says how to read it
+		default: // neither this file nor a checkpoint has the parameters to read it
 			unreadable = append(unreadable, repair.Finding{Kind: repair.SegmentDamaged, Severity: repair.Lost,
 				Path:  "wal/" + name,
-				Stake: "acknowledged writes that were in no file yet, if there were any, and the history",
+				Stake: "acknowledged writes that were not in files yet, if there were any, and the history",
 				Err: &errs.CorruptionError{Path: "wal/" + name, Segment: number,
 					Err: fmt.Errorf("the file does not begin as a segment, and there is no checkpoint: %w", err)}})
 		}
@@ -281,7 +281,7 @@ func (g *ground) log() error {
 	return nil
 }
 
-// noCheckpoint: there is a log, and nothing says where its marks are.
+// noCheckpoint reports a missing checkpoint of a store that has a log.
 func (g *ground) noCheckpoint() {
 	if _, err := g.o.FS.Stat(g.path("checkpoint")); places.Gone(err) {
 		g.add(repair.Finding{Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1,
@@ -289,12 +289,12 @@ func (g *ground) noCheckpoint() {
 	}
 }
 
-var errAbsent = errors.New("there is no such file")
+var errAbsent = errors.New("the file is missing")
 
-// index loads base and delta as an opening does.
+// index loads base and delta as opening the store does.
 func (g *ground) index() error {
 	if g.noLog {
-		return nil // rebuilt with the log, from the files
+		return nil // rebuilt from the files, with the log
 	}
 	var err error
 	if _, err = g.o.FS.Stat(g.path(index.BaseName)); err == nil && g.hasMark {
@@ -324,7 +324,7 @@ func (g *ground) index() error {
 	return nil
 }
 
-// files reads each file of each kind: whether it is one, and in its place.
+// files reads each file of each kind, and reports those that are not documents or are misplaced.
 func (g *ground) files(yield func(repair.Finding, error) bool) (more bool, err error) {
 	for _, k := range kind.Kinds {
 		if more, err = g.folder(k, yield); !more || err != nil {
@@ -342,7 +342,7 @@ func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (m
 	}
 	if err != nil {
 		return yield(repair.Finding{Kind: verify.KindOf(k, repair.MemoryUnreadable), Severity: repair.Lost, Path: k.Folder,
-			Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair}, nil), nil
+			Offset: -1, Err: err, Stake: "all files in the folder", Next: repair.NextRepair}, nil), nil
 	}
 	for i, name := range names {
 		if err := g.ctx.Err(); err != nil {
@@ -371,7 +371,7 @@ func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (m
 			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, kind.OffsetOf(err), err
 			f.Stake, f.Heals = "this "+k.Noun+"; log and archive are searched for it when the store is open", repair.BySalvage
 			if errors.Is(err, jsondoc.ErrMergeConflict) {
-				f.Heals = repair.ByMoving // half of a conflict is no document
+				f.Heals = repair.ByMoving // one side of a conflict is not the document
 			}
 		case k.FileName(c.ID) != name:
 			f.Kind, f.Severity, f.ID, f.Heals = repair.Misplaced, repair.Healable, c.ID, repair.ByMoving
@@ -386,19 +386,19 @@ func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (m
 	return true, nil
 }
 
-// misshapen are these files of a folder that is a store.
+// misshapen returns the findings of verify.Misshapen if the folder is a store.
 func (o *Options) misshapen(dir string) ([]repair.Finding, error) {
 	g := &ground{dir: dir, o: *o}
 	if g.damage(errs.ErrNoStore) != nil {
-		return nil, nil // opening it says what it is
+		return nil, nil // opening the folder reports why it is not a store
 	}
 	return verify.Misshapen(o.FS, dir)
 }
 
-// isStore reports whether what has a link in it is a store, and one that is used in this
-// place, so that the link is in the place of one of its folders.
+// isStore reports whether dir, which has a link in the place of a folder, is a store that is used
+// in this place, so that the link is in the place of one of its folders.
 func isStore(dir string, o Options) bool {
-	// as of a FIFO in the place of wal/
+	// ENOTDIR: something else, such as a FIFO, is in the place of wal/.
 	if _, err := migrate.Residence(o.FS, dir); err != nil && vfs.EnterError(err) == nil && !errors.Is(err,
 		syscall.ENOTDIR) {
 		return false

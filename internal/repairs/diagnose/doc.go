@@ -3,6 +3,6 @@
 // log, index, and which files are not documents. Closed needs neither log nor index, and changes
 // nothing.
 //
-// Links, FIFOs, devices and the like in the place of a folder or a file of the store are reported
-// before anything is opened, and are never opened themselves.
+// Links, FIFOs, devices and other special files in the place of a folder or a file of the store are
+// reported before anything is opened, and are never opened themselves.
 package diagnose

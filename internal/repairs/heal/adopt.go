@@ -13,13 +13,14 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Bounds on the files that are adopted together: their number, and what their documents take in memory.
+// Limits for the files that are adopted in one commit: their number, and the bytes of their
+// documents.
 const (
 	adoptMost  = 512
 	adoptBytes = 4 << 20
 )
 
-// together is how many of the first actions are adoptions that one commit may take.
+// together returns how many actions at the start of list are adoptions that one commit may include.
 func together(list []repair.Action) int {
 	edits := func(a *repair.Action) bool { return a.Findings[0].Kind.General() == repair.MemoryEdited }
 	first := &list[0]
@@ -31,7 +32,7 @@ func together(list []repair.Action) int {
 	return n
 }
 
-// adoptAll does actions that together has found to go together, and gives the error of each.
+// adoptAll carries out actions that together has grouped, and returns the error of each.
 func (h *healer) adoptAll(list []*repair.Done) []error {
 	if d := h.v.Source.Log.Damage(); d != nil {
 		return all(len(list), fmt.Errorf("the log is damaged: %w", d))
@@ -51,7 +52,7 @@ func (h *healer) adoptAll(list []*repair.Done) []error {
 	return h.strays(held, k, list)
 }
 
-// all is the same error for each.
+// all returns a list with the same error n times.
 func all(n int, err error) []error {
 	list := make([]error, n)
 	for i := range list {
@@ -60,7 +61,7 @@ func all(n int, err error) []error {
 	return list
 }
 
-// edited lets the store judge edits as it does when somebody reads them.
+// edited has the store judge edits as a read of the document does.
 func (h *healer) edited(k *kind.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	var due []int
@@ -78,16 +79,17 @@ func (h *healer) edited(k *kind.Kind, list []*repair.Done) []error {
 		i := due[n]
 		fails[i] = j.Err
 		switch {
-		case j.Version != 0: // whatever others have made of it since
-			list[i].Result = fmt.Sprintf("it is version %d now", j.Version)
+		case j.Version != 0: // or a still newer version
+			list[i].Result = fmt.Sprintf("now version %d", j.Version)
 		case j.Err == nil:
-			list[i].Result = "it was made of an older version than the present one, which stays"
+			list[i].Result = "the edit was based on an older version; the present version is kept"
 		}
 	}
 	return fails
 }
 
-// stands returns errNothing if the store has no such document, or the document has no file.
+// stands returns errNothing if the store does not have the document, or if the document has no
+// file.
 func (h *healer) stands(k *kind.Kind, id string) error {
 	_, err := h.v.Source.State.Find(k.Letter, id)
 	if err == nil {
@@ -99,14 +101,14 @@ func (h *healer) stands(k *kind.Kind, id string) error {
 	return err
 }
 
-// newcomer is a document that the store does not know, in a file.
+// newcomer is a document in a file, of which the store has no entry.
 type newcomer struct {
 	d    *repair.Done
 	id   string
 	file verify.File
 }
 
-// strays judges files that no entry accounts for, and adopts those that are new.
+// strays judges files without an entry, and adopts the new documents among them.
 func (h *healer) strays(held *wal.Held, k *kind.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	if err := h.v.Source.CatchUp(h.r.ctx); err != nil {
@@ -140,8 +142,8 @@ func (h *healer) strays(held *wal.Held, k *kind.Kind, list []*repair.Done) []err
 	return fails
 }
 
-// adoptNew takes files into the log as documents, and gives the error of each; one that
-// lies under another name is set aside then.
+// adoptNew commits the documents in files, and returns the error of each. A file with another name
+// than its id's is moved to quarantine after that.
 func (h *healer) adoptNew(held *wal.Held, k *kind.Kind, list []*newcomer) []error {
 	if len(list) == 0 {
 		return nil
@@ -154,13 +156,14 @@ func (h *healer) adoptNew(held *wal.Held, k *kind.Kind, list []*newcomer) []erro
 	fails := make([]error, len(list))
 	for i, doc := range docs {
 		if fails[i] = doc.Err; doc.Err == nil {
-			list[i].d.Do, list[i].d.Result = repair.Adopt, fmt.Sprintf("it is version %d", doc.Version)
+			list[i].d.Do, list[i].d.Result = repair.Adopt, fmt.Sprintf("now version %d", doc.Version)
 		}
 	}
 	for i, a := range list {
 		if fails[i] == nil && !a.inPlace() {
 			adopted := a.d.Result
-			fails[i] = h.r.setAside(a.d, a.d.Path, "the file name did not match the id; it was adopted under its own")
+			fails[i] = h.r.setAside(a.d, a.d.Path,
+				"the file name did not match the id; the document was adopted under its own name")
 			a.d.Result = adopted + "; " + a.d.Result
 		}
 	}

@@ -15,21 +15,21 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// rounds bounds how often Apply looks again: each step can uncover what the one before hid (a
-// rebuilt index shows the files that it does not account for).
+// rounds is the maximum number of times that Apply verifies again: each step can uncover faults
+// that another one hid (a rebuilt index shows the files that have no entry).
 const rounds = 6
 
-// repairer is one Apply.
+// repairer is one run of Apply.
 type repairer struct {
 	*changer
 	ctx    context.Context
 	o      Options
 	report *repair.RepairReport
 	tried  map[string]bool
-	bare   bool // a folder was made room for that may have held the only copy of something
+	bare   bool // something was moved from the place of a folder that may have held the only copy of documents
 }
 
-// apply is Apply of a plan.
+// apply carries out a plan.
 func (o Options) apply(ctx context.Context, p *repair.RepairPlan) (_ *repair.RepairReport, err error) {
 	r := &repairer{ctx: ctx, changer: o.changer(p.Dir), o: o, report: &repair.RepairReport{}, tried: map[string]bool{}}
 	defer func() { err = o.Explain(err) }()
@@ -43,16 +43,16 @@ func (o Options) apply(ctx context.Context, p *repair.RepairPlan) (_ *repair.Rep
 			return r.report, err
 		}
 		if err := o.look(ctx, &plan); err != nil {
-			return r.report, fmt.Errorf("verifying what was repaired: %w", err)
+			return r.report, fmt.Errorf("verifying the store after the repair: %w", err)
 		}
 	}
 	r.remaining(&plan)
 	return r.report, nil
 }
 
-// untried leaves out what was done before and shows again, or could not be done; and, once
-// a link was taken out of the place of memories/ or the like, what would give something up.
-// Where the link led may have it: that is shown, and left to the next repair.
+// untried omits actions that were tried before and appear again. After a link was removed from the
+// place of a folder such as memories/, it also omits actions that give data up: the folder to which
+// the link led may have the data. Those actions are reported, and left to the next repair.
 func (r *repairer) untried(list []repair.Action) (todo []repair.Action) {
 	for _, a := range list {
 		if r.bare && a.Loses != "" {
@@ -82,7 +82,8 @@ func (r *repairer) remaining(p *repair.RepairPlan) {
 	}
 }
 
-// round does what needs that no other process is there, then the rest.
+// round first carries out the actions that need that no other process has the store open, then the
+// rest.
 func (r *repairer) round(todo []repair.Action) error {
 	var out []repair.Action
 	for _, a := range todo {
@@ -91,7 +92,7 @@ func (r *repairer) round(todo []repair.Action) error {
 		}
 	}
 	if len(out) > 0 {
-		return r.reshape(out) // then the rest can be looked at
+		return r.reshape(out) // the rest can be verified afterwards
 	}
 	if err := r.room(); err != nil {
 		return err
@@ -127,8 +128,8 @@ func (r *repairer) round(todo []repair.Action) error {
 	return r.live(live)
 }
 
-// alone holds open.lock and attach.lock, so that nobody has the store open and
-// nobody opens it.
+// alone carries out actions while it holds open.lock and attach.lock exclusively, so that no other
+// process has the store open or opens it.
 func (r *repairer) alone(list []repair.Action) error {
 	if err := r.o.layout(r.dir).Folder("wal").Make(); err != nil {
 		return err
@@ -147,7 +148,7 @@ func (r *repairer) alone(list []repair.Action) error {
 		list := r.attached()
 		r.report.Processes, r.report.Unsure, r.report.Elsewhere = split(list)
 		return &errs.LockError{Path: r.path("wal", "attach.lock"),
-			Err: fmt.Errorf("stop the processes %v, then run memctl repair again", list)}
+			Err: fmt.Errorf("processes %v have the store open → stop them, then run memctl repair again", list)}
 	}
 	defer release()
 	for _, a := range list {
@@ -169,7 +170,7 @@ func (r *repairer) alone(list []repair.Action) error {
 		case repair.SetAside:
 			err = r.asideOfLog(&d)
 		case repair.Reopen:
-			d.Result = "done by opening it"
+			d.Result = "done by opening the store"
 			if a.Path == index.BaseName {
 				err = errors.Join(r.keepFor(&d, index.BaseName), r.keepFor(&d, index.DeltaName))
 			}
@@ -181,7 +182,7 @@ func (r *repairer) alone(list []repair.Action) error {
 	return nil
 }
 
-// done notes an action. Only what makes going on senseless is an error.
+// done records an action and its result. It returns only errors that make it pointless to continue.
 func (r *repairer) done(d repair.Done, err error) error {
 	if errors.Is(err, errNothing) {
 		d.Result, err = err.Error(), nil
@@ -200,12 +201,12 @@ func (r *repairer) done(d repair.Done, err error) error {
 // token returns the name of the folder in tmp/ of a flusher that the repair uses.
 func (r *repairer) token() string {
 	var salt [3]byte
-	_ = r.o.Random(salt[:]) // without it the time distinguishes repairs
+	_ = r.o.Random(salt[:]) // without salt the time makes the name unique
 	return "repair-" + strings.Replace(r.clock().UTC().Format("20060102-150405.000000"), ".", "-", 1) + "-" +
 		hex.EncodeToString(salt[:])
 }
 
-// attached are the processes that have the store open now.
+// attached returns the processes that have the store open now.
 func (r *repairer) attached() []wal.Attached {
 	s, err := r.o.Open(r.ctx, true)
 	if err != nil {
@@ -215,11 +216,11 @@ func (r *repairer) attached() []wal.Attached {
 	return s.Source().Log.Processes().All()
 }
 
-// live works on the open store.
+// live carries out actions on the open store.
 func (r *repairer) live(list []repair.Action) error {
 	s, err := r.o.Open(r.ctx, false)
 	if err != nil {
-		return fmt.Errorf("opening what is being repaired: %w", err)
+		return fmt.Errorf("opening the store for the repair: %w", err)
 	}
 	src := s.Source()
 	h := &healer{r: r, s: s, v: verify.New(r.ctx, src, repair.VerifyOptions{Workers: 1}, nil)}
@@ -237,7 +238,7 @@ func (r *repairer) live(list []repair.Action) error {
 	return errors.Join(err, s.Close())
 }
 
-// heal does actions that go together.
+// heal carries out actions that belong together.
 func (r *repairer) heal(h *healer, list []repair.Action) error {
 	done := make([]*repair.Done, len(list))
 	for i, a := range list {

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// archived sets a damaged copy of a segment aside. If no other copy exists, its sound frames become
-// the copy, with gaps in the place of the others.
+// archived moves a damaged copy of a segment to quarantine. If no other copy of the segment exists,
+// its sound frames become the new copy, with gaps in the place of the damaged ones.
 func (h *healer) archived(held *wal.Held, d *repair.Done) error {
 	log, why := h.v.Source.Log, reasonOf(d.Findings)
 	var number uint64
@@ -30,7 +30,7 @@ func (h *healer) archived(held *wal.Held, d *repair.Done) error {
 	if err := h.r.keepFor(d, d.Path); err != nil {
 		return err
 	}
-	d.Result = "the sound part was written again"
+	d.Result = "the sound part was kept"
 	if n := len(m.Lost); n > 0 {
 		d.Result += fmt.Sprintf(", with %s", human.Count(n, "gap", "gaps"))
 	}

@@ -14,10 +14,10 @@ import (
 )
 
 // errNothing is the error of an action that is no longer necessary.
-var errNothing = errors.New("nothing to do any more")
+var errNothing = errors.New("nothing left to do")
 
-// changer replaces and removes files of a store. The previous file has a second name in quarantine/, with a note,
-// durably, before its place changes.
+// changer replaces and removes files of a store. Before a file is replaced or removed, it gets a
+// second name in quarantine/, with a note, and that name is synced.
 type changer struct {
 	fs     vfs.FS
 	dir    string
@@ -34,8 +34,8 @@ func newChanger(layout docfile.Layout, mode fs.FileMode, clock func() time.Time)
 	}
 }
 
-// keep gives the file at a path in the store a second name in quarantine, and returns that name and the file's
-// attributes: "" if there is no file.
+// keep gives the file at a path in the store a second name in quarantine, and returns that name and
+// the file's attributes. The name is "" if there is no file.
 func (c *changer) keep(rel string, n docfile.Note) (where string, info vfs.Info, err error) {
 	name, err := places.Enter(c.fs, c.dir, rel)
 	if err == nil {
@@ -60,7 +60,7 @@ func (c *changer) setAside(d *repair.Done, rel, why string) error {
 	return c.setAsideWith(d, rel, docfile.Note{Why: why, ID: d.ID})
 }
 
-// setAsideWith does the same with a note that says more than why.
+// setAsideWith is setAside with a note that has more than the reason.
 func (c *changer) setAsideWith(d *repair.Done, rel string, n docfile.Note) error {
 	special, err := c.special(rel)
 	if err != nil {
@@ -80,8 +80,9 @@ func (c *changer) setAsideWith(d *repair.Done, rel string, n docfile.Note) error
 	return c.remove(rel)
 }
 
-// special reports whether what is at a path in the store cannot have two names, or is too large or too sparse to be
-// hashed: it is renamed into quarantine. errNothing if nothing is there.
+// special reports whether the file at a path in the store cannot get a second name or be hashed,
+// because it is not regular, too large or sparse: such a file is renamed into quarantine. The error
+// is errNothing if there is no file.
 func (c *changer) special(rel string) (bool, error) {
 	name, err := places.Enter(c.fs, c.dir, rel)
 	var info vfs.Info
@@ -97,7 +98,7 @@ func (c *changer) special(rel string) (bool, error) {
 	return !info.Mode.IsRegular() || info.Size > docfile.HashMost || vfs.SparseAt(c.fs, name, info.Size), nil
 }
 
-// setSpecialAside renames what special reports.
+// setSpecialAside renames a file for which special returns true into quarantine.
 func (c *changer) setSpecialAside(d *repair.Done, rel string, n docfile.Note) error {
 	name, err := places.Enter(c.fs, c.dir, rel)
 	if err != nil {
@@ -114,7 +115,7 @@ func (c *changer) setSpecialAside(d *repair.Done, rel string, n docfile.Note) er
 	return nil
 }
 
-// remove removes a file that has a second name in quarantine, durably.
+// remove removes a file that has a second name in quarantine, and syncs the folder.
 func (c *changer) remove(rel string) error {
 	name, err := places.Enter(c.fs, c.dir, rel)
 	if err != nil {
@@ -126,7 +127,8 @@ func (c *changer) remove(rel string) error {
 	return c.fs.SyncDir(filepath.Dir(name))
 }
 
-// clear sets aside what is in the place of a file and is special: no second name keeps it while it is replaced.
+// clear moves a special file out of the place of a file that is about to be replaced: it cannot be
+// kept by a second name.
 func (c *changer) clear(d *repair.Done, rel string) error {
 	special, err := c.special(rel)
 	if errors.Is(err, errNothing) || err == nil && !special {
@@ -141,7 +143,7 @@ func (c *changer) clear(d *repair.Done, rel string) error {
 	return err
 }
 
-// keepFor keeps a file that an action is going to replace or remove.
+// keepFor keeps the file that an action is about to replace or remove.
 func (c *changer) keepFor(d *repair.Done, rel string) error {
 	if err := c.clear(d, rel); err != nil {
 		return err
@@ -153,12 +155,12 @@ func (c *changer) keepFor(d *repair.Done, rel string) error {
 	return err
 }
 
-// write puts bytes in the place of a file, which is kept.
+// write replaces the file at rel by data, and keeps the old file in quarantine.
 func (c *changer) write(d *repair.Done, rel string, data []byte) error {
 	return c.writeAt(d, rel, data, c.clock())
 }
 
-// writeAt does so and gives the file a time.
+// writeAt is write with the modification time of the new file.
 func (c *changer) writeAt(d *repair.Done, rel string, data []byte, mtime time.Time) error {
 	if err := c.keepFor(d, rel); err != nil {
 		return err
@@ -199,7 +201,7 @@ func (c *changer) path(elem ...string) string {
 	return filepath.Join(append([]string{c.dir}, elem...)...)
 }
 
-// noteOf returns the note of what an action replaces.
+// noteOf returns the quarantine note for a file that an action replaces.
 func noteOf(d *repair.Done) docfile.Note {
 	n := docfile.Note{Why: reasonOf(d.Findings), ID: d.ID}
 	for _, f := range d.Findings {
@@ -208,7 +210,7 @@ func noteOf(d *repair.Done) docfile.Note {
 	return n
 }
 
-// reasonOf returns the first reason of some findings.
+// reasonOf returns the first reason among the findings.
 func reasonOf(list []repair.Finding) string {
 	for _, f := range list {
 		if f.Err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// What is healed while nobody has the store open.
+// This file has the repairs that are made while no process has the store open.
 
 // fixConfig writes a config.json with the members that are valid.
 func (r *repairer) fixConfig(d *repair.Done) error {
@@ -30,7 +30,7 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		return errNothing
 	}
 	var read map[string]json.RawMessage
-	// an editor may have put the mark there
+	// An editor may have put a byte order mark there.
 	if json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), &read) != nil {
 		read = nil
 	}
@@ -43,7 +43,7 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		return append(b, '\n')
 	}
 	dropped := 0
-	for name, value := range read { // the order does not matter: each is tried by itself
+	for name, value := range read { // each member is tried by itself, so the order does not matter
 		was, had := out[name]
 		out[name] = value
 		if r.o.Config(encode()) == nil {
@@ -56,9 +56,9 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 	}
 	d.Result = "invalid settings have their defaults now"
 	if read == nil {
-		d.Result = "the file could not be read at all: all settings have their defaults now"
+		d.Result = "config.json could not be parsed: all settings have their defaults now"
 	}
-	// What is not known may have said that these remove less than their defaults do.
+	// The lost settings may have removed less than their defaults do: keep everything.
 	backups, err := index.Backups(r.o.FS, r.dir)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		{"index_backup_count", strconv.Itoa(min(len(backups), settings.BackupsMost))},
 	} {
 		if s.name == "index_backup_count" && len(backups) <= (&settings.Config{}).Backups() {
-			continue // the default removes none
+			continue // the default would not remove any
 		}
 		if _, valid := out[s.name]; !valid && (read == nil || read[s.name] != nil) {
 			out[s.name] = json.RawMessage(s.value)
@@ -77,13 +77,14 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		}
 	}
 	if len(kept) > 0 {
-		d.Result += ", except that nothing is removed by " + strings.Join(kept, " and ") + ": set or unset them"
+		d.Result += ", but nothing is removed by " + strings.Join(kept, " and ") + " → set or unset them"
 	}
 	return r.write(d, "config.json", encode())
 }
 
-// asideOfLog sets a file of the log aside. A segment that could not be read when the plan was made may be another one
-// by now: a second repair that waited for the lock would set aside the log that the first one has begun.
+// asideOfLog moves a file of the log to quarantine. It first reads a segment again that could not
+// be read when the plan was made: after a wait for the lock, the file may be a segment of the new
+// log that another repair has begun.
 func (r *repairer) asideOfLog(d *repair.Done) error {
 	f := &d.Findings[0]
 	if f.Kind.General() == repair.SegmentDamaged && f.Remarks&repair.Unopened != 0 {
@@ -102,8 +103,8 @@ func (r *repairer) asideOfLog(d *repair.Done) error {
 	return r.setAside(d, d.Path, reasonOf(d.Findings))
 }
 
-// newMarks writes the checkpoint that holds into a file of its own; without one
-// it takes the file away, and opening finds the marks in the segments.
+// newMarks writes the checkpoint in the valid slot to a new file; if no slot is valid, it removes
+// the file, and opening finds the marks in the segments.
 func (r *repairer) newMarks(d *repair.Done) error {
 	c, err := wal.ReadCheckpoint(r.o.FS, r.dir)
 	for _, f := range d.Findings {
@@ -125,14 +126,14 @@ func (r *repairer) newMarks(d *repair.Done) error {
 	return wal.NewCheckpoint(r.o.FS, r.dir, c, r.o.fileMode())
 }
 
-// indexAside takes base and delta away; opening rebuilds the index.
+// indexAside removes base and delta; the next open rebuilds the index.
 func (r *repairer) indexAside(d *repair.Done) error {
 	for _, name := range []string{index.BaseName, index.DeltaName} {
 		if err := r.keepFor(d, name); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{index.DeltaName, index.BaseName} { // never a delta without its base
+	for _, name := range []string{index.DeltaName, index.BaseName} { // never leave a delta without its base
 		if err := r.remove(name); err != nil {
 			return err
 		}

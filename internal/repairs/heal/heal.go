@@ -19,24 +19,24 @@ import (
 
 func hashOf(b []byte) [32]byte { return sha256.Sum256(b) }
 
-// healer works on an open store, beside others that have it open. Each action looks again under
-// flush.lock at what it is about: only then no process of ours changes files.
+// healer repairs an open store while other processes may have it open. Each action checks its
+// target again under flush.lock: only then no other process changes files.
 type healer struct {
 	r *repairer
 	s Store
 	v *verify.Run
-	// archive and log were read for these names; see recall.
-	names [kind.Most]map[string]bool           // of each kind
+	// names are the names for which recall has read archive and log.
+	names [kind.Most]map[string]bool           // by kind
 	known [kind.Most]map[string][]past.Version // by file name
 }
 
-// heal does one action.
+// heal carries out one action.
 func (h *healer) heal(d *repair.Done) error {
 	log := h.v.Source.Log
 	switch d.Do {
 	case repair.Tidy:
-		d.Result = "looked through"
-		return nil // Settle does
+		d.Result = "checked"
+		return nil // Settle does it
 	case repair.Rebuild:
 		if err := h.r.keepFor(d, index.BaseName); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (h *healer) heal(d *repair.Done) error {
 		return h.s.RebuildVectors(h.r.ctx)
 	}
 	if d.Do == repair.RebuildView {
-		d.Result = "made again"
+		d.Result = "rebuilt"
 		return h.s.RebuildView(h.r.ctx, d.Path)
 	}
 	if d := log.Damage(); d != nil {
@@ -98,8 +98,7 @@ func (h *healer) heal(d *repair.Done) error {
 	return h.document(held, k, d)
 }
 
-// recall reads log and archive once for what they know of the files that no
-// entry accounts for.
+// recall reads log and archive once for the versions of the files of a kind that have no entry.
 func (h *healer) recall(k *kind.Kind) error {
 	if h.names[k.At] != nil {
 		return nil
@@ -119,7 +118,7 @@ func (h *healer) recall(k *kind.Kind) error {
 	return err
 }
 
-// document heals one whose file holds none of its versions.
+// document repairs a document whose file has none of its versions.
 func (h *healer) document(held *wal.Held, k *kind.Kind, d *repair.Done) error {
 	v, id := h.v, d.ID
 	j := v.Document(k, id, nil, 0)
@@ -130,7 +129,7 @@ func (h *healer) document(held *wal.Held, k *kind.Kind, d *repair.Done) error {
 		return errNothing
 	}
 	if j.Finding.Kind.General() == repair.MemoryEdited || j.Finding.Kind == repair.Stranger {
-		return fmt.Errorf("the file was saved meanwhile: run memctl repair again")
+		return fmt.Errorf("the file was saved meanwhile → run memctl repair again")
 	}
 	list, err := v.May(k, id, v.Source.Log.Flushed())
 	if err != nil {
@@ -157,8 +156,8 @@ func (h *healer) document(held *wal.Held, k *kind.Kind, d *repair.Done) error {
 	return h.lost(held, k, d, &newest)
 }
 
-// lost sets what is left of a document aside, with all that is known of it, and
-// takes its entry away.
+// lost moves the remains of a document to quarantine, with its index line in the note, and deletes
+// its entry.
 func (h *healer) lost(held *wal.Held, k *kind.Kind, d *repair.Done, newest *verify.Standing) error {
 	line, err := h.rawLine(k, d.ID)
 	if err != nil {
@@ -178,7 +177,7 @@ func (h *healer) lost(held *wal.Held, k *kind.Kind, d *repair.Done, newest *veri
 	return h.s.Delete(h.r.ctx, held, k.Letter, d.ID, newest.Version)
 }
 
-// rawLine is the index line of a document, as it stands in index or log.
+// rawLine returns the text of a document's line in the index; "{}" if there is none.
 func (h *healer) rawLine(k *kind.Kind, id string) ([]byte, error) {
 	set := h.v.Source.State.Set()
 	if set == nil {
@@ -192,7 +191,7 @@ func (h *healer) rawLine(k *kind.Kind, id string) ([]byte, error) {
 	return b, nil
 }
 
-// salvage takes what could be read of a document as its newest version.
+// salvage commits the readable part of a damaged document as its newest version.
 func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Content, doc []byte, was wal.LSN) error {
 	d.ID = c.ID
 	where, info, err := h.r.keep(d.Path, noteOf(d))
@@ -207,17 +206,17 @@ func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Co
 		return err
 	}
 	d.Do = repair.Salvage
-	d.Result = fmt.Sprintf("%s, marked %s; the file lies in %s", c.Size(), repair.PartialKey, where)
+	d.Result = fmt.Sprintf("%s, marked %s; the damaged file is in %s", c.Size(), repair.PartialKey, where)
 	return nil
 }
 
-// restore puts a document back. What stands in its place is kept.
+// restore writes a document to its file again, and keeps the file that was there.
 func (h *healer) restore(held *wal.Held, k *kind.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte,
 	from string) error {
 	rel := k.File(d.ID)
 	if err := h.r.keepFor(d, rel); err != nil {
 		return err
 	}
-	d.From, d.Result = from, "put back, from the "+from
+	d.From, d.Result = from, "restored, from the "+from
 	return h.s.PutBack(h.r.ctx, held, k.Letter, d.ID, version, time.UnixMicro(mtime), doc)
 }

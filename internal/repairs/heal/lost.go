@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// countLost adds to what renews the log, or a segment of it, the versions that are lost with it.
+// countLost adds the number of lost versions to the action that renews the log or a segment of it.
 func (o *Options) countLost(ctx context.Context, p *repair.RepairPlan) error {
 	i := slices.IndexFunc(p.Actions, func(a repair.Action) bool {
 		return (a.Do == repair.NewLog || a.Do == repair.SetSegment) &&
@@ -21,7 +21,7 @@ func (o *Options) countLost(ctx context.Context, p *repair.RepairPlan) error {
 	}
 	s, err := o.Open(ctx, true)
 	if err != nil {
-		return nil // what is said without it stays
+		return nil // the action keeps its description without numbers
 	}
 	defer func() { _ = s.Close() }()
 	loss, err := past.Lost(ctx, s.Source().Log, s.Source().State)

@@ -14,47 +14,47 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Store is an open store, as Apply works on it. The root implements it.
+// Store is an open store that Apply repairs. Package varve implements it.
 type Store interface {
 	Source() view.Source
-	// kind is that of the document: the first byte of its key in the log.
+	// kind is the kind of the document: the first byte of its key in the log.
 
-	// PutBack puts a document that the store knows into its file again. What stands there is set
-	// aside.
+	// PutBack writes a document that the store has to its file again. It moves a file that is there
+	// to quarantine.
 	PutBack(ctx context.Context, held *wal.Held, kind byte, id string, version wal.LSN, mtime time.Time, doc []byte) error
-	// Adopt takes a document, byte for byte, into the log as a new version over
-	// version was (0: there is none); errs.ErrConflict when it is another by now.
+	// Adopt commits a document, byte for byte, as a new version after version was; 0: there is
+	// none. The error matches errs.ErrConflict if the document has another version by now.
 	Adopt(ctx context.Context, held *wal.Held, kind byte, id string, doc []byte, mtime time.Time,
 		was wal.LSN) (wal.LSN, error)
-	// AdoptNew takes documents that are not there yet in as few commits as may be.
+	// AdoptNew commits documents that the store does not have, in as few commits as possible.
 	AdoptNew(ctx context.Context, held *wal.Held, kind byte, list []*Adoption)
-	// Judge reads documents as everybody does, and says what became of each: an edited file
-	// is adopted, many in one commit, or set aside if it was made of an older version than
+	// Judge reads documents as any reader does, and records the result in each: an edited file is
+	// adopted, many in one commit, or moved to quarantine if it is based on an older version than
 	// the present one.
 	Judge(ctx context.Context, kind byte, list []*Judgement)
-	// Delete writes a document's deletion into the log, if its version is still this one.
+	// Delete commits the deletion of a document, if its version is still was.
 	Delete(ctx context.Context, held *wal.Held, kind byte, id string, was wal.LSN) error
-	// Settle makes files and index durable up to now, all of the index in its base,
-	// and looks through what processes left in tmp/.
+	// Settle flushes everything committed so far to files and index, with all of the index in its
+	// base, and checks the leftovers of ended processes in tmp/.
 	Settle(ctx context.Context) error
-	// Reindex rebuilds the index from log and files, or, where the current one is sound but wrong,
-	// from the files only. The old one goes to backups/.
+	// Reindex rebuilds the index from log and files, or, if wrong is set, because the current index
+	// is sound but has wrong content, from the files only. The old index is moved to backups/.
 	Reindex(ctx context.Context, wrong bool) error
-	// RebuildVectors rebuilds the vectors from the embeddings of all documents. Those that stand stay
-	// until the new ones are complete.
+	// RebuildVectors rebuilds the vectors from the embeddings of all documents. The existing
+	// vectors stay until the new ones are complete.
 	RebuildVectors(ctx context.Context) error
-	// RebuildView makes the files of a view again, from the index.
+	// RebuildView rebuilds the files of a view from the index.
 	RebuildView(ctx context.Context, folder string) error
-	// RebuildScope rebuilds a scope of working memory whose file cannot be used from what log and archive
-	// have of it, and says how much that was; "" when the file can be used after all.
+	// RebuildScope rebuilds a scope of working memory whose file cannot be used, from log and
+	// archive, and returns a description of the result; "" if the file can be used.
 	RebuildScope(ctx context.Context, file string) (string, error)
-	// RebuildAssembly takes members out of an assembly, if its version is still this one, and
-	// gives it the composite of those that are left.
+	// RebuildAssembly removes the members out from an assembly, if its version is still was, and
+	// recomputes its composite from the remaining members. It returns the new version.
 	RebuildAssembly(ctx context.Context, held *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error)
 	Close() error
 }
 
-// Adoption is a document that AdoptNew takes in, and what became of it.
+// Adoption is a document that AdoptNew commits, and the result.
 type Adoption struct {
 	ID      string
 	Doc     []byte
@@ -63,38 +63,39 @@ type Adoption struct {
 	Err     error
 }
 
-// Judgement is a document that Judge reads, and what became of its file.
+// Judgement is a document that Judge reads, and the result for its file.
 type Judgement struct {
 	ID      string
-	Was     wal.LSN // the version that an edit was adopted over
-	Version wal.LSN // as which; 0: it was not, or nobody can say
-	Err     error   // of reading it
+	Was     wal.LSN // the version on which the adopted edit was based
+	Version wal.LSN // the version that the edit became; 0: not adopted, or unknown
+	Err     error   // of reading the document
 }
 
-// Options is what Plan needs besides the folder. The root fills them.
+// Options are what Plan needs besides the folder. Package varve sets them.
 type Options struct {
-	// Open opens the store; readOnly changes nothing on disk. Otherwise it may rebuild log and
-	// index, as every opening does.
+	// Open opens the store. With readOnly it changes nothing on disk. Otherwise it may rebuild log
+	// and index, as every open does.
 	Open func(ctx context.Context, readOnly bool) (Store, error)
-	// Config says what is wrong with the text of a config.json.
+	// Config returns what is wrong with the text of a config.json, or nil.
 	Config func(text []byte) error
 
 	FS         vfs.FS
 	Clock      func() time.Time
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
-	// Random fills the nonce of a new log; its source decides whether runs repeat.
+	// Random fills the nonce of a new log; a seeded source makes runs repeatable.
 	Random func([]byte) error
 	// Known are features of the store, besides those that package wal knows.
 	Known wal.Features
-	// LockWait bounds the wait for open.lock.
+	// LockWait is the maximum time to wait for open.lock.
 	LockWait time.Duration
-	Explain  func(error) error // adds to an error of the system what helps
-	// Verify is how the store is looked at; Part and Parts plan for a sample.
+	Explain  func(error) error // adds a remedy to a system error
+	// Verify has the options with which the store is verified; with Part and Parts the plan is for
+	// a sample.
 	Verify repair.VerifyOptions
 }
 
-// Plan looks at a store and says what would heal it. It changes nothing.
+// Plan verifies a store and returns the actions that would repair it. It changes nothing.
 func Plan(ctx context.Context, dir string, o Options) (*repair.RepairPlan, error) {
 	p := repair.NewPlan(dir, o.apply)
 	for _, step := range []func(context.Context, *repair.RepairPlan) error{o.look, o.countLost} {
@@ -105,19 +106,19 @@ func Plan(ctx context.Context, dir string, o Options) (*repair.RepairPlan, error
 	return p, nil
 }
 
-// Look verifies the store in a folder, also one that cannot be opened.
+// Look verifies the store in a folder, even if it cannot be opened.
 func Look(ctx context.Context, dir string, o Options) iter.Seq2[repair.Finding, error] {
 	return diagnose.Look(ctx, dir, o.ground(), nil)
 }
 
-// ground is what looking at a store needs that perhaps cannot be opened.
+// ground returns the options for examining a store that perhaps cannot be opened.
 func (o *Options) ground() diagnose.Options {
 	open := func(ctx context.Context) (diagnose.Store, error) { return o.Open(ctx, true) }
 	return diagnose.Options{Open: open, Config: o.Config, FS: o.FS, Verify: o.Verify}
 }
 
-// split returns the ids of processes, of these those that may be dead, and the ids of those of another PID
-// namespace.
+// split returns the process ids of list: pids of this PID namespace, unsure those of pids that may
+// have ended, elsewhere those of other PID namespaces.
 func split(list []wal.Attached) (pids, unsure, elsewhere []int) {
 	for _, a := range list {
 		if a.Elsewhere {
@@ -132,7 +133,7 @@ func split(list []wal.Attached) (pids, unsure, elsewhere []int) {
 	return pids, unsure, elsewhere
 }
 
-// look verifies the store and makes actions of what it finds.
+// look verifies the store and turns the findings into actions.
 func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
 	o.Verify.Summary = &p.Summary
 	found := diagnose.Look(ctx, p.Dir, o.ground(),

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// rebuildAssembly takes members that are not there out of an assembly, or leaves them, and has its
-// composite recomputed. The document of before is kept.
+// rebuildAssembly removes missing members from an assembly, if d says so, and recomputes its
+// composite. The previous document is kept.
 func (h *healer) rebuildAssembly(held *wal.Held, k *kind.Kind, d *repair.Done) error {
 	v := h.v
 	j := v.Document(k, d.ID, nil, 0)
@@ -19,7 +19,7 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *kind.Kind, d *repair.Done) e
 		return j.Err
 	}
 	if j.Finding != nil && j.Finding.Kind.General() != repair.MemoryTime {
-		return fmt.Errorf("its file is not as it should be: run memctl repair again")
+		return fmt.Errorf("the file of the assembly has a fault → run memctl repair again")
 	}
 	p, err := v.Source.State.Find(k.Letter, d.ID)
 	if errors.Is(err, errs.ErrNotFound) {
@@ -30,7 +30,7 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *kind.Kind, d *repair.Done) e
 	}
 	f := v.Read(k, k.FileName(d.ID))
 	if f.Err != nil {
-		return f.Err // not in its file yet: the next run finds it there
+		return f.Err // not flushed yet: the next repair finds the file
 	}
 	c, err := v.Decode(k, "", f.Data)
 	if err != nil {
@@ -53,9 +53,9 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *kind.Kind, d *repair.Done) e
 	if err != nil {
 		return err
 	}
-	d.Result = fmt.Sprintf("it is version %d now", version)
+	d.Result = fmt.Sprintf("now version %d", version)
 	if len(out) > 0 {
-		d.Result = fmt.Sprintf("%d of %d members were taken out; %s", len(out), len(c.Members), d.Result)
+		d.Result = fmt.Sprintf("%d of %d members were removed; %s", len(out), len(c.Members), d.Result)
 	}
 	return nil
 }

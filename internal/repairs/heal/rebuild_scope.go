@@ -19,8 +19,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// rebuildScope rebuilds a scope whose file cannot be used. What stands there is set aside: without
-// flush.lock that might be what somebody has just flushed.
+// rebuildScope rebuilds a scope whose file cannot be used, and moves the file to quarantine. It
+// requires flush.lock: without it, it might move a file that another process has just written.
 func (h *healer) rebuildScope(held *wal.Held, d *repair.Done) error {
 	how, err := h.s.RebuildScope(held.In(h.r.ctx), path.Base(d.Path))
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *healer) rebuildScope(held *wal.Held, d *repair.Done) error {
 	return nil
 }
 
-// scopes puts working memory that is not in its files yet there.
+// scopes writes working memory that is not flushed yet to its files.
 func (n *renewal) scopes() error {
 	if len(n.worked) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func (n *renewal) scopes() error {
 		if c == nil {
 			continue
 		}
-		// A file rests on the one before it: that one stays until this one is durable.
+		// A scope's file depends on the file before it: that one stays until this one is durable.
 		fl.Repeat()
 		res, err := fl.Round(n.r.ctx, []docfile.Change{*c})
 		if err == nil && len(res.Blocked) > 0 {
@@ -72,13 +72,13 @@ func (n *renewal) scopes() error {
 	return fl.Close()
 }
 
-// scope plays what can be read of a scope's entries on its file; nil when there is
-// nothing new in them. An entry that the damage took is left out: each says what
-// was written, not how it came to that.
+// scope applies the readable entries of a scope to its file, and returns the new content; nil if
+// the entries add nothing. It skips entries that are damaged: each entry has what was written, not
+// the state before it.
 func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*docfile.Change, error) {
 	of, err := working.ParseScope(key)
 	if err != nil {
-		return nil, nil // the key of no scope: EntryInvalid said so
+		return nil, nil // not the key of a scope: reported as EntryInvalid
 	}
 	name, store := kind.Scopes.FileName(key), uuid.UUID(n.log.UUID()).String()
 	r := worklog.Replay{Store: store, Partial: true}
@@ -97,13 +97,13 @@ func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*do
 		if err != nil {
 			return nil, err
 		}
-		_ = r.Play(n.s.Source().Codec, &e) // one that cannot be read is left out
+		_ = r.Play(n.s.Source().Codec, &e) // an entry that cannot be read is skipped
 	}
 	if !r.Played {
 		return nil, nil
 	}
 	f := r.File
-	if f.State.Empty() && !r.Dropped { // what it began with is gone
+	if f.State.Empty() && !r.Dropped { // the entry that created the scope is missing
 		f.State.Play(working.Moment{Time: f.Time.UnixMicro(), Tick: f.State.Tick()}, f.State.Version()+1,
 			&working.Delta{Changes: []working.Change{{Kind: working.ChangeAttach}}})
 	}

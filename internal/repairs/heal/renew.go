@@ -26,22 +26,23 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// A log with damage in it cannot be mended in place: each frame names the one
-// before it. So everything that can be read of it, also behind the damage, goes into files and
-// index, and the log is restarted: under its UUID, so that the archive stays its history and
-// versions keep their meaning, in a segment above every position that was ever given, so that none
-// means two things. In this order, so that it may be cut anywhere and run again:
+// A damaged log cannot be repaired in place: each frame has the checksum of the one before it. So
+// everything readable in it, also after the damage, is written to files and index, and the log is
+// restarted: under its UUID, so that the archive stays its history and versions keep their meaning,
+// and in a segment above every position that was ever assigned, so that no position has two
+// meanings. The steps are in this order, so that the repair may be interrupted anywhere and run
+// again:
 //
-//  1. the newest versions above flushed into files, durable; of working memory all
-//     that is above spilled
-//  2. a new segment, which nothing names yet
-//  3. wal/writers, with what explains the writers of everything below that segment
-//  4. the index, as of that segment's start; or none, and opening makes it from
-//     the files, where the damage hides what it would have to know
-//  5. the checkpoint, which names the new segment: from here on it is the log
-//  6. the old segments: sound ones into the archive, all into quarantine
+// 1. the newest versions above flushed are written to files and synced; of working memory
+//    everything above spilled
+// 2. a new segment is created, to which nothing refers yet
+// 3. the descriptions of the writers of everything below that segment are written to wal/writers
+// 4. the index is written, as of that segment's start; or it is removed, and opening rebuilds it
+//    from the files, if the damage hides entries that the index needs
+// 5. the checkpoint is written and refers to the new segment: from here on it is the log
+// 6. the old segments are removed: sound ones are copied to the archive, all are kept in quarantine
 
-// renewal is one such beginning.
+// renewal is one restart of the log.
 type renewal struct {
 	r   *repairer
 	d   *repair.Done
@@ -52,15 +53,15 @@ type renewal struct {
 
 	attested wal.LSN
 	lastTime int64
-	newest   map[string]found // above spilled, what can be read
-	older    map[string]found // below flushed: what the log holds is the only copy, perhaps
+	newest   map[string]found // readable entries above spilled, by key
+	older    map[string]found // entries below flushed: the log may have the only copy
 	hashes   map[string][][32]byte
 	worked   map[string][]wal.LSN // entries of working memory above spilled, by scope
 	gaps     []wal.Gap
-	model    index.Model // the newest that an entry tells of
-	low      bool        // the new log begins below positions that marks or index name
+	model    index.Model // the newest model in a readable entry
+	low      bool        // the new log begins below positions in marks or index
 
-	explained []writer.Writer // by entries that can be read
+	explained []writer.Writer // found in readable entries
 }
 
 type found struct {
@@ -92,8 +93,9 @@ func (r *repairer) newLog(d *repair.Done) error {
 	return nil
 }
 
-// read goes through all frames from spilled on. Up to what is known to have been
-// durable it goes on behind damage; beyond that only what links on is in the log.
+// read reads all frames from spilled on. Up to the position that is known to have been durable it
+// continues after damage; beyond that position, only frames that continue the chain belong to the
+// log.
 func (n *renewal) read() error {
 	known, err := n.log.Known()
 	if err != nil {
@@ -137,7 +139,7 @@ func (n *renewal) read() error {
 			return nil
 		}, func(g wal.Gap) {
 			if errors.Is(g.Err, segment.ErrEnd) && g.To == end {
-				return // where the segment's frames end
+				return // the end of the segment's frames
 			}
 			if batch = batch[:0]; g.At >= n.attested {
 				ended = true
@@ -153,12 +155,12 @@ func (n *renewal) read() error {
 	return nil
 }
 
-// holes adds the segments that are missing between spilled and what was durable; begun holds those that
-// are there.
+// holes records as gaps the segments that are missing between spilled and the durable end; begun
+// has the numbers of the segments that exist.
 func (n *renewal) holes(list []wal.SegmentFile, begun map[uint64]bool) {
 	first, _ := n.log.Past().Place(n.c.Spilled.LSN - 1)
 	last, _ := n.log.Past().Place(n.attested - 1)
-	if newest := walpast.NewestSegment(list); last > newest+1 { // a mark may say anything
+	if newest := walpast.NewestSegment(list); last > newest+1 { // a damaged mark may be any number
 		n.gaps = append(n.gaps, wal.Gap{At: max(n.c.Spilled.LSN, n.log.Past().SegmentEnd(newest)), To: n.attested,
 			Err: segment.ErrEnd})
 		last = newest
@@ -173,7 +175,7 @@ func (n *renewal) holes(list []wal.SegmentFile, begun map[uint64]bool) {
 
 func (n *renewal) saw(e *wal.Entry) {
 	if _, err := state.Check(e); err != nil {
-		return // it stays in the segment, in quarantine
+		return // the entry is kept only in the segment in quarantine
 	}
 	if len(e.Key) > 0 && e.Key[0] == record.Working {
 		if e.LSN >= n.c.Spilled.LSN {
@@ -188,10 +190,10 @@ func (n *renewal) saw(e *wal.Entry) {
 		return
 	}
 	if len(e.Key) > 0 && e.Key[0] == record.Kept {
-		return // it is no change
+		return // not a change of a document
 	}
 	if len(e.Key) > 0 && e.Key[0] == record.Model {
-		// Each stands for those before it; what cannot be read says nothing.
+		// Each model entry replaces those before it; an entry that cannot be read is skipped.
 		if m, err := state.ModelIn(e); err == nil {
 			n.model = m
 		}
@@ -210,7 +212,7 @@ func (n *renewal) saw(e *wal.Entry) {
 	if !e.Delete {
 		if e.LSN >= n.c.Flushed.LSN {
 			if _, _, err := state.DocumentIn(n.s.Source().Codec, e, n.v.Source.FileLimit); err != nil {
-				return // no file can be made of it
+				return // the entry cannot become a file
 			}
 		}
 		n.hashes[e.Key] = append(n.hashes[e.Key], line.ContentHash)
@@ -218,7 +220,7 @@ func (n *renewal) saw(e *wal.Entry) {
 	n.newest[e.Key] = found{e.LSN, e.Delete}
 }
 
-// files puts what is not in files yet there.
+// files writes the documents that are not flushed yet to their files.
 func (n *renewal) files() error {
 	var due []string
 	for key, f := range n.newest {
@@ -257,8 +259,8 @@ func (n *renewal) files() error {
 	return fl.Close()
 }
 
-// damagedFiles puts back, from the log that is going to be set aside, what it
-// still has of files below flushed that have lost it.
+// damagedFiles restores files below flushed that are damaged, as far as the log, which is about to
+// be set aside, still has their content.
 func (n *renewal) damagedFiles() error {
 	for _, key := range slices.Sorted(maps.Keys(n.older)) {
 		at := n.older[key]
@@ -294,7 +296,7 @@ func (n *renewal) putBack(key string, version wal.LSN, f *repair.Finding) error 
 	if err := n.r.writeAt(&d, f.Path, doc, e.Time); err != nil {
 		return err
 	}
-	d.Result = "put back, from the log"
+	d.Result = "restored, from the log"
 	return n.r.done(d, nil)
 }
 
@@ -318,7 +320,7 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 	}, nil
 }
 
-// ours reports whether bytes are a version of a document that log or index know.
+// ours reports whether bytes with this hash are a version of a document in log or index.
 func (n *renewal) ours(key string, hash [32]byte) bool {
 	if slices.Contains(n.hashes[key], hash) {
 		return true

@@ -22,8 +22,8 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// begin makes the new segment, the index as of its start, and the checkpoint
-// that names it; then the old segments go.
+// begin creates the new segment, the index as of its start, and the checkpoint that refers to it;
+// then it removes the old segments.
 func (n *renewal) begin() error {
 	r, src := n.r, n.s.Source()
 	list, _, err := n.log.Past().SegmentFiles()
@@ -32,9 +32,9 @@ func (n *renewal) begin() error {
 	}
 	highest, _ := n.log.Past().Place(max(n.attested, n.c.Flushed.LSN, src.State.From()))
 	if highest = max(highest, past.NewestSegment(list)); highest >= segment.MaxNumber/2 {
-		// A mark or a name may say anything. Behind this one no checkpoint would hold: the
-		// log begins behind what there is of it, and the index, which knows positions that
-		// are still to come, is made from the files.
+		// A damaged mark or file name may be any number. After this one no checkpoint would be
+		// valid: the log restarts after its highest plausible segment, and the index, whose lines
+		// would have positions beyond that, is rebuilt from the files.
 		highest, n.low = 0, true
 		for _, f := range list {
 			if f.Number < segment.MaxNumber/2 {
@@ -53,7 +53,8 @@ func (n *renewal) begin() error {
 	geo := segment.Geometry{UUID: n.log.UUID(), Size: n.log.SegmentSize()}
 	h := segment.Header{Nonce: binary.LittleEndian.Uint32(nonce[:]),
 		Time: max(r.o.Clock().UnixMicro(), n.c.Time+1, n.lastTime+1)}
-	// A copy elsewhere cannot continue, and is told: behind this point nothing but the new segment is missing.
+	// A copy elsewhere cannot continue. It is told so: from this position on only the new segment
+	// is missing.
 	if err := n.log.Past().Broken(past.Repaired, geo.Start(number), r.o.Clock(), r.o.fileMode()); err != nil {
 		return err
 	}
@@ -76,12 +77,12 @@ func (n *renewal) begin() error {
 	if err := wal.NewCheckpoint(r.o.FS, r.dir, c, r.o.fileMode()); err != nil {
 		return err
 	}
-	n.d.Result = strings.TrimPrefix(n.d.Result+"; the log goes on in "+segment.Name(number), "; ")
+	n.d.Result = strings.TrimPrefix(n.d.Result+"; the log continues in "+segment.Name(number), "; ")
 	return r.retireBelow(n.d, n.log, number, n.attested)
 }
 
-// writers makes what explains the writers below the new log durable in wal/writers: the new log does not
-// have it.
+// writers writes to wal/writers the descriptions of the writers below the new log: the new log does
+// not have them.
 func (n *renewal) writers(to wal.LSN) error {
 	if n.log.Features()&wal.FeatureWriters == 0 {
 		return nil
@@ -114,7 +115,7 @@ func (n *renewal) writers(to wal.LSN) error {
 	return nil
 }
 
-// index writes the index as of the new log's start, or takes it away.
+// index writes the index as of the new log's start, or removes it.
 func (n *renewal) index(mark wal.Mark) error {
 	r, src := n.r, n.s.Source()
 	for _, name := range []string{index.BaseName, index.DeltaName} {
@@ -123,7 +124,7 @@ func (n *renewal) index(mark wal.Mark) error {
 		}
 	}
 	fromFiles := n.low || slices.ContainsFunc(n.gaps, func(g wal.Gap) bool {
-		return g.To > n.c.Spilled.LSN && g.At < n.c.Flushed.LSN // a file may hold what only the damage knew
+		return g.To > n.c.Spilled.LSN && g.At < n.c.Flushed.LSN // a file may have a version recorded only there
 	})
 	set := src.State.Set()
 	if set == nil {
@@ -182,7 +183,7 @@ func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
 	return err
 }
 
-// members are those of an assembly in one of its versions.
+// members returns the members of an assembly in one of its versions.
 func (n *renewal) members(version wal.LSN) ([]string, error) {
 	e, err := n.log.ReadAt(n.r.ctx, version)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// retire sets aside what the log no longer needs, with what is damaged in it.
+// retire removes damaged segments that the log no longer needs.
 func (r *repairer) retire(d *repair.Done) error {
 	s, err := r.o.Open(r.ctx, true)
 	if err != nil {
@@ -25,9 +25,9 @@ func (r *repairer) retire(d *repair.Done) error {
 	return r.retireBelow(d, log, below, log.Durable())
 }
 
-// retireBelow takes all segments below a number away: the sound ones are copied
-// into the archive, of the damaged ones what is sound, and all lie in quarantine. The log was durable
-// up to attested.
+// retireBelow removes all segments below number from the log and keeps them in quarantine. Sound
+// segments are copied to the archive; of damaged ones the sound frames are. attested is the
+// position up to which the log was durable.
 func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, attested wal.LSN) error {
 	list, _, err := log.Past().SegmentFiles()
 	if err != nil {
@@ -54,8 +54,8 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 			return err
 		}
 		if sound {
-			// Zeros from where a frame began look as an end does. Then a copy that is made lacks what was there, and
-			// goes again when the segment comes back.
+			// Zeros in the place of a frame look like the end of the segment: if cut, the new copy may be
+			// incomplete.
 			if _, gone := r.o.FS.Stat(r.path(filepath.FromSlash(copied))); cut && places.Gone(gone) {
 				err = r.keepFor(d, copied)
 			}
@@ -79,7 +79,8 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 	return nil
 }
 
-// salvage keeps the sound frames of the first of some segments as history, in a copy. end is where they end.
+// salvage writes the sound frames of the first segment of list to a copy in the archive. end is the
+// end of its frames.
 func (r *repairer) salvage(d *repair.Done, log *wal.FileLog, list []wal.SegmentFile, end wal.LSN, copied string) error {
 	f, next := list[0], list[1:]
 	last := wal.Mark{LSN: end}

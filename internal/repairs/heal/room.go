@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// reshape takes out of the way what is in the place of the store's own files, before the
-// store is opened. It is renamed into quarantine/, never opened.
+// reshape moves whatever is in the place of the store's own files out of the way, before the store
+// is opened. It renames it into quarantine/, and never opens it.
 func (r *repairer) reshape(list []repair.Action) error {
 	for _, a := range list {
 		if err := r.ctx.Err(); err != nil {
@@ -23,7 +23,7 @@ func (r *repairer) reshape(list []repair.Action) error {
 	return nil
 }
 
-// moveOut renames one such thing into quarantine/.
+// moveOut renames one such object into quarantine/.
 func (r *repairer) moveOut(d *repair.Done) error {
 	rel := d.Path
 	from := r.path(filepath.FromSlash(rel))
@@ -42,12 +42,13 @@ func (r *repairer) moveOut(d *repair.Done) error {
 	return nil
 }
 
-// makeRoom moves what is in the place of folders into quarantine. No lock is needed, and
-// wal/, which has them, may be among them: nobody can use what is no folder.
+// makeRoom moves whatever is in the place of the store's folders into quarantine. It needs no lock:
+// the locks are in wal/, which may be among these folders, and no process can use a folder that is
+// not one.
 func (r *repairer) makeRoom(list []repair.Action) error {
 	for _, a := range list {
 		if a.Path == "quarantine" {
-			continue // see room
+			continue // room handles it
 		}
 		d := repair.Done{Action: a}
 		info, err := r.o.FS.Stat(r.path(filepath.FromSlash(a.Path)))
@@ -69,7 +70,8 @@ func (r *repairer) makeRoom(list []repair.Action) error {
 	return nil
 }
 
-// room makes room for quarantine/ itself, where everything else is kept, beside it.
+// room makes room for quarantine/ itself, in which everything else is kept: it renames the obstacle
+// beside it.
 func (r *repairer) room() error {
 	name := r.path("quarantine")
 	info, err := r.o.FS.Stat(name)
@@ -84,6 +86,6 @@ func (r *repairer) room() error {
 		return err
 	}
 	r.report.Done = append(r.report.Done, repair.Done{Action: repair.Action{Do: repair.MakeRoom, Path: "quarantine"},
-		Where: where, Result: "it is called " + where + " now: remove it when you have looked at it"})
+		Where: where, Result: "renamed to " + where + " → inspect it, then remove it"})
 	return r.o.FS.SyncDir(r.dir)
 }

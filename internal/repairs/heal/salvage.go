@@ -16,13 +16,12 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// salvaged reads a damaged document as far as it goes: whole members of the
-// object, and of a string that breaks off what is there of it. A conflict that a
-// merge left is taken with its first side. id is the document's, "" when only it
-// tells. It fails when there is nothing worth keeping: no id, or neither content
-// nor metadata, or of an assembly neither members nor a name.
+// salvaged reads a damaged document as far as possible: complete members of the object, and the
+// readable part of a string that is cut off. Of a conflict that a merge has marked it uses the
+// first side. id is the document's; "" if only the text has it. It fails if there is nothing worth
+// keeping: no id, or neither content nor metadata, or, for an assembly, neither members nor a name.
 func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content, []byte, error) {
-	if k.Opaque { // its bytes are read whole, or are no document
+	if k.Opaque { // such a document is readable as a whole or not at all
 		c, err := v.Decode(k, k.FileName(id), data)
 		return c, data, err
 	}
@@ -39,7 +38,7 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 		c.ID = id
 	}
 	if id != "" && c.ID != id {
-		return kind.Content{}, nil, fmt.Errorf("%w: it holds the id %s", errs.ErrInvalid, human.Quote(c.ID))
+		return kind.Content{}, nil, fmt.Errorf("%w: the file has id %s", errs.ErrInvalid, human.Quote(c.ID))
 	}
 	if a := c.Group; a != nil {
 		if a.ID = c.ID; a.Name == "" && len(a.MemoryIDs) == 0 {
@@ -50,8 +49,8 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 		return c, doc, err
 	}
 	m := c.Memory
-	if m == nil { // only a memory has a member that marks it as incomplete
-		return kind.Content{}, nil, fmt.Errorf("%w: the document of a %s is kept only where it can be read whole",
+	if m == nil { // only a memory has a member to mark it as incomplete
+		return kind.Content{}, nil, fmt.Errorf("%w: a %s can be kept only if its document can be read completely",
 			errs.ErrInvalid, k.Noun)
 	}
 	if m.ID = c.ID; m.Content == "" && len(m.Metadata) == 0 {
@@ -65,8 +64,8 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 	return c, doc, err
 }
 
-// asFarAsItGoes makes a whole object of the beginning of one, marked as partial if
-// that is wanted.
+// asFarAsItGoes returns a complete object made of the readable beginning of data, marked as partial
+// if marked is set.
 func asFarAsItGoes(data []byte, marked bool) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))
@@ -118,7 +117,7 @@ func asFarAsItGoes(data []byte, marked bool) ([]byte, error) {
 	return append(whole, '\n'), nil
 }
 
-// brokenString makes a whole string of the beginning of one, behind a colon.
+// brokenString returns a complete string made of the beginning of one, after a colon.
 func brokenString(b []byte) ([]byte, bool) {
 	b = bytes.TrimLeft(b, " \t\r\n:")
 	if len(b) < 2 || b[0] != '"' {
@@ -139,7 +138,7 @@ func brokenString(b []byte) ([]byte, bool) {
 		case c >= utf8.RuneSelf:
 			r, size := utf8.DecodeRune(b[end:])
 			if n = size; r == utf8.RuneError && size <= 1 {
-				n = len(b) // bytes that are no text end it
+				n = len(b) // bytes that are not UTF-8 end the string
 			}
 		}
 		piece := append(append([]byte{'"'}, b[end:min(end+n, len(b))]...), '"')
@@ -152,7 +151,7 @@ func brokenString(b []byte) ([]byte, bool) {
 		return nil, false
 	}
 	s := append(slices.Clone(b[:end]), '"')
-	if !jsontext.Value(s).IsValid() { // half of a surrogate pair, at its end
+	if !jsontext.Value(s).IsValid() { // half of a surrogate pair at the end
 		if end < 7 {
 			return nil, false
 		}
@@ -161,7 +160,7 @@ func brokenString(b []byte) ([]byte, bool) {
 	return s, jsontext.Value(s).IsValid()
 }
 
-// firstSide leaves of each conflict that a merge marked the side that comes first.
+// firstSide returns data with only the first side of each conflict that a merge has marked.
 func firstSide(data []byte) []byte {
 	if !bytes.Contains(data, []byte("<<<<<<< ")) {
 		return data

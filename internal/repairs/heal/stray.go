@@ -14,49 +14,49 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// verdict is what is done with a file that no entry accounts for. Plan and Apply both have it from judge.
+// verdict is the decision of judge about a file without an entry. Plan and Apply both use it.
 type verdict struct {
-	heals string // as in repair.Finding, from which the plan has the verb
-	why   string // it is set aside
+	heals string // as in repair.Finding; the plan takes its action from it
+	why   string // reason for moving the file to quarantine
 	id    string
-	stake string // "": as verifying says
-	err   error  // likewise
+	stake string // "": the stake that verify reported
+	err   error  // nil: the error that verify reported
 	whole *recovered
 	back  *returned
 	add   *newcomer
 }
 
-// recovered is what could be read of a file that is no document.
+// recovered is the readable part of a file that is not a document.
 type recovered struct {
 	content kind.Content
 	doc     []byte
-	from    string // the log or the archive, which have all of it; "": the file
+	from    string // the log or the archive, which have the whole document; "": the file
 }
 
-// returned is a document whose only copy lies under another name than its id's.
+// returned is a document whose only copy is in a file with another name than its id's.
 type returned struct {
 	kind   *kind.Kind
 	file   verify.File
 	newest verify.Standing
-	as     bool // the file is that version; else it is adopted as a new one
+	as     bool // the file has the newest version; otherwise it is adopted as a new one
 }
 
-// changedError is a file of which another verdict is reached than when the plan was made.
+// changedError means that judge reaches another verdict than when the plan was made.
 type changedError struct{}
 
 func (changedError) Error() string {
-	return "the file or the store has changed since: it is planned again"
+	return "the file or the store has changed since the plan was made; planning again"
 }
 func (changedError) Unwrap() error { return errNothing }
 
-// twiceError is a file with the id of another one that no entry accounts for either, and that is adopted.
-type twiceError struct{ other string } // in the folder of the kind
+// twiceError means that a file has the same id as another file without an entry, which is adopted.
+type twiceError struct{ other string } // path of the other file in the folder of the kind
 
 func (e *twiceError) Error() string {
-	return fmt.Sprintf("%s has the same id, and is adopted", e.other)
+	return fmt.Sprintf("%s has the same id and is adopted", e.other)
 }
 
-// twice returns the other file of a twiceError in an error, "" if there is none.
+// twice returns the path of the other file of a twiceError in err; "" if err has none.
 func twice(err error) string {
 	var e *twiceError
 	if errors.As(err, &e) {
@@ -65,18 +65,19 @@ func twice(err error) string {
 	return ""
 }
 
-var errReturned = errors.New("deleted before, and the file has returned: it is adopted as a new version")
+var errReturned = errors.New("the memory was deleted and its file has returned; adopting it as a new version")
 
-// isStray reports whether a finding is about a file that no entry accounts for.
+// isStray reports whether a finding is about a file without an entry.
 func isStray(f *repair.Finding) bool {
 	return slices.Contains([]repair.Kind{repair.Stranger, repair.Unparsable, repair.Misplaced}, f.Kind.General())
 }
 
-// judgeFiles has a plan say of files without an entry what log and archive decide, and of documents without a copy
-// whether anything of them can be read: verifying a store does not look for either.
+// judgeFiles completes a plan: for files without an entry with what log and archive decide, and for
+// documents without a copy with whether any part of them can be read. Verifying a store does not
+// check either.
 func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	var all []repair.Finding
-	salvage := map[int]bool{} // of all
+	salvage := map[int]bool{} // indices in all
 	due := false
 	for _, a := range p.Actions {
 		for _, f := range a.Findings {
@@ -94,12 +95,12 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	}
 	s, err := o.Open(ctx, true)
 	if err != nil {
-		return nil // what is said without it stays
+		return nil // the plan stays as it is
 	}
 	defer func() { _ = s.Close() }()
 	h := &healer{r: &repairer{ctx: ctx, changer: o.changer(p.Dir), o: *o}, s: s,
 		v: verify.New(ctx, s.Source(), repair.VerifyOptions{Workers: 1}, nil)}
-	adopted := map[string]string{} // the file, by kind and id
+	adopted := map[string]string{} // path of the file, by kind and id
 	for i := range all {
 		f := &all[i]
 		k := kind.At(f.Path)
@@ -150,8 +151,9 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	})
 }
 
-// judge decides about a file that no entry accounts for. other is a file that is adopted instead if it has the same id,
-// "" for none; why is what is wrong with it, if that is all there is.
+// judge decides about a file without an entry. other is the path of a file with the same id that is
+// adopted instead; "" if there is none. why is the fault that verify reported, used if there is no
+// other reason.
 func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) {
 	v := h.v
 	f := v.Read(k, name)
@@ -164,7 +166,7 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 	}
 	c, err := v.Decode(k, name, append([]byte(nil), f.Data...))
 	if err != nil {
-		for _, other := range kind.Kinds { // moved into the folder of another kind
+		for _, other := range kind.Kinds { // the file may have been moved to the folder of another kind
 			if c, oerr := v.Decode(other, "", append([]byte(nil), f.Data...)); other != k && oerr == nil {
 				if back, err := h.judgeBack(other, &f, c.ID); back != nil || err != nil {
 					return back, err
@@ -176,8 +178,8 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 	_, err = v.Source.State.Find(k.Letter, c.ID)
 	switch {
 	case err == nil && k.FileName(c.ID) == name:
-		return nil, errNothing // it has an entry by now
-	case err == nil: // the document is in its place, or should be
+		return nil, errNothing // the file has an entry by now
+	case err == nil: // the document is in its place, or belongs there
 		if back, err := h.judgeBack(k, &f, c.ID); back != nil || err != nil {
 			return back, err
 		}
@@ -185,7 +187,7 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 	case !errors.Is(err, errs.ErrNotFound):
 		return nil, err
 	}
-	if own := k.FileName(c.ID); own != name && h.holds(k, own, c.ID) { // that counts
+	if own := k.FileName(c.ID); own != name && h.holds(k, own, c.ID) { // the file in the right place is used
 		return aside(k.Elsewhere(c.ID).Error() + ", which is there"), nil
 	}
 	if other != "" && h.holds(k, other, c.ID) {
@@ -201,12 +203,12 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 	}
 	is := &verdict{heals: repair.ByAdoption, id: c.ID, add: &newcomer{id: c.ID, file: f}}
 	if list := h.known[k.At][k.FileName(c.ID)]; len(list) > 0 && list[len(list)-1].Deleted {
-		is.err = errReturned // as where a process watches the files
+		is.err = errReturned // as a process that watches the files reports it
 	}
 	return is, nil
 }
 
-// holds reports whether a file is a document with an id.
+// holds reports whether a file is a document with this id.
 func (h *healer) holds(k *kind.Kind, name, id string) bool {
 	f := h.v.Read(k, name)
 	if f.Err != nil {
@@ -216,8 +218,9 @@ func (h *healer) holds(k *kind.Kind, name, id string) bool {
 	return err == nil && c.ID == id
 }
 
-// judgeBack decides about a document under another name than its id's, where that is the only copy: what neither log
-// nor archive has any more. nil: there is another, or its file is in its place.
+// judgeBack decides about a document in a file with another name than its id's, if that file is the
+// only copy: neither log nor archive has the document. It returns nil if there is another copy, or
+// a file in the right place.
 func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, error) {
 	v := h.v
 	if !places.Gone(v.Read(k, k.FileName(id)).Err) {
@@ -234,16 +237,18 @@ func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, e
 	back := &returned{kind: k, file: *f, newest: *newest, as: f.Has(&newest.Line)}
 	switch {
 	case back.as:
-		return &verdict{heals: repair.ByFiles, id: id, back: back, stake: "the " + k.Noun + ", whose only copy this is"}, nil
+		return &verdict{heals: repair.ByFiles, id: id, back: back,
+			stake: "the " + k.Noun + "; this file is its only copy"}, nil
 	case v.Fits(k, id, f.Data) != nil:
 		return nil, nil
 	}
 	return &verdict{heals: repair.ByAdoption, id: id, back: back,
-		stake: "the " + k.Noun + ", of which no other copy is left"}, nil
+		stake: "the " + k.Noun + "; no other copy is left"}, nil
 }
 
-// judgeUnparsable decides about a file that is no document: if log or archive have the one whose place it takes, that
-// is restored. Nothing is made of what can be read of the file itself: it may be half of a conflict.
+// judgeUnparsable decides about a file that is not a document: if log or archive have the document
+// that belongs in its place, the document is restored. The readable part of the file itself is not
+// used: it may be one side of a conflict.
 func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, error) {
 	v := h.v
 	aside := &verdict{heals: repair.ByMoving, why: why}
@@ -264,17 +269,18 @@ func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, erro
 		return nil, err
 	}
 	return &verdict{heals: from, id: c.ID, whole: &recovered{c, doc, from},
-		stake: "the " + k.Noun + ", which index and file do not have"}, nil
+		stake: "the " + k.Noun + ", which is missing in index and files"}, nil
 }
 
-// stray carries out what judge decides, if that is what the plan says; what it returns is to be adopted.
+// stray carries out the decision of judge, if it matches the plan; a non-nil result is to be
+// adopted.
 func (h *healer) stray(held *wal.Held, k *kind.Kind, d *repair.Done) (*newcomer, error) {
 	f := &d.Findings[0]
 	is, err := h.judge(k, k.Below(d.Path), twice(f.Err), reasonOf(d.Findings))
 	if err != nil {
 		return nil, err
 	}
-	unopened := f.Remarks&repair.Unopened != 0 // so judge had nothing to look at when the plan was made
+	unopened := f.Remarks&repair.Unopened != 0 // judge could not examine the file when the plan was made
 	if unopened && is.heals == repair.ByMoving && f.Heals == repair.BySalvage {
 		if is.whole, err = h.salvageable(k, d); err != nil {
 			return nil, err
@@ -303,7 +309,7 @@ func (h *healer) stray(held *wal.Held, k *kind.Kind, d *repair.Done) (*newcomer,
 	return nil, h.r.setAside(d, d.Path, is.why)
 }
 
-// putBack gives a document its file back that lies under another name.
+// putBack moves a document to the file of its id, from a file with another name.
 func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 	const result = "the file name did not match the id"
 	id, k := d.ID, b.kind
@@ -312,18 +318,19 @@ func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 			return err
 		}
 		d.Do = repair.Restore
-		return h.r.setAside(d, d.Path, result+"; it was put back under its own")
+		return h.r.setAside(d, d.Path, result+"; the document was restored under its own name")
 	}
 	_, err := h.s.Adopt(h.r.ctx, held, k.Letter, id, b.file.Data, b.file.Info.Mtime, b.newest.Version)
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	d.Do = repair.Adopt
-	return h.r.setAside(d, d.Path, result+"; it was adopted under its own")
+	return h.r.setAside(d, d.Path, result+"; the document was adopted under its own name")
 }
 
-// salvageable returns what can be read of a file that is no document, while neither index nor log may be whole: nil if
-// that is nothing worth keeping, or if the store has a document of that id.
+// salvageable returns the readable part of a file that is not a document, for a store whose index
+// or log may be incomplete. It returns nil if nothing is worth keeping, or if the store has a
+// document with that id.
 func (h *healer) salvageable(k *kind.Kind, d *repair.Done) (*recovered, error) {
 	name := k.Below(d.Path)
 	f := h.v.Read(k, name)

@@ -1,3 +1,3 @@
-// Package past reads the versions of a store's documents that log and archive still have: which
-// versions existed, and the bytes of one of them. Damaged entries are skipped; verify reports them.
+// Package past reads the versions of documents that log and archive of a store still have: which
+// versions existed, and the bytes of one of them. It skips damaged entries; verify reports them.
 package past

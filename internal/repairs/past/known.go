@@ -4,7 +4,8 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// Known reads what archive and log have of the documents with files of these names, by name.
+// Known returns the versions in archive and log of the documents with files of these names, by
+// name.
 func (v *Reader) Known(k *kind.Kind, names map[string]bool) (map[string][]Version, error) {
 	all, err := v.All(k, func(id string) bool { return names[k.FileName(id)] })
 	if err != nil {

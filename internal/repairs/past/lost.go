@@ -15,18 +15,18 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// What a repair of the log loses for good is history: versions that lie in the damage, and were
-// replaced since. The newest version of a document is in its file, and is not lost with the log.
-// Each version names the one before it, so what is sound behind the damage tells of the last one
-// that a document had in it. Of those before that one, nothing is left to count but a header here
-// and there: then the number is the least that it can be, and the place is told by its size and by
-// when it was written.
+// What a repair of the log loses for good is history: versions that are in the damaged part and
+// were replaced since. The newest version of a document is in its file, and is not lost with the
+// log. Each version has the position of the one before it, so sound entries after the damage reveal
+// the last version that a document had in the damaged part. Of earlier versions only a few headers
+// may be left to count: so the number is a lower bound, and the damaged part is described by its
+// size and time.
 
-// Loss is what only the damaged places of a log had.
+// Loss describes what only the damaged parts of a log had.
 type Loss struct {
-	Versions, Documents int       // that are known to be lost
-	Bytes               int64     // of places of which it cannot be told what was in them
-	After, Before       time.Time // when these were written; zero where nothing tells
+	Versions, Documents int       // known to be lost
+	Bytes               int64     // size of damaged parts with unknown content
+	After, Before       time.Time // when they were written; zero if unknown
 }
 
 func (l Loss) String() string {
@@ -53,8 +53,7 @@ func (l Loss) String() string {
 	return fmt.Sprintf("at least %s that were in %s of the log%s", says, human.Bytes(l.Bytes), when)
 }
 
-// Lost counts the versions that only the damaged places of the log had, and the documents that they
-// are of.
+// Lost counts the versions that only the damaged parts of the log had, and their documents.
 func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
 	list, _, err := log.Past().SegmentFiles()
 	if err != nil {
@@ -68,12 +67,12 @@ func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
 	next := uint64(0)
 	for i, f := range list {
 		if f.Err != nil && next != 0 && f.Number != next {
-			continue // not of this log
+			continue // not a segment of this log
 		}
 		if next != 0 && f.Number > next && !slices.Contains(archived, next) {
 			d.gap(wal.Gap{At: log.Past().SegmentEnd(next - 1), To: log.Past().SegmentEnd(f.Number - 1)})
 		}
-		if next != 0 || f.Err == nil { // the first may be no segment of this log
+		if next != 0 || f.Err == nil { // the first file may not be a segment of this log
 			next = f.Number + 1
 		}
 		unbegun, err := log.Past().Unbegun(f)
@@ -96,15 +95,15 @@ func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
 	return d.loss(ctx, log, archived)
 }
 
-// damage is what a walk through the log has found.
+// damage collects the result of a walk through the log.
 type damage struct {
 	current func(key string) (wal.LSN, error)
-	named   map[wal.LSN]string // versions that a later one names as the one before it, with the key
+	named   map[wal.LSN]string // position → key, of versions that a later version refers to as its predecessor
 	gaps    []hole
 	newest  time.Time
 }
 
-// hole is a gap, with the times of what is sound around it.
+// hole is a gap, with the times of the sound entries around it.
 type hole struct {
 	wal.Gap
 	after, before time.Time
@@ -147,7 +146,7 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 			segment.ErrPayload) {
 			continue
 		}
-		if g.Key != "" { // a single frame
+		if g.Key != "" { // a single frame, with its key
 			if kind.Of(g.Key) == nil {
 				continue
 			}
@@ -159,7 +158,7 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 			}
 		}
 		if g.At%log.SegmentSize() == 0 && g.To-g.At == segment.StartSize {
-			continue // nothing but the start of a segment
+			continue // only the start frame of a segment
 		}
 		if l.Bytes == 0 || !l.After.IsZero() && g.after.Before(l.After) {
 			l.After = g.after
@@ -173,8 +172,8 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 	return l, nil
 }
 
-// FramesEnd is up to where the first of some segments holds frames, as the one
-// after it says; else its end.
+// FramesEnd returns the end of the frames of the first segment of list, as the next segment's start
+// frame records it; said is false, and end the end of the segment, if that is not known.
 func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool) {
 	end = log.Past().SegmentEnd(list[0].Number)
 	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 &&
@@ -184,8 +183,9 @@ func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool
 	return end, false
 }
 
-// Frames reads the first of some segments, of a log that was durable up to attested: up to where it has, or had,
-// frames, whether it has them to its end, and whether that is cut, where zeros begin at a frame as they do at an end.
+// Frames reads the first segment of list, in a log that was durable up to attested. It returns the
+// end of its frames, whether all frames up to there are sound, and whether the segment is cut:
+// zeros, as at an end, begin before the end that is known.
 func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile,
 	attested wal.LSN) (end wal.LSN, sound, cut bool, err error) {
 	f := list[0]
@@ -198,7 +198,7 @@ func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile,
 	case in == f.Number:
 		reached = attested
 	default:
-		reached = 0 // nothing says where it ended
+		reached = 0 // the end is unknown
 	}
 	_, err = log.Past().WalkSegment(ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil },
 		func(g wal.Gap) {

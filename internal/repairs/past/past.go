@@ -19,16 +19,16 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Reader reads what log and archive of a store have.
+// Reader reads the versions in log and archive of a store.
 type Reader struct {
 	ctx context.Context
 	s   view.Source
 }
 
-// New reads those of an open store.
+// New returns a Reader of an open store.
 func New(ctx context.Context, s view.Source) *Reader { return &Reader{ctx, s} }
 
-// Version is a version of a document that log or archive hold.
+// Version is a version of a document in log or archive.
 type Version struct {
 	ID      string
 	Version wal.LSN
@@ -38,8 +38,8 @@ type Version struct {
 	archive bool
 }
 
-// All reads all that archive and log still have of the documents of a kind that
-// are wanted, by id, the oldest version first. What is damaged there is left out.
+// All returns all versions in archive and log of the wanted documents of a kind, by id, the oldest
+// version first. It skips damaged parts.
 func (v *Reader) All(k *kind.Kind, wanted func(id string) bool) (map[string][]Version, error) {
 	all := map[string][]Version{}
 	visit := func(e *wal.Entry, archive bool) {
@@ -53,7 +53,7 @@ func (v *Reader) All(k *kind.Kind, wanted func(id string) bool) (map[string][]Ve
 		p := Version{ID: string([]byte(e.Key[1:])), Version: e.LSN, Deleted: e.Delete, Time: e.Time, archive: archive,
 			Hash: line.ContentHash}
 		if list := all[p.ID]; len(list) > 0 && list[len(list)-1].Version >= p.Version {
-			return // archived, and not recycled yet
+			return // the segment is in the archive and not recycled yet
 		}
 		all[p.ID] = append(all[p.ID], p)
 	}
@@ -68,7 +68,7 @@ func (v *Reader) All(k *kind.Kind, wanted func(id string) bool) (map[string][]Ve
 	}
 	for e, err := range v.s.Log.Scan(v.ctx, v.Oldest()) {
 		if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated) {
-			break // the damage is told by verify; what is behind it is read segment by segment
+			break // verify reports the damage; what is after it is read segment by segment
 		}
 		if err != nil {
 			return nil, err
@@ -78,14 +78,13 @@ func (v *Reader) All(k *kind.Kind, wanted func(id string) bool) (map[string][]Ve
 	return all, nil
 }
 
-// archivedEntries reads the entries of an archived segment as far as they
-// verify. It is the one place where repair reads entries out of the archive in
-// their order; Document reads single ones.
+// archivedEntries reads the entries of an archived segment up to the first damage. It is the only
+// place where repair reads entries from the archive in their order; Document reads single entries.
 func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 	var plain []byte
 	damage, err := v.s.Log.Past().ReadArchive(v.ctx, n, func(offset int64, b []byte) bool {
 		if int64(len(plain)) != offset {
-			return false // a block before this one is damaged
+			return false // the preceding block is damaged
 		}
 		plain = append(plain, b...)
 		return true
@@ -114,7 +113,8 @@ func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 	return nil
 }
 
-// Document reads the document of a version out of log or archive, if it has this hash.
+// Document returns the document of a version from log or archive, if it has this hash; from is the
+// source, "" if neither has it.
 func (v *Reader) Document(k *kind.Kind, id string, version wal.LSN,
 	hash [32]byte) (doc []byte, mtime time.Time, from string) {
 	for _, source := range []struct {
@@ -136,8 +136,8 @@ func (v *Reader) Document(k *kind.Kind, id string, version wal.LSN,
 	return nil, time.Time{}, ""
 }
 
-// Oldest is where the log begins: what stands in a file may also be a version
-// that is spilled already.
+// Oldest returns the beginning of the log, which may be before the overlay's: a file may also have
+// a version that is spilled already.
 func (v *Reader) Oldest() uint64 {
 	from := v.s.State.From()
 	list, _, err := v.s.Log.Past().SegmentFiles()
@@ -152,7 +152,8 @@ func (v *Reader) Oldest() uint64 {
 	return from
 }
 
-// Older reports whether a version of a document, or one before it, is the one that is looked for.
+// Older reports whether is returns true for the version at position at or for an earlier version of
+// the same document, among the 1,000 newest of them.
 func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 	n := 0
 	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
@@ -167,8 +168,9 @@ func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 	}, is)
 }
 
-// Passed reports whether flushes may have passed over the versions of a document up to at, so that its file
-// still is what is looked for: a version that the log has since the index was written, or that of the index.
+// Passed reports whether the file of a document may still have an earlier version because flushes
+// may have skipped the versions up to at. is must return true for the version in the index, or for
+// a version that the log has since the index was written.
 func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func(*index.Entry) bool) bool {
 	if line, err := settled(); err == nil && is(&line) {
 		return true
@@ -182,7 +184,8 @@ func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func
 	}, is)
 }
 
-// meets goes from a version to the one before it, and so on, as long as read has them.
+// meets follows the chain of versions of a document from at back, as long as read returns them, and
+// reports whether is returns true for one of them.
 func meets(at wal.LSN, read func(at wal.LSN) (wal.Entry, bool), is func(*index.Entry) bool) bool {
 	for at != 0 {
 		e, ok := read(at)

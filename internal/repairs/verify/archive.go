@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// archive reads the copies of recycled segments, and walks their frames. They have no end mark of their
-// own: that a copy is whole is told by the start of the segment after it.
+// archive verifies the copies of recycled segments: blocks and frames. A copy has no end mark of
+// its own: the start frame of the next segment tells whether it is complete.
 func (v *Run) archive() error {
 	numbers, others, err := v.Source.Log.Past().Archived()
 	if err != nil {
@@ -31,13 +31,13 @@ func (v *Run) archive() error {
 	}
 	for _, name := range others {
 		path := "wal/archive/" + name
-		// Half a copy: of one at work, or of one that was killed; the next copy of
-		// this segment goes over it.
+		// An incomplete copy, which a process is writing or has left when it was killed; the next
+		// copy of the segment overwrites it.
 		if pid := len(name) > 8 && name[len(name)-8:] == ".zst.new"; pid {
 			continue
 		}
 		if err := v.report(repair.Finding{Kind: repair.Foreign, Severity: repair.Healable, Path: path, Offset: -1,
-			Err:   errors.New("the archive has no such file"),
+			Err:   errors.New("not a file of the archive"),
 			Stake: "nothing of this store", Heals: repair.ByMoving, Next: repair.NextRepair}); err != nil {
 			return err
 		}
@@ -49,14 +49,14 @@ func (v *Run) archived(n uint64) error {
 	f := repair.Finding{Kind: repair.ArchiveDamaged, Severity: repair.Lost, Path: fmt.Sprintf("wal/archive/%08d.zst", n),
 		Next: repair.NextRepair, Stake: "the history of the memories written there, and restoring to a moment in it"}
 	if s, err := v.Source.Log.Past().SegmentFile(n); err == nil && s.Err == nil {
-		f.Severity, f.Heals = repair.Healable, repair.ByLog // it has not been recycled yet
+		f.Severity, f.Heals = repair.Healable, repair.ByLog // the segment is still in the log
 	}
 	c := v.lookAtCopy(n)
-	for i := 0; i < tries && c.suspect(); i++ { // a purge may have replaced it meanwhile
+	for i := 0; i < tries && c.suspect(); i++ { // a purge may have replaced the copy meanwhile
 		c = v.lookAtCopy(n)
 	}
 	if places.Gone(c.err) {
-		return nil // made way for a newer one
+		return nil // the archive has removed the copy
 	}
 	if c.err != nil {
 		return c.err
@@ -83,19 +83,19 @@ func (v *Run) archived(n uint64) error {
 		return errors.Join(err, v.report(f))
 	}
 	for _, g := range c.holes {
-		f.LSN, f.Err = g.At, fmt.Errorf("%d bytes hold no frame of this log: %w", g.To-g.At, g.Err)
+		f.LSN, f.Err = g.At, fmt.Errorf("%d bytes are not a frame of this log: %w", g.To-g.At, g.Err)
 		err = errors.Join(err, v.report(f))
 	}
 	return err
 }
 
-// archivedCopy is what is found in the copy of a segment.
+// archivedCopy is the result of reading the copy of a segment.
 type archivedCopy struct {
-	damage    []*errs.CorruptionError // blocks
-	first     error                   // the segment is another
-	holes     []wal.Gap               // places without a frame
+	damage    []*errs.CorruptionError // damaged blocks
+	first     error                   // the copy is of another segment or store
+	holes     []wal.Gap               // parts without a frame
 	gaps      []*errs.GapError        // left by an earlier repair
-	size, end int64                   // bytes of the segment that the copy has, and at least has to have
+	size, end int64                   // bytes of the segment in the copy, and the minimum for it to be complete
 	bytes     int64
 	err       error
 }
@@ -104,13 +104,14 @@ func (c *archivedCopy) suspect() bool {
 	return len(c.damage) > 0 || c.first != nil || len(c.holes) > 0 || c.end > c.size
 }
 
-// lookAtCopy reads the blocks of a copy, and then the frames: sound blocks may contain a damaged frame.
+// lookAtCopy reads the blocks of a copy, and then its frames: sound blocks may contain a damaged
+// frame.
 func (v *Run) lookAtCopy(n uint64) (c archivedCopy) {
 	c.damage, c.err = v.Source.Log.Past().ReadArchive(v.ctx, n, func(offset int64, plain []byte) bool {
 		if offset == 0 {
 			s, _, err := segment.ParseStart(plain)
 			if err == nil && (s.UUID != v.Source.Log.UUID() || s.Number != n) {
-				err = fmt.Errorf("it is segment %d of store %x", s.Number, s.UUID)
+				err = fmt.Errorf("the copy is of segment %d of store %x", s.Number, s.UUID)
 			}
 			c.first = err
 		}
@@ -125,7 +126,7 @@ func (v *Run) lookAtCopy(n uint64) (c archivedCopy) {
 		return c
 	}
 	c.holes, c.gaps, c.err = v.Source.Log.Past().CheckArchived(v.ctx, n)
-	if errors.Is(c.err, segment.ErrPayload) || errors.Is(c.err, segment.ErrHeader) { // since the blocks were read
+	if errors.Is(c.err, segment.ErrPayload) || errors.Is(c.err, segment.ErrHeader) { // damaged after the blocks were read
 		c.damage = append(c.damage, &errs.CorruptionError{Path: fmt.Sprintf("wal/archive/%08d.zst", n), Segment: n,
 			Offset: -1, Err: c.err})
 		c.err = nil
@@ -133,8 +134,8 @@ func (v *Run) lookAtCopy(n uint64) (c archivedCopy) {
 	return c
 }
 
-// endOf is the offset at which a segment's frames end, as the one after it
-// says; 0 when that one is neither in the log nor in the archive.
+// endOf returns the offset at which a segment's frames end, as the start frame of the next segment
+// records it; 0 if the next segment is neither in the log nor in the archive.
 func (v *Run) endOf(n uint64) int64 {
 	var start segment.Start
 	if s, err := v.Source.Log.Past().SegmentFile(n + 1); err == nil && s.Err == nil {

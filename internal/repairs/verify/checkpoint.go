@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// checkpoint looks at both slots. One that does not verify may be in the middle
-// of being written: it is looked at again.
+// checkpoint verifies both slots. A slot that does not verify is read again, because a process may
+// be writing it.
 func (v *Run) checkpoint() error {
 	var slots [2]wal.Slot
 	var size int64
@@ -22,10 +22,10 @@ func (v *Run) checkpoint() error {
 	}
 	f := repair.Finding{
 		Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1, Err: err,
-		Stake: "where recovery begins; the other slot serves", Heals: repair.ByCheckpoint, Next: repair.NextRepair,
+		Stake: "the start of recovery; the other slot is valid", Heals: repair.ByCheckpoint, Next: repair.NextRepair,
 	}
 	if err != nil {
-		f.Stake, f.Heals, f.Next = "where recovery begins", repair.ByLog, repair.NextRepair
+		f.Stake, f.Heals, f.Next = "the start of recovery", repair.ByLog, repair.NextRepair
 		return v.report(f)
 	}
 	best := -1
@@ -40,7 +40,7 @@ func (v *Run) checkpoint() error {
 		}
 		f.Offset, f.Err = int64(i)*wal.SlotSize, s.Err
 		if best < 0 {
-			f.Stake, f.Heals, f.Next = "where recovery begins", repair.ByLog, repair.NextRepair
+			f.Stake, f.Heals, f.Next = "the start of recovery", repair.ByLog, repair.NextRepair
 		}
 		if err := v.report(f); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (v *Run) checkpoint() error {
 		}
 	}
 	if size != 2*wal.SlotSize {
-		f.Offset, f.Err = size, fmt.Errorf("%d bytes, not %d", size, 2*wal.SlotSize)
+		f.Offset, f.Err = size, fmt.Errorf("the file has %d bytes, not %d", size, 2*wal.SlotSize)
 		if best >= 0 && !bad(slots[0]) && !bad(slots[1]) {
 			return v.report(f)
 		}

@@ -3,28 +3,36 @@
 // Verify reads and compares; it changes nothing, takes no lock, and runs beside
 // hosts that read and write. In this order:
 //
-//	the folders      each is a folder, and not a link or anything else
-//	config.json      is it valid
-//	checkpoint       both slots, and whether its marks name frames of the log
-//	index            base and delta: blocks, order, lines, counts, sections
-//	memories/        each memory's file: exists, size, time, sha256; if it differs
-//	                 it is examined: parses, its own id, in the place of that id;
-//	                 each file: has an entry; its embedding: has its vector, bit by bit,
-//	                 under its number; each vector: has a memory
-//	assemblies/      the same; its members: are there, and the pairs of the index;
-//	                 its composite: is what the vectors of its members give
-//	vector_index/    mapping and FAISS file: blocks, heads, ids, none twice
-//	view_index/      each view's files: are what the index of the same moment gives
-//	wal/             each segment from the oldest: frames verify and link up to
-//	                 durable; no segment is missing between them; no foreign
-//	                 files; each entry is a record whose document has the hash
-//	                 that its line says; index and overlay know it
-//	wal/archive/     the checksum of each block; its frames verify and link up to where
-//	                 the next segment says that it ended
-//	backups/         the same for each
-//	tmp, quarantine  leftovers, and how much was set aside
+// the folders      each is a folder, and not a link or anything else
+// config.json      is it valid
+// checkpoint       both slots, and whether its marks refer to frames of the log
+// index            base and delta: blocks, order, lines, counts, sections
+// memories/        each memory's file: exists, size, time, sha256; if it differs
 //
-// With more than one worker log, archive and backups are read while the files are.
+//	it is examined: parses, has its own id, has the file name of that id;
+//	each file: has an entry; its embedding: has its vector, bit by bit,
+//	under its number; each vector: has a memory
+//
+// assemblies/      the same; its members: exist, and match the pairs of the index;
+//
+//	its composite: results from the vectors of its members
+//
+// vector_index/    mapping and FAISS file: blocks, heads, ids, none twice
+// view_index/      each view's files: match the index of the same position
+// wal/             each segment from the oldest: frames verify and link up to
+//
+//	durable; no segment is missing between them; no foreign
+//	files; each entry is a record whose document has the hash
+//	in its line; index and overlay have it
+//
+// wal/archive/     the checksum of each block; its frames verify and link up to the end
+//
+//	that the next segment records
+//
+// backups/         the same for each older index
+// tmp, quarantine  leftovers, and how much was set aside
+//
+// With more than one worker, log, archive and backups are read while the files are read.
 //
 // Memory: the names of one folder, one buffer of the log, and one file for each worker. A sample is
 // the share of the files and of the archive that the hashes of their names select; config,
@@ -59,8 +67,9 @@
 //   - Checkpoint slots and unbegun segments are written in place: if one appears wrong it is read
 //     again.
 //
-// Misshapen and NotFolders check whether each place of a store has what belongs there: a file, or a folder. Links,
-// FIFOs, sockets and devices are never opened, and nothing behind them is read. Package places lists the places.
+// Misshapen and NotFolders check that each place of a store has an object of the right type: a
+// file, or a folder. Links, FIFOs, sockets and devices are never opened or followed. Package places
+// lists the places.
 //
 // Every mismatch is checked several times, after catching up with the log, and reported only if it
 // persists.

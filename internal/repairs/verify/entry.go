@@ -23,11 +23,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// absentMost bounds how many keys are remembered that the log has and the store
-// does not, until their deletion is met. Those beyond it are not judged.
+// absentMost is the maximum number of keys, present in the log and absent in the store, that are
+// remembered until their deletion is read. Further keys are not checked.
 const absentMost = 1 << 20
 
-// visit is told every frame in the order of the log.
+// visit checks one frame; it is called in the order of the log. end is the end of the frame.
 func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	for i, m := range r.v.marks {
 		if m.LSN == end.LSN && (m.Sum == end.Sum || m.Sum == 0) { // 0: the frame there could not be read
@@ -60,12 +60,12 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 		return r.invalid(e, err)
 	}
 	if kind == nil {
-		return nil // the files of the scopes say what of it is there
+		return nil // the files of the scopes are checked instead
 	}
 	return r.known(e, line)
 }
 
-// invalid reports an entry that the log should not have.
+// invalid reports an entry that a log must not have.
 func (r *row) invalid(e *wal.Entry, err error) error {
 	f := r.finding(repair.EntryInvalid, e.LSN, e.Key, err)
 	f.Stake = "this version"
@@ -80,9 +80,9 @@ func (r *row) invalid(e *wal.Entry, err error) error {
 	return r.v.report(f)
 }
 
-// contradicts says why an entry of which the index knows something else is not to be
-// believed: its line names another embedding than its document has, which the index that
-// is made from the files takes.
+// contradicts returns an error if e is the faulty side of a contradiction between e and the index:
+// the line in e has another embedding dimension than the document in e, and the index, which is
+// rebuilt from the files, agrees with the document.
 func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if line.Dimension == indexed.Dimension {
 		return nil
@@ -95,12 +95,12 @@ func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if c, err := r.v.Decode(k, k.FileName(e.Key[1:]), doc); err != nil || len(c.Vector) != indexed.Dimension {
 		return nil
 	}
-	return fmt.Errorf("its index line names an embedding of %d dimensions, its document has %d", line.Dimension,
+	return fmt.Errorf("the index line has an embedding of %d dimensions, the document of %d", line.Dimension,
 		indexed.Dimension)
 }
 
-// asIndexed is the short way for an entry whose line stands in the index, byte for byte, and names
-// its document's hash. Whatever else it is is looked at again, slowly.
+// asIndexed reports whether the index has the entry's line, byte for byte, and the line has the
+// hash of the entry's document: the fast check. All other entries are checked thoroughly.
 func (r *row) asIndexed(e *wal.Entry) bool {
 	if e.Delete || r.v.indexBad || r.set == nil || e.LSN >= r.set.LSN() {
 		return false
@@ -130,7 +130,7 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 	}
 	sum := sha256.Sum256(doc)
 	give()
-	at := bytes.Index(view.Line, []byte(hashMember)) // its quotes are a member's: in a string they are escaped
+	at := bytes.Index(view.Line, []byte(hashMember)) // quotes in a string would be escaped, so this is a member
 	if at < 0 {
 		return false
 	}
@@ -151,7 +151,7 @@ func (r *row) finding(kind repair.Kind, at wal.LSN, key string, err error) repai
 	return f
 }
 
-// record checks what an entry carries, and returns its line, zero for a deletion.
+// record checks the content of an entry, and returns its line; the zero line for a deletion.
 func (v *Run) record(k *kind.Kind, e *wal.Entry) (index.Entry, error) {
 	line, view, err := state.LineIn(e)
 	if err != nil || e.Delete {
@@ -163,28 +163,28 @@ func (v *Run) record(k *kind.Kind, e *wal.Entry) (index.Entry, error) {
 	}
 	defer give()
 	if int64(len(doc)) != line.Size || sha256.Sum256(doc) != line.ContentHash {
-		return line, errors.New("its document is not the one that its index line names")
+		return line, errors.New("the document does not match the size and hash in its index line")
 	}
 	if e.LSN < v.Source.Log.Flushed() {
-		return line, nil // its file is looked at
+		return line, nil // its file is checked instead
 	}
 	c, err := v.Decode(k, k.FileName(e.Key[1:]), doc)
 	if err == nil && c.ID != e.Key[1:] {
-		err = fmt.Errorf("it holds the id %s", human.Quote(c.ID))
+		err = fmt.Errorf("the document has id %s", human.Quote(c.ID))
 	}
 	if err != nil {
-		err = fmt.Errorf("its document: %w", err)
+		err = fmt.Errorf("invalid document: %w", err)
 	}
 	return line, err
 }
 
-// known asks index and overlay for an entry: they must know this version or a newer one.
+// known checks that index and overlay have the version of an entry or a newer one.
 func (r *row) known(e *wal.Entry, line index.Entry) error {
 	kind, id := e.Key[0], e.Key[1:]
 	if r.v.indexBad {
-		return nil // that was reported
+		return nil // reported already
 	}
-	if e.Delete { // whatever came since: what was before it is accounted for
+	if e.Delete { // a deletion accounts for all entries of the key before it
 		delete(r.absent, e.Key)
 	}
 	for try := 0; ; try++ {
@@ -196,7 +196,7 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 			}
 			return nil
 		case errors.Is(err, errs.ErrCorrupt):
-			return nil // the index is read as a whole later
+			return nil // the index is verified as a whole later
 		case err != nil:
 			return err
 		case p.Version == e.LSN && !e.Delete && !p.InLog && !p.Entry.Agrees(line):
@@ -205,7 +205,7 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 			}
 			f := r.finding(repair.IndexLine, e.LSN, e.Key, errors.New("the index and the log differ about this version"))
 			f.Path, f.Offset = index.BaseName, -1
-			f.Stake, f.Severity, f.Heals, f.Next = "what lists and filters say of it", repair.Healable, repair.ByIndex,
+			f.Stake, f.Severity, f.Heals, f.Next = "lists and filters that include it", repair.Healable, repair.ByIndex,
 				repair.NextRebuild
 			return r.v.report(f)
 		case p.Version >= e.LSN, try == tries && r.ahead(e.LSN):
@@ -213,7 +213,7 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 		}
 		if try == tries {
 			f := r.finding(repair.EntryUnknown, e.LSN, e.Key,
-				fmt.Errorf("the newest version that the store knows is %d", p.Version))
+				fmt.Errorf("the newest version in index and overlay is %d", p.Version))
 			f.Stake, f.Severity, f.Heals, f.Next = "this version is not served", repair.Healable, repair.ByIndex,
 				repair.NextRebuild
 			return r.v.report(f)
@@ -224,15 +224,15 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 	}
 }
 
-// vanished reports the keys that the log has and whose deletion was not met. It
-// may have come after what was read.
+// vanished reports keys that the log has, index and overlay do not, and whose deletion was not
+// read. It first reads the log once more from where the run ended: the deletion may be there.
 func (r *row) vanished() error {
 	if len(r.absent) == 0 || r.v.Source.Log.Damage() != nil {
 		return nil
 	}
 	for e, err := range r.v.Source.Log.Scan(r.v.ctx, r.durable) {
 		if errors.Is(err, errs.ErrTruncated) || errors.Is(err, errs.ErrCorrupt) {
-			return nil // the log has moved on past all of it; or is damaged since, which the next run says
+			return nil // the log has released these entries; or it was damaged since, which the next run reports
 		}
 		if err != nil {
 			return err
@@ -241,7 +241,7 @@ func (r *row) vanished() error {
 			delete(r.absent, e.Key)
 		}
 	}
-	// What was committed while verify began may be in the log before it is applied.
+	// An entry that was committed when verify began may be in the log before it is applied.
 	if err := r.v.Source.CatchUp(r.v.ctx); err != nil {
 		return err
 	}
@@ -254,8 +254,8 @@ func (r *row) vanished() error {
 			continue
 		}
 		f := r.finding(repair.EntryUnknown, at, key,
-			errors.New("the index does not have it, and the log has no deletion of it"))
-		f.Stake, f.Severity, f.Heals, f.Next = "it is not served", repair.Healable, repair.ByIndex, repair.NextRebuild
+			errors.New("missing in the index, and the log has no deletion of it"))
+		f.Stake, f.Severity, f.Heals, f.Next = "this memory is not found", repair.Healable, repair.ByIndex, repair.NextRebuild
 		if err := r.v.report(f); err != nil {
 			return err
 		}
@@ -263,13 +263,15 @@ func (r *row) vanished() error {
 	return nil
 }
 
-// ahead reports whether this process has not come to an entry: the log is being recovered beside it,
-// which it does not follow if it has replayed the log by itself. Damage ends what it comes to, too.
+// ahead reports whether this process has not applied the entry at position at yet: another process
+// is recovering the log, and a process that replayed the log by itself does not follow it
+// meanwhile. Damage also stops applying, and does not count.
 func (r *row) ahead(at wal.LSN) bool {
 	return at >= r.v.Source.Log.Applied() && r.v.Source.Log.Damage() == nil
 }
 
-// sound reports whether everything from a segment on was read: no deletion was missed.
+// sound reports whether all segments from n on were read completely, so that no deletion was
+// missed.
 func (r *row) sound(n uint64) bool {
 	for ; n <= r.last; n++ {
 		if !r.clean[n] {

@@ -13,22 +13,22 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// chunk is how many files the workers take at once. What they find is reported
-// in the order of the index.
+// chunk is the number of files that the workers process at a time. Findings are reported in the
+// order of the index.
 const chunk = 512
 
-// suspectsMost bounds how many documents wait for one scan of the log.
+// suspectsMost is the maximum number of documents that wait for one scan of the log.
 const suspectsMost = 1 << 16
 
-// entryJob is a document whose file is due.
+// entryJob is a document whose file is to be checked.
 type entryJob struct {
 	kind *kind.Kind
 	id   string
 	name string // of its file
-	line []byte // of the set, nil when it has none
+	line []byte // its line in the index; nil if it has none
 }
 
-// listing is the names of a folder, and which of them an entry accounts for.
+// listing has the names in a folder, and which of them have an entry.
 type listing struct {
 	kind  *kind.Kind
 	names []string
@@ -58,14 +58,13 @@ func (v *Run) files() error {
 	return v.reportUnembedded()
 }
 
-// folder compares one, in both directions. The names are listed first: what is
-// listed then is known to index or overlay now, or it is judged by what its file
-// says.
+// folder compares one folder with index and overlay, in both directions. The names are listed
+// first: a file in the list has an entry in index or overlay now, or its content decides.
 func (v *Run) folder(k *kind.Kind) error {
 	names, err := v.names[k.At]()
 	if err != nil && !places.Gone(err) {
 		return v.report(repair.Finding{Kind: KindOf(k, repair.MemoryUnreadable), Severity: repair.Lost, Path: k.Folder,
-			Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair})
+			Offset: -1, Err: err, Stake: "all files in the folder", Next: repair.NextRepair})
 	}
 	l := &listing{kind: k, names: names, known: make([]bool, len(names))}
 	v.total += max(int64(len(names)), v.Source.State.Live(k.Letter))
@@ -76,7 +75,7 @@ func (v *Run) folder(k *kind.Kind) error {
 	if err != nil {
 		return err
 	}
-	_ = v.vectors.release() // only read
+	_ = v.vectors.release() // only closes what was read
 	v.vectors = now
 	if err := v.indexed(l); err != nil {
 		return err
@@ -105,7 +104,7 @@ func (v *Run) folder(k *kind.Kind) error {
 	return nil
 }
 
-// indexed compares every line of the set with its file.
+// indexed compares every line of the index with its file.
 func (v *Run) indexed(l *listing) error {
 	swaps, set := v.vectors.swaps, v.vectors.idx
 	w := &workers{v: v}
@@ -113,7 +112,7 @@ func (v *Run) indexed(l *listing) error {
 	jobs := make([]entryJob, 0, chunk)
 	for it, err := range set.Range(l.kind.Section, index.Span{}) {
 		if err != nil {
-			break // damaged, and reported; the files are told by the names
+			break // damage, reported already; the remaining files are checked by their names
 		}
 		id := string(it.Key)
 		name := l.kind.FileName(id)
@@ -135,7 +134,7 @@ func (v *Run) indexed(l *listing) error {
 	return w.next(nil, swaps)
 }
 
-// overlaid compares what the set does not have.
+// overlaid compares the documents in the overlay that the index does not have.
 func (v *Run) overlaid(l *listing) error {
 	w := &workers{v: v}
 	defer w.wait()
@@ -143,13 +142,13 @@ func (v *Run) overlaid(l *listing) error {
 	for _, at := range v.Source.State.Changes(0, 1<<62) {
 		e, err := v.Source.Log.ReadAt(v.ctx, at.Pos)
 		if err != nil || len(e.Key) == 0 || e.Key[0] != l.kind.Letter {
-			continue // spilled since: then its file is judged by what it says
+			continue // spilled meanwhile: its file is judged by its content
 		}
 		id := e.Key[1:]
 		name := l.kind.FileName(id)
 		l.mark(name)
 		if _, err := v.Source.State.Line(l.kind.Letter, id); err == nil || !v.o.Chosen(name) {
-			continue // compared with the set's lines
+			continue // compared by indexed
 		}
 		if jobs = append(jobs, entryJob{kind: l.kind, id: id, name: name}); len(jobs) == chunk {
 			if err := w.next(jobs, 0); err != nil {
@@ -164,14 +163,14 @@ func (v *Run) overlaid(l *listing) error {
 	return w.next(nil, 0)
 }
 
-// skip counts what is not in the sample, without a call for each.
+// skip counts a file that is not in the sample, and reports progress only once per chunk.
 func (v *Run) skip() {
 	if v.done++; v.done%chunk == 0 {
 		v.progress(0)
 	}
 }
 
-// unknown judges a name that belongs to no entry.
+// unknown judges a file in the folder that has no entry.
 func (v *Run) unknown(k *kind.Kind, name string) error {
 	info, err := v.Folders[k.At].Stat(name)
 	if places.Gone(err) {
@@ -184,18 +183,18 @@ func (v *Run) unknown(k *kind.Kind, name string) error {
 		out.Severity = repair.Healable
 	case err == nil && !info.Mode.IsRegular():
 		out.Severity, out.Heals, out.Err = repair.Healable, repair.ByMoving,
-			fmt.Errorf("a store does not follow it (%s)", info.Mode)
+			fmt.Errorf("not a regular file (%s), never opened by the store", info.Mode)
 	case k.IsDocument(name):
 		return v.unlisted(k, out, name)
-	default: // editors and tools leave such beside what they save
+	default: // temporary and backup files of editors and tools
 		out.Heals, out.Next, out.Err = repair.ByMoving, "",
-			fmt.Errorf("it is the file of no %s: what editors and tools leave may stay, or be removed", k.Noun)
+			fmt.Errorf("not the file of a %s: files that editors and tools leave may stay, or be removed", k.Noun)
 	}
 	return v.report(*out)
 }
 
-// unlisted judges a file named as a document that no entry names: created by hand, of a document
-// that was created or deleted meanwhile, or a copy.
+// unlisted judges a file with the name of a document that has no entry: a file created by hand, a
+// document that was created or deleted meanwhile, or a copy.
 func (v *Run) unlisted(k *kind.Kind, out *repair.Finding, name string) error {
 	for range tries {
 		flushed := v.Source.Log.Flushed()
@@ -216,7 +215,7 @@ func (v *Run) unlisted(k *kind.Kind, out *repair.Finding, name string) error {
 		case errors.Is(err, errAgain):
 			continue
 		case errors.Is(err, errUnjudged):
-			return nil // index or log are damaged where they would know it, which was reported
+			return nil // damage of index or log hides the answer, and was reported
 		case err != nil:
 			return err
 		}
@@ -225,14 +224,14 @@ func (v *Run) unlisted(k *kind.Kind, out *repair.Finding, name string) error {
 			out.Kind, out.Heals = repair.Misplaced, repair.ByMoving
 			out.Err = k.Elsewhere(out.ID)
 			if known {
-				out.Err = fmt.Errorf("%w, which is there: the id is used twice", out.Err)
+				out.Err = fmt.Errorf("%w, which exists: two files have this id", out.Err)
 			}
 			continue
 		}
 		if !known {
 			continue
 		}
-		// One after all, created since the names were listed.
+		// The document has an entry: it was created since the names were listed.
 		bytes := int64(len(f.Data))
 		found, _ := v.compare(k, out.ID, &f, list, flushed)
 		if found == nil {
@@ -248,9 +247,9 @@ func (v *Run) unlisted(k *kind.Kind, out *repair.Finding, name string) error {
 	return v.report(*out)
 }
 
-// stranger says what a file is that no entry accounts for.
+// stranger classifies a file without an entry.
 func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Finding {
-	out.Severity, out.Stake, out.Heals = repair.Healable, "the "+k.Noun+", which the store does not know",
+	out.Severity, out.Stake, out.Heals = repair.Healable, "the "+k.Noun+", of which the store has no entry",
 		repair.ByAdoption
 	c, err := kind.Content{}, f.Err
 	if err == nil {
@@ -258,20 +257,20 @@ func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Findi
 	}
 	if err != nil {
 		out.Kind, out.Offset, out.Err = repair.Unparsable, kind.OffsetOf(err), err
-		out.Stake, out.Heals = "nothing that the store knows of", repair.ByMoving
-		if f.Err != nil && errors.Is(f.Err, errs.ErrCorrupt) { // it is empty: what was in it, if anything, nobody has
-			out.Severity, out.Stake = repair.Lost, "what it said, if it ever was a "+k.Noun+": no copy is left"
+		out.Stake, out.Heals = "nothing of the store", repair.ByMoving
+		if f.Err != nil && errors.Is(f.Err, errs.ErrCorrupt) { // the file is empty: its content, if any, is lost
+			out.Severity, out.Stake = repair.Lost, "the "+k.Noun+" in it, if there was one: no copy is left"
 		}
 		return out
 	}
 	if err := v.Fits(k, c.ID, f.Data); err != nil {
 		out.Kind, out.ID, out.Err = repair.Unparsable, c.ID, err
-		out.Stake, out.Heals = "nothing that the store knows of", repair.ByMoving
+		out.Stake, out.Heals = "nothing of the store", repair.ByMoving
 		return out
 	}
 	if err := v.Creates(k, c.ID); err != nil {
 		out.Kind, out.ID, out.Err = repair.Foreign, c.ID, err
-		out.Stake, out.Heals = "the "+k.Noun+" in it, which the store does not know", repair.ByMoving
+		out.Stake, out.Heals = "the "+k.Noun+" in it, of which the store has no entry", repair.ByMoving
 		return out
 	}
 	out.Kind, out.ID = repair.Stranger, c.ID

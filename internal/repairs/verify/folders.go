@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// temp looks for what processes left in tmp/ that are gone. The owner of a folder there is not
-// written down, so this can be told only while no other process has the store open.
+// temp reports files in tmp/ of processes that have ended. The owner of a folder there is not
+// recorded, so this is possible only while no other process has the store open.
 func (v *Run) temp() error {
 	names, err := v.Source.FS.ReadDir(v.path("tmp"))
 	if places.Gone(err) {
@@ -49,7 +49,7 @@ func (v *Run) temp() error {
 	return nil
 }
 
-// quarantine counts what was set aside.
+// quarantine counts the files in quarantine/.
 func (v *Run) quarantine() error {
 	layout := docfile.Layout{FS: v.Source.FS, Root: v.Source.Dir}
 	n, notes, err := docfile.NewQuarantine(layout, nil).Count()
@@ -61,13 +61,13 @@ func (v *Run) quarantine() error {
 		return nil
 	}
 	return v.report(repair.Finding{Kind: repair.Quarantined, Path: "quarantine", Offset: -1,
-		Stake: "what was set aside, until you have inspected it", Next: repair.NextQuarantine,
-		Err: fmt.Errorf("%s set aside, %d with a note that says why",
+		Stake: "the files in it, until you have inspected them", Next: repair.NextQuarantine,
+		Err: fmt.Errorf("%s set aside, %d with a note of the reason",
 			human.Count(int(v.sum.Quarantined), "file is", "files are"), notes)})
 }
 
-// folders reports them of an open store, and names the links in backups/, which may be a
-// person's own: nothing enters them.
+// folders reports wrong folders of an open store, and links in backups/, which a user may have
+// created: they are not followed.
 func (v *Run) folders() error {
 	list, _ := NotFolders(v.Source.FS, v.Source.Dir)
 	names, err := v.Source.FS.ReadDir(v.path("backups"))
@@ -80,7 +80,7 @@ func (v *Run) folders() error {
 		if info, err := v.Source.FS.Stat(path); err == nil && !info.Mode.IsDir() && !info.Mode.IsRegular() {
 			list = append(list, repair.Finding{Kind: repair.NotFolder, Severity: repair.Info, Path: "backups/" + name,
 				Offset: -1,
-				Stake:  "nothing: it is not entered", Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}})
+				Stake:  "nothing: the link is not followed", Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}})
 		}
 	}
 	for _, f := range list {

@@ -18,13 +18,13 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// Tolerance is how far a number of a composite may lie from what its members give:
-// theirs are of length 1, and rounded to float32.
+// Tolerance is the maximum difference between a number of a composite and the value computed from
+// the members: vectors have length 1 and are rounded to float32.
 const Tolerance = 1e-4
 
-// relations compares a document, whose bytes the index names, with what was derived
-// from it and what it was derived from: its vector; of an assembly the pairs, the
-// members, the composite. The result is nil where that was not possible.
+// relations compares a document, whose bytes match the index, with derived and underlying data: its
+// vector; for an assembly also the pairs in the index, the members, and the composite. The result
+// is nil if that was not possible, and not nil but empty if nothing is wrong.
 func (v *Run) relations(k *kind.Kind, id string, hash [32]byte, c *kind.Content) (list []repair.Finding) {
 	s := v.vectors
 	if s == nil || v.indexBad {
@@ -35,13 +35,13 @@ func (v *Run) relations(k *kind.Kind, id string, hash [32]byte, c *kind.Content)
 		return nil
 	}
 	line, err := index.ParseLine(b)
-	if !ok || err != nil || line.ContentHash != hash { // changed since this index
+	if !ok || err != nil || line.ContentHash != hash { // changed since this index was written
 		if k == kind.Assemblies {
 			return s.recent(hash, c)
 		}
 		return nil
 	}
-	list = []repair.Finding{} // it was compared
+	list = []repair.Finding{} // not nil: it was compared
 	if s.embeds(k) {
 		list = append(list, lacks(id, c.Memory)...)
 	}
@@ -60,28 +60,28 @@ func (v *Run) relations(k *kind.Kind, id string, hash [32]byte, c *kind.Content)
 	return list
 }
 
-// pairs compares who is in an assembly with the pairs of the index.
+// pairs compares the members of an assembly with the pairs in the index.
 func (s *vectors) pairs(c *kind.Content) *repair.Finding {
 	if base := s.idx.Base(); base != nil && !base.Has(index.Members) {
-		return nil // from before there was the section
+		return nil // the index is older than this section
 	}
 	named, err := index.Pairs(s.idx, index.Members, c.ID)
 	if err != nil {
-		return nil // told with the index
+		return nil // reported with the index
 	}
 	slices.Sort(named)
 	if slices.Equal(named, slices.Sorted(slices.Values(c.Members))) {
 		return nil
 	}
 	return &repair.Finding{Kind: repair.IndexMembers, Severity: repair.Healable, Path: index.BaseName, Offset: -1,
-		Err: fmt.Errorf("the index names %d members of it, its document %d, and they are not the same", len(named),
+		Err: fmt.Errorf("the index lists %d members, the document %d, and the two lists differ", len(named),
 			len(c.Members)),
-		Stake: "finding what a memory is in, and taking it out when it is deleted", Heals: repair.ByFiles,
+		Stake: "finding the assemblies of a memory, and removing it from them when it is deleted", Heals: repair.ByFiles,
 		Next: repair.NextRebuild}
 }
 
-// missing lists the members that are not there, in the index or since. An import
-// may name such, so it is no damage.
+// missing reports the members of an assembly that do not exist. An import may create such members,
+// so this is not damage.
 func (s *vectors) missing(c *kind.Content) *repair.Finding {
 	var gone []string
 	for _, id := range c.Members {
@@ -106,13 +106,15 @@ func (s *vectors) missing(c *kind.Content) *repair.Finding {
 	}
 	return &repair.Finding{Kind: repair.AssemblyMembers, Severity: repair.Info, Path: kind.Assemblies.File(c.ID),
 		Offset: -1,
-		Err: fmt.Errorf("%d of its %d members are not there: %s%s", len(gone), len(c.Members), strings.Join(names, ", "),
+		Err: fmt.Errorf("%d of %d members do not exist: %s%s", len(gone), len(c.Members), strings.Join(names, ", "),
 			more),
-		Stake: "nothing of the store: it may name what is not there yet", Heals: repair.ByTakingOut, Next: repair.NextMembers}
+		Stake: "nothing: an assembly may have members that do not exist yet", Heals: repair.ByTakingOut,
+		Next: repair.NextMembers}
 }
 
-// composite compares that of an assembly with what the vectors of its members give.
-// As long as none of them ever had one it is what somebody said.
+// composite compares the composite of an assembly with the one computed from the vectors of its
+// members. As long as no member ever had a vector, the composite is the caller's and is not
+// checked.
 func (s *vectors) composite(c *kind.Content) *repair.Finding {
 	if s.set == nil || !s.set.Exists() || s.behind != 0 || !s.known || !s.judged(kind.Assemblies, c.ID) {
 		return nil
@@ -140,30 +142,31 @@ func (s *vectors) composite(c *kind.Content) *repair.Finding {
 	return compareComposite(c, want)
 }
 
-// compareComposite says where an assembly's composite is not the one that it should have.
+// compareComposite returns a finding if an assembly's composite differs from want, and nil if it
+// does not.
 func compareComposite(c *kind.Content, want []float32) *repair.Finding {
 	f := &repair.Finding{Kind: repair.CompositeWrong, Severity: repair.Healable, Path: kind.Assemblies.File(c.ID),
 		Offset: -1,
-		Stake:  "finding the assembly by what its members say", Heals: repair.ByRecomputing, Next: repair.NextRepair}
+		Stake:  "finding the assembly by the content of its members", Heals: repair.ByRecomputing, Next: repair.NextRepair}
 	has, curved := c.Group.CompositeEmbedding, c.Group.HyperbolicEmbedding
 	switch {
 	case len(has) != len(want):
-		f.Err = fmt.Errorf("its composite has %d dimensions, that of its members %d", len(has), len(want))
+		f.Err = fmt.Errorf("the composite has %d dimensions, the one computed from the members %d", len(has), len(want))
 	case differs(has, want) >= 0:
 		i := differs(has, want)
-		f.Err = fmt.Errorf("number %d of its composite is %g, its members give %g", i, has[i], want[i])
+		f.Err = fmt.Errorf("number %d of the composite is %g, the one computed from the members %g", i, has[i], want[i])
 	case len(curved) > 0 && (len(curved) != len(has) || differs(curved, memstore.Hyperbolic(has)) >= 0):
-		f.Err = errors.New("its hyperbolic embedding is not that of its composite")
+		f.Err = errors.New("the hyperbolic embedding does not match the composite")
 	default:
 		return nil
 	}
 	return f
 }
 
-// differs is the first number that is further off than Tolerance, or -1.
+// differs returns the index of the first number that differs by more than Tolerance, or -1.
 func differs(a, b []float32) int {
 	for i := range a {
-		if d := math.Abs(float64(a[i]) - float64(b[i])); !(d <= Tolerance) { // also what is no number
+		if d := math.Abs(float64(a[i]) - float64(b[i])); !(d <= Tolerance) { // true also for NaN
 			return i
 		}
 	}
@@ -178,14 +181,14 @@ func floats(row []byte) []float32 {
 	return v
 }
 
-// recent judges an assembly that the index does not know as it is. Changing the embedding of a
-// member, or deleting it, writes the assembly in the same commit: so what was read of the members
-// belongs together if that is still the same version.
+// recent checks an assembly whose version is not in the index. A commit that changes the embedding
+// of a member or deletes the member writes the assembly too: so the data that were read of the
+// members belong together if the assembly still has the same version afterwards.
 func (s *vectors) recent(hash [32]byte, c *kind.Content) []repair.Finding {
 	v := s.v
 	was, err := v.Source.State.Find(kind.Assemblies.Letter, c.ID)
 	if err != nil || !was.InLog {
-		return nil // the index went on meanwhile
+		return nil // the index was replaced meanwhile
 	}
 	e, err := v.Source.Log.ReadAt(v.ctx, was.Version)
 	if err != nil || e.Key != kind.Assemblies.Key(c.ID) {
@@ -214,7 +217,8 @@ func (s *vectors) recent(hash [32]byte, c *kind.Content) []repair.Finding {
 		}
 	})
 	found := []*repair.Finding{s.missing(c)}
-	if whole && counted && !v.Source.State.Model().Switching() { // else what counts of a member need not be its embedding
+	// while the model is switched, a member's vector may not be that of its embedding
+	if whole && counted && !v.Source.State.Model().Switching() {
 		found = append(found, compareComposite(c, want))
 	}
 	if err := v.Source.CatchUp(v.ctx); err != nil {
@@ -232,8 +236,8 @@ func (s *vectors) recent(hash [32]byte, c *kind.Content) []repair.Finding {
 	return list
 }
 
-// embedding is that of a memory's newest version; none where there is no such
-// memory. ok is false where it cannot be read.
+// embedding returns the embedding of a memory's newest version; nil if there is no such memory. ok
+// is false if it cannot be read.
 func (v *Run) embedding(id string) (vector []float32, ok bool) {
 	p, err := v.Source.State.Find(kind.Memories.Letter, id)
 	if errors.Is(err, errs.ErrNotFound) {

@@ -17,9 +17,9 @@ import (
 
 func (v *Run) store() string { return uuid.UUID(v.Source.Log.UUID()).String() }
 
-// index loads base and delta as a reader does, and reads them whole. Files that
-// were replaced meanwhile stay what they were: a fault of theirs is one of the
-// past, so it must show again in what the folder holds now.
+// index loads base and delta as a reader does, and reads them completely. A file that is replaced
+// meanwhile keeps its content for this process: so a fault is reported only if it shows again in
+// the files that the folder has now.
 func (v *Run) index() error {
 	var faults []error
 	for range tries {
@@ -64,7 +64,7 @@ func (v *Run) index() error {
 	return nil
 }
 
-// distinct leaves out what is said of a place of which something was said before.
+// distinct returns faults with only the first fault of each place.
 func distinct(faults []error) (list []error) {
 	for _, err := range faults {
 		path, offset := view.Place(err, "")
@@ -78,7 +78,7 @@ func distinct(faults []error) (list []error) {
 	return list
 }
 
-// faultsMost bounds what one table reports.
+// faultsMost is the maximum number of faults that are reported for one table.
 const faultsMost = 1000
 
 func (v *Run) load() (*index.Set, error) {
@@ -86,7 +86,7 @@ func (v *Run) load() (*index.Set, error) {
 	want := index.Want{Store: v.store(), Spilled: spilled}
 	if held := v.Source.State.Set(); held != nil {
 		if held.Base() == nil {
-			want.Start = held.LSN() // nothing was there when this process began
+			want.Start = held.LSN() // there was no index when this process started
 		}
 		if err := held.Release(); err != nil {
 			return nil, err
@@ -95,8 +95,7 @@ func (v *Run) load() (*index.Set, error) {
 	return index.Load(v.Source.FS, v.Source.Dir, want, nil)
 }
 
-// overlay checks that every position that this process holds is one of the key
-// for which it holds it.
+// overlay checks that each position in the overlay is the position of an entry of its key.
 func (v *Run) overlay() error {
 	for _, at := range v.Source.State.Changes(v.Source.State.From(), 1<<62) {
 		if err := v.ctx.Err(); err != nil {
@@ -104,11 +103,11 @@ func (v *Run) overlay() error {
 		}
 		e, err := v.Source.Log.ReadAt(v.ctx, at.Pos)
 		if err != nil {
-			continue // spilled since; or damage, which was reported with the log
+			continue // spilled meanwhile; or damage, which was reported with the log
 		}
 		kind, id := e.Key[0], e.Key[1:]
 		if kind == record.Working {
-			continue // a scope has no line; see scopes
+			continue // scopes checks these
 		}
 		p, err := v.Source.State.Find(kind, id)
 		for i := 0; i < tries && wrong(err, p.Version, at.Pos, e.Delete); i++ {
@@ -122,8 +121,8 @@ func (v *Run) overlay() error {
 		}
 		if err := v.report(repair.Finding{
 			Kind: repair.OverlayWrong, Severity: repair.Healable, Path: index.BaseName, Offset: -1, ID: id, LSN: at.Pos,
-			Stake: "what this process serves", Heals: repair.ByLog, Next: repair.NextFlush,
-			Err: fmt.Errorf("the log has a change of it at %d, the overlay knows %d (%v)", at.Pos, p.Version, err),
+			Stake: "the answers of this process", Heals: repair.ByLog, Next: repair.NextFlush,
+			Err: fmt.Errorf("the log has a change at %d, the overlay has %d (%v)", at.Pos, p.Version, err),
 		}); err != nil {
 			return err
 		}
@@ -131,8 +130,9 @@ func (v *Run) overlay() error {
 	return nil
 }
 
-// wrong: the newest version must be this one or a newer one; absent after a
-// deletion, which may also have come since.
+// wrong reports whether a look-up contradicts an entry at position at. The newest version must be
+// that one or a newer one; not found is never wrong, since the document may have been deleted
+// meanwhile.
 func wrong(err error, version, at uint64, deleted bool) bool {
 	if errors.Is(err, errs.ErrNotFound) {
 		return false
@@ -140,7 +140,7 @@ func wrong(err error, version, at uint64, deleted bool) bool {
 	return err == nil && (version < at || deleted && version == at)
 }
 
-// backups checks the older indexes.
+// backups verifies the older indexes in backups/.
 func (v *Run) backups() error {
 	list, err := index.Backups(v.Source.FS, v.Source.Dir)
 	if err != nil {
@@ -153,10 +153,10 @@ func (v *Run) backups() error {
 		set, err := index.OpenBackup(v.Source.FS, v.Source.Dir, b, v.store())
 		switch {
 		case places.Gone(err):
-			continue // made way for a newer one
+			continue // removed to make room for a newer one
 		case err != nil:
 			if gone := v.Source.Log.Past().Gone(b.LSN, v.Source.Log.Durable()); gone != nil {
-				err = fmt.Errorf("%s is of an earlier log: %w", b.Name, gone)
+				err = fmt.Errorf("%s belongs to an earlier log: %w", b.Name, gone)
 			}
 			faults = append(faults, err)
 		default:
@@ -169,7 +169,7 @@ func (v *Run) backups() error {
 			path, offset := view.Place(err, b.Name)
 			if err := v.report(repair.Finding{Kind: repair.BackupDamaged, Severity: repair.Healable, Path: path, Offset: offset,
 				LSN: b.LSN, Err: err,
-				Stake: "falling back on this older index; the present one serves", Heals: repair.ByMoving,
+				Stake: "this older index as a fallback; the present index is used", Heals: repair.ByMoving,
 				Next: repair.NextRepair}); err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// File is what stands in a document's place.
+// File is the content of a document's file.
 type File struct {
 	Data []byte
 	Info vfs.Info
@@ -32,25 +32,25 @@ func (v *Run) Read(k *kind.Kind, name string) (f File) {
 	return f
 }
 
-// Has reports whether the file is the one that a line of the index names.
+// Has reports whether the file has the size and hash of a line of the index.
 func (f *File) Has(line *index.Entry) bool {
 	return f.Err == nil && f.Info.Size == line.Size && f.Hash == line.ContentHash
 }
 
 func (f *File) sameTime(line *index.Entry) bool { return f.Info.Mtime.UnixMicro() == line.Mtime }
 
-// Judged is what became of one file.
+// Judged is the result of checking one file.
 type Judged struct {
 	Finding *repair.Finding
 	bytes   int64
 	read    bool
-	more    []repair.Finding // of what was derived from it
-	suspect bool             // a version from before its deletion may stand there; see revived
+	more    []repair.Finding // about data derived from it
+	suspect bool             // the file may have a version from before the document's deletion; see revived
 	Err     error
 }
 
-// Document compares a document with its file. line is what the set said of it when
-// its swap counter stood at swaps, nil when nothing did.
+// Document compares a document with its file. line is its line in the index when the swap counter
+// was swaps; nil if the index had none.
 func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64) (j Judged) {
 	name := k.FileName(id)
 	for range tries {
@@ -86,7 +86,8 @@ func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64)
 	return j
 }
 
-// compare says what is wrong with a file that may hold one of these versions.
+// compare returns a finding if a file that may have any of the versions in list has none of them or
+// is not sound. The second result has findings about derived data.
 func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 	flushed wal.LSN) (*repair.Finding, []repair.Finding) {
 	moved := false
@@ -96,7 +97,7 @@ func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 		case s.Absent && places.Gone(f.Err):
 			return nil, nil
 		case s.Absent || !f.Has(&s.Line):
-		case f.sameTime(&s.Line) || s.Version >= flushed: // an adopted edit keeps its own time until it is flushed
+		case f.sameTime(&s.Line) || s.Version >= flushed: // until it is flushed, an adopted edit keeps its own time
 			return v.content(k, id, f, s.Version)
 		default:
 			moved = true
@@ -105,16 +106,16 @@ func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 	newest := &list[0]
 	if newest.Version >= flushed && (v.Source.Log.Notes().Unsettled() || places.Gone(f.Err) ||
 		v.Past.Passed(list[len(list)-1].Version, func() (index.Entry, error) { return v.Line(k, id) }, f.Has)) {
-		// A flush writes it again, whatever stands there, and has passed over versions that it would have
-		// replaced. And where files cannot be exchanged the place is empty while one is replaced, for as
-		// long as the process that does it is stopped, or has been killed.
+		// A flush will write the file again, whatever it has now, and skips versions that a later
+		// one replaces. If the file system cannot exchange files, the file is absent while it is
+		// replaced, even for long if the process that replaces it is stopped or was killed.
 		return nil, nil
 	}
 	out := &repair.Finding{Path: k.File(id), Offset: -1, ID: id, LSN: newest.Version, Next: repair.NextRepair}
 	if moved {
 		out.Kind, out.Err = KindOf(k, repair.MemoryTime),
-			fmt.Errorf("it was moved to %s; the bytes are right", f.Info.Mtime.UTC())
-		out.Stake, out.Heals, out.Next = "nothing: reading it takes a little longer", repair.ByAdoption, ""
+			fmt.Errorf("the time of the file was changed to %s; the content is unchanged", f.Info.Mtime.UTC())
+		out.Stake, out.Heals, out.Next = "nothing: reading the file takes a little longer", repair.ByAdoption, ""
 		return out, v.related(k, id, f)
 	}
 	if newest.Absent {
@@ -123,7 +124,8 @@ func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 	return v.classify(k, out, f, newest), nil
 }
 
-// related is relations for a file whose bytes are right.
+// related checks that a sound file agrees with the index and with the documents that refer to it
+// (see relations).
 func (v *Run) related(k *kind.Kind, id string, f *File) []repair.Finding {
 	c, err := v.Decode(k, k.FileName(id), f.Data)
 	if err != nil || c.ID != id {
@@ -132,8 +134,8 @@ func (v *Run) related(k *kind.Kind, id string, f *File) []repair.Finding {
 	return v.relations(k, id, f.Hash, &c)
 }
 
-// content checks that a file that has the bytes of a version is a document, and
-// this one, and what was derived from it.
+// content checks that a file with the bytes of a version is a document with this id, and compares
+// it with the data derived from it.
 func (v *Run) content(k *kind.Kind, id string, f *File, version wal.LSN) (*repair.Finding, []repair.Finding) {
 	c, err := v.Decode(k, k.FileName(id), f.Data)
 	if err == nil && c.ID == id {
@@ -141,14 +143,14 @@ func (v *Run) content(k *kind.Kind, id string, f *File, version wal.LSN) (*repai
 	}
 	out := &repair.Finding{Kind: KindOf(k, repair.MemoryInvalid), Severity: repair.Lost, Path: k.File(id),
 		Offset: kind.OffsetOf(err), ID: id, LSN: version,
-		Stake: "this " + k.Noun + ": it was stored as it stands", Heals: repair.ByHand, Next: repair.NextRepair, Err: err}
+		Stake: "this " + k.Noun + ": it was stored in this form", Heals: repair.ByHand, Next: repair.NextRepair, Err: err}
 	if err == nil {
-		out.Kind, out.Err = KindOf(k, repair.MemoryWrongID), fmt.Errorf("it holds the id %s", human.Quote(c.ID))
+		out.Kind, out.Err = KindOf(k, repair.MemoryWrongID), fmt.Errorf("the file has id %s", human.Quote(c.ID))
 	}
 	return out, nil
 }
 
-// classify says what became of a file that holds none of the versions it may hold.
+// classify completes the finding about a file that has none of the versions that it may have.
 func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standing) *repair.Finding {
 	out.Stake = "this version of the " + k.Noun
 	copied := v.copyOf(k, out, want)
@@ -180,9 +182,10 @@ func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standin
 		out.Kind, out.Err, out.Offset, out.Stake = repair.MemoryInvalid, err, kind.OffsetOf(err), byHand(k, out, f)
 	case c.ID != out.ID:
 		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryWrongID, -1,
-			fmt.Errorf("it holds the id %s", human.Quote(c.ID)), byHand(k, out, f)
+			fmt.Errorf("the file has id %s", human.Quote(c.ID)), byHand(k, out, f)
 	case !k.Opaque && v.Past.Older(want.Version, f.Has):
-		out.Kind, out.Offset, out.Err = repair.MemoryStale, -1, fmt.Errorf("it holds an older version than %d", want.Version)
+		out.Kind, out.Offset, out.Err = repair.MemoryStale, -1,
+			fmt.Errorf("the file has an older version than %d", want.Version)
 	case v.Fits(k, out.ID, f.Data) != nil:
 		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryInvalid, -1, v.Fits(k, out.ID, f.Data), byHand(k, out, f)
 	default:
@@ -192,18 +195,19 @@ func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standin
 	return out
 }
 
-// byHand says what is at stake with a file that somebody saved, and that cannot be taken
-// over as it is.
+// byHand returns what is at stake with a file that a user saved and that cannot be adopted as it
+// is.
 func byHand(k *kind.Kind, out *repair.Finding, f *File) string {
-	saved := fmt.Sprintf("what was saved in it at %s: correct the file, and it is adopted",
+	saved := fmt.Sprintf("the edit saved at %s: correct the file, and the edit is adopted",
 		f.Info.Mtime.UTC().Format("2006-01-02 15:04:05 MST"))
 	if out.Severity == repair.Lost {
-		return "this version of the " + k.Noun + ", of which no other copy is known, and " + saved
+		return "this version of the " + k.Noun + ", which has no other known copy, and " + saved
 	}
-	return saved + "; repair puts the " + k.Noun + " back and keeps the file in quarantine/"
+	return saved + "; repair restores the " + k.Noun + " and keeps the file in quarantine/"
 }
 
-// copyOf looks for the document of a version in log and archive, and says so.
+// copyOf returns the document of a version from log or archive, nil if neither has it, and sets
+// Severity and Heals of out accordingly.
 func (v *Run) copyOf(k *kind.Kind, out *repair.Finding, want *Standing) []byte {
 	out.Severity, out.Heals, out.Next = repair.Lost, "", repair.NextRepair
 	doc, _, from := v.Past.Document(k, out.ID, want.Version, want.Line.ContentHash)
@@ -225,7 +229,8 @@ func firstDifference(a, b []byte) int64 {
 	return int64(min(len(a), len(b)))
 }
 
-// KindOf is what a finding of a memory's file is called of one of this kind.
+// KindOf returns the kind of finding for a document of kind k that corresponds to of, which is
+// about memories.
 func KindOf(k *kind.Kind, of repair.Kind) repair.Kind {
 	if k == kind.Assemblies {
 		return of.OfAssembly()
@@ -233,13 +238,14 @@ func KindOf(k *kind.Kind, of repair.Kind) repair.Kind {
 	return of
 }
 
-// Decode reads the document in a file of the folder of its kind; what it returns may share bytes with data.
+// Decode decodes the document in a file of k's folder. The result may share memory with data.
 func (v *Run) Decode(k *kind.Kind, name string, data []byte) (kind.Content, error) {
 	return k.Decode(data, kind.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, ID: k.IDAt(name),
 		Owned: true})
 }
 
-// Creates says why a document that the store does not have may not be created: another one is in its way.
+// Creates returns an error if a document that the store does not have may not be created because
+// another document is in its way.
 func (v *Run) Creates(k *kind.Kind, id string) error {
 	if v.Source.Creates == nil {
 		return nil
@@ -247,7 +253,8 @@ func (v *Run) Creates(k *kind.Kind, id string) error {
 	return v.Source.Creates(k.Letter, id)
 }
 
-// Fits says why a document may not be written by today's limits: then it is not adopted.
+// Fits returns an error if the present limits do not allow to write a document: then it is not
+// adopted.
 func (v *Run) Fits(k *kind.Kind, id string, data []byte) error {
 	if v.Source.Fits == nil {
 		return nil

@@ -15,22 +15,22 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// row is the segments that should be there, and what is known of them.
+// row is the sequence of segments that the log should have, and their state.
 type row struct {
 	v       *Run
 	durable wal.LSN
-	need    uint64 // recovery needs the segments from here on
+	need    uint64 // recovery needs the segments from this number on
 	last    uint64
 	files   map[uint64]wal.SegmentFile
-	clean   map[uint64]bool // walked without a gap
-	met     []bool          // marks of the checkpoint at which a frame ends
+	clean   map[uint64]bool // segments read without a gap
+	met     []bool          // for each mark of the checkpoint, whether a frame ends there
 	absent  map[string]wal.LSN
 
-	set               *index.Set // of the time when it began; nil: closed
+	set               *index.Set // the index when the check began; nil: closed
 	indexed, finished []byte     // buffers of asIndexed
 }
 
-// log reads every segment from the oldest to what is durable.
+// log reads every segment from the oldest up to the durable end.
 func (v *Run) log() error {
 	if err := v.Source.CatchUp(v.ctx); err != nil && v.Source.Log.Damage() == nil {
 		return err
@@ -44,7 +44,7 @@ func (v *Run) log() error {
 		defer func() { _ = r.set.Release() }()
 	}
 	for _, m := range v.marks {
-		r.durable = max(r.durable, m.LSN) // a log that is damaged below what was attested ends early
+		r.durable = max(r.durable, m.LSN) // an engine that met damage below the attested position stopped there
 	}
 	r.met, r.absent = make([]bool, len(v.marks)), map[string]wal.LSN{}
 	list, others, err := v.Source.Log.Past().SegmentFiles()
@@ -55,13 +55,13 @@ func (v *Run) log() error {
 		return err
 	}
 	r.last, _ = v.Source.Log.Past().Place(r.durable - 1)
-	// after the list: what it held from here on was not recycled since
+	// Read after the list: segments in the list from here on were not recycled before.
 	spilled, _ := v.Source.Log.Past().Place(v.Source.Log.Spilled())
 	r.need = min(spilled, r.last)
 	first := r.need
 	for _, s := range list {
 		if r.files[s.Number] = s; s.Number >= first {
-			continue // a spare one is not searched for frames
+			continue // a spare segment is not searched for frames
 		}
 		if v.Source.Log.Archive().Needs(s) {
 			first = s.Number
@@ -91,8 +91,8 @@ func (v *Run) log() error {
 	return v.besideSegments(others)
 }
 
-// within bounds what is to be read by the segments that there are: a mark may say
-// anything, and a segment beyond the next one is not only missing.
+// within limits the range to be read to the existing segments and the next one: a damaged mark may
+// have any value, and reports a mark beyond that.
 func (r *row) within(list []wal.SegmentFile) error {
 	number, _ := r.v.Source.Log.Past().Place(r.durable - 1)
 	newest := past.NewestSegment(list)
@@ -101,15 +101,15 @@ func (r *row) within(list []wal.SegmentFile) error {
 	}
 	f := repair.Finding{
 		Kind: repair.CheckpointMark, Severity: repair.Healable, Path: "checkpoint", Offset: -1, LSN: r.durable,
-		Stake: "where recovery begins, and what it takes for damage", Heals: repair.ByLog, Next: repair.NextRepair,
-		Err: fmt.Errorf("it says that the log was durable up to %d, in %s; the newest segment is %s", r.durable,
+		Stake: "the start of recovery, and what recovery reports as damage", Heals: repair.ByLog, Next: repair.NextRepair,
+		Err: fmt.Errorf("a mark claims that the log was durable up to %d, in %s; the newest segment is %s", r.durable,
 			segment.Name(number), segment.Name(newest)),
 	}
 	r.durable = r.v.Source.Log.Past().SegmentEnd(newest + 1)
 	return r.v.report(f)
 }
 
-// released reports whether a segment is being recycled, or has been.
+// released reports whether a segment is being recycled, or was recycled.
 func (r *row) released(n uint64) bool {
 	s, err := r.v.Source.Log.Past().SegmentFile(n)
 	spilled, _ := r.v.Source.Log.Past().Place(r.v.Source.Log.Spilled())
@@ -119,7 +119,7 @@ func (r *row) released(n uint64) bool {
 	return n < spilled && places.Gone(err)
 }
 
-// outside judges a file with the name of a segment that the log has no use for.
+// outside checks a file with the name of a segment that the log does not use.
 func (r *row) outside(s wal.SegmentFile) error {
 	for range tries {
 		if s.Err == nil || s.Zero {
@@ -135,7 +135,7 @@ func (r *row) outside(s wal.SegmentFile) error {
 		s = now
 	}
 	if last, _ := r.v.Source.Log.Past().Place(r.v.Source.Log.Durable() - 1); s.Number > r.last && s.Number <= last {
-		return nil // the log has come here meanwhile: the next run reads it
+		return nil // the log has reached this segment meanwhile: the next run reads it
 	}
 	return r.v.report(repair.Finding{
 		Kind: repair.SegmentForeign, Severity: repair.Healable, Path: "wal/" + segment.Name(s.Number), Err: s.Err,
@@ -143,7 +143,7 @@ func (r *row) outside(s wal.SegmentFile) error {
 	})
 }
 
-// segment reads one segment and returns its end, zero when that is not known.
+// segment reads one segment and returns its end; zero if the end is unknown.
 func (r *row) segment(n uint64, prev wal.Mark) (wal.Mark, error) {
 	v := r.v
 	if _, ok := r.files[n]; !ok {
@@ -164,7 +164,7 @@ func (r *row) segment(n uint64, prev wal.Mark) (wal.Mark, error) {
 		return wal.Mark{}, err
 	}
 	if g := len(gaps); open && g > 0 && gaps[g-1].To == end && errors.Is(gaps[g-1].Err, segment.ErrEnd) {
-		gaps = gaps[:g-1] // where it ends is only known from what follows
+		gaps = gaps[:g-1] // the end is unknown, so this gap may be only the rest of the segment
 		at = wal.Mark{}
 	}
 	if len(gaps) > 0 && r.released(n) {
@@ -182,7 +182,7 @@ func (r *row) segment(n uint64, prev wal.Mark) (wal.Mark, error) {
 	return at, nil
 }
 
-// joined makes one of gaps that follow each other.
+// joined returns gaps with adjacent ones merged.
 func joined(gaps []wal.Gap) (list []wal.Gap) {
 	for _, g := range gaps {
 		if n := len(list); n > 0 && list[n-1].To == g.At {
@@ -194,8 +194,9 @@ func joined(gaps []wal.Gap) (list []wal.Gap) {
 	return list
 }
 
-// end is up to where a segment holds frames: durable in the last one, else what
-// the next one's start says. open: only what is there can tell.
+// end returns the position up to which a segment has frames: durable for the last segment,
+// otherwise the end that the next segment's start frame records. open means that neither is known,
+// and end is the end of the segment.
 func (r *row) end(n uint64) (end wal.LSN, open bool) {
 	if n == r.last {
 		return r.durable, false
@@ -209,14 +210,15 @@ func (r *row) end(n uint64) (end wal.LSN, open bool) {
 	return whole, true
 }
 
-// missing judges a hole. Segments go in rising order, so one that is not there
-// while an older one is, or that recovery needs, was not recycled.
+// missing reports a segment that is absent, unless it was recycled. Segments are recycled in rising
+// order, so a segment that is absent while an older one exists, or that recovery needs, was not
+// recycled.
 func (r *row) missing(n uint64) error {
 	if _, err := r.v.Source.Log.Past().SegmentFile(n); !places.Gone(err) || r.released(n) && !r.older(n) {
 		return nil
 	}
 	f := repair.Finding{Kind: repair.SegmentMissing, Path: "wal/" + segment.Name(n), Offset: -1, Next: repair.NextRepair,
-		Err: errors.New("there is no such file")}
+		Err: errors.New("the segment is missing")}
 	start, _ := r.bounds(n)
 	f.LSN = start
 	r.stake(&f, n, min(r.v.Source.Log.Past().SegmentEnd(n), r.durable))
@@ -239,7 +241,7 @@ func (r *row) older(n uint64) bool {
 	return false
 }
 
-// stake says what hangs on the log up to a position, and what would bring it back.
+// stake sets what is at stake with the log up to position to, and what would restore it.
 func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
 	switch {
 	case to <= r.v.Source.Log.Spilled():
@@ -247,7 +249,7 @@ func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
 	case to <= r.v.Source.Log.Flushed():
 		f.Stake = "the index of the memories written there; their newest versions are in files"
 	default:
-		f.Stake = "acknowledged writes that are not in files yet, and all that come after them"
+		f.Stake = "acknowledged writes that are not in files yet, and all later writes"
 	}
 	f.Severity, f.Heals = repair.Lost, ""
 	spilled, _ := r.v.Source.Log.Past().Place(r.v.Source.Log.Spilled() - 1)
@@ -262,7 +264,7 @@ func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
 	}
 }
 
-// archived reports whether a sound copy of a segment lies in the archive.
+// archived reports whether the archive has a sound copy of a segment.
 func (r *row) archived(n uint64) bool {
 	damage, err := r.v.Source.Log.Past().ReadArchive(r.v.ctx, n, func(int64, []byte) bool { return true })
 	return err == nil && len(damage) == 0
@@ -272,7 +274,7 @@ func (r *row) damaged(n uint64, g wal.Gap) error {
 	_, offset := r.v.Source.Log.Past().Place(g.At)
 	f := repair.Finding{Kind: repair.SegmentDamaged, Path: "wal/" + segment.Name(n), Offset: offset, LSN: g.At,
 		Next: repair.NextRepair,
-		Err:  fmt.Errorf("%d bytes hold no frame of this log: %w", g.To-g.At, g.Err)}
+		Err:  fmt.Errorf("%d bytes are not a frame of this log: %w", g.To-g.At, g.Err)}
 	r.stake(&f, n, g.To)
 	return r.v.report(f)
 }
@@ -286,8 +288,8 @@ func (r *row) unmet() error {
 		}
 		err := r.v.report(repair.Finding{
 			Kind: repair.CheckpointMark, Severity: repair.Healable, Path: "checkpoint", Offset: -1, LSN: m.LSN,
-			Stake: "where recovery begins, and what it takes for damage", Heals: repair.ByLog, Next: repair.NextRepair,
-			Err: fmt.Errorf("its mark %d is not the end of the frame that ends at byte %d of %s", m.LSN, offset+1,
+			Stake: "the start of recovery, and what recovery reports as damage", Heals: repair.ByLog, Next: repair.NextRepair,
+			Err: fmt.Errorf("mark %d should be the end of a frame at byte %d of %s, and no frame ends there", m.LSN, offset+1,
 				segment.Name(n)),
 		})
 		if err != nil {
@@ -297,18 +299,18 @@ func (r *row) unmet() error {
 	return nil
 }
 
-// besideSegments judges what else lies in wal/.
+// besideSegments checks the other files in wal/.
 func (v *Run) besideSegments(names []string) error {
 	for _, name := range names {
 		if places.InLog(name) {
 			continue
 		}
 		f := repair.Finding{Kind: repair.Foreign, Severity: repair.Healable, Path: "wal/" + name, Offset: -1,
-			Err:   errors.New("the log has no such file"),
+			Err:   errors.New("not a file of the log"),
 			Stake: "nothing of this store", Heals: repair.ByMoving, Next: repair.NextRepair}
 		if pid, ok := preparing(name); ok {
 			if slices.Contains(v.Source.Log.Processes().IDs(), pid) {
-				continue // at work
+				continue // its process is running
 			}
 			f.Kind, f.Severity, f.Err = repair.Leftover, repair.Info,
 				fmt.Errorf("process %d did not finish it; the next open removes it", pid)
@@ -323,8 +325,8 @@ func (v *Run) besideSegments(names []string) error {
 	return nil
 }
 
-// preparing takes the process out of the name of a segment that is being made:
-// <pid>-<n>.new, with or without the segment's name and a dot before it.
+// preparing returns the process id in the name of a segment that is being created: <pid>-<n>.new,
+// with or without the segment's name and a dot before it.
 func preparing(name string) (pid int, ok bool) {
 	mid, ok := strings.CutSuffix(name, ".new")
 	digits, _, ok2 := strings.Cut(mid[strings.LastIndexByte(mid, '.')+1:], "-")

@@ -12,22 +12,21 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Standing is a version that a document's file may hold.
+// Standing is a version that a document's file may have.
 type Standing struct {
 	Version wal.LSN
-	Absent  bool // there is no file in this version
+	Absent  bool // the document has no file in this version
 	Line    index.Entry
 }
 
-// errAgain: what was looked up has moved meanwhile.
-var errAgain = errors.New("it keeps changing while it is read")
+// errAgain means that log or index moved during a look-up: try again.
+var errAgain = errors.New("the document keeps changing while it is read")
 
-// errUnjudged: the log is damaged where it would have to tell; that was reported.
-var errUnjudged = errors.New("the log cannot tell")
+// errUnjudged means that damage of the log, which was reported, hides the answer.
+var errUnjudged = errors.New("the log is damaged there")
 
-// May lists the versions that a document's file may hold if flushed was read
-// before the file: the newest one first, and back along the chain to the first
-// below flushed.
+// May lists the versions that a document's file may have if flushed was read before the file: the
+// newest version first, then back along the chain up to the first version below flushed.
 func (v *Run) May(k *kind.Kind, id string, flushed wal.LSN) ([]Standing, error) {
 	at, deleted, inLog := v.Source.State.Overlay().Get(k.Letter, id)
 	if !inLog {
@@ -53,7 +52,7 @@ func (v *Run) May(k *kind.Kind, id string, flushed wal.LSN) ([]Standing, error) 
 			return nil, err
 		case len(e.Key) == 0 || e.Key[0] != k.Letter || e.Key[1:] != id:
 			if len(list) == 0 && !deleted {
-				// Two keys with one hash: the overlay speaks of the other.
+				// Two keys have the same hash: the overlay's position is of the other key.
 				s, err := v.inSet(k, id)
 				return []Standing{s}, err
 			}
@@ -84,8 +83,8 @@ func (v *Run) inSet(k *kind.Kind, id string) (Standing, error) {
 	return Standing{Version: line.Version, Line: line}, nil
 }
 
-// Line is what the index says of a document; of a damaged one, what its sound
-// blocks say.
+// Line returns the line of a document in the index; in a damaged index only lines in sound blocks
+// are found.
 func (v *Run) Line(k *kind.Kind, id string) (index.Entry, error) {
 	if !v.indexBad {
 		return v.Source.State.Line(k.Letter, id)
@@ -98,7 +97,7 @@ func (v *Run) Line(k *kind.Kind, id string) (index.Entry, error) {
 		return index.Entry{}, err
 	}
 	if !ok {
-		return index.Entry{}, errs.ErrCorrupt // a damaged block may hide it
+		return index.Entry{}, errs.ErrCorrupt // the line may be in a damaged block
 	}
 	return index.ParseLine(b)
 }

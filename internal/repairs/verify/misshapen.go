@@ -15,12 +15,12 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Misshapen looks whether a file is in the place of each of the store's own files.
-// Anything else, a link, a FIFO, a socket, a device, a folder, is never opened, and what
-// is behind it cannot be looked at. What is in the place of folders: see NotFolders.
+// Misshapen reports each place of one of the store's own files that has something else: a link, a
+// FIFO, a socket, a device, a folder, or a file that is too large. These are never opened.
+// NotFolders does the same for the places of folders.
 func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
 	failed := func(ferr error) {
-		if err == nil || !vfs.IsPermission(ferr) { // a folder that lets nobody in is told of once
+		if err == nil || !vfs.IsPermission(ferr) { // a folder without permission is reported once
 			err = errors.Join(err, ferr)
 		}
 	}
@@ -78,11 +78,12 @@ func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
 	return list, err
 }
 
-// wrongKind is the finding of one such place.
+// wrongKind returns the finding about one such place.
 func wrongKind(rel string, info vfs.Info) repair.Finding {
 	f := repair.Finding{Kind: repair.WrongKind, Severity: repair.Healable, Path: rel, Offset: -1, Heals: repair.ByMoving,
-		Next: repair.NextRepair,
-		Err:  &vfs.NotRegularError{Path: rel, Mode: info.Mode}, Stake: "what belongs there; nothing in it was examined"}
+		Next:  repair.NextRepair,
+		Err:   &vfs.NotRegularError{Path: rel, Mode: info.Mode},
+		Stake: "the file that belongs there; its content was not examined"}
 	if info.Mode.IsRegular() {
 		f.Err = fmt.Errorf("%w: %d bytes, limit %d", errs.ErrTooLarge, info.Size, places.Limit(rel))
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// NotFolders are the places where a folder of the store has to be and a link, or something
-// else that is no folder, is; opening refuses most of them. Nothing is followed to say so.
+// NotFolders reports the places that must be folders of the store and have a link or something
+// else. Nothing is followed. blocked reports whether the store cannot be opened because of one of
+// them.
 func NotFolders(fsys vfs.FS, dir string) (list []repair.Finding, blocked bool) {
 	look := func(rel string) (link, folder bool) {
 		path := filepath.Join(dir, filepath.FromSlash(rel))
@@ -19,13 +20,13 @@ func NotFolders(fsys vfs.FS, dir string) (list []repair.Finding, blocked bool) {
 		}
 		f := repair.Finding{Kind: repair.NotFolder, Severity: repair.Healable, Path: rel, Offset: -1, Heals: repair.ByMoving,
 			Next: repair.NextRepair,
-			Err:  &vfs.NotFolderError{Path: path, Mode: info.Mode}, Stake: "nothing: it is made again"}
+			Err:  &vfs.NotFolderError{Path: path, Mode: info.Mode}, Stake: "nothing: the folder is created again"}
 		switch {
 		case places.Sole(rel):
 			f.Stake = "what should be there: if it leads to a folder of yours, put that in its place; repair heals from what " +
 				"else there is"
 		case rel == "quarantine" || rel == "backups":
-			f.Stake = "what was kept there before"
+			f.Stake = "the files that were there before"
 		case rel == "wal/archive":
 			f.Stake = "the older versions of memories"
 		}

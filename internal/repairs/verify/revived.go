@@ -10,11 +10,10 @@ import (
 	"github.com/varve-db/varve/internal/state"
 )
 
-// A memory that was deleted and written again begins a chain of its own: its
-// record says that nothing came before. As long as this is not flushed, its file
-// may still hold a version from before the deletion, which only a scan of the
-// log finds. Those whose file looks wrong for this reason alone wait for one
-// scan for all of them.
+// A memory that was deleted and written again begins a new chain of versions: its record has no
+// predecessor. Until this version is flushed, the memory's file may still have a version from
+// before the deletion, which only a scan of the log finds. Memories whose file looks wrong perhaps
+// for this reason alone are collected, and checked together in one scan.
 
 // began reports whether a chain begins with a version that is not flushed.
 func began(list []Standing, flushed uint64) bool {
@@ -22,7 +21,7 @@ func began(list []Standing, flushed uint64) bool {
 	return n >= 2 && list[n-1].Absent && list[n-1].Version == 0 && list[n-2].Version >= flushed
 }
 
-// revived judges the suspects by all versions that the log has of them.
+// revived checks the suspects against all versions that the log has of them.
 func (v *Run) revived() error {
 	suspects := v.suspects
 	v.suspects = nil
@@ -60,7 +59,7 @@ func (v *Run) revived() error {
 		suspects = left
 	}
 	for _, s := range suspects {
-		if j := v.Document(kind.At(s.Path), s.ID, nil, 0); j.Finding != nil { // not flushed meanwhile
+		if j := v.Document(kind.At(s.Path), s.ID, nil, 0); j.Finding != nil { // still not flushed
 			if err := v.report(*j.Finding); err != nil {
 				return err
 			}
@@ -69,7 +68,8 @@ func (v *Run) revived() error {
 	return nil
 }
 
-// collect appends the versions that the log has of some documents, by key.
+// collect reads the log and appends to versions, which is by key, every version of the documents whose
+// keys it has.
 func (v *Run) collect(from uint64, versions map[string][]Standing) error {
 	for e, err := range v.Source.Log.Scan(v.ctx, from) {
 		if err != nil {
@@ -79,13 +79,13 @@ func (v *Run) collect(from uint64, versions map[string][]Standing) error {
 		if !ok {
 			continue
 		}
-		line, _, _ := state.LineIn(&e) // one that cannot be read is what no file has
+		line, _, _ := state.LineIn(&e) // no file matches an entry that cannot be read
 		versions[strings.Clone(e.Key)] = append(list, Standing{Version: e.LSN, Absent: e.Delete, Line: line})
 	}
 	return nil
 }
 
-// fits reports whether a file holds the newest version below flushed or one above it.
+// fits reports whether a file has the newest version below flushed or a later one.
 func fits(f *File, list []Standing, flushed uint64) bool {
 	first := 0
 	for i, s := range list {

@@ -17,12 +17,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// tries is how often what does not match is looked at before it is reported.
+// tries is the number of times that a mismatch is checked again before it is reported.
 const tries = 4
 
-// Findings reads the store and yields what it finds. An error ends it: ctx ended,
-// or something could not be read at all. What it says is true of some moment
-// between its start and its end.
+// Findings verifies the store and yields what is wrong. An error ends the sequence: ctx ended, or a
+// file could not be read at all. Each finding is true at some moment between the start and the end.
 func Findings(ctx context.Context, s view.Source, o repair.VerifyOptions) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		if err := o.Validate(); err != nil {
@@ -73,9 +72,10 @@ func (v *Run) steps(list ...func() error) error {
 	return nil
 }
 
-// beside begins a part of the run in a goroutine of its own, where these may be
-// started, while the caller's goes on. What it finds is kept, and reported by the
-// function that is returned: its argument says whether anybody still listens.
+// beside runs a part of the verification in its own goroutine, if there is more than one worker,
+// while the caller continues. Its findings are kept until the returned function wait is called,
+// which reports them; listening is false if the caller of Findings has stopped the iteration. With
+// one worker, wait runs the part.
 func (v *Run) beside(part func(*Run) error) (wait func(listening bool) error) {
 	if v.o.Workers < 2 {
 		return func(listening bool) error {
@@ -124,10 +124,11 @@ func (v *Run) beside(part func(*Run) error) (wait func(listening bool) error) {
 	}
 }
 
-// keptMost bounds what is found in log and archive while the files are read.
+// keptMost is the maximum number of findings in log and archive that are kept while the files are
+// read.
 const keptMost = 100_000
 
-// Run is one run.
+// Run is one verification of a store.
 type Run struct {
 	ctx     context.Context
 	Source  view.Source
@@ -135,13 +136,12 @@ type Run struct {
 	o       repair.VerifyOptions
 	yield   func(repair.Finding, error) bool
 	sum     *repair.Summary
-	Folders []*docfile.Folder          // of each kind
-	names   []func() ([]string, error) // in them, listed once
+	Folders []*docfile.Folder          // by kind
+	names   []func() ([]string, error) // by kind: the names in the folder, listed once
 
-	marks []wal.Mark // of the checkpoint, to be met in the log
-	// A process believes a block that it has once checked. When the index turns
-	// out to be damaged, lines are asked of a set that has checked none: nil when
-	// there is none that can be loaded.
+	marks []wal.Mark // marks of the checkpoint; a frame of the log must end at each
+	// A process does not check a block again that it has checked once. If the index turns out to be
+	// damaged, lines are read from a set without checked blocks; nil if none can be loaded.
 	indexBad bool
 	sound    *index.Set
 
@@ -151,7 +151,8 @@ type Run struct {
 	done, total int64
 }
 
-// New begins a run over an open store. yield is nil where only single documents are judged.
+// New prepares a verification of an open store. yield may be nil if only single documents are
+// judged.
 func New(ctx context.Context, s view.Source, o repair.VerifyOptions, yield func(repair.Finding, error) bool) *Run {
 	v := &Run{ctx: ctx, Source: s, Past: past.New(ctx, s), o: o, yield: yield, sum: o.Summary, unembedded: new(unembedded)}
 	if v.o.Workers == 0 {
@@ -175,9 +176,10 @@ func New(ctx context.Context, s view.Source, o repair.VerifyOptions, yield func(
 	return v
 }
 
-var errStopped = errors.New("the caller has seen enough")
+var errStopped = errors.New("the caller has stopped the verification")
 
-// report hands a finding to the caller.
+// report counts a finding and yields it. The error is errStopped if the caller has stopped the
+// iteration.
 func (v *Run) report(f repair.Finding) error {
 	if err := f.Unread(); err != nil {
 		return err

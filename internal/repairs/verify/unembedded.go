@@ -12,14 +12,14 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// unembedded are the memories that have a content and no embedding, in a store whose
-// vectors are a model's: what the embedder refused, or was not to be had for.
+// unembedded counts the memories that have a content and no embedding, in a store whose vectors are
+// a model's: the embedder refused the text, or was not available.
 type unembedded struct {
 	count int64
-	ids   []string // the first of them
+	ids   []string // of the first unembeddedNamed of them
 }
 
-// unembeddedNamed is how many are named.
+// unembeddedNamed is the maximum number of memories that are named.
 const unembeddedNamed = 16
 
 func (u *unembedded) add(id string) {
@@ -30,13 +30,13 @@ func (u *unembedded) add(id string) {
 	}
 }
 
-// embeds reports whether memories with a content are to have an embedding.
+// embeds reports whether memories with a content should have an embedding.
 func (s *vectors) embeds(k *kind.Kind) bool {
 	return s != nil && k == kind.Memories && s.model.Name != "" && !s.changing()
 }
 
-// lacks says that a memory is one of them, for unembedded: a file may be judged more
-// than once before one of the judgements counts.
+// lacks returns a finding if a memory has a content and no embedding. The caller counts it in
+// unembedded: a file may be judged more than once before the result counts.
 func lacks(id string, m *memstore.Memory) []repair.Finding {
 	if len(m.Embedding) > 0 || strings.TrimSpace(m.Content) == "" {
 		return nil
@@ -44,7 +44,7 @@ func lacks(id string, m *memstore.Memory) []repair.Finding {
 	return []repair.Finding{{Kind: repair.EmbeddingsPending, ID: id}}
 }
 
-// reportUnembedded tells of them all.
+// reportUnembedded reports all memories without an embedding in one finding.
 func (v *Run) reportUnembedded() error {
 	u := v.unembedded
 	if u.count == 0 {

@@ -16,8 +16,9 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// vectorFiles reads mapping and vectors whole. Files that were replaced meanwhile
-// stay what they were: a fault must show again in what the folder holds now.
+// vectorFiles reads mapping and vectors completely. A file that is replaced meanwhile keeps its
+// content for this process: so a fault is reported only if it shows again in the files that the
+// folder has now.
 func (v *Run) vectorFiles() error {
 	var faults []error
 	for range tries {
@@ -29,7 +30,7 @@ func (v *Run) vectorFiles() error {
 			}
 			if set.LSN() > v.Source.Log.Durable() {
 				err = &errs.CorruptionError{Path: vector.BaseMapping, Offset: -1,
-					Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), v.Source.Log.Durable())}
+					Err: fmt.Errorf("the vectors include the log up to %d, but the log ends at %d", set.LSN(), v.Source.Log.Durable())}
 			}
 		}
 		if err != nil {
@@ -68,25 +69,25 @@ func (v *Run) vectorFiles() error {
 	return nil
 }
 
-// vectors is what the documents are compared with: an index, and the vectors as
-// of it. Both are files that never change, so what does not agree in them is
-// wrong, also while others write.
+// vectors is what documents are compared with: an index, and the vectors that belong to it. The
+// files of both never change, so a contradiction between them is a fault, even while other
+// processes write.
 type vectors struct {
 	v     *Run
 	idx   *index.Set
-	swaps uint64      // of the state when it had this index
-	model index.Model // as of the index
-	set   *vector.Set // nil: not to be compared with
-	// exact: the index says that these are complete as of it. Otherwise they are ahead of it, or
-	// that is unknown, and what the overlay has is not judged.
+	swaps uint64      // swap counter of the state when it had this index
+	model index.Model // the model as of the index
+	set   *vector.Set // nil: there is nothing to compare with
+	// exact: the index records that the vectors are complete as of it. Otherwise they are newer
+	// than it, or that is unknown, and documents in the overlay are not checked.
 	exact, known bool
-	behind       uint64 // the index wants vectors of this LSN, and these are older
+	behind       uint64 // the index was written with vectors of this LSN, and the present ones are older
 
 	embedded, lacking atomic.Int64
-	has               [kind.Most]atomic.Int64 // documents with a vector
+	has               [kind.Most]atomic.Int64 // documents with a vector, by kind
 }
 
-// vectorsNow loads what the folder holds, and goes on counting.
+// vectorsNow loads index and vectors from the folder, and takes over the counts of was.
 func (v *Run) vectorsNow(was *vectors) (*vectors, error) {
 	for try := 0; ; try++ {
 		s := &vectors{v: v, swaps: v.Source.State.Swaps(), idx: v.Source.State.Set()}
@@ -109,14 +110,14 @@ func (v *Run) vectorsNow(was *vectors) (*vectors, error) {
 				}
 				continue
 			}
-			return s, nil // told by vectorFiles
+			return s, nil // reported by vectorFiles
 		}
 		at, _, known := index.Vectors(s.idx)
 		s.set, s.known, s.exact = set, known, known && set.LSN() == at
 		if !known || s.exact {
 			return s, nil
 		}
-		if try < tries { // between the vectors and the index of one round
+		if try < tries { // a round has written the vectors and not yet the index
 			if err := errors.Join(s.release(), v.Source.CatchUp(v.ctx)); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 				return nil, err
 			}
@@ -140,20 +141,22 @@ func (s *vectors) release() error {
 	return err
 }
 
-// changing reports whether the documents as of the index are not all by the model that
-// the vectors are of, or that these may be ahead of it by a change of the model.
+// changing reports whether the vectors cannot be compared because of a change of the model: some
+// documents as of the index have embeddings by another model, or the vectors may already include a
+// change of the model that the index does not.
 func (s *vectors) changing() bool {
 	return s.model.Switching() || s.v.Source.State.Model().Since >= s.idx.LSN()
 }
 
-// judged reports whether what the vectors have of a document can be compared with its
-// line: it may have changed since the index, and the vectors be ahead of it.
+// judged reports whether the vector of a document can be compared with its line. It cannot if the
+// document may have changed since the index was written, and the vectors may be newer than the
+// index.
 func (s *vectors) judged(k *kind.Kind, id string) bool {
 	if s.set == nil || s.behind != 0 {
 		return false
 	}
 	if s.changing() {
-		return false // what counts is in part what a re-embedding has computed
+		return false // some vectors come from the re-embedding
 	}
 	if s.exact {
 		return true
@@ -162,8 +165,8 @@ func (s *vectors) judged(k *kind.Kind, id string) bool {
 	return !over && s.v.Source.State.Swaps() == s.swaps
 }
 
-// row is the vector of a document, nil if it has none; ok is false where that
-// cannot be read, which vectorFiles tells.
+// row returns the vector of a document and its number; nil if it has none. ok is false if it cannot
+// be read, which vectorFiles reports.
 func (s *vectors) row(k *kind.Kind, id string) (row []byte, number int64, ok bool) {
 	row, number, has, err := s.set.Row(nil, k.VectorKind(), id)
 	if err != nil {
@@ -175,8 +178,8 @@ func (s *vectors) row(k *kind.Kind, id string) (row []byte, number int64, ok boo
 	return row, number, true
 }
 
-// line compares the vector of a document with its line. embedding is what the
-// document says, if hash is that of the line; nil when that was not read.
+// line compares the vector of a document with its line in the index. embedding is the embedding in
+// the document, if the document's hash is that of the line; nil if the document was not read.
 func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]float32) *repair.Finding {
 	dims := line.Dimension
 	if embedding != nil && dims == index.UnknownDimension {
@@ -204,26 +207,26 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 	switch {
 	case embedding != nil && dims != len(*embedding):
 		out.Kind, out.Path, out.Heals, out.Next = repair.IndexLine, index.BaseName, repair.ByIndex, repair.NextRebuild
-		out.Err = fmt.Errorf("its line names an embedding of %d dimensions, its document has %d", dims, len(*embedding))
+		out.Err = fmt.Errorf("the index line has an embedding of %d dimensions, the document of %d", dims, len(*embedding))
 	case dims == 0 && row != nil:
 		out.Kind, out.Err = repair.VectorGhost,
-			fmt.Errorf("vector %d is of %s %s, which has no embedding", number, k.Noun, human.Quote(id))
+			fmt.Errorf("vector %d belongs to %s %s, which has no embedding", number, k.Noun, human.Quote(id))
 	case dims > 0 && dims != s.set.Dim() && s.set.Exists():
 		out.Kind, out.Severity, out.Heals, out.Next, out.Path = repair.VectorMisfit, repair.Info, repair.ByHand, "",
 			k.File(id)
-		out.Err = fmt.Errorf("its embedding has %d dimensions, the vectors of this store have %d: it has none", dims,
+		out.Err = fmt.Errorf("the embedding has %d dimensions, the vectors of this store have %d: no vector is stored", dims,
 			s.set.Dim())
 		if row == nil {
 			break
 		}
 		out.Kind, out.Severity, out.Heals, out.Next, out.Path = repair.VectorStale, repair.Healable, repair.ByDocuments,
 			repair.NextRepair, vector.BaseMapping
-		out.Err = fmt.Errorf("vector %d is not its embedding, which has %d dimensions", number, dims)
+		out.Err = fmt.Errorf("vector %d is not the embedding, which has %d dimensions", number, dims)
 	case dims > 0 && row == nil:
 		if s.lacking.Add(1); !s.known {
-			return nil // told in sum
+			return nil // counted; reported by completeness
 		}
-		out.Kind, out.Err = repair.VectorMissing, fmt.Errorf("its embedding of %d dimensions has no vector", dims)
+		out.Kind, out.Err = repair.VectorMissing, fmt.Errorf("the embedding of %d dimensions has no vector", dims)
 	case row == nil:
 		return nil
 	case dims > 0 && number != line.VectorNumber():
@@ -231,11 +234,11 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 			return nil
 		}
 		out.Kind, out.Err = repair.VectorStale,
-			fmt.Errorf("it has vector %d, its embedding is %d", number, line.VectorNumber())
+			fmt.Errorf("the document has vector %d, the index line has vector number %d", number, line.VectorNumber())
 	case embedding == nil || bytes.Equal(s.set.Metric().Row(nil, *embedding), row):
 		return nil
 	case !s.known && line.VectorID != 0 && line.Version >= s.set.LSN():
-		s.lacking.Add(1) // a number that was brought along may name another vector than it did
+		s.lacking.Add(1) // the number in the line may belong to another vector by now
 		return nil
 	default:
 		out.Kind, out.Err = repair.VectorStale, fmt.Errorf("vector %d differs from the embedding in the document", number)
@@ -243,7 +246,7 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 	return out
 }
 
-// ghosts tells the vectors without a document.
+// ghosts reports vectors without a document.
 func (s *vectors) ghosts(k *kind.Kind) error {
 	v := s.v
 	if !k.Vectors || s.set == nil || s.behind != 0 || v.o.Parts < 2 && s.has[k.At].Load() == s.set.Count(k.VectorKind()) {
@@ -266,23 +269,23 @@ func (s *vectors) ghosts(k *kind.Kind) error {
 		return v.report(repair.Finding{Kind: repair.VectorGhost, Severity: repair.Healable, Path: vector.BaseMapping,
 			Offset: -1, ID: id,
 			Stake: "a search may find a missing memory", Heals: repair.ByDocuments, Next: repair.NextRepair,
-			Err: fmt.Errorf("vector %d has no %s", number, k.Noun)})
+			Err: fmt.Errorf("vector %d belongs to no %s", number, k.Noun)})
 	})
 	if errors.Is(err, errs.ErrCorrupt) {
-		return nil // told by vectorFiles
+		return nil // reported by vectorFiles
 	}
 	return err
 }
 
-// completeness tells of vectors that are not as of the index, when all kinds were
-// compared.
+// completeness reports vectors that are older than the index or incomplete. It is called after all
+// kinds were compared.
 func (s *vectors) completeness() error {
 	if s == nil {
 		return nil
 	}
 	v := s.v
 	f := repair.Finding{Kind: repair.VectorsBehind, Severity: repair.Healable, Path: vector.BaseMapping, Offset: -1,
-		Stake: "searching by vector, until the next search or flush makes them again", Heals: repair.ByDocuments,
+		Stake: "searching by vector, until the next search or flush rebuilds them", Heals: repair.ByDocuments,
 		Next: repair.NextRepair}
 	switch {
 	case s.set == nil || s.embedded.Load() == 0:
@@ -290,19 +293,20 @@ func (s *vectors) completeness() error {
 	case s.changing():
 		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info,
 			"nothing: until a re-embedding has ended, vectors and documents are not compared"
-		f.Err = errors.New("the model was changed, and the index has documents by the previous one")
+		f.Err = errors.New("the model was changed, and the index has embeddings by the previous one")
 		if f.Next = repair.NextFlush; s.v.Source.State.Model().Switching() {
 			f.Next = repair.NextReindex
 		}
 	case s.behind != 0 && !s.set.Exists():
-		f.Err = fmt.Errorf("there are no vectors; the index was written with those of %d", s.behind)
+		f.Err = fmt.Errorf("the vectors are missing; the index was written with those as of %d", s.behind)
 	case s.behind != 0:
-		f.LSN, f.Err = s.set.LSN(), fmt.Errorf("these vectors are of %d; the index was written with those of %d", s.set.LSN(),
-			s.behind)
+		f.LSN, f.Err = s.set.LSN(),
+			fmt.Errorf("the vectors are as of %d; the index was written with those as of %d", s.set.LSN(),
+				s.behind)
 	case !s.known && s.lacking.Load() > 0:
 		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info,
-			"nothing: the next search by vector, or memctl flush, makes them complete"
-		f.Err = fmt.Errorf("%s not made yet", human.Count(int(s.lacking.Load()), "vector is", "vectors are"))
+			"nothing: the next search by vector, or memctl flush, completes them"
+		f.Err = fmt.Errorf("%s not written yet", human.Count(int(s.lacking.Load()), "vector is", "vectors are"))
 		f.Next = ""
 	default:
 		return nil

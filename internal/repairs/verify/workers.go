@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// workers compare documents with their files, a chunk at a time. While the others
-// are at one chunk, the caller's goroutine lists the next; then it helps them,
-// and reports what was found in the order of the list.
+// workers compare documents with their files, one chunk at a time. While the other goroutines
+// process a chunk, the caller's goroutine lists the next one; then it helps them, and reports the
+// findings in the order of the list.
 type workers struct {
 	v     *Run
 	chunk *atWork
@@ -30,7 +30,7 @@ type atWork struct {
 	others  sync.WaitGroup
 }
 
-// next starts a chunk, after the one before it is done and reported.
+// next starts a chunk, after it has completed and reported the previous one.
 func (w *workers) next(jobs []entryJob, swaps uint64) error {
 	if err := w.v.ctx.Err(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (w *workers) next(jobs []entryJob, swaps uint64) error {
 	return was.report(w.v)
 }
 
-// wait lets nobody work on when the caller gives up.
+// wait stops the other goroutines, for a caller that ends early, and waits for them.
 func (w *workers) wait() {
 	if w.chunk != nil {
 		w.chunk.next.Add(chunk)
@@ -114,28 +114,28 @@ func (c *atWork) report(v *Run) error {
 	return nil
 }
 
-// entry checks a line and compares its document with the file.
+// entry checks a line of the index and compares its document with the file.
 func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 	if job.line == nil {
 		return v.Document(job.kind, job.id, nil, 0)
 	}
 	line, err := index.ParseLine(job.line)
 	if err != nil {
-		return v.Document(job.kind, job.id, nil, 0) // told with the index
+		return v.Document(job.kind, job.id, nil, 0) // reported with the index
 	}
 	if line.Filepath != job.kind.Folder+"/"+job.name && !v.indexBad {
 		return Judged{Finding: &repair.Finding{
 			Kind: repair.IndexLine, Severity: repair.Healable, Path: index.BaseName, Offset: -1, ID: job.id, LSN: line.Version,
-			Stake: "other programs that take file names from the index; the store finds the file", Heals: repair.ByIndex,
+			Stake: "other programs that read file names from the index; the store finds the file", Heals: repair.ByIndex,
 			Next: repair.NextRebuild,
-			Err:  fmt.Errorf("its line names the file %s, not %s", human.Quote(line.Filepath), job.kind.File(job.id)),
+			Err:  fmt.Errorf("the index line has the file %s, not %s", human.Quote(line.Filepath), job.kind.File(job.id)),
 		}}
 	}
 	if j, ok := v.glance(job, &line, swaps, buf); ok {
 		return j
 	}
 	j := v.Document(job.kind, job.id, &line, swaps)
-	if j.more == nil { // its bytes did not tell
+	if j.more == nil { // the document was not compared with its vector
 		if f := v.vectors.line(job.kind, job.id, &line, nil); f != nil {
 			j.more = append(j.more, *f)
 		}
@@ -143,9 +143,9 @@ func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 	return j
 }
 
-// glance is the short way for a document that is as the set says, which nearly all
-// are: its bytes are those that were one when they were written. Whatever
-// else it meets is looked at again, slowly.
+// glance is the fast check for a document whose file matches its line in the index, as nearly all
+// do: the bytes are those that were valid when they were written. All other documents are checked
+// thoroughly by Document.
 func (v *Run) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte) (Judged, bool) {
 	if v.indexBad {
 		return Judged{}, false

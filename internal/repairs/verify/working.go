@@ -19,17 +19,17 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// scopes reads the files of working memory, and follows for each scope that changed
-// since the index was written what the log has of it back to its file.
+// scopes reads the files of working memory, and checks for each scope that changed since the index
+// was written that the log's entries continue its file.
 func (v *Run) scopes() error {
 	folder := docfile.Layout{FS: v.Source.FS, Root: v.Source.Dir}.Folder(places.Working)
 	names, err := folder.Names()
 	if err != nil && !places.Gone(err) {
 		return v.report(repair.Finding{Kind: repair.WorkingDamaged, Severity: repair.Lost, Path: places.Working, Offset: -1,
-			Err: err, Stake: "all that lies there", Next: repair.NextRepair})
+			Err: err, Stake: "all files in the folder", Next: repair.NextRepair})
 	}
 	slices.Sort(names)
-	logged := map[string]string{} // file name: key
+	logged := map[string]string{} // file name → key
 	for _, at := range v.Source.State.Changes(v.Source.State.From(), 1<<62) {
 		e, err := v.Source.Log.ReadAt(v.ctx, at.Pos)
 		if err == nil && len(e.Key) > 1 && e.Key[0] == record.Working {
@@ -57,7 +57,7 @@ func (v *Run) scopes() error {
 	return nil
 }
 
-// scope judges one file, and what the log has of its scope where that is known.
+// scope checks one file, and the log's entries of its scope if its key is known.
 func (v *Run) scope(folder *docfile.Folder, name, key string) error {
 	for try := 0; ; try++ {
 		out := repair.Finding{Severity: repair.Healable, Path: places.Working + "/" + name, Offset: -1,
@@ -68,9 +68,9 @@ func (v *Run) scope(folder *docfile.Folder, name, key string) error {
 			switch {
 			case err != nil && ok:
 				ok, out.ID, out.Kind, out.Severity, out.Err = false, key, repair.WorkingDamaged, repair.Lost, err
-				out.Stake, out.Heals = "what the scope held", repair.ByArchive
+				out.Stake, out.Heals = "the content of the scope", repair.ByArchive
 			case err == nil && !rests && out.Kind == repair.WorkingDamaged:
-				return nil // the next flush puts it aside; nobody needs it
+				return nil // the log has the whole scope; the next flush moves the file to quarantine
 			}
 		}
 		if ok {
@@ -89,7 +89,7 @@ func (v *Run) scope(folder *docfile.Folder, name, key string) error {
 	}
 }
 
-// scopeFile reads one; false when it is not as it should be, which out says then.
+// scopeFile reads one file; false if something is wrong with it, which it records in out.
 func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Finding) (*working.File, bool) {
 	info, err := folder.Stat(name)
 	switch {
@@ -97,11 +97,11 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 		return nil, true
 	case err == nil && !info.Mode.IsRegular():
 		out.Kind, out.Heals, out.Err = repair.Foreign, repair.ByMoving,
-			fmt.Errorf("a store does not follow it (%s)", info.Mode)
+			fmt.Errorf("not a regular file (%s), never opened by the store", info.Mode)
 		return nil, false
 	case !strings.HasSuffix(name, jsondoc.Extension):
 		out.Kind, out.Severity, out.Heals, out.Err = repair.Foreign, repair.Info, repair.ByMoving,
-			errors.New("it is the file of no scope")
+			errors.New("not the file of a scope")
 		return nil, false
 	}
 	doc, _, err := folder.Read(name, places.DocumentMost)
@@ -114,7 +114,7 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 	}
 	if err != nil {
 		out.Kind, out.ID, out.Severity, out.Stake, out.Heals, out.Err = repair.WorkingDamaged, key, repair.Lost,
-			"what the scope held", repair.ByArchive, err
+			"the content of the scope", repair.ByArchive, err
 		return nil, false
 	}
 	v.sum.Bytes += int64(len(doc))
@@ -132,13 +132,13 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 	return f, true
 }
 
-// rests follows what the log has of a scope back to its file, nil if there is none.
-// rests says whether it needs that; an error, what it lacks.
+// rests follows the log's entries of a scope back to its file, which is nil if there is none. rests
+// reports whether the entries depend on the file; an error says what is missing between the two.
 func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 	base := (&worklog.Replay{Store: v.store(), File: f}).Base()
 	at := v.Source.State.Work(key)
 	if !state.IsWork(at) {
-		return true, nil // spilled since: the file has it
+		return true, nil // spilled meanwhile: the file is current
 	}
 	for at > base {
 		if at < v.Source.State.From() {

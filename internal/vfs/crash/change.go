@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// change is one pending change of a file. Every change says what size and time
-// the file had after it.
+// change is a pending change of a file. Every change records the size and time of the file after it.
 type change struct {
 	seq   uint64
-	data  []byte // written at off; nil when only size or time changed
+	data  []byte // written at off; nil if only size or time changed
 	off   int64
-	cut   bool // the size went down: everything behind is gone
+	cut   bool // the size went down: everything after it is gone
 	size  int64
 	mtime time.Time
 }
@@ -25,7 +24,7 @@ func (in *inode) note(d *Disk, c change) {
 	in.fold()
 }
 
-// write writes as much as there is room for.
+// write writes as much as there is space for.
 func (in *inode) write(d *Disk, p []byte, off int64) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -45,7 +44,7 @@ func (in *inode) write(d *Disk, p []byte, off int64) (int, error) {
 	return len(p), err
 }
 
-// reserve pays for the pages that a write adds, and shortens it when the disk is full.
+// reserve charges the pages that a write adds, and shortens the write if the disk is full.
 func (in *inode) reserve(d *Disk, p []byte, off int64) ([]byte, error) {
 	first, last := int(off/pageSize), int((off+int64(len(p))-1)/pageSize)
 	for i := first; i <= last; i++ {
@@ -59,8 +58,8 @@ func (in *inode) reserve(d *Disk, p []byte, off int64) ([]byte, error) {
 	return p, nil
 }
 
-// redeem takes the sectors of a write off the lost ones. What is written out is
-// the whole sector, with what was lost in it before.
+// redeem removes the sectors of a write from the lost ones. The write then covers whole sectors, including what was
+// lost in them.
 func (in *inode) redeem(c change) change {
 	first, last := sectors(c.off, len(c.data))
 	for s := first; s <= last; s++ {
@@ -95,9 +94,8 @@ func (in *inode) truncate(d *Disk, size int64) error {
 	return nil
 }
 
-// fold merges the older half of a long list of pending writes, so that a file
-// nobody syncs (the shared page) stays cheap: of each sector only the newest of
-// those versions can survive from then on.
+// fold merges the older half of a long list of pending writes, so that a file that is never synced (the shared page)
+// stays cheap: from then on, only the newest of the merged versions of each sector can survive a crash.
 func (in *inode) fold() {
 	const limit = 4096
 	if len(in.pending) < limit || len(in.pending)%limit != 0 {

@@ -6,17 +6,15 @@ import (
 	"slices"
 )
 
-// Crash cuts the power and returns what the next boot finds: the durable state
-// and what the pattern kept of the rest, another boot id, no locks, no
-// processes. The same disk, pattern and random numbers give the same result.
-// The disk itself goes on as if nothing had happened.
+// Crash simulates a power failure and returns what the next boot finds: the durable state and what the pattern keeps of
+// the rest, another boot id, no locks, no processes. The same disk, pattern and random numbers give the same result.
+// The disk itself continues unaffected.
 func (d *Disk) Crash(p Pattern, rng *rand.Rand) *Disk {
 	return d.successor(p, rng, d.boot+1)
 }
 
-// Copy is the disk as it is, in the same boot, with everything durable and all
-// processes killed: for trying several things on one state of a machine that did
-// not lose power.
+// Copy returns the disk as it is, in the same boot, with everything durable and all processes killed. It serves to try
+// several things on one state of a machine that did not lose power.
 func (d *Disk) Copy() *Disk {
 	return d.successor(KeepAll, rand.New(rand.NewPCG(0, 0)), d.boot)
 }
@@ -24,7 +22,7 @@ func (d *Disk) Copy() *Disk {
 func (d *Disk) successor(p Pattern, rng *rand.Rand, boot uint64) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	// Nobody owns the pages of before any more, not even this disk.
+	// Both disks share the existing pages, so neither may change them in place any more.
 	d.gen = new(generation)
 	next := newDisk(boot)
 	next.capacity, next.clock, next.seq, next.lacks = d.capacity, d.clock, d.seq, d.lacks
@@ -46,7 +44,7 @@ type booter struct {
 	d, next *Disk
 	loss    loss
 	rng     *rand.Rand
-	entries map[*inode]map[string]*inode // of folders that kept pending steps
+	entries map[*inode]map[string]*inode // of folders with surviving pending steps
 	done    map[*inode]*inode
 }
 
@@ -72,8 +70,8 @@ func (b *booter) steps() {
 	}
 }
 
-// folder copies what a folder holds; in the order of names, so that the random
-// numbers fall the same way each time.
+// folder copies the entries of a folder, in the order of their names, so that random numbers are used in the same order
+// each time.
 func (b *booter) folder(from, to *inode) {
 	entries := b.entries[from]
 	if entries == nil {
@@ -94,7 +92,7 @@ func (b *booter) inode(from *inode) *inode {
 	to := b.next.newInode(from.mode)
 	to.name = from.name
 	b.done[from] = to
-	if from.ino != 0 { // it may have been given away since the removal that did not survive
+	if from.ino != 0 { // the number may be in use again since a removal that did not survive
 		to.ino = from.ino
 	}
 	b.next.used += inodeCost
@@ -113,7 +111,7 @@ func (b *booter) inode(from *inode) *inode {
 	return to
 }
 
-// content decides what a file holds.
+// content decides what a file contains after the crash.
 func (b *booter) content(in *inode) content {
 	out := content{pages: slices.Clone(in.disk.pages), size: in.disk.size, mtime: in.disk.mtime}
 	b.failedSync(in, &out)
@@ -161,8 +159,7 @@ func (b *booter) content(in *inode) content {
 	return out
 }
 
-// failedSync lets sectors that a failed sync lost reach the disk after all, by
-// the pattern's leave.
+// failedSync lets sectors that a failed sync lost reach the disk nevertheless, if the pattern allows it.
 func (b *booter) failedSync(in *inode, out *content) {
 	for _, i := range slices.Sorted(maps.Keys(in.lost)) {
 		for s := range perPage {
@@ -177,8 +174,7 @@ func (b *booter) failedSync(in *inode, out *content) {
 	}
 }
 
-// haunt fills what the size covers, and no surviving version, with the content
-// of removed files.
+// haunt fills sectors within the size that have no surviving version with the content of removed files.
 func (b *booter) haunt(in *inode, out *content, upTo map[int]uint64, versions map[int][]uint64) {
 	if len(b.d.ghosts) == 0 {
 		return
@@ -190,7 +186,7 @@ func (b *booter) haunt(in *inode, out *content, upTo map[int]uint64, versions ma
 		}
 		g := b.d.ghosts[b.rng.IntN(len(b.d.ghosts))]
 		old := g.b[at%pageSize:][:sectorSize]
-		if [sectorSize]byte(old) == ([sectorSize]byte{}) { // rather the start of a small file than nothing
+		if [sectorSize]byte(old) == ([sectorSize]byte{}) { // use the start of a small file instead of zeros
 			old = g.b[:sectorSize]
 		}
 		out.write(old, at, b.next.gen, nil)

@@ -9,28 +9,27 @@ import (
 	"time"
 )
 
-// inodeCost is what a file counts against the capacity beside its pages.
+// inodeCost is what a file counts against the capacity besides its pages, in bytes.
 const inodeCost = 512
 
-// ErrWouldBlock is what a process gets, where it would have to wait, when it
-// was made with NonBlocking.
+// ErrWouldBlock is returned instead of waiting to a process made with NonBlocking.
 var ErrWouldBlock = errors.New("crash: would block")
 
-// errKilled is what operations of a process get after it was killed.
+// errKilled is the error of operations of a process that was killed.
 var errKilled = errors.New("crash: the process was killed or the machine went down")
 
 // Disk is one boot of a machine.
 type Disk struct {
 	mu       sync.Mutex
-	changed  *sync.Cond // a lock or a lease was let go
+	changed  *sync.Cond // a lock or a lease was released
 	boot     uint64
 	gen      *generation
-	seq      uint64 // of changes
-	ids      uint64 // of inodes
+	seq      uint64 // of the last change
+	ids      uint64 // of the last inode
 	root     *inode
-	pending  []*step // of names, in order
-	settled  int     // how many of them are durable by now
-	wakes    uint64  // how often something changed that a waiter waits for
+	pending  []*step // changes of names, in order
+	settled  int     // how many of pending are durable
+	wakes    uint64  // counts changes that waiters wait for
 	dirty    map[*inode]struct{}
 	freeInos []uint64
 	nextIno  uint64
@@ -47,13 +46,12 @@ type Disk struct {
 	freed      []Piece
 }
 
-// Lacks says what a file system cannot do. Asked for it, it answers with
-// errors.ErrUnsupported.
+// Lacks lists what a file system does not support. Such calls return errors.ErrUnsupported.
 type Lacks struct {
 	Exchange, Link, Lease, Barrier bool
 }
 
-// SetLacks takes abilities off the volume, in this boot and those after it.
+// SetLacks removes abilities from the volume, in this boot and later ones.
 func (d *Disk) SetLacks(l Lacks) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,7 +65,7 @@ func (d *Disk) can(lacking bool) error {
 	return nil
 }
 
-// New makes an empty disk with a root folder. It has no limit of its size.
+// New returns an empty disk with a root folder and unlimited capacity.
 func New() *Disk { return newDisk(1) }
 
 func newDisk(boot uint64) *Disk {
@@ -81,41 +79,37 @@ func newDisk(boot uint64) *Disk {
 	return d
 }
 
-// SetCapacity limits the disk to a number of bytes; 0 is no limit. Each file
-// counts 512 bytes and its pages of 4 KiB.
+// SetCapacity limits the disk to a number of bytes; 0 is no limit. Each file counts 512 bytes and its pages of 4 KiB.
 func (d *Disk) SetCapacity(bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.capacity = bytes
 }
 
-// Used is what counts against the capacity.
+// Used returns the bytes that count against the capacity.
 func (d *Disk) Used() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.used
 }
 
-// SetClock sets where modification times come from. Without it each change is a
-// microsecond later than the one before.
+// SetClock sets the source of modification times. Without it each change is a microsecond later than the previous one.
 func (d *Disk) SetClock(now func() time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.clock = now
 }
 
-// FailSync sets a function that may fail a sync: op is "sync", "datasync",
-// "syncdir" or "barrier". The data that the sync was about is then lost in the
-// way the package comment says. nil takes it off again. A failing "syncdir"
-// leaves the entries pending. The function must not use the disk.
+// FailSync sets a function that may fail a sync: op is "sync", "datasync", "syncdir" or "barrier". The data of a failed
+// sync is lost as the package comment describes; a failed "syncdir" leaves the entries pending. nil removes the
+// function. It must not use the disk.
 func (d *Disk) FailSync(f func(op, name string) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failSync = f
 }
 
-// DropCaches forgets what is clean: after it, what a failed sync lost is gone
-// from view too.
+// DropCaches drops clean pages: after it, data that a failed sync lost cannot be read any more.
 func (d *Disk) DropCaches() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,8 +118,7 @@ func (d *Disk) DropCaches() {
 	}
 }
 
-// Kill ends a process: its locks, leases, files and mappings go, what it wrote
-// stays in the cache.
+// Kill ends a process: its locks, leases, files and mappings are released; what it wrote stays in the cache.
 func (d *Disk) Kill(p *Process) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,7 +138,7 @@ func (d *Disk) kill(p *Process) {
 	d.wake()
 }
 
-// Held says who holds which lock, for a report of a deadlock.
+// Held is a lock with its holder, for a report of a deadlock.
 type Held struct {
 	Path string
 	PID  int
@@ -153,7 +146,7 @@ type Held struct {
 	Mode string
 }
 
-// Locks lists the locks that are held, sorted by path and process.
+// Locks returns the locks that are held, sorted by path and process.
 func (d *Disk) Locks() []Held {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,7 +182,7 @@ func (d *Disk) now() time.Time {
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(d.seq) * time.Microsecond)
 }
 
-// charge takes bytes of the capacity.
+// charge charges n bytes to the capacity.
 func (d *Disk) charge(n int64) error {
 	if d.capacity > 0 && d.used+n > d.capacity {
 		return syscall.ENOSPC
@@ -198,14 +191,14 @@ func (d *Disk) charge(n int64) error {
 	return nil
 }
 
-// wake lets waiters look again: a lock or a lease was let go.
+// wake makes waiters try again: a lock or a lease was released.
 func (d *Disk) wake() {
 	d.wakes++
 	d.changed.Broadcast()
 }
 
-// Wakes counts the moments at which an operation that got ErrWouldBlock may
-// succeed. While it stands still, trying again is useless.
+// Wakes counts the moments at which an operation that got ErrWouldBlock may succeed. While the count is unchanged, a
+// retry cannot succeed.
 func (d *Disk) Wakes() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// file is an open description.
+// file is an open file description.
 type file struct {
 	p      *Process
 	in     *inode
 	name   string
 	access int
 	refs   int // the handle and its mappings
-	index  int // in p.files
+	index  int // its index in p.files
 	closed bool
 }
 
@@ -43,7 +43,7 @@ func (f *file) ReadAt(b []byte, off int64) (n int, err error) {
 		return nil
 	})
 	if err == nil && n < len(b) {
-		err = io.EOF // bare, as os.File gives it
+		err = io.EOF // unwrapped, as os.File returns it
 	}
 	return n, err
 }
@@ -74,7 +74,7 @@ func (f *file) Truncate(size int64) error {
 func (f *file) Sync() error     { return f.sync("sync", nil) }
 func (f *file) Datasync() error { return f.sync("datasync", nil) }
 
-// FailSync is a Sync that fails with err: what is unsynced of the file is lost.
+// FailSync is a Sync that fails with err: unsynced data of the file are lost.
 func (f *file) FailSync(err error) error { return f.sync("sync", err) }
 
 func (f *file) sync(op string, fault error) error {
@@ -136,7 +136,7 @@ func (f *file) unlease() {
 	}
 }
 
-// Map gives the content as it is now. Later writes make a new copy.
+// Map returns a snapshot of the current content. Later writes do not change it.
 func (f *file) Map() (m vfs.Mapping, err error) {
 	err = f.do("map", func() error {
 		in := f.in
@@ -166,14 +166,14 @@ func (f *file) Close() error {
 	})
 }
 
-// drop lets go of one use of a description.
+// drop releases one reference to a file.
 func (d *Disk) drop(f *file) {
 	if f.refs--; f.refs == 0 {
 		d.forget(f)
 	}
 }
 
-// forget ends a description.
+// forget closes a file.
 func (d *Disk) forget(f *file) {
 	p := f.p
 	lastFile := p.files[len(p.files)-1]

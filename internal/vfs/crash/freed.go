@@ -1,31 +1,29 @@
 package crash
 
-// KeepFreed begins to remember what the blocks hold that files give up: those of removed
-// files, and those behind the end of truncated ones. Later boots go on with it. Nothing
-// is ever taken to be used again, and what was written may have reached the disk at any
-// time, synced or not: the worst that somebody who reads the device can find. A file that
-// has lost its last name before is not among them, though somebody may have it open still.
+// KeepFreed starts recording the contents of blocks that files give up: those of removed files, and those after the end
+// of truncated files. Later boots continue. Blocks are never reused, and everything written is assumed to have reached
+// the disk, synced or not: the worst case of what a reader of the device can find. A file that lost its last name
+// before is not recorded, although a process may still have it open.
 func (d *Disk) KeepFreed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.keepsFreed = true
 }
 
-// Freed is what was given up since KeepFreed: a piece for each content that the blocks of
-// a file may have.
+// Freed returns what was given up since KeepFreed: one piece for each content that the blocks of a file may have.
 func (d *Disk) Freed() []Piece {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]Piece(nil), d.freed...)
 }
 
-// Piece is what blocks of a file hold that are free now.
+// Piece is a content of blocks that a file gave up.
 type Piece struct {
-	Name string // the last element of the last name that the file had
+	Name string // the last element of the file's last name
 	Data []byte
 }
 
-// free remembers what the blocks of a file hold from an offset on.
+// free records the contents of a file's blocks from an offset on.
 func (d *Disk) free(in *inode, from int64) {
 	if !d.keepsFreed || in.early || in.entries != nil {
 		return

@@ -7,29 +7,29 @@ import (
 
 // inode is a file or a folder.
 type inode struct {
-	id    uint64 // never used again
-	ino   uint64 // what Stat says; used again after removal, as file systems do
+	id    uint64 // unique: never reused
+	ino   uint64 // the number that Stat returns; reused after removal, as file systems do
 	mode  fs.FileMode
 	nlink int
-	name  string // the last one that it was given
-	early bool   // it lost its last name before KeepFreed
-	descs int    // open descriptions, in any process
-	lease *file  // its holder
+	name  string // the last name given to it
+	early bool   // its last name was removed before KeepFreed
+	descs int    // number of open files, in any process
+	lease *file  // the file that holds a lease, or nil
 
-	entries, durable map[string]*inode // of a folder: as seen, and as on the disk
-	steps            []*step           // of a folder: pending ones that touch it
-	last             map[string]*step  // of a folder: the last pending one for a name
+	entries, durable map[string]*inode // of a folder: the visible entries, and the durable ones
+	steps            []*step           // of a folder: pending steps that involve it
+	last             map[string]*step  // of a folder: the last pending step for a name
 
 	cache, disk content
 	pending     []change
-	lost        map[int]uint8 // page → sectors that are neither dirty nor durable
-	locks       []*lock       // that hold it
+	lost        map[int]uint8 // by page: sectors that are neither dirty nor durable
+	locks       []*lock       // locks held on it
 
-	version, flatVersion uint64 // of the content, and of flat
-	flat                 []byte // for Map
+	version, flatVersion uint64 // version of the content, and of flat
+	flat                 []byte // snapshot for Map
 }
 
-// content is what a file holds. A nil page is zero.
+// content is the content of a file. A nil page is all zeros.
 type content struct {
 	pages []*page
 	size  int64
@@ -53,7 +53,7 @@ func (d *Disk) newInode(mode fs.FileMode) *inode {
 	return in
 }
 
-// release frees what nobody can reach any more.
+// release frees an inode that has no names and no open files.
 func (d *Disk) release(in *inode) {
 	if in.nlink > 0 || in.descs > 0 || in.ino == 0 {
 		return
@@ -63,13 +63,13 @@ func (d *Disk) release(in *inode) {
 	for _, p := range in.cache.pages {
 		d.bury(p)
 	}
-	// The content stays: a crash may undo the removal.
+	// The content is kept: a crash may undo the removal.
 	d.freeInos = append(d.freeInos, in.ino)
 	in.ino = 0
 	delete(d.dirty, in)
 }
 
-// bury frees a page, and keeps some for LoseDataOld.
+// bury frees a page. The most recent ones are kept for LoseDataOld.
 func (d *Disk) bury(p *page) {
 	const keep = 64
 	if p == nil {
@@ -80,7 +80,7 @@ func (d *Disk) bury(p *page) {
 		d.ghosts = append(d.ghosts[:0], d.ghosts[keep:]...)
 	}
 	d.ghosts = append(d.ghosts, p)
-	if p.owner == d.gen { // else nobody writes to it already, and another Disk may have it too
+	if p.owner == d.gen { // otherwise the page is immutable already, and another Disk may share it
 		p.owner = nil
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// lock is one handle. on is the inode it holds a lock on.
+// lock is a lock handle. on is the inode on which it holds a lock, or nil.
 type lock struct {
 	p      *Process
 	name   string
@@ -34,8 +34,8 @@ func (p *Process) OpenLock(name string, perm fs.FileMode) (vfs.Lock, error) {
 	return l, nil
 }
 
-// file is the inode that the path names, made when it is missing. Looking it up
-// for each acquire is what comparing inodes comes to.
+// file returns the inode of the path, creating it if it is missing. Looking it up for each acquire has the effect of
+// comparing inodes.
 func (l *lock) file() (*inode, error) {
 	dir, base, in, err := l.p.d.lookup(l.name)
 	if err == nil && in == nil {
@@ -89,7 +89,7 @@ func (l *lock) try(mode vfs.Mode) (bool, error) {
 	if l.closed {
 		return false, os.ErrClosed
 	}
-	if l.on != nil { // by this handle: its next caller waits
+	if l.on != nil { // held through this handle: its next caller waits
 		return false, nil
 	}
 	in, err := l.file()

@@ -6,8 +6,8 @@ const (
 	perPage    = pageSize / sectorSize
 )
 
-// page may be written by the Disk whose generation it carries, and only while
-// it stands in no durable content. Everybody else copies it first.
+// page may be changed in place only by the Disk whose generation it has, and only while it is in no durable content. In
+// all other cases it is copied first.
 type page struct {
 	owner *generation
 	b     [pageSize]byte
@@ -41,7 +41,7 @@ func (c *content) page(i int) *page {
 	return nil
 }
 
-// own gives page i for writing; frozen is another content that may share it, or nil.
+// own returns page i for writing; frozen is another content that may share the page, or nil.
 func (c *content) own(i int, gen *generation, frozen *content) *page {
 	for len(c.pages) <= i {
 		c.pages = append(c.pages, nil)
@@ -57,7 +57,7 @@ func (c *content) own(i int, gen *generation, frozen *content) *page {
 	return p
 }
 
-// write puts bytes in place; the size is the caller's business.
+// write copies bytes into the pages. The caller must set the size.
 func (c *content) write(p []byte, off int64, gen *generation, frozen *content) {
 	for len(p) > 0 {
 		i, o := int(off/pageSize), int(off%pageSize)
@@ -67,7 +67,7 @@ func (c *content) write(p []byte, off int64, gen *generation, frozen *content) {
 	}
 }
 
-// cut drops everything from size on, and returns the pages dropped.
+// cut removes everything from size on, and returns the removed pages.
 func (c *content) cut(size int64, gen *generation, frozen *content) (dropped []*page) {
 	keep := int((size + pageSize - 1) / pageSize)
 	if keep < len(c.pages) {
@@ -81,12 +81,12 @@ func (c *content) cut(size int64, gen *generation, frozen *content) (dropped []*
 	return dropped
 }
 
-// sectors are the numbers of the first and last sector of a range of bytes.
+// sectors returns the numbers of the first and last sector of a range of bytes.
 func sectors(off int64, n int) (first, last int) {
 	return int(off / sectorSize), int((off + int64(n) - 1) / sectorSize)
 }
 
-// part is the piece of a write that lies in one sector.
+// part returns the piece of a write that is in one sector, and its offset.
 func part(data []byte, off int64, sector int) (piece []byte, at int64) {
 	start, end := int64(sector)*sectorSize, int64(sector+1)*sectorSize
 	from, to := max(start, off), min(end, off+int64(len(data)))

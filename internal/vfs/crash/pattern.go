@@ -5,35 +5,33 @@ import (
 	"slices"
 )
 
-// Pattern says what of the unsynced a loss of power leaves.
+// Pattern says which unsynced changes survive a power failure.
 type Pattern int
 
 // The patterns.
 const (
-	// LoseAll: nothing unsynced survives.
+	// LoseAll keeps nothing that is unsynced.
 	LoseAll Pattern = iota
-	// KeepAll: everything survives.
+	// KeepAll keeps everything.
 	KeepAll
-	// KeepPrefix: everything up to a random moment survives.
+	// KeepPrefix keeps everything up to a random moment.
 	KeepPrefix
-	// KeepRandom: each sector ends as any of its versions, each step of names
-	// and each size on its own.
+	// KeepRandom keeps a random version of each sector, and each step of names and each size at random, independently.
 	KeepRandom
-	// KeepLate: writes survive or not at random, later ones rather than earlier
-	// ones, torn between their sectors; names and sizes survive.
+	// KeepLate keeps writes at random, later ones more often than earlier ones, torn between their sectors; names and
+	// sizes survive.
 	KeepLate
-	// KeepData: content survives, names and sizes do not.
+	// KeepData keeps content, but not names and sizes.
 	KeepData
-	// KeepNames: names survive, sizes and content do not: empty files.
+	// KeepNames keeps names, but not sizes and content: empty files.
 	KeepNames
-	// LoseDataZero: names and sizes survive, the content is zero.
+	// LoseDataZero keeps names and sizes; the content is zero.
 	LoseDataZero
-	// LoseDataOld: names and sizes survive, where content is missing stands what
-	// some removed file held.
+	// LoseDataOld keeps names and sizes; missing content is replaced by content of removed files.
 	LoseDataOld
 )
 
-// Patterns are all of them.
+// Patterns returns all patterns.
 func Patterns() []Pattern {
 	return []Pattern{LoseAll, KeepAll, KeepPrefix, KeepRandom, KeepLate, KeepData, KeepNames, LoseDataZero, LoseDataOld}
 }
@@ -45,14 +43,14 @@ func (p Pattern) String() string {
 	}[p]
 }
 
-// loss is a pattern at work: what survives is everything up to a change's
-// sequence number, asked for each sector, each file and each step on its own.
+// loss implements a pattern. attr and sector return the sequence number up to which changes survive; they are called
+// for each file and each sector.
 type loss struct {
 	step   func(seq uint64) bool
-	attr   func(seqs []uint64) uint64 // of the size and time changes of a file
-	sector func(seqs []uint64) uint64 // of the versions of a sector
-	failed func() bool                // did a sector that a failed sync lost reach the disk?
-	old    bool                       // fill with old content
+	attr   func(seqs []uint64) uint64 // for the size and time changes of a file
+	sector func(seqs []uint64) uint64 // for the versions of a sector
+	failed func() bool                // whether a sector that a failed sync lost reached the disk
+	old    bool                       // fill missing content with old content
 }
 
 func none([]uint64) uint64             { return 0 }
@@ -100,7 +98,7 @@ func (p Pattern) loss(d *Disk, rng *rand.Rand) loss {
 	return l
 }
 
-// moment picks one of the pending changes.
+// moment returns the sequence number of a random pending change, or 0.
 func (d *Disk) moment(rng *rand.Rand) uint64 {
 	seqs := []uint64{0}
 	for _, s := range d.pending {

@@ -10,22 +10,21 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Process is one process's view of a Disk. It is a vfs.FS.
+// Process is the view that one process has of a Disk. It is a vfs.FS.
 type Process struct {
 	d     *Disk
 	pid   int
 	name  string
-	block bool // wait where the system would
+	block bool // wait as the system does
 	dead  bool
 	files []*file
 	locks []*lock
 }
 
-// Process starts a process that waits where the system would.
+// Process starts a process that waits as the system does.
 func (d *Disk) Process(name string) *Process { return d.start(name, true) }
 
-// NonBlocking starts a process whose operations return ErrWouldBlock instead of
-// waiting, for a scheduler that waits for them.
+// NonBlocking starts a process whose operations return ErrWouldBlock instead of waiting, for a scheduler.
 func (d *Disk) NonBlocking(name string) *Process { return d.start(name, false) }
 
 func (d *Disk) start(name string, block bool) *Process {
@@ -37,7 +36,7 @@ func (d *Disk) start(name string, block bool) *Process {
 	return p
 }
 
-// enter takes the disk for one operation.
+// enter locks the disk for one operation.
 func (p *Process) enter() error {
 	p.d.mu.Lock()
 	if p.dead {
@@ -99,7 +98,7 @@ func (p *Process) openFile(name string, flag int, perm fs.FileMode) (*file, erro
 			if err := p.wait(); err != nil {
 				return nil, err
 			}
-			continue // what the name leads to may be another file by now
+			continue // the name may lead to another file now
 		}
 		if flag&os.O_TRUNC != 0 && access != os.O_RDONLY && in.cache.size > 0 {
 			if err := in.truncate(d, 0); err != nil {
@@ -113,7 +112,7 @@ func (p *Process) openFile(name string, flag int, perm fs.FileMode) (*file, erro
 	}
 }
 
-// wait lets others run until a lock or a lease was let go.
+// wait blocks until a lock or a lease is released.
 func (p *Process) wait() error {
 	if !p.block {
 		return ErrWouldBlock
@@ -245,7 +244,7 @@ type place struct {
 	in   *inode
 }
 
-// pair runs f on two names, of which the first must exist.
+// pair calls f with two names, the first of which must exist.
 func (p *Process) pair(op, old, new string, f func(a, b place) error) error {
 	err := p.enter()
 	if err == nil {
@@ -286,7 +285,7 @@ func (in *inode) info() vfs.Info {
 	}
 }
 
-// ReadDir sorts the names, so that runs repeat.
+// ReadDir returns sorted names, so that runs are reproducible.
 func (p *Process) ReadDir(name string) (names []string, err error) {
 	err = p.do("readdir", name, func() error {
 		in, err := p.d.folder(name)
@@ -345,7 +344,7 @@ type barrier struct {
 
 func (b *barrier) Sync() error { return b.FailSync(nil) }
 
-// FailSync is a Sync that fails with err: everything unsynced is lost.
+// FailSync is a Sync that fails with err: all unsynced data are lost.
 func (b *barrier) FailSync(err error) error {
 	return b.p.do("syncfs", b.name, func() error {
 		d := b.p.d
@@ -388,7 +387,7 @@ func (p *Process) Host() vfs.Host {
 	}
 }
 
-// PID is the process's number.
+// PID returns the process's number.
 func (p *Process) PID() int { return p.pid }
 
 var errNotHeld = errors.New("the lock is not held")

@@ -11,7 +11,7 @@ import (
 
 const sharedSize = vfs.Words * 8
 
-// shared is a mapped page; each store is a pending write of its file.
+// shared is a mapped page. Each store is a pending write of its file.
 type shared struct{ f *file }
 
 func (p *Process) OpenShared(name string, create bool, perm fs.FileMode) (vfs.Shared, error) {
@@ -47,7 +47,7 @@ func (s *shared) do(run func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s.f.p.dead || s.f.closed {
-		return // a dead process sees nothing and changes nothing
+		return // a dead process reads zeros and changes nothing
 	}
 	run()
 }
@@ -61,7 +61,7 @@ func (s *shared) load(word int) uint64 {
 func (s *shared) store(word int, v uint64) {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
-	// The page is there: it was written out when the file was made.
+	// The page needs no space: it was written completely when the file was created.
 	s.f.in.write(s.f.p.d, b[:], int64(word)*8)
 }
 

@@ -44,7 +44,7 @@ func (in *inode) syncAll(d *Disk) {
 	}
 }
 
-// mix is page a with the sectors of mask from page b.
+// mix returns page a with the sectors of mask from page b.
 func mix(a, b *page, mask uint8, gen *generation) *page {
 	m := &page{owner: gen}
 	if a != nil {
@@ -71,8 +71,8 @@ func (c *content) set(i int, p *page) {
 	c.pages[i] = p
 }
 
-// lose is a sync that failed: what was pending looks clean from now on. Size
-// and times stay pending, they go another way to the disk.
+// lose simulates a failed sync: pending data look clean from now on. Size and times stay pending, because they reach
+// the disk separately.
 func (in *inode) lose() {
 	var rest []change
 	for _, c := range in.pending {
@@ -88,7 +88,7 @@ func (in *inode) lose() {
 		}
 		rest = append(rest, c)
 	}
-	// What was cut off meanwhile is not lost but gone.
+	// Content that was cut off meanwhile is not lost but removed.
 	for i := range in.lost {
 		if i >= len(in.cache.pages) {
 			delete(in.lost, i)
@@ -97,7 +97,7 @@ func (in *inode) lose() {
 	in.pending = rest
 }
 
-// dropLost reads the lost sectors from the disk again.
+// dropLost replaces the lost sectors by those on the disk.
 func (in *inode) dropLost(d *Disk) {
 	for i, mask := range in.lost {
 		if i < len(in.cache.pages) {

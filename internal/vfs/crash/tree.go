@@ -7,22 +7,22 @@ import (
 	"syscall"
 )
 
-// step is one pending change of names: it happens as a whole or not at all, and
-// not before the steps it follows.
+// step is one pending change of names. It survives as a whole or not at all, and only together with the steps in
+// follows.
 type step struct {
 	seq     uint64
 	entries []entry
-	follows []*step // earlier ones on the same names
+	follows []*step // earlier steps on the same names
 	settled bool
 }
 
 type entry struct {
 	dir  *inode
 	name string
-	to   *inode // nil: the name goes
+	to   *inode // nil: the name is removed
 }
 
-// change makes a step visible, and pending.
+// change makes a step visible and pending.
 func (d *Disk) change(entries ...entry) {
 	s := &step{seq: d.tick(), entries: entries}
 	for i, e := range entries {
@@ -44,12 +44,12 @@ func (d *Disk) change(entries ...entry) {
 	d.pending = append(d.pending, s)
 }
 
-// settle makes a step durable, after those it follows.
+// settle makes a step durable, after the steps that it follows.
 func (s *step) settle(d *Disk) {
 	if s.settled {
 		return
 	}
-	s.settled = true // no cycles: steps follow earlier ones only
+	s.settled = true // there are no cycles: steps follow earlier ones only
 	d.settled++
 	for _, f := range s.follows {
 		f.settle(d)
@@ -80,7 +80,7 @@ func (d *Disk) syncDir(in *inode) {
 	d.compact()
 }
 
-// compact forgets settled steps, once they are the greater part.
+// compact removes settled steps from the list once they are the majority.
 func (d *Disk) compact() {
 	if d.settled*2 < len(d.pending) || d.settled < 64 {
 		return
@@ -95,7 +95,7 @@ func (d *Disk) compact() {
 	d.pending, d.settled = rest, 0
 }
 
-// clean gives a path the form that lookup walks: slashes, from the root.
+// clean returns a path in the form that lookup requires: with slashes, from the root.
 func clean(name string) string {
 	name = filepath.ToSlash(name)
 	if vol := filepath.VolumeName(name); vol != "" {
@@ -104,8 +104,7 @@ func clean(name string) string {
 	return path.Clean("/" + name)
 }
 
-// lookup finds what a name leads to; nil without an error when nothing stands
-// there but the folder does.
+// lookup returns the inode of a name; nil without an error if the folder exists but the name does not.
 func (d *Disk) lookup(name string) (dir *inode, base string, in *inode, err error) {
 	if name == "" {
 		return nil, "", nil, syscall.ENOENT
@@ -131,7 +130,7 @@ func (d *Disk) lookup(name string) (dir *inode, base string, in *inode, err erro
 	}
 }
 
-// must is lookup for what has to be there.
+// must is lookup for a name that must exist.
 func (d *Disk) must(name string) (dir *inode, base string, in *inode, err error) {
 	dir, base, in, err = d.lookup(name)
 	if err == nil && in == nil {

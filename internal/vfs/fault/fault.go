@@ -9,16 +9,16 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Op is one operation: kind, path, offset, size, number (Seq) and call site (Site()).
+// Op is an operation: kind, path, offset, size, number (Seq) and call site (Site()).
 type Op = wrap.Op
 
-// Kind is what an operation does, one of the constants of package wrap.
+// Kind is the kind of an operation, one of the constants of package wrap.
 type Kind = wrap.Kind
 
-// Rule decides over an operation; nil lets it pass.
+// Rule decides about an operation; nil lets it pass.
 type Rule func(op *Op) error
 
-// New wraps a file system. All rules are asked, the first error counts.
+// New wraps a file system. It calls all rules for each operation; the first error counts.
 func New(inner vfs.FS, rules ...Rule) vfs.FS {
 	return wrap.New(inner, func(op *Op, call func() error) error {
 		var fault error
@@ -51,7 +51,7 @@ func inject(op *Op, call func() error, err error) error {
 		return a.err
 	case op.Kind == wrap.Sync, op.Kind == wrap.Datasync, op.Kind == wrap.Barrier:
 		return op.FailSync(err)
-	case op.Kind == wrap.Close: // a descriptor is gone after close, whatever close says
+	case op.Kind == wrap.Close: // a descriptor is closed after close, whatever close returns
 		call()
 	}
 	return fmt.Errorf("%s %s: %w", op.Kind, op.Path, err)
@@ -64,18 +64,18 @@ type short struct {
 
 func (s *short) Error() string { return fmt.Sprintf("short: %d bytes, then %v", s.n, s.err) }
 
-// Short lets n bytes of a read or write through, then fails with err.
+// Short returns an error that makes a read or write process n bytes and then fail with err.
 func Short(n int, err error) error { return &short{n, err} }
 
 type after struct{ err error }
 
 func (a *after) Error() string { return "after: " + a.err.Error() }
 
-// After does the operation and reports err all the same.
+// After returns an error that makes the operation take place, and then fail with err.
 func After(err error) error { return &after{err} }
 
-// Nth fails the n-th (from 1) operation that match accepts, and count-1 that
-// follow it; count 0 is all that follow.
+// Nth returns a rule that fails the n-th (from 1) operation for which match is true, and the count-1 that follow; count
+// 0 means all that follow.
 func Nth(n, count int, match func(op *Op) bool, err error) Rule {
 	var seen atomic.Int64
 	return func(op *Op) error {
@@ -90,7 +90,7 @@ func Nth(n, count int, match func(op *Op) bool, err error) Rule {
 	}
 }
 
-// Is matches operations of these kinds.
+// Is returns a function that matches operations of these kinds.
 func Is(kinds ...Kind) func(*Op) bool {
 	return func(op *Op) bool {
 		for _, k := range kinds {

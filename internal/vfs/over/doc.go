@@ -1,8 +1,7 @@
-// Package over lays a folder that can be written over one that cannot: what is read comes from the
-// upper one where it has it, else from the lower one; all that is written goes to the upper one, and
-// the lower one stays as it is. So a store on a read-only medium that lacks its log or its index can
-// be opened: both are made in the upper folder.
+// Package over overlays a read-only folder with a writable one: files are read from the upper folder if it has them,
+// else from the lower one; all writes go to the upper folder, and the lower one never changes. So a store on a
+// read-only medium that lacks its log or its index can be opened: both are created in the upper folder.
 //
-// One handle of one process uses it. Locks and the shared page are the upper folder's alone: those of
-// the lower one, if there are any, belong to others.
+// It is used by one handle of one process. Locks and the shared page are in the upper folder only: those in the lower
+// one, if any, belong to other processes.
 package over

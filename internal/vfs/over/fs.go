@@ -117,7 +117,7 @@ func (f *FS) Link(old, new string) error {
 	if _, _, err := f.at(new); err == nil {
 		return &os.LinkError{Op: "link", Old: old, New: new, Err: syscall.EEXIST}
 	}
-	return errors.ErrUnsupported // a link of what is in the lower folder would not be one
+	return errors.ErrUnsupported // a link to a file of the lower folder is not possible
 }
 
 func (f *FS) Stat(name string) (vfs.Info, error) {
@@ -155,7 +155,7 @@ func (f *FS) ReadDir(name string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// SyncDir has nothing to do in the upper folder, which does not outlive the process.
+// SyncDir does nothing for the upper folder, which does not outlive the process.
 func (f *FS) SyncDir(name string) error {
 	if f.above(name) != "" {
 		return nil
@@ -179,7 +179,7 @@ func (f *FS) OpenShared(name string, create bool, perm fs.FileMode) (vfs.Shared,
 	return f.fs.OpenShared(up, create, perm)
 }
 
-// own is where a file is that the lower folder has for others.
+// own returns the path in the upper folder for a file that is not taken from the lower one, and creates its parent.
 func (f *FS) own(name string) (string, error) {
 	up := f.above(name)
 	if up == "" {
@@ -204,7 +204,7 @@ func (f *FS) Volume(name string) (vfs.Volume, error) {
 
 func (f *FS) Host() vfs.Host { return f.fs.Host() }
 
-// Glance is that of the file where it is.
+// Glance reads the file in the folder that has it.
 func (f *FS) Glance(name string, buf []byte, limit int64) ([]byte, vfs.Info, error) {
 	path, info, err := f.at(name)
 	g, ok := f.fs.(vfs.Glancer)

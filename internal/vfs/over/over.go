@@ -13,32 +13,32 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// FS is a folder with another one over it.
+// FS is a folder with another one as an overlay.
 type FS struct {
 	fs           vfs.FS
 	lower, upper string
 	gone         *gone
 }
 
-// gone has the names of the lower folder that were removed.
+// gone holds the names of the lower folder that were removed.
 type gone struct {
 	mu    sync.Mutex
 	names map[string]bool
 }
 
-// New lays the folder upper over lower. Paths are those of the lower one.
+// New returns the folder lower overlaid with upper. Paths are those of lower.
 func New(fsys vfs.FS, lower, upper string) *FS {
 	return &FS{fs: fsys, lower: filepath.Clean(lower), upper: filepath.Clean(upper), gone: &gone{names: map[string]bool{}}}
 }
 
-// Below is vfs.Below for a folder elsewhere.
+// Below applies vfs.Below for another folder.
 func (f *FS) Below(root string) vfs.FS {
 	g := *f
 	g.fs = vfs.Below(f.fs, root)
 	return &g
 }
 
-// above is the path in the upper folder; "" for what is not in the lower one.
+// above returns the path in the upper folder; "" if name is not in the lower folder.
 func (f *FS) above(name string) string {
 	rel, err := filepath.Rel(f.lower, filepath.Clean(name))
 	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
@@ -47,7 +47,7 @@ func (f *FS) above(name string) string {
 	return filepath.Join(f.upper, rel)
 }
 
-// below reports whether the lower folder has a file or folder there that counts.
+// below returns the file or folder of the lower folder, and whether it exists and was not removed.
 func (f *FS) below(name string) (vfs.Info, bool) {
 	if f.hidden(name) {
 		return vfs.Info{}, false
@@ -56,7 +56,7 @@ func (f *FS) below(name string) (vfs.Info, bool) {
 	return info, err == nil
 }
 
-// hidden: it, or a folder above it, was removed.
+// hidden reports whether name, or a folder above it, was removed.
 func (f *FS) hidden(name string) bool {
 	f.gone.mu.Lock()
 	defer f.gone.mu.Unlock()
@@ -74,8 +74,8 @@ func (f *FS) hide(name string) {
 	f.gone.names[filepath.Clean(name)] = true
 }
 
-// at is where what has a name is: in the upper folder, or in the lower one. A folder of both is the lower
-// one's, whose times and number do not change.
+// at returns the path of a name in the upper folder or, if that does not have it, in the lower one. For a folder in
+// both it returns that of the lower one, whose times and inode number do not change.
 func (f *FS) at(name string) (path string, info vfs.Info, err error) {
 	up := f.above(name)
 	low, ok := f.below(name)
@@ -92,7 +92,7 @@ func (f *FS) at(name string) (path string, info vfs.Info, err error) {
 	return up, info, named(err, name)
 }
 
-// named has an error name what was asked for.
+// named returns err with the path that the caller used.
 func named(err error, name string) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -101,7 +101,7 @@ func named(err error, name string) error {
 	return err
 }
 
-// folder makes the folder that a name is in, where the lower one has it.
+// folder creates the parent of a name in the upper folder, if the lower one has it.
 func (f *FS) folder(name string) error {
 	dir := filepath.Dir(name)
 	up := f.above(dir)
@@ -123,11 +123,11 @@ func (f *FS) folder(name string) error {
 	return nil
 }
 
-// raise copies a file of the lower folder into the upper one, if that has none, and returns where it is there.
+// raise copies a file of the lower folder into the upper one, unless that has it, and returns its path there.
 func (f *FS) raise(name string) (string, error) {
 	up := f.above(name)
 	if up == "" {
-		return name, nil // elsewhere
+		return name, nil // not in the lower folder
 	}
 	if err := f.folder(name); err != nil {
 		return "", err

@@ -10,18 +10,18 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A temporary folder is marked (vfs.Mark), and locked as long as its process lives, so that the next one
-// can remove what a killed one has left.
+// A temporary folder has a mark (vfs.Mark), and a lock that is held as long as its process lives, so that a later
+// process can remove what a killed one left.
 const (
 	prefix   = "varve-readonly-"
-	kind     = "view" // of the mark
+	kind     = "view" // kind in the mark
 	lockName = "lock"
 	filesIn  = "store"
-	newborn  = time.Minute // one without a mark or a lock may be just being made
+	newborn  = time.Minute // a younger folder without mark or lock may be under construction
 )
 
-// Temporary lays a new folder of the system's temporary one over dir; remove takes it away again. known
-// reports whether a store gives a name to one of its files. wait bounds the waits for leases: see vfs.Patient.
+// Temporary overlays dir with a new folder in the system's temporary folder; remove removes it. known reports whether a
+// path is that of a store's file. wait bounds the waits for leases: see vfs.Patient.
 func Temporary(dir string, known func(rel string, folder bool) bool,
 	wait time.Duration) (over *FS, remove func() error, err error) {
 	sweep(os.TempDir(), known)
@@ -54,8 +54,8 @@ func Temporary(dir string, known func(rel string, folder bool) bool,
 	return New(vfs.Patient(vfs.Only(vfs.OS(), "", dir, upper), wait), dir, upper), remove, nil
 }
 
-// sweep removes what processes that were killed have left: folders with their mark, or in which
-// nothing is. In a folder with anything but a lock and the files of a store everything stays.
+// sweep removes folders that killed processes left: those with their mark, and empty ones. If a folder has anything but
+// a lock and the files of a store, all of it stays.
 func sweep(parent string, known func(rel string, folder bool) bool) {
 	list, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	self := vfs.Self(func(string) string { return "" })
@@ -68,7 +68,7 @@ func sweep(parent string, known func(rel string, folder bool) bool) {
 		names, err := fsys.ReadDir(temp)
 		m, marked := vfs.ReadMark(fsys, temp)
 		if err != nil || len(names) > 0 && !(marked && m.Name == filepath.Base(temp) && m.Kind == kind) {
-			continue // a user's
+			continue // a user's folder
 		}
 		if name := filepath.Join(temp, lockName); len(names) > 0 {
 			lock, err := fsys.OpenLock(name, 0o600)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// deadline is a context that ends by the simulated clock. It has AfterFunc, so
-// that contexts made from it need no goroutine to follow it.
+// deadline is a context that ends by the simulated clock. It has AfterFunc, so that contexts derived from it need no
+// goroutine.
 type deadline struct {
 	context.Context // the parent
 	s               *Sim
@@ -17,7 +17,7 @@ type deadline struct {
 	after           []*func()
 }
 
-// WithTimeout is context.WithTimeout by the simulated clock.
+// WithTimeout is context.WithTimeout with the simulated clock.
 func (p *Proc) WithTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	s := p.s
 	c := &deadline{Context: parent, s: s, at: s.now.Add(d), done: make(chan struct{})}
@@ -38,7 +38,7 @@ func (c *deadline) Err() error {
 	return c.Context.Err()
 }
 
-// AfterFunc is what package context looks for in a foreign context.
+// AfterFunc is the method that package context uses in contexts of other packages.
 func (c *deadline) AfterFunc(f func()) (stop func() bool) {
 	if c.err != nil {
 		f()
@@ -70,12 +70,12 @@ func (c *deadline) end(err error) {
 	}
 }
 
-// advance moves the clock on and ends the contexts that are due.
+// advance sets the clock and ends the contexts that are due.
 func (s *Sim) advance(to time.Time) {
 	s.now = to
 	for i := 0; i < len(s.timers); {
 		if c := s.timers[i]; !c.at.After(to) {
-			c.end(context.DeadlineExceeded) // takes itself off the list
+			c.end(context.DeadlineExceeded) // removes c from the list
 			i = 0
 		} else {
 			i++

@@ -10,15 +10,14 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Place is a call site and what it does.
+// Place is a call site and the kind of its operation.
 type Place struct {
 	Site string // "segment/file.go:120"
 	Kind wrap.Kind
 }
 
-// Coverage counts what happened where: "" is an operation, "switch", "stop" and
-// "kill" what was done to a process there, "cut lose-all" and the like how the
-// power went.
+// Coverage counts events by place: "" is an operation; "switch", "stop" and "kill" are what was done to a process
+// there; "cut lose-all" and the like are power failures with a pattern.
 type Coverage map[Place]map[string]int
 
 func (c Coverage) count(op *wrap.Op, what string) {
@@ -31,7 +30,7 @@ func (c Coverage) count(op *wrap.Op, what string) {
 	m[what]++
 }
 
-// Add puts another run's coverage into c.
+// Add adds another run's coverage to c.
 func (c Coverage) Add(other Coverage) {
 	for at, m := range other {
 		if c[at] == nil {
@@ -43,7 +42,7 @@ func (c Coverage) Add(other Coverage) {
 	}
 }
 
-// Missing lists the places that change the disk at which something never happened.
+// Missing returns the places that change the disk at which an event never happened.
 func (c Coverage) Missing(what string) []Place {
 	var list []Place
 	for at, m := range c {
@@ -55,7 +54,7 @@ func (c Coverage) Missing(what string) []Place {
 	return list
 }
 
-// String is a table, one place a line.
+// String returns a table with one line per place.
 func (c Coverage) String() string {
 	places := slices.Collect(maps.Keys(c))
 	sortPlaces(places)

@@ -31,15 +31,15 @@ type Proc struct {
 	started bool
 	done    bool
 	killed  bool
-	stopped time.Time // until then
+	stopped time.Time // stopped until this time
 
-	waiting *wrap.Op // it cannot go on before the disk's Wakes pass seen
+	waiting *wrap.Op // the operation that waits until the disk's Wakes exceeds seen
 	seen    uint64
-	expired bool // its wait ends for want of anything else to happen
+	expired bool // its wait times out because nothing else can happen
 }
 
-// Process adds a process to this boot. It starts with Run, or at once when a
-// process or OnKill adds it during one.
+// Process adds a process to this boot. It starts with Run, or at once if it is added during a run by a process or
+// OnKill.
 func (s *Sim) Process(name string, f func(p *Proc)) *Proc {
 	p := &Proc{Name: name, s: s, f: f, disk: s.disk, view: s.disk.NonBlocking(name), wake: make(chan struct{}, 1)}
 	p.PID = p.view.PID()
@@ -48,16 +48,16 @@ func (s *Sim) Process(name string, f func(p *Proc)) *Proc {
 	return p
 }
 
-// Now is the simulated time.
+// Now returns the simulated time.
 func (p *Proc) Now() time.Time { return p.s.now }
 
-// Sim is the machine that the process runs on.
+// Sim returns the machine that the process runs on.
 func (p *Proc) Sim() *Sim { return p.s }
 
-// Killed reports whether the process is leaving: it was killed, or the power went.
+// Killed reports whether the process is ending because it was killed or the power failed.
 func (p *Proc) Killed() bool { return p.killed }
 
-// Yield lets others run.
+// Yield lets other processes run.
 func (p *Proc) Yield() {
 	p.check()
 	p.s.yield(p)
@@ -72,8 +72,7 @@ func (p *Proc) Sleep(d time.Duration) {
 	p.check()
 }
 
-// Wait is Sleep that ends with ctx, whose error it then returns. A deadline
-// counts when it is simulated.
+// Wait is Sleep, but also ends with ctx and returns its error. The deadline of ctx is taken as simulated time.
 func (p *Proc) Wait(ctx context.Context, d time.Duration) error {
 	if at, ok := ctx.Deadline(); ok && at.After(p.s.now) {
 		d = min(d, at.Sub(p.s.now))
@@ -85,7 +84,7 @@ func (p *Proc) Wait(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Rand is a source of random bytes of this process's own, the same in each replay.
+// Rand returns a source of random bytes for this process, the same in each replay.
 func (p *Proc) Rand() io.Reader {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], p.s.seed)
@@ -101,12 +100,12 @@ func (p *Proc) main() {
 
 func (p *Proc) exit() {
 	s := p.s
-	r := recover() // nil when it left through Goexit
+	r := recover() // nil after Goexit
 	p.done = true
 	if r != nil {
 		s.fail(fmt.Errorf("process %s panicked at operation %d: %v\n%s", p.Name, s.ops, r, debug.Stack()))
 	}
-	p.disk.Kill(p.view) // as any process that ends
+	p.disk.Kill(p.view) // as when any process ends
 	if next := s.pick(); next != nil {
 		s.resume(next)
 	} else {
@@ -114,7 +113,7 @@ func (p *Proc) exit() {
 	}
 }
 
-// check leaves when the process is dead.
+// check ends the goroutine if the process was killed.
 func (p *Proc) check() {
 	if p.killed {
 		runtime.Goexit()
@@ -151,7 +150,7 @@ func (p *Proc) operate(op *wrap.Op, call func() error) error {
 	return err
 }
 
-// finish carries an operation out, and waits while it would block.
+// finish executes an operation, and waits while it would block.
 func (p *Proc) finish(op *wrap.Op, call func() error) error {
 	s := p.s
 	for {

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// interfere is what chance does to the processes before an operation of p.
+// interfere applies random events to the processes before an operation of p.
 func (s *Sim) interfere(p *Proc, op *wrap.Op, call func() error) {
 	if s.chance(s.Odds.Kill) {
 		s.kill(s.anyone(), p, op, call)
@@ -32,7 +32,7 @@ func (s *Sim) interfere(p *Proc, op *wrap.Op, call func() error) {
 	}
 }
 
-// anyone picks a process that is alive. There is one: the caller.
+// anyone returns a random live process. There is at least the caller.
 func (s *Sim) anyone() *Proc {
 	alive := make([]*Proc, 0, len(s.procs))
 	for _, p := range s.procs {
@@ -43,8 +43,8 @@ func (s *Sim) anyone() *Proc {
 	return alive[s.rng.IntN(len(alive))]
 }
 
-// kill ends a process. If it is the one that is about to operate, a write may
-// still be done in part: kill -9 stops a write between two pages.
+// kill kills a process. If it is the one about to operate, a write may be done in part: kill -9 stops a write between
+// two pages.
 func (s *Sim) kill(victim, p *Proc, op *wrap.Op, call func() error) {
 	s.coverage.count(op, "kill")
 	s.tracef("kill %s/%d", victim.Name, victim.PID)
@@ -67,7 +67,7 @@ func (s *Sim) KillProcess(p *Proc) {
 	}
 }
 
-// cutHere reports whether the power goes at this operation.
+// cutHere reports whether the power fails at this operation.
 func (s *Sim) cutHere() (crash.Pattern, bool) {
 	if p, ok := s.cuts[s.ops]; ok {
 		return p, true
@@ -78,10 +78,10 @@ func (s *Sim) cutHere() (crash.Pattern, bool) {
 	return 0, false
 }
 
-// yield lets the scheduler choose who runs; it returns when that is p again.
+// yield lets the scheduler choose the next process; it returns when p runs again.
 func (s *Sim) yield(p *Proc) {
 	next := s.pick()
-	if next == nil { // a deadlock: everybody was killed, p leaves first
+	if next == nil { // a deadlock: all processes were killed, and p ends first
 		return
 	}
 	if next != p {
@@ -90,7 +90,7 @@ func (s *Sim) yield(p *Proc) {
 	}
 }
 
-// resume hands over to a process. The caller stops running.
+// resume passes control to a process. The caller stops running.
 func (s *Sim) resume(p *Proc) {
 	if !p.started {
 		p.started = true
@@ -100,8 +100,7 @@ func (s *Sim) resume(p *Proc) {
 	p.wake <- struct{}{}
 }
 
-// pick chooses among the processes that can run; if none can, time passes until
-// one can. nil: all have ended.
+// pick returns one of the processes that can run, after advancing the clock if none can; nil if all have ended.
 func (s *Sim) pick() *Proc {
 	for {
 		var ready []*Proc
@@ -121,7 +120,7 @@ func (s *Sim) pick() *Proc {
 			return nil
 		case s.jump(), s.expire():
 		default:
-			s.fail(s.deadlock()) // all are killed, and so ready to leave
+			s.fail(s.deadlock()) // all are killed, and so ready to end
 		}
 	}
 }
@@ -140,7 +139,7 @@ func (p *Proc) ready() bool {
 	return p.expired || p.s.disk.Wakes() != p.seen || p.waiting.Ctx != nil && p.waiting.Ctx.Err() != nil
 }
 
-// jump moves the clock on to the next thing that will happen.
+// jump advances the clock to the next event.
 func (s *Sim) jump() bool {
 	var next time.Time
 	earlier := func(t time.Time) {
@@ -163,7 +162,7 @@ func (s *Sim) jump() bool {
 	return true
 }
 
-// expire ends the wait of a process whose context has a deadline of real time.
+// expire ends the wait of a process whose context has a real-time deadline.
 func (s *Sim) expire() bool {
 	for _, p := range s.procs {
 		if p.done || p.waiting == nil || p.waiting.Ctx == nil {
@@ -177,7 +176,7 @@ func (s *Sim) expire() bool {
 	return false
 }
 
-// DeadlockError says that no process can go on.
+// DeadlockError means that no process can continue.
 type DeadlockError struct {
 	Op      int
 	Waiting []string

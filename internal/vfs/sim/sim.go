@@ -10,24 +10,24 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Odds say that something happens at one of so many operations on average; 0 is never.
+// Odds are average intervals: an event happens at one in this many operations; 0 means never.
 type Odds struct {
 	Switch int // another process runs
 	Stop   int // a process is stopped, for up to StopFor
 	Kill   int // a process is killed
-	Cut    int // the power goes, with one of Patterns
+	Cut    int // the power fails, with one of Patterns
 }
 
-// Sim is one simulated machine over several boots. Fields are set before Run.
+// Sim is a simulated machine over several boots. Exported fields are set before Run.
 type Sim struct {
 	Odds     Odds
-	Patterns []crash.Pattern // of random cuts; all by default
+	Patterns []crash.Pattern // for random power failures; all by default
 	StopFor  time.Duration   // the longest stop; 100 ms by default
-	Step     time.Duration   // what an operation takes; 10 µs by default
-	MaxOps   int             // more than these are taken for a livelock; 20,000,000 by default
-	// Trace gets a line for each operation and each thing that the scheduler does.
+	Step     time.Duration   // the duration of an operation; 10 µs by default
+	MaxOps   int             // more are treated as a livelock; 20,000,000 by default
+	// Trace is called with a line for each operation and each event of the scheduler.
 	Trace func(string)
-	// OnKill is called after a process was killed by chance; it may start another one.
+	// OnKill is called after a process was killed at random; it may start another one.
 	OnKill func(p *Proc)
 
 	seed     uint64
@@ -37,7 +37,7 @@ type Sim struct {
 	ops      int
 	changes  []int
 	cuts     map[int]crash.Pattern
-	procs    []*Proc // of this boot, in the order they were made
+	procs    []*Proc // of this boot, in the order of creation
 	running  bool
 	wasCut   bool
 	ended    chan struct{}
@@ -47,7 +47,7 @@ type Sim struct {
 	coverage Coverage
 }
 
-// New makes a machine with an empty disk.
+// New returns a machine with an empty disk.
 func New(seed uint64) *Sim {
 	s := &Sim{
 		Odds:     Odds{Switch: 4},
@@ -71,31 +71,30 @@ func (s *Sim) setDisk(d *crash.Disk) {
 	d.SetClock(func() time.Time { return s.now })
 }
 
-// Disk is the machine's disk in this boot.
+// Disk returns the machine's disk in this boot.
 func (s *Sim) Disk() *crash.Disk { return s.disk }
 
-// Now is the simulated time.
+// Now returns the simulated time.
 func (s *Sim) Now() time.Time { return s.now }
 
-// Ops is how many operations there were so far.
+// Ops returns the number of operations so far.
 func (s *Sim) Ops() int { return s.ops }
 
-// Changes are the numbers of the operations that change the disk, make
-// something durable or store into a shared page: where cutting the power can
-// make a difference.
+// Changes returns the numbers of the operations that change the disk, make something durable or store into a shared
+// page: those at which a power failure can make a difference.
 func (s *Sim) Changes() []int { return s.changes }
 
-// CutAt cuts the power at the n-th operation.
+// CutAt makes the power fail at the n-th operation.
 func (s *Sim) CutAt(n int, p crash.Pattern) { s.cuts[n] = p }
 
-// WasCut reports whether the power went in the last Run.
+// WasCut reports whether the power failed in the last Run.
 func (s *Sim) WasCut() bool { return s.wasCut }
 
-// Coverage is what happened where.
+// Coverage returns the coverage so far.
 func (s *Sim) Coverage() Coverage { return s.coverage }
 
-// Run lets the processes run until all have ended or the power is cut. Its
-// error is a deadlock, a panic of a process, or too many operations.
+// Run runs the processes until all have ended or the power fails. Its error is a deadlock, a panic of a process, or too
+// many operations.
 func (s *Sim) Run() error {
 	s.ended, s.err, s.wasCut, s.running = make(chan struct{}), nil, false, true
 	if p := s.pick(); p != nil {
@@ -106,22 +105,22 @@ func (s *Sim) Run() error {
 	return s.err
 }
 
-// Cut cuts the power between two Runs.
+// Cut simulates a power failure between two Runs.
 func (s *Sim) Cut(p crash.Pattern) {
 	s.setDisk(s.disk.Crash(p, s.cutRand(p)))
 }
 
-// cutRand does not depend on what was drawn before: a cut is the same however
-// one came to it.
+// cutRand returns random numbers that depend only on the seed, the number of operations and the pattern, so that a
+// power failure has the same result however the run came to it.
 func (s *Sim) cutRand(p crash.Pattern) *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, uint64(s.ops)<<8|uint64(p)))
 }
 
-// cut is the loss of power at an operation, which is in flight.
+// cut simulates a power failure during an operation.
 func (s *Sim) cut(op *wrap.Op, call func() error, p crash.Pattern) {
 	rng := s.cutRand(p)
 	if op.Kind.Changes() && !op.Kind.Syncs() && (p == crash.KeepAll || rng.IntN(2) == 0) {
-		call() // nobody learns how it went
+		call() // its result is lost
 	}
 	s.coverage.count(op, "cut "+p.String())
 	s.tracef("%d cut %v", s.ops, p)
@@ -130,7 +129,7 @@ func (s *Sim) cut(op *wrap.Op, call func() error, p crash.Pattern) {
 	s.killAll()
 }
 
-// killAll has every process leave at its next operation.
+// killAll makes every process end at its next operation.
 func (s *Sim) killAll() {
 	for _, p := range s.procs {
 		if !p.done {

@@ -1,6 +1,5 @@
-// Package trace writes one line for each operation on a vfs.FS, for golden
-// files: a changed order of create, write, sync, rename, folder sync, lock and
-// store is then seen in review.
+// Package trace writes one line for each operation on a vfs.FS, for golden files: a changed order of create, write,
+// sync, rename, folder sync, lock and store is then visible in a review.
 //
 // A line is the operation, the path below the root, its arguments and, if it failed, the error
 // without paths:

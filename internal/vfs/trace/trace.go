@@ -12,11 +12,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Op is one operation, of the kinds of package wrap.
+// Op is an operation, of the kinds of package wrap.
 type Op = wrap.Op
 
-// Changing is a filter for New: what a reader of a golden file wants to see of changes, syncs,
-// locks and publications; no reads, no closes.
+// Changing is a filter for New. It keeps changes, syncs, locks and stores into shared pages, but no reads and closes.
 func Changing(op *Op) bool {
 	switch op.Kind {
 	case wrap.Lock, wrap.TryLock, wrap.Unlock, wrap.Lease:
@@ -25,8 +24,8 @@ func Changing(op *Op) bool {
 	return op.Kind.Changes()
 }
 
-// New wraps a file system. Every operation that keep accepts (nil: all) is
-// written to line after it was carried out.
+// New wraps a file system. It calls line for every operation for which keep returns true (nil: all), after it was
+// executed.
 func New(inner vfs.FS, root string, keep func(*Op) bool, line func(string)) vfs.FS {
 	return wrap.New(inner, func(op *Op, call func() error) error {
 		err := call()
@@ -37,7 +36,7 @@ func New(inner vfs.FS, root string, keep func(*Op) bool, line func(string)) vfs.
 	})
 }
 
-// Format is the line for an operation that ended with err.
+// Format returns the line for an operation that ended with err.
 func Format(op *Op, root string, err error) string {
 	var b strings.Builder
 	path, to := op.Relative(root)
@@ -79,7 +78,7 @@ func Format(op *Op, root string, err error) string {
 	return b.String()
 }
 
-// reason is an error in words that are the same on every system.
+// reason returns the text of an error in words that are the same on every system.
 func reason(err error) string {
 	for _, known := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrClosed, errors.ErrUnsupported,
 		io.EOF} {

@@ -51,7 +51,7 @@ func (f *file) Sync() error { return f.run(Op{Kind: Sync, failer: f.inner}, f.in
 
 func (f *file) Datasync() error { return f.run(Op{Kind: Datasync, failer: f.inner}, f.inner.Datasync) }
 
-// FailSync passes the wish on to the file system inside.
+// FailSync calls FailSync of the wrapped file.
 func (f *file) FailSync(err error) error { return (&Op{failer: f.inner}).FailSync(err) }
 
 func (f *file) Stat() (info vfs.Info, err error) {
@@ -62,7 +62,7 @@ func (f *file) Stat() (info vfs.Info, err error) {
 	return info, err
 }
 
-// NextData passes over holes, as far as the file system inside tells.
+// NextData skips holes, if the wrapped file system reports them.
 func (f *file) NextData(off int64) (from, end int64, err error) {
 	if s, ok := f.inner.(interface {
 		NextData(off int64) (from, end int64, err error)
@@ -95,7 +95,7 @@ func (f *file) Map() (vfs.Mapping, error) {
 	if err != nil {
 		return nil, closing(out, err)
 	}
-	return out, nil // reading it is no operation
+	return out, nil // reading the mapping is not an operation
 }
 
 func (f *file) Name() string { return f.inner.Name() }
@@ -130,7 +130,7 @@ type shared struct {
 	inner vfs.Shared
 }
 
-// Load, Store and CompareAndSwap cannot fail: what error a hook returns is not seen.
+// Load, Store and CompareAndSwap cannot fail: errors of the hook are ignored.
 func (s *shared) Load(word int) (v uint64) {
 	s.fs.run(&Op{Kind: Load, Path: s.name, Word: word}, func() error {
 		v = s.inner.Load(word)
@@ -166,7 +166,7 @@ func (b *barrier) Sync() error {
 	return b.fs.run(&Op{Kind: Barrier, Path: b.name, failer: b.inner}, b.inner.Sync)
 }
 
-// FailSync passes the wish on to the file system inside.
+// FailSync calls FailSync of the wrapped barrier.
 func (b *barrier) FailSync(err error) error { return (&Op{failer: b.inner}).FailSync(err) }
 
 func (b *barrier) Close() error {

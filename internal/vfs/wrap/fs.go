@@ -16,13 +16,12 @@ type FS struct {
 	sites *sites
 }
 
-// New wraps a file system. Wrapped ones that are to share one memory of call
-// sites are made with Also.
+// New wraps a file system. Use Also for wrapped file systems that share a cache of call sites.
 func New(inner vfs.FS, hook Hook) *FS {
 	return &FS{inner: inner, hook: hook, sites: &sites{}}
 }
 
-// Also wraps another file system and shares what f knows of call sites.
+// Also wraps another file system that shares the cache of call sites with f.
 func (f *FS) Also(inner vfs.FS, hook Hook) *FS {
 	return &FS{inner: inner, hook: hook, sites: f.sites}
 }
@@ -49,7 +48,7 @@ func (f *FS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error)
 	return &file{f, out}, nil
 }
 
-// closing lets go of what was opened although the hook said no.
+// closing closes what was opened although the hook returned an error.
 func closing[T interface{ Close() error }](opened T, err error) error {
 	if any(opened) != nil {
 		opened.Close()
@@ -149,5 +148,5 @@ func (f *FS) Volume(name string) (v vfs.Volume, err error) {
 	return v, err
 }
 
-// Host is no operation.
+// Host is not passed to the hook.
 func (f *FS) Host() vfs.Host { return f.inner.Host() }

@@ -8,12 +8,12 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Kind is what an operation does.
+// Kind is the kind of an operation.
 type Kind int
 
 // The kinds.
 const (
-	Open   Kind = iota // without making or emptying a file
+	Open   Kind = iota // without creating or truncating a file
 	Create             // OpenFile with O_CREATE or O_TRUNC
 	Mkdir
 	Remove
@@ -75,11 +75,11 @@ func (k Kind) Syncs() bool {
 	return false
 }
 
-// Op is one operation.
+// Op is an operation.
 type Op struct {
 	Kind   Kind
-	Seq    int    // from 1, of this FS
-	Path   string // as the caller gave it
+	Seq    int    // number of the operation on this FS, from 1
+	Path   string // as passed by the caller
 	To     string // the second name of Rename, RenameNew, Exchange, Link
 	Off    int64
 	Size   int // of a read or write; a hook may lower it
@@ -96,8 +96,8 @@ type Op struct {
 	failer  any // the file or barrier, for FailSync
 }
 
-// Site is the place in the source, outside the vfs packages, that this
-// operation was called from: "segment/file.go:120".
+// Site returns the place in the source, outside the vfs packages, from which the operation was called:
+// "segment/file.go:120".
 func (o *Op) Site() string {
 	if o.site == "" {
 		o.site = o.wrapper.sites.caller()
@@ -105,8 +105,8 @@ func (o *Op) Site() string {
 	return o.site
 }
 
-// FailSync makes a Sync, Datasync or Barrier fail with err, so that a file
-// system that can (vfs/crash) loses what was unsynced. On others it is err alone.
+// FailSync makes a Sync, Datasync or Barrier fail with err, and lets a file system that can (vfs/crash) lose the
+// unsynced data. For other file systems it just returns err.
 func (o *Op) FailSync(err error) error {
 	if f, ok := o.failer.(interface{ FailSync(error) error }); ok {
 		return f.FailSync(err)
@@ -114,10 +114,10 @@ func (o *Op) FailSync(err error) error {
 	return err
 }
 
-// Hook runs an operation; call carries it out.
+// Hook runs an operation; call executes it.
 type Hook func(op *Op, call func() error) error
 
-// relative takes root off a path.
+// relative returns a path without its prefix root.
 func relative(name, root string) string {
 	if rest, ok := strings.CutPrefix(name, root); ok {
 		if rest = strings.TrimLeft(rest, `/\`); rest != "" {
@@ -128,7 +128,7 @@ func relative(name, root string) string {
 	return name
 }
 
-// Relative gives Path and To without root, with slashes.
+// Relative returns Path and To relative to root, with slashes.
 func (o *Op) Relative(root string) (path, to string) {
 	slash := func(s string) string { return strings.ReplaceAll(relative(s, root), `\`, "/") }
 	path = slash(o.Path)

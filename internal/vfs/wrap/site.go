@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// sites remembers what a program counter stands for; "" is a frame inside vfs.
+// sites caches the call site of each program counter; "" is a frame inside vfs.
 type sites struct{ m sync.Map }
 
-// caller is the innermost frame outside the vfs packages.
+// caller returns the innermost frame outside the vfs packages.
 func (s *sites) caller() string {
-	// It is a few frames up mostly, and the simulators ask at each operation.
+	// It is usually a few frames up, and the simulators ask for every operation.
 	var pcs [24]uintptr
 	for skip, most := 0, 8; ; skip, most = skip+most, len(pcs) {
 		n := runtime.Callers(3+skip, pcs[:most])

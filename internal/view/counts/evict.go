@@ -17,24 +17,24 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Evictions knows who goes next where a limit is reached: of the store, and of each
-// session that has one. A list is made by reading all lines, and holds the first 64th of
-// them, at least some; so what it costs is spread over as many evictions. As long as it
-// lasts it is exact: nobody who is not in it comes before its last.
+// Evictions chooses the memories to evict when a limit is reached, for the store and for each session with a limit. A
+// list is made by reading all lines, and holds the first 64th of them, but at least leastQueue, so the cost of making
+// it is spread over that many evictions. A list stays exact until it is used up: no memory outside it precedes its last
+// one.
 type Evictions struct {
 	mu     sync.Mutex
 	policy string
 	lists  map[string]*queue // by session, "" the store's
-	taken  map[string]bool   // by commits of this process that are under way
+	taken  map[string]bool   // ids claimed by commits of this process that are in progress
 	turns  turns
 }
 
 type queue struct {
 	list []Candidate
-	most int // as many as were wanted; it may grow to twice that
+	most int // the wanted length; the list may grow to twice that
 }
 
-// Candidate is a memory that may go.
+// Candidate is a memory that may be evicted.
 type Candidate struct {
 	ID      string
 	Version wal.LSN
@@ -42,7 +42,7 @@ type Candidate struct {
 	score   float64
 }
 
-// before says which goes first.
+// before compares two candidates by the order of eviction; negative if a is evicted first.
 func (x *Evictions) before(a, b *Candidate) int {
 	if x.policy == settings.AtLimitEvictLowest {
 		if c := cmp.Compare(a.score, b.score); c != 0 {
@@ -58,9 +58,9 @@ const (
 	mostQueues = 64
 )
 
-// Next takes the first of those that may go, which belongs to the caller until release. It
-// is nil when there is nobody; busy says then that another commit of this process has taken
-// one that would do.
+// Next claims the first candidate of a session ("" for the store) that is not spared; the caller owns it until Release.
+// c is nil if there is none; busy then reports whether another commit of this process has claimed a candidate that
+// would do.
 func (x *Evictions) Next(ctx context.Context, cs *Counts, session string,
 	spared func(id string) bool) (c *Candidate, busy bool, err error) {
 	x.mu.Lock()
@@ -97,22 +97,22 @@ func (x *Evictions) Next(ctx context.Context, cs *Counts, session string,
 	return nil, busy, nil
 }
 
-// Stays says of a memory that it never goes by itself.
+// Stays reports whether the memory with this id is never evicted automatically.
 func Stays(id string) bool { return id == memstore.TakeOverID }
 
-// remove takes one out of the lists.
+// remove removes a candidate from all lists.
 func (x *Evictions) remove(c *Candidate) {
 	for _, q := range x.lists {
 		at, ok := slices.BinarySearchFunc(q.list, *c, func(a, b Candidate) int { return x.before(&a, &b) })
-		if ok { // most are at the front: that is what moves
+		if ok { // most candidates are near the front, so the elements before it are moved
 			copy(q.list[1:at+1], q.list[:at])
 			q.list = q.list[1:]
 		}
 	}
 }
 
-// Release gives back what a commit has taken; gone says that they are not
-// what they were.
+// Release returns candidates that a commit claimed. gone means that the commit deleted them or found them changed, so
+// they are removed from the lists.
 func (x *Evictions) Release(taken []Candidate, gone bool) {
 	if len(taken) == 0 {
 		return
@@ -127,7 +127,7 @@ func (x *Evictions) Release(taken []Candidate, gone bool) {
 	}
 }
 
-// feed takes in what was written, where it comes before the last of a list.
+// feed adds a written memory to the lists in which it precedes the last candidate.
 func (x *Evictions) feed(id string, line *index.Entry) {
 	if Stays(id) {
 		return
@@ -141,7 +141,7 @@ func (x *Evictions) feed(id string, line *index.Entry) {
 			at, there := slices.BinarySearchFunc(q.list, c, func(a, b Candidate) int { return x.before(&a, &b) })
 			if !there {
 				q.list = slices.Insert(q.list, at, c)
-				if len(q.list) > 2*q.most { // one that is written again and again is in it again and again
+				if len(q.list) > 2*q.most { // a memory that is rewritten often is in the list once per version
 					q.list = slices.Clone(q.list[:q.most])
 				}
 			}
@@ -152,14 +152,14 @@ func (x *Evictions) feed(id string, line *index.Entry) {
 	}
 }
 
-// reset throws the lists away.
+// reset discards all lists.
 func (x *Evictions) reset() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.lists = nil
 }
 
-// fill rebuilds a list.
+// fill rebuilds the list of a session ("" for the store) with at least least candidates.
 func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least int) (*queue, error) {
 	f := engine.Filters{Expired: true}
 	n := cs.engine.State().Live(kind.Memories.Letter)
@@ -167,14 +167,14 @@ func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least 
 		f.Session, n = &session, leastQueue*queueShare
 	}
 	most := max(int(n/queueShare), leastQueue, least)
-	var list []Candidate // at most twice as many as wanted: sorted and cut when it is full
+	var list []Candidate // grows to twice the wanted length, then is sorted and cut
 	trim := func(to int) {
 		slices.SortFunc(list, func(a, b Candidate) int { return x.before(&a, &b) })
 		list = slices.Clone(list[:min(len(list), to)])
 	}
 	for l, err := range cs.engine.Lines(ctx, cs.engine.Kinds().Memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
-			continue // verify tells of it
+			continue // verify reports the damage
 		}
 		if err != nil {
 			return nil, err

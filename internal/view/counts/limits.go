@@ -9,24 +9,24 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// How a limit holds though several processes write. A writer looks at the tally and names, as a
-// precondition of the commit, something that fails if others may have used up the room in between:
+// How a limit is enforced while several processes write: a writer reads the tally and adds a precondition to its commit
+// that fails if other commits may have used up the room in between. There are three cases:
 //
-//   - There is room: that no more was put since the look, into the store or into the
-//     session, than this room allows (state.PutsKey, state.PutBytesKey). Nobody disturbs
-//     anybody as long as all that is under way at once fits; what does not looks again,
-//     and each time another one got through.
-//   - There is none, and others make room: the versions of those that go, in the same
-//     commit. It adds no more than it takes away, so nothing needs to be known of the sum.
-//   - There is none: the answer is a refusal, true of the moment of the look.
+//   - There is room: the precondition is that no more was put since the tally was read, into the store or the session,
+//     than the room allows (state.PutsKey, state.PutBytesKey). Writers do not disturb each other as long as all commits
+//     in progress fit together. A commit that fails reads the tally again; each failure means that another commit
+//     succeeded.
+//   - There is no room, and memories are evicted: the preconditions are the versions of the evicted memories, which the
+//     same commit deletes. The commit adds no more than it removes, so the totals need not be checked.
+//   - There is no room, and nothing is evicted: the write is refused, which is correct as of the moment of reading.
 
-// Limits are those of config.json that hold now.
+// Limits are the limits currently set in config.json.
 type Limits struct {
 	All, Session Sum // 0: none
 	At           string
 }
 
-// LimitsOf gives the limits of a configuration, nil if there are none.
+// LimitsOf returns the limits of a configuration, or nil if there are none.
 func LimitsOf(c *settings.Config) *Limits {
 	l := &Limits{Sum{c.MaxMemories, c.MaxBytes}, Sum{c.MaxSessionMemories, c.MaxSessionBytes}, c.AtLimit}
 	if l.All == (Sum{}) && l.Session == (Sum{}) {
@@ -35,7 +35,7 @@ func LimitsOf(c *settings.Config) *Limits {
 	return l
 }
 
-// Effect is what an operation does to the sums.
+// Effect is how an operation changes the sums of a memory and of its session.
 type Effect struct {
 	Was, Is               Sum
 	WasSession, IsSession string
@@ -49,7 +49,7 @@ type Demand struct {
 	Have    Sum
 }
 
-// Over is by how much the demand passes its limit.
+// Over returns by how much the demand exceeds its limit.
 func (d *Demand) Over() Sum {
 	var o Sum
 	if d.Limit.N > 0 && d.Add.N > 0 {
@@ -61,13 +61,13 @@ func (d *Demand) Over() Sum {
 	return o
 }
 
-// Never reports whether it passes its limit also where there is nothing else.
+// Never reports whether the demand exceeds its limit even in an empty store or session.
 func (d *Demand) Never() bool {
 	return d.Limit.N > 0 && d.Add.N > d.Limit.N || d.Limit.Bytes > 0 && d.Add.Bytes > d.Limit.Bytes
 }
 
-// Within are the conditions that what is put beside it leaves the room that it needs.
-// before are the totals from before the look.
+// Within returns the preconditions under which concurrent puts leave the room that the demand needs. before are the put
+// totals from before the tally was read.
 func (d *Demand) Within(before Sum) (list []wal.Precondition) {
 	add := func(key string, before, room int64) {
 		list = append(list, wal.Precondition{Key: key, LSN: uint64(before), Most: uint64(min(room, state.MostPuts))})
@@ -81,12 +81,12 @@ func (d *Demand) Within(before Sum) (list []wal.Precondition) {
 	return list
 }
 
-// Grows reports whether it adds something that is limited.
+// Grows reports whether the demand adds to a sum that is limited.
 func (d *Demand) Grows() bool {
 	return d.Limit.N > 0 && d.Add.N > 0 || d.Limit.Bytes > 0 && d.Add.Bytes > 0
 }
 
-// Watch begins to count what is put.
+// Watch starts counting puts.
 func (cs *Counts) Watch() {
 	cs.watching.Do(func() {
 		cs.engine.State().WatchPuts()
@@ -94,12 +94,12 @@ func (cs *Counts) Watch() {
 	})
 }
 
-// PutTotals are the running totals of what was put into a session, or into the store.
+// PutTotals returns the running totals of what was put into a session, or into the store if session is "".
 func (cs *Counts) PutTotals(session string) Sum {
 	return Sum{int64(cs.engine.State().PutCount(session)), int64(cs.engine.State().PutSize(session))}
 }
 
-// Refusal is the error of a write that a limit does not admit.
+// Refusal returns the error of a write that exceeds a limit, an *errs.LimitError.
 func (d *Demand) Refusal() error {
 	o := d.Over()
 	e := &errs.LimitError{Session: d.Session, What: "memories", Setting: "max_memories", Limit: d.Limit.N, Have: d.Have.N,

@@ -16,38 +16,37 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Counts knows how much there is, and what goes where room has to be made.
+// Counts maintains the totals of a store and chooses what to evict.
 type Counts struct {
 	engine    *engine.Engine
 	Tally     Tally
 	Evictions Evictions
 	watching  sync.Once
-	putsFrom  atomic.Uint64 // from here on all that is put is noted
+	putsFrom  atomic.Uint64 // puts from this log position on are counted
 }
 
-// Sum is how much there is of something.
+// Sum is a number of memories and their size in bytes.
 type Sum struct{ N, Bytes int64 }
 
-// Plus adds.
+// Plus returns s + o.
 func (s Sum) Plus(o Sum) Sum { return Sum{s.N + o.N, s.Bytes + o.Bytes} }
 
-// Minus takes away.
+// Minus returns s − o.
 func (s Sum) Minus(o Sum) Sum { return Sum{s.N - o.N, s.Bytes - o.Bytes} }
 
-// Tally is how many memories there are and how many bytes they have, in all and in
-// the sessions that were asked about. It is kept only where something is limited. The
-// index's metadata have the sums of the index; what changed since is added, each
-// change once. A session's sum is made by reading its lines, once in a process; what
-// that costs is bounded by what it may hold. It is a view.Fold.
+// Tally maintains the number and bytes of all memories and of the sessions that were queried. It is a view.Fold, used
+// only if some limit is set. The metadata of the index has the sums of the index; later changes are added, each once.
+// The sum of a session is computed by reading its lines, once per process, at a cost bounded by the limit of the
+// session.
 type Tally struct {
 	counts   *Counts
 	follow   engine.Follower
 	all      Sum
 	sessions map[string]Sum
-	over     map[string]tallyLine // what changed since the index was written, by id
+	over     map[string]tallyLine // the newest version of each memory changed since the index was written
 }
 
-// tallyLine is the newest version of a memory, as the tally has it.
+// tallyLine is the newest version of a memory as the tally counted it.
 type tallyLine struct {
 	version wal.LSN
 	session string
@@ -61,10 +60,10 @@ func (c tallyLine) sum() Sum {
 	return Sum{1, c.size}
 }
 
-// tallied bounds how many sessions are kept.
+// tallied is the maximum number of sessions whose sums are kept.
 const tallied = 1024
 
-// New returns the totals of a store.
+// New returns the counts of a store.
 func New(eng *engine.Engine) *Counts {
 	cs := &Counts{engine: eng}
 	cs.Tally.counts = cs
@@ -73,10 +72,10 @@ func New(eng *engine.Engine) *Counts {
 	return cs
 }
 
-// PutsFrom returns the position from which on all puts are noted.
+// PutsFrom returns the position from which on all puts are counted.
 func (cs *Counts) PutsFrom() *atomic.Uint64 { return &cs.putsFrom }
 
-// Look says how much there is in all, and in some sessions, as of this call or later.
+// Look returns the sum of all memories and the sums of some sessions, as of this call or later.
 func (t *Tally) Look(ctx context.Context, sessions []string) (all Sum, in map[string]Sum, err error) {
 	eng := t.counts.engine
 	if err := eng.CatchUp(ctx); err != nil {
@@ -103,12 +102,11 @@ func (t *Tally) Reset(_ context.Context, set *index.Set) error {
 	}
 	t.all = Sum{set.Count(index.Memories), bytes}
 	t.sessions, t.over = map[string]Sum{}, map[string]tallyLine{}
-	t.counts.Evictions.reset() // they were not fed with what it takes in
+	t.counts.Evictions.reset() // the lists were not fed with the entries that the new index contains
 	return nil
 }
 
-// Covered implements view.Fold: what an index takes in that was counted before changes
-// nothing.
+// Covered implements view.Fold. A newer index does not change the sums: all that it contains was counted before.
 func (t *Tally) Covered(set *index.Set) bool {
 	for id, c := range t.over {
 		if c.version < set.LSN() {
@@ -150,7 +148,7 @@ func (t *Tally) Apply(_ context.Context, set *index.Set, e *wal.Entry) error {
 	return nil
 }
 
-// before is what the tally has of a memory.
+// before returns the version of a memory that the tally has counted; size is -1 if there is none.
 func (t *Tally) before(set *index.Set, id string) (tallyLine, error) {
 	if c, ok := t.over[id]; ok {
 		return c, nil
@@ -166,7 +164,7 @@ func (t *Tally) before(set *index.Set, id string) (tallyLine, error) {
 	return tallyLine{e.Version, e.SessionID, e.Size}, nil
 }
 
-// inSessions are the sums of some sessions.
+// inSessions returns the sums of some sessions.
 func (t *Tally) inSessions(set *index.Set, sessions []string) (map[string]Sum, error) {
 	if len(sessions) == 0 {
 		return nil, nil
@@ -189,7 +187,7 @@ func (t *Tally) inSessions(set *index.Set, sessions []string) (map[string]Sum, e
 	return in, nil
 }
 
-// session reads the lines of a session.
+// session computes the sum of a session in the index by reading its lines.
 func (t *Tally) session(set *index.Set, session string) (s Sum, err error) {
 	prefix := index.SessionPrefix(session)
 	var line []byte

@@ -6,26 +6,26 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// A commit makes room for what it adds, and candidates are handed out once in a process: so many
-// commits make room at the same time. Where there is more than a limit allows (it was lowered), a
-// commit makes room for all that is too much, and two that did so would each delete as much: a
-// commit that finds this has its turn alone. Between processes the conditions on what is deleted do
-// the same, for both begin with the memory that goes first.
+// A commit makes room for what it adds. Candidates are claimed once per process, so several commits can make room at
+// the same time. But if a store holds more than its limit (after the limit was lowered), a commit evicts all of the
+// excess, and two concurrent commits would evict it twice. So a commit that finds an excess runs alone. Between
+// processes the preconditions on the evicted versions have the same effect, since all processes evict in the same
+// order.
 
-// Turn is in what company a commit of this process makes room.
+// Turn is the concurrency with which a commit of this process may make room.
 type Turn int64
 
-// The turns, from none to alone.
+// The turns: no eviction, eviction beside other commits, eviction alone.
 const (
 	NoTurn Turn = 0
 	Beside Turn = 1
 	Alone  Turn = 1 << 40
 )
 
-// turns are handed out in the order in which they were asked for.
+// turns grants turns in the order of the requests.
 type turns struct{ held *semaphore.Weighted }
 
-// Take waits for a turn. waited: others may have made room meanwhile.
+// Take acquires a turn. waited means that it had to wait, so other commits may have made room meanwhile.
 func (x *Evictions) Take(ctx context.Context, t Turn) (waited bool, err error) {
 	if x.turns.held.TryAcquire(int64(t)) {
 		return false, nil
@@ -33,14 +33,14 @@ func (x *Evictions) Take(ctx context.Context, t Turn) (waited bool, err error) {
 	return true, x.turns.held.Acquire(ctx, int64(t))
 }
 
-// Leave gives it back.
+// Leave releases a turn.
 func (x *Evictions) Leave(t Turn) {
 	if t != NoTurn {
 		x.turns.held.Release(int64(t))
 	}
 }
 
-// Turn is the one that a demand needs.
+// Turn returns the turn that a demand needs.
 func (d *Demand) Turn() Turn {
 	switch {
 	case d.Over() == Sum{}:

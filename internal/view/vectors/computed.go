@@ -20,24 +20,22 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Computed is vector_index/reembed: the vectors that a re-embedding has made so
-// far, so that one that was killed goes on where it was. Records, little-endian:
+// Computed is the file vector_index/reembed: the vectors that a re-embedding has computed so far. A re-embedding that
+// was interrupted resumes with them. Records, little-endian:
 //
 //	 0  uint32  bytes of the payload
 //	 4  uint64  its xxhash64
 //	12  the payload
 //
-// The first payload is {"format":2,"model":"…","after":…}: the position of the log's
-// entry that the model of the store was told by when this began (package
-// internal/state). Each of the others begins with a byte that says what it is:
+// The first payload is {"format":2,"model":"…","after":…}. after is the log position of the entry that had set the
+// store's model when the re-embedding began (package internal/state). Each other payload begins with a type byte:
 //
-//	'v'  a vector     uint16 bytes of the id, the id, uint64 version that it was
-//	                  made of, 32 bytes sha256 of that one's content, float32 each
-//	'e'  the end: all memories were looked at
+//	'v'  a vector     uint16 bytes of the id, the id, uint64 version that the vector was
+//	                  computed for, 32 bytes sha256 of that version's content, float32 each
+//	'e'  the end: all memories were processed
 //
-// in the order in which memories are listed; behind the end, those that have changed
-// since. Of several of one memory the last counts. What follows the last record that
-// is whole is cut off.
+// The vectors are in the order in which memories are listed; after the end follow those of memories that changed since.
+// If a memory has several records, the last one counts. Bytes after the last complete record are cut off.
 type Computed struct {
 	F      vfs.File
 	size   int64
@@ -45,10 +43,10 @@ type Computed struct {
 	Count  int64
 	Dim    int
 	Ended  bool
-	failed error // of an append: what is in the file is not known any more
+	failed error // the error of a failed append, after which the contents of the file are unknown
 }
 
-// ComputedVector is a record of the file: the vector of one content.
+// ComputedVector is a record of the file: the vector computed for one content.
 type ComputedVector struct {
 	ID      string
 	Version uint64
@@ -64,15 +62,15 @@ const (
 	computedLimit = 16 << 20 // of a record
 )
 
-var ErrComputed = errors.New("not a record of vectors that were computed")
+var ErrComputed = errors.New("not a record of computed vectors")
 
-// ComputedPath is where a file of a re-embedding stands.
+// ComputedPath returns the path of a file of the re-embedding.
 func (vs *Vectors) ComputedPath(name string) string {
 	return filepath.Join(vs.engine.Env().Dir, VectorFolder, name)
 }
 
-// OpenComputed opens the file, and creates it when there is none, when it is of another model, or
-// when it is to begin empty.
+// OpenComputed opens the file. It creates or empties it if it does not exist, belongs to another model, or restart is
+// set.
 func (vs *Vectors) OpenComputed(model string, restart bool) (*Computed, error) {
 	by := vs.Model()
 	path := vs.ComputedPath(ComputedName)
@@ -99,7 +97,7 @@ func (vs *Vectors) OpenComputed(model string, restart bool) (*Computed, error) {
 	return c, nil
 }
 
-// ComputedHeader is the first record of the file.
+// ComputedHeader is the payload of the first record.
 type ComputedHeader struct {
 	Format int    `json:"format"`
 	Model  string `json:"model"`
@@ -108,13 +106,12 @@ type ComputedHeader struct {
 
 const computedFormat = 2
 
-// serves reports whether a file was begun for a model, and not used up by a switch that
-// has ended.
+// serves reports whether a file was begun for a model, and not used by a switch that has ended since.
 func (h *ComputedHeader) serves(model string, by *index.Model) bool {
 	return h.Format == computedFormat && h.Model == model && (by.Switching() || h.After >= by.Since)
 }
 
-// load reads what there is; size stays 0 when nothing of it is of use.
+// load reads the file. size stays 0 if the file has nothing usable.
 func (c *Computed) load(model string, by *index.Model) error {
 	var head ComputedHeader
 	var v ComputedVector
@@ -151,8 +148,8 @@ func (c *Computed) took(v *ComputedVector) {
 	c.Count++
 }
 
-// Records gives the payloads up to a size, and says up to where they were whole
-// and f had nothing against them.
+// Records calls f for each payload in the first size bytes. It returns the offset up to which records were complete and
+// f returned no error.
 func (c *Computed) Records(size int64, f func(payload []byte) error) (int64, error) {
 	r := bufio.NewReaderSize(io.NewSectionReader(c.F, 0, size), 1<<20)
 	var at int64
@@ -190,7 +187,7 @@ func atEnd(err error) error {
 	return err
 }
 
-// Append makes records durable behind those that are there.
+// Append appends records durably.
 func (c *Computed) Append(payloads [][]byte) error {
 	if c.failed != nil {
 		return c.failed
@@ -201,7 +198,7 @@ func (c *Computed) Append(payloads [][]byte) error {
 		b = binary.LittleEndian.AppendUint64(b, xxhash.Sum64(p))
 		b = append(b, p...)
 	}
-	err := c.F.Truncate(c.size) // of what was torn, or of another model
+	err := c.F.Truncate(c.size) // removes a torn record, or the records of another model
 	if err == nil {
 		_, err = c.F.WriteAt(b, c.size)
 	}
@@ -214,7 +211,7 @@ func (c *Computed) Append(payloads [][]byte) error {
 	return err
 }
 
-// Add appends vectors, durably.
+// Add appends vectors durably.
 func (c *Computed) Add(list []ComputedVector) error {
 	payloads := make([][]byte, len(list))
 	for i, v := range list {
@@ -235,7 +232,7 @@ func (c *Computed) Add(list []ComputedVector) error {
 	return nil
 }
 
-// End says in the file that all are computed.
+// End appends the record that says that all vectors are computed.
 func (c *Computed) End() error {
 	if c.Ended {
 		return nil
@@ -244,7 +241,7 @@ func (c *Computed) End() error {
 	return c.Append([][]byte{{'e'}})
 }
 
-// Parse reads a record.
+// Parse decodes the payload of a vector.
 func (v *ComputedVector) Parse(p []byte) error {
 	if len(p) < 3 || p[0] != 'v' {
 		return ErrComputed
@@ -265,7 +262,7 @@ func (v *ComputedVector) Parse(p []byte) error {
 	return nil
 }
 
-// All gives the vectors in batches.
+// All calls f for all vectors, in batches of up to most vectors.
 func (c *Computed) All(most int, f func(list []ComputedVector) error) error {
 	var list []ComputedVector
 	var n int64
@@ -291,19 +288,20 @@ func (c *Computed) All(most int, f func(list []ComputedVector) error) error {
 		err = f(list)
 	}
 	if err == nil && (size != c.size || n != c.Count) {
-		err = fmt.Errorf("%w: it has changed since it was written: run it again", errs.ErrConflict)
+		err = fmt.Errorf("%w: another process changed vector_index/reembed: run memctl reindex again", errs.ErrConflict)
 	}
 	return err
 }
 
-// DropComputed removes the file, overwritten: it has ids, and what follows from
-// contents; and what a purge that was killed has left of the one before.
+// DropComputed overwrites and removes the file, which contains ids and data derived from contents, and what an
+// interrupted purge left of its predecessor.
 func (vs *Vectors) DropComputed() error {
-	var unwiped []error // nobody asked for that
+	var unwiped []error // not reported: the caller did not ask to wipe
 	return vs.WipeComputed(&unwiped)
 }
 
-// WipeComputed overwrites and removes what a re-embedding has computed.
+// WipeComputed overwrites and removes the files of a re-embedding. Files that cannot be overwritten are added to
+// unwiped.
 func (vs *Vectors) WipeComputed(unwiped *[]error) error {
 	dropped := false
 	for _, name := range []string{ComputedOld, ComputedName} {
@@ -324,8 +322,8 @@ func (vs *Vectors) WipeComputed(unwiped *[]error) error {
 	return vs.engine.Env().FS.SyncDir(filepath.Join(vs.engine.Env().Dir, VectorFolder))
 }
 
-// Under reports whether a file may be of a run that was under way when the store's model was
-// this one. One by the very model that serves is announced to nobody.
+// Under reports whether the file may belong to a re-embedding that was in progress while the store's model was model. A
+// re-embedding by the same model as the store's is not announced in the log.
 func (h *ComputedHeader) Under(model *index.Model) bool {
 	switch {
 	case h.Format != computedFormat, h.After > model.LSN:
@@ -336,5 +334,5 @@ func (h *ComputedHeader) Under(model *index.Model) bool {
 	return (h.Model == model.Next || h.Model == model.Name) && h.After >= model.Since
 }
 
-// ComputedOld is what is being overwritten.
+// ComputedOld is the name of the file while it is overwritten.
 const ComputedOld = "reembed.old"

@@ -19,13 +19,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// computedIndex finds records of vector_index/reembed by their ids, while a switch
-// lasts: 16 bytes of heap for each.
+// computedIndex finds records of vector_index/reembed by id during a switch of the model. It takes 16 bytes of heap per
+// record.
 type computedIndex struct {
 	mu    sync.Mutex
-	since uint64 // of the switch that the rest is for
+	since uint64 // the switch (index.Model.Since) that the other fields belong to
 	f     vfs.File
-	at    []computedAt // by hash, then place
+	at    []computedAt // sorted by hash, then place
 }
 
 type computedAt struct {
@@ -48,8 +48,8 @@ func (x *computedIndex) drop() error {
 	return f.Close()
 }
 
-// computed is what was computed for a memory for the model that the store has
-// changed to. ErrBehind: it is gone, since nobody needs it any more.
+// computed returns the vector that was computed for a memory for the model that the store has switched to. It returns
+// ErrBehind if the file has been removed because the switch ended.
 func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) (v ComputedVector, ok bool, err error) {
 	x := &vs.side
 	x.mu.Lock()
@@ -70,13 +70,14 @@ func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) 
 			return v, false, err
 		}
 		if c.ID == id {
-			v, ok = c, true // the last one counts
+			v, ok = c, true // the last record counts
 		}
 	}
 	return v, ok, nil
 }
 
-// ComputedFor is that of a memory with a content.
+// ComputedFor returns the vector that was computed for a memory whose content has the given hash; false if there is
+// none.
 func (vs *Vectors) ComputedFor(ctx context.Context, model *index.Model, id string,
 	sum [32]byte) ([]float32, bool, error) {
 	if !model.Switching() {
@@ -130,8 +131,8 @@ func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 		return nil
 	})
 	if errors.Is(err, ErrComputed) {
-		// Of another run, maybe one that began when this switch had ended: then what is missing
-		// here is not missing in the store, and must not be written as such.
+		// The file belongs to another re-embedding, perhaps one that began after this switch ended. Then vectors missing here
+		// are not missing in the store, and must not be recorded as missing.
 		if err := vs.stillSwitching(ctx, model); err != nil {
 			return errors.Join(err, f.Close())
 		}
@@ -147,7 +148,7 @@ func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 	return nil
 }
 
-// stillSwitching is ErrBehind when a switch has ended meanwhile.
+// stillSwitching returns ErrBehind if the switch has ended meanwhile.
 func (vs *Vectors) stillSwitching(ctx context.Context, model *index.Model) error {
 	if err := vs.engine.CatchUp(ctx); err != nil {
 		return err

@@ -6,18 +6,17 @@ import (
 	"slices"
 )
 
-// dimensions are those that vectors were met with. The oldest vector decides about the store's.
-// Among vectors of unknown age, whose versions are lost, the majority decides, and then the greater
-// dimension.
+// dimensions counts vectors by dimension. The oldest vector determines the store's dimension. Among vectors of unknown
+// age, whose versions are lost, the most frequent dimension wins, then the greater one.
 type dimensions map[int]dimensionSeen
 
 type dimensionSeen struct {
 	n      int
-	oldest uint64 // position of the write that brought the first one
+	oldest uint64 // log position of the write that brought the oldest one
 }
 
-// add takes a vector in: the number that it has and the version of its memory. A number is the
-// position of the write that brought it, except for one from elsewhere.
+// add counts a vector with its number and the version of its memory. A number that is a log position below the version
+// is the write that brought the vector; other numbers come from elsewhere.
 func (d dimensions) add(dim int, number int64, version uint64) {
 	at := version
 	if number > 0 && number%8 == 0 && uint64(number) < at {
@@ -31,7 +30,7 @@ func (d dimensions) add(dim int, number int64, version uint64) {
 	d[dim] = seen
 }
 
-// decided is the store's dimension, 0 if there is no vector.
+// decided returns the store's dimension, or 0 if there is no vector.
 func (d dimensions) decided() int {
 	list := slices.SortedFunc(maps.Keys(d), func(a, b int) int {
 		return cmp.Or(cmp.Compare(d[a].oldest, d[b].oldest), cmp.Compare(d[b].n, d[a].n), cmp.Compare(b, a))

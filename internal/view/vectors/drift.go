@@ -10,22 +10,20 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Drift is by how much the vectors' files lag behind the index, as both
-// stand: nothing is read but these, and nothing is changed. What is missing, stale
-// or too much is made good by the next flush or search. Memories and assemblies
-// count alike.
+// Drift is how far the vector files lag behind the index as both are now. Nothing else is read, and nothing is changed.
+// The next flush or search corrects missing, stale and ghost vectors. Memories and assemblies are counted together.
 type Drift struct {
-	Missing int64 // an embedding without a vector
-	Stale   int64 // another vector than the embedding's
-	Ghosts  int64 // a vector without an embedding
+	Missing int64 // embeddings without a vector
+	Stale   int64 // vectors that differ from the embedding
+	Ghosts  int64 // vectors without an embedding
 	Misfits int64 // embeddings of another dimension, which have no vector
-	Older   int64 // documents with an embedding by the model before: a re-embedding is rewriting them
-	Without int64 // memories without an embedding, be it that it is pending or that there is no content
-	Unknown int64 // lines from before there were vectors: only their documents know
-	Pending int64 // what changed since the index was written; a search sees it all the same
+	Older   int64 // documents with an embedding by the previous model, which a re-embedding is rewriting
+	Without int64 // memories without an embedding: pending, or without content
+	Unknown int64 // index lines older than vectors: only the documents have the answer
+	Pending int64 // changes since the index was written; searches include them
 }
 
-// Compare compares the vectors with the index.
+// Compare compares the vector files with the index.
 func (vs *Vectors) Compare(ctx context.Context) (Drift, error) {
 	var d Drift
 	if err := vs.engine.BeginUse(); err != nil {
@@ -47,7 +45,7 @@ func (vs *Vectors) Compare(ctx context.Context) (Drift, error) {
 	}
 	defer set.Release()
 	if set.LSN() > idx.LSN() {
-		return d, nil // they have what the index does not yet know
+		return d, nil // the files are newer than the index
 	}
 	for _, kind := range []vector.Kind{vector.Memories, vector.Assemblies} {
 		if err := vs.driftOf(ctx, kind, idx, set, &d); err != nil {
@@ -59,7 +57,7 @@ func (vs *Vectors) Compare(ctx context.Context) (Drift, error) {
 
 func (vs *Vectors) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, set *vector.Set, d *Drift) error {
 	model := vs.engine.State().ModelBefore(idx.LSN())
-	right := int64(0) // keys of the set that have an embedding
+	right := int64(0) // number of keys in set that have an embedding
 	for it, err := range idx.Range(kindSection(kind), index.Span{}) {
 		if err == nil {
 			err = ctx.Err()

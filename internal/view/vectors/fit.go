@@ -14,28 +14,28 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// looked is what was found out about the dimension.
+// looked is what is known about the store's dimension.
 type looked struct {
-	of  engine.Tables // of the index that was asked
-	at  wal.LSN       // up to where there is no vector
+	of  engine.Tables // of the index that was examined
+	at  wal.LSN       // log position below which there is no vector
 	dim int           // 0: none
-	by  decider       // zero where the index decided
+	by  decider       // zero if the index determined the dimension
 }
 
-// decider is what has decided the dimension in the log, while no index says it: it holds
-// no longer than that.
+// decider is the document in the log whose vector determines the dimension while no index does. The dimension depends
+// on this document until an index records it.
 type decider struct {
 	key    string
 	pos    wal.LSN // its newest version
-	number int64   // of its vector
+	number int64   // number of its vector
 	alone  bool    // no vector of another dimension was seen
 }
 
-// A store that has been emptied keeps its dimension: the next put did not ask for another one.
+// A store keeps its dimension when its last vector is deleted: the next put does not mean to change it.
 var errOtherDimension = fmt.Errorf("%w: memctl reindex changes the model of all embeddings", vector.ErrDimension)
 
-// OtherDimension refuses a vector of another dimension than the store's, and says
-// what is going on where the store's model is being changed.
+// OtherDimension returns the error for a vector whose dimension differs from the store's. If the store's model is being
+// changed, the error is an *errs.ModelError that describes the change.
 func (vs *Vectors) OtherDimension(field string, got, dim int) error {
 	err := error(&errs.FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", got),
 		Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: errOtherDimension})
@@ -50,8 +50,8 @@ func (vs *Vectors) OtherDimension(field string, got, dim int) error {
 	return e
 }
 
-// Dimension is the store's, 0 while no vector has decided it, and on what condition
-// that is so.
+// Dimension returns the store's dimension, 0 while no vector has determined it, and the precondition under which the
+// answer stays valid.
 func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition, err error) {
 	model := vs.Model()
 	if d := vs.DecidedDimension(&model); d != 0 {
@@ -69,7 +69,7 @@ func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition,
 		case err == nil && vs.looked.dim != 0:
 			return vs.looked.dim, vs.looked.by.precondition(), nil
 		case err == nil:
-			vs.looked.at = max(vs.looked.at, at) // an index that was mapped meanwhile may be ahead of it
+			vs.looked.at = max(vs.looked.at, at) // a newer index that was mapped meanwhile may be ahead of at
 			return 0, wal.Precondition{LSN: at}, nil
 		case !errors.Is(err, ErrBehind) && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, engine.ErrMoved):
 			return 0, on, err
@@ -86,7 +86,7 @@ func (d *decider) precondition() wal.Precondition {
 	return wal.Precondition{Key: d.key, LSN: d.pos}
 }
 
-// stillDecides reports whether what decided still does, and follows it to its newest version.
+// stillDecides reports whether the document d still determines the dimension dim. It updates d to the newest version.
 func (vs *Vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool, error) {
 	if d.key == "" {
 		return true, nil
@@ -119,7 +119,7 @@ func (vs *Vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool,
 	return true, nil
 }
 
-// decidedDimension is what a switch of the model or, later, config.json has decided.
+// decidedDimension returns the dimension set by the last switch of the model or, if set later, by config.json.
 func decidedDimension(model *index.Model, config int) int {
 	if model.Since != 0 && (model.Switching() || config == 0) {
 		return model.Dimension
@@ -127,14 +127,14 @@ func decidedDimension(model *index.Model, config int) int {
 	return config
 }
 
-// DecidedDimension is the dimension that the model or config.json says, 0 if neither does.
+// DecidedDimension returns the dimension that the model or config.json sets, or 0 if neither does.
 func (vs *Vectors) DecidedDimension(model *index.Model) int {
 	d := vs.engine.Settings().Now().VectorSettings().Dimension
 	return decidedDimension(model, d)
 }
 
-// findDimension looks for the dimension: once for each index, and as long as that
-// names none in what came since; vs.mu is held.
+// findDimension finds the dimension and stores it in vs.looked: from each new index, and, if that has none, from the
+// log entries since. vs.Mu is held.
 func (vs *Vectors) findDimension(ctx context.Context) error {
 	l := &vs.looked
 	idx := vs.engine.State().Set()
@@ -193,9 +193,8 @@ func (vs *Vectors) findDimension(ctx context.Context) error {
 	return nil
 }
 
-// filesDimension is what the index says, or, where it says nothing, the vectors
-// that stand, or the lines; and where these are from before there were vectors,
-// the documents.
+// filesDimension returns the dimension that the index records. If it records none, the existing vector files determine
+// it, else the lines of the index, and if these are older than vectors, the documents.
 func (vs *Vectors) filesDimension(ctx context.Context, idx *index.Set) (int, error) {
 	if _, dim, known := index.Vectors(idx); known {
 		return dim, nil

@@ -19,22 +19,20 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// A store's vectors are one model's at any moment: a switch to another is one entry
-// of the log (package internal/state). What the model before has made lies in
-// documents that are rewritten only behind the switch; meanwhile the vector that
-// counts for such a version is the one that was computed for its content, which
-// vector_index/reembed has (computed), or none.
+// At any moment a store's vectors belong to one model. A switch to another model is one entry of the log (package
+// internal/state). Embeddings by the previous model are in documents that are rewritten only after the switch. Until a
+// document is rewritten, its vector is the one computed for its content, in vector_index/reembed (see computed), or
+// none.
 
-// Model is what makes the store's vectors, as of what is applied.
+// Model returns the model of the store's vectors as of the applied log position.
 func (vs *Vectors) Model() index.Model {
 	m := vs.engine.State().Model()
-	vs.engine.Settings().AsOf(m.LSN) // a change of the model is written there too
+	vs.engine.Settings().AsOf(m.LSN) // a change of the model changes config.json too
 	return m
 }
 
-// SetModel tells every process what makes the vectors from here on. was is what
-// they are thought to be made by; undecided, if it is not 0, is from where on
-// nothing may have been committed.
+// SetModel commits a change of the model. It fails if the model is no longer was, or, with undecided not 0, if anything
+// was committed from that log position on.
 func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change, undecided wal.LSN) error {
 	line, err := jsonLine(c)
 	if err != nil {
@@ -54,8 +52,8 @@ func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change
 	return vs.engine.CatchUp(ctx)
 }
 
-// olderVector is the vector that counts for a version which Older says has an older
-// model's; nil for none.
+// olderVector returns the vector to use for a version whose embedding is by an older model (see index.Model.Older); nil
+// if there is none.
 func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engine.Kind, id string,
 	at wal.LSN) ([]float32, error) {
 	var found ComputedVector
@@ -75,18 +73,18 @@ func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engin
 	}
 	switch {
 	case p.ID == "":
-		return nil, nil // it is gone, or damaged
+		return nil, nil // deleted or damaged
 	case k == vs.engine.Kinds().Assemblies:
 		return vs.host.OlderComposite(ctx, model, &p)
 	case found.Vector != nil && found.Sum == SumOf(model, p.Memory):
 		return found.Vector, nil
 	case !Embeddable(p.Memory.Content) && len(p.Vector) == model.Dimension:
-		return p.Vector, nil // no model made it
+		return p.Vector, nil // such a vector is made by no model
 	}
 	return nil, nil
 }
 
-// parsedVersion reads one version of a document, the zero parsed when it is not to be had.
+// parsedVersion reads one version of a document. It returns a zero Parsed if the version is not available.
 func (vs *Vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Parsed, error) {
 	var doc []byte
 	v, view, err := vs.engine.Frame(ctx, k, id, at)
@@ -117,7 +115,8 @@ func (vs *Vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string,
 	return p, nil
 }
 
-// NewestVector is the vector that counts for the newest version of a memory.
+// NewestVector returns the vector to use for the newest version of a memory during a switch of the model, and whether
+// that version's embedding is by the older model. Without a switch it returns nil and false.
 func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model,
 	id string) (v []float32, older bool, err error) {
 	if !model.Switching() {
@@ -145,8 +144,8 @@ func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model,
 	return v, true, err
 }
 
-// EmbeddingNow is the embedding that counts for a document as it was read: its own, or
-// what stands for an older model's.
+// EmbeddingNow returns the embedding to use for a version of a document with embedding own: own, or, if own is by an
+// older model, what replaces it.
 func (vs *Vectors) EmbeddingNow(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN,
 	own []float32) ([]float32, error) {
 	if !model.Switching() {
@@ -174,14 +173,14 @@ func (vs *Vectors) EmbeddingNow(ctx context.Context, model *index.Model, k *engi
 	return vs.olderVector(ctx, model, k, id, at)
 }
 
-// ChangeOfModel is what a model's entry says, to be changed.
+// ChangeOfModel returns a change that keeps all settings of a model, for the caller to modify.
 func ChangeOfModel(m *index.Model) state.Change {
 	return state.Change{Name: m.Name, Dimension: m.Dimension, Since: m.Since, Done: m.Done, Next: m.Next}
 }
 
 func jsonLine(v any) ([]byte, error) { return json.Marshal(v) }
 
-// SumOf is of what a memory itself gives to the text that a model is asked about; m is nil for an assembly.
+// SumOf returns the hash of what a memory contributes to the text that the model embeds. m is nil for an assembly.
 func SumOf(model *index.Model, m *memstore.Memory) [32]byte {
 	if m == nil {
 		return sha256.Sum256(nil)
@@ -189,5 +188,5 @@ func SumOf(model *index.Model, m *memstore.Memory) [32]byte {
 	return sha256.Sum256([]byte(template.Of(model.Name).Own(m)))
 }
 
-// Embeddable reports whether a content is anything that an embedder can be asked about.
+// Embeddable reports whether a content has text to embed.
 func Embeddable(content string) bool { return strings.TrimSpace(content) != "" }

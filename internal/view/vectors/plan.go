@@ -17,21 +17,21 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// vectorPlan finds out what vectors have to be written: from what changed, or, where it is unknown
-// what the existing ones lack, by comparing all.
+// vectorPlan determines the vectors to write: from the changes, or, if it is unknown what the existing files lack, by
+// comparing all.
 type vectorPlan struct {
 	st    *Vectors
 	ctx   context.Context
 	idx   *index.Set
 	set   *vector.Set
 	model index.Model
-	dim   int // of those to write; others are left out
+	dim   int // of the vectors to write; vectors of another dimension are left out
 	edits [2][]vector.Edit
-	dims  dimensions // of the lines that were looked at
+	dims  dimensions // of the lines that were read
 	line  []byte
 }
 
-// collect fills edits. complete says that set lacks nothing but list.
+// collect fills edits. complete means that set lacks nothing except the changes in list.
 func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 	p.dims = dimensions{}
 	var changed [2]map[string]bool
@@ -58,7 +58,7 @@ func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 	}
 	for kind := range edits {
 		var err error
-		// The dimension is not known yet, and what stands has the right one.
+		// The dimension is not known yet, and that of the existing vectors is right.
 		if p.dim = p.set.Dim(); p.set.Exists() {
 			edits[kind], err = p.set.Changes(vector.Kind(kind), edits[kind], p.vector)
 		}
@@ -76,10 +76,10 @@ func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 	return nil
 }
 
-// kindSection is the section of the index with the documents that have vectors of a kind.
+// kindSection returns the section of the index with the documents that have vectors of a kind.
 func kindSection(of vector.Kind) int { return kind.Kinds[of].Section }
 
-// edit is what a change means for the vectors.
+// edit returns the edit of the vectors that a change requires.
 func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	e := vector.Edit{Key: c.ID, Handle: c.Version}
 	if c.Deleted || lineDimension(c.Finished) == 0 && !p.model.Older(c.Version, 0) {
@@ -105,7 +105,7 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	}
 	entry, err := index.ParseLine(line)
 	if err != nil {
-		return e, fmt.Errorf("the line of %s: %w", human.Quote(c.ID), err)
+		return e, fmt.Errorf("index line of %s: %w", human.Quote(c.ID), err)
 	}
 	if e.ID = entry.VectorNumber(); dims != 0 {
 		p.dims.add(dims, e.ID, c.Version)
@@ -113,7 +113,7 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	return e, nil
 }
 
-// compare adds what the standing vectors lack of the index, and have too much.
+// compare adds edits for the vectors that the existing files lack, or have too many, compared with the index.
 func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 	add := func(e vector.Edit) { p.edits[kind] = append(p.edits[kind], e) }
 	for it, err := range p.idx.Range(kindSection(kind), index.Span{}) {
@@ -129,7 +129,7 @@ func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 		}
 		line, err := index.ParseLine(it.Value)
 		if err != nil {
-			return fmt.Errorf("the line of %s: %w", human.Quote(string(it.Key)), err)
+			return fmt.Errorf("index line of %s: %w", human.Quote(string(it.Key)), err)
 		}
 		e := vector.Edit{Key: string(it.Key), ID: line.VectorNumber(), Handle: line.Version}
 		if dims != 0 {
@@ -141,7 +141,7 @@ func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 		if err != nil {
 			return err
 		}
-		// A number that was brought along may name another vector than it did.
+		// A VectorID that was kept by a later version may name another vector now.
 		if has == e.ID && (line.VectorID == 0 || line.Version < p.set.LSN()) {
 			continue
 		}
@@ -169,8 +169,8 @@ func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 	})
 }
 
-// decide is the dimension that the vectors met so far have given the store, where
-// none has been written yet. Of lines that name none the documents decide.
+// decide returns the dimension determined by the vectors seen so far, for a store that has no vector files yet. If the
+// lines of the index name no dimension, the documents determine it.
 func (p *vectorPlan) decide() (int, error) {
 	_, unknown := p.dims[index.UnknownDimension]
 	delete(p.dims, index.UnknownDimension)
@@ -182,8 +182,7 @@ func (p *vectorPlan) decide() (int, error) {
 	return p.dims.decided(), nil
 }
 
-// sampleSize is how many documents with a vector decide about the dimension, if
-// need be.
+// sampleSize is the number of documents with a vector that are read to determine the dimension.
 const sampleSize = 1000
 
 func (p *vectorPlan) sample() error {
@@ -206,8 +205,8 @@ func (p *vectorPlan) sample() error {
 	return nil
 }
 
-// vector is vector.Plan.Vector. Of a memory whose vector is not to be had, or has
-// another dimension, the store is told elsewhere; it has no row.
+// vector is the source of vectors for vector.List. It returns false for a memory whose vector is unavailable, has
+// another dimension, or is not finite; such a memory has no row, and the problem is reported elsewhere.
 func (p *vectorPlan) vector(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, bool, error) {
 	if err := p.ctx.Err(); err != nil {
 		return dst, false, err
@@ -219,8 +218,8 @@ func (p *vectorPlan) vector(dst []float32, kind vector.Kind, e vector.Edit) ([]f
 	return v, len(v) == p.dim && len(v) > 0 && vector.CheckFinite("embedding", v) == nil, nil
 }
 
-// read reads the vector of a version: in its frame while the log must have it,
-// else in the document. None, where it is nowhere any more.
+// read reads the vector of a version: from its frame while the log is certain to have it, else from the document. It
+// appends nothing if the version is no longer available.
 func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, error) {
 	if p.model.Older(e.Handle, e.ID) {
 		v, err := p.st.olderVector(p.ctx, &p.model, p.st.engine.Kinds().In(kindSection(kind)), e.Key, e.Handle)
@@ -249,7 +248,7 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrCorrupt) && !engine.NotOurs(err):
 		return dst, err
 	default:
-		// Replaced since, edited, damaged or gone: the log may have it still.
+		// Replaced since, edited, damaged or deleted: the log may still have the version.
 		v, ok := p.st.engine.FromLog(p.ctx, k, e.Key, wal.LSN(e.Handle))
 		if !ok {
 			return dst, nil
@@ -263,7 +262,7 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 	return append(dst, doc.Vector...), nil
 }
 
-// patchView tells a view of all that its set lacks, where nothing may be written.
+// patchView adds all vectors that the view's set lacks to its overlay, for a process that cannot write files.
 func (vs *Vectors) patchView(ctx context.Context, view *vector.View, idx *index.Set, model *index.Model) error {
 	p := &vectorPlan{st: vs, ctx: ctx, idx: idx, set: view.Set(), model: *model, dims: dimensions{}}
 	for kind := range p.edits {

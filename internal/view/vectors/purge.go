@@ -14,17 +14,17 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// PurgeComputed takes memories out of what a re-embedding has computed. Before the switch the run
-// begins again; behind it searches live on the file, so that a copy without them takes its place.
-// What could not be overwritten is added to left, and to unlinked, by name, where it went all the
-// same.
+// PurgeComputed removes memories from the vectors that a re-embedding has computed. Before the switch it removes the
+// whole file, and the re-embedding starts again. After the switch searches depend on the file, so it is replaced by a
+// copy without the memories. What could not be overwritten is added to left. The name of a file that had to be replaced
+// without being overwritten is added to unlinked.
 func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string, left *[]error,
 	unlinked *[]string) error {
 	if model := vs.Model(); !model.Switching() {
 		return vs.WipeComputed(left)
 	}
 	path, old := vs.ComputedPath(ComputedName), vs.ComputedPath(ComputedOld)
-	if err := vs.wipeComputedOld(path, old, left); err != nil { // of a purge that was killed
+	if err := vs.wipeComputedOld(path, old, left); err != nil { // left by an interrupted purge
 		return vs.engine.Env().IOError("overwriting", old, err)
 	}
 	f, err := vs.engine.Env().FS.OpenFile(path, os.O_RDONLY, 0)
@@ -41,7 +41,7 @@ func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string,
 	if err = errors.Join(err, f.Close()); err != nil {
 		return vs.engine.Env().IOError("rewriting", path, err)
 	}
-	// The old one keeps a name until its bytes are gone.
+	// The old file keeps a name until its bytes are overwritten.
 	switch err := vs.engine.Env().FS.Link(path, old); {
 	case errors.Is(err, errors.ErrUnsupported):
 		*unlinked = append(*unlinked, VectorFolder+"/"+ComputedName)
@@ -58,7 +58,7 @@ func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string,
 	return errors.Join(vs.engine.Env().IOError("replacing", path, err), vs.side.Close())
 }
 
-// wipeComputedOld overwrites and removes the old file, unless it stands in its place still.
+// wipeComputedOld overwrites and removes the old file. If path is still the same file, it only removes the name old.
 func (vs *Vectors) wipeComputedOld(path, old string, left *[]error) error {
 	if vfs.SameFile(vs.engine.Env().FS, path, old) {
 		return vs.engine.Env().FS.Remove(old)
@@ -66,7 +66,7 @@ func (vs *Vectors) wipeComputedOld(path, old string, left *[]error) error {
 	return vfs.Unwiped(left, vfs.Wipe(vs.engine.Env().FS, old))
 }
 
-// copyComputed copies what is whole, except some memories.
+// copyComputed copies the complete records except those of some memories.
 func (vs *Vectors) copyComputed(ctx context.Context, from vfs.File, temp string, without []string) error {
 	to, err := vs.engine.Env().FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, vs.engine.Env().FileMode)
 	if err != nil {

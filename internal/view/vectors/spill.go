@@ -20,12 +20,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Spill writes the vectors as of a mark, before the index does, and tells
-// the index which ones are complete as of it. idx is the index that stands, list
-// what changed since.
+// Spill writes the vectors as of a log position, before the index is written, and records in target which are complete.
+// idx is the current index; list are the changes since.
 //
-// They are derived: when they cannot be written the index goes on without, and says that it is
-// unknown which are complete. A caller that needs them then compares.
+// Vectors are derived data. If they cannot be written, the index is written without them and records that it is unknown
+// which are complete; the next caller that needs the vectors compares them with the index.
 func (vs *Vectors) Spill(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change,
 	always bool, target *index.Target) error {
 	at, dim, err := vs.Write(ctx, held, idx, to, list, always)
@@ -37,14 +36,13 @@ func (vs *Vectors) Spill(ctx context.Context, held *wal.Held, idx *index.Set, to
 	case ctx.Err() != nil:
 		return err
 	}
-	vs.engine.Env().Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
+	vs.engine.Env().Logger.Warn("cannot write the vectors; a later round completes them", "err", err)
 	vs.engine.Env().Event(env.Event{Kind: env.EventVectorsSkipped, Path: vector.Folder, Err: err})
 	vs.engine.Health().VectorsFailed(err)
 	return nil
 }
 
-// Complete makes the vectors complete as of now, because somebody needs them
-// and the last round could not, or did not know.
+// Complete writes the vectors as of now, for a caller that needs them after the last round could not write them.
 func (vs *Vectors) Complete(ctx context.Context) error {
 	return vs.CompleteBy(ctx, func(held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
 		at, _, err := vs.Write(ctx, held, idx, to, list, false)
@@ -52,8 +50,8 @@ func (vs *Vectors) Complete(ctx context.Context) error {
 	})
 }
 
-// CompleteBy has the vectors written as of now, under flush.lock, and
-// remembers that they are complete as of then.
+// CompleteBy calls write under flush.lock with the changes up to now, and records the position up to which write says
+// that the vectors are complete.
 func (vs *Vectors) CompleteBy(ctx context.Context,
 	write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	held, err := vs.engine.Log().LockFlush(ctx)
@@ -71,7 +69,7 @@ func (vs *Vectors) CompleteBy(ctx context.Context,
 	}
 }
 
-// completeOver is CompleteBy over the index that is mapped.
+// completeOver is CompleteBy for the mapped index.
 func (vs *Vectors) completeOver(ctx context.Context, held *wal.Held,
 	write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	idx := vs.engine.State().Set()
@@ -94,7 +92,7 @@ func (vs *Vectors) completeOver(ctx context.Context, held *wal.Held,
 	return nil
 }
 
-// Merge leaves all vectors in one pair of files, when the index has just been written.
+// Merge writes all vectors into one pair of files. The index must have just been written.
 func (vs *Vectors) Merge(ctx context.Context, held *wal.Held) error {
 	idx := vs.engine.State().Set()
 	if idx == nil {
@@ -112,16 +110,16 @@ func (vs *Vectors) Merge(ctx context.Context, held *wal.Held) error {
 	return err
 }
 
-// Write makes the vectors complete as of a mark, by writing no more than
-// has changed, and returns the LSN of those that are, and their dimension.
+// Write brings the vector files up to the log position to, and writes no more than what changed. It returns the
+// position up to which the vectors are complete, and their dimension.
 func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change,
 	always bool) (wal.LSN, int, error) {
-	// What an index from before a change of the model says holds no longer (Cover): vectors may
-	// be due by this one, and a search may have written some, which the deletions in list end.
+	// What an index from before a switch of the model records no longer holds (see Cover): the switch may make vectors
+	// due, and a search may have written vectors, to which the deletions in list apply.
 	if at, dim,
 		known := index.Vectors(idx); known && at == 0 && !always && !vs.damaged.Load() && !anyVector(list) &&
 		idx.LSN() > vs.Model().Since {
-		return 0, dim, nil // there is none, and none came
+		return 0, dim, nil // there are no vectors, and the changes bring none
 	}
 	set, why := vs.Load(nil)
 	if set == nil {
@@ -150,8 +148,8 @@ func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, to
 	return at, dim, err
 }
 
-// dropOlderVectors removes the files of the model before, where this one has no vectors
-// that could take their place: they serve nobody, and what is purged must not stay in them.
+// dropOlderVectors removes the files of the previous model if the current model has no vectors to replace them: nothing
+// uses them, and purged data must not stay in them.
 func (vs *Vectors) dropOlderVectors() error {
 	set, err := vector.Load(vs.engine.Env().FS, vs.engine.Env().Dir, uuid.UUID(vs.engine.Log().UUID()).String(), nil)
 	if err != nil {
@@ -165,11 +163,11 @@ func (vs *Vectors) dropOlderVectors() error {
 		vector.Remove(vs.engine.Env().FS, vs.engine.Env().Dir))
 }
 
-// WriteOver writes over the existing vectors, or, where why says that they cannot be used, all of
-// them again. What stands stays until the new is in place.
+// WriteOver writes changes over the existing vectors, or rewrites all vectors if why says that the existing ones are
+// unusable. The existing files stay until the new ones are in place.
 //
-// A switch to another model may end meanwhile, and what was computed for it is let go then: the
-// documents have it. They are behind the mark, so it begins again as of what is applied now.
+// If a switch of the model ends meanwhile, the vectors computed for it are removed, because the documents have them
+// now. Those documents are newer than to, so WriteOver starts again with the current log position.
 func (vs *Vectors) WriteOver(ctx context.Context, held *wal.Held, set *vector.Set, why error, idx *index.Set,
 	to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	for tries := 0; ; tries++ {
@@ -191,11 +189,11 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 	}
 	began, model := vs.engine.Env().Clock(), vs.Model()
 	if set.Exists() && set.LSN() <= model.Since {
-		set = vector.Empty() // it was changed since they were loaded
+		set = vector.Empty() // the model was changed since they were loaded
 	}
 	_, complete := vs.Cover(set, idx)
 	complete = complete && why == nil
-	// a search made them complete, and the round takes a part only; or what makes them has changed since
+	// Either a search completed the vectors beyond to, or the model was changed since.
 	if set.LSN() > to.LSN || model.Since >= to.LSN {
 		if complete && set.LSN() > to.LSN {
 			return set.LSN(), set.Dim(), nil
@@ -218,7 +216,7 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 		}
 	}
 	if p.dim == 0 || len(p.edits[0])+len(p.edits[1]) == 0 && !(always && set.HasDelta()) {
-		_, named, _ := index.Vectors(idx) // a store keeps its dimension when its last vector goes
+		_, named, _ := index.Vectors(idx) // a store keeps its dimension when its last vector is deleted
 		return set.LSN(), cmp.Or(set.Dim(), named), nil
 	}
 	plan, err := vector.List(p.edits, p.vector)
@@ -233,8 +231,7 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 		Metric: metric, Dim: p.dim, Model: vs.Recorded(set),
 	}
 	write := vector.WriteDelta
-	// Over a base as of the same position there is no delta: nothing was written since, but the
-	// index was rebuilt.
+	// No delta is written over a base of the same position: nothing was written since, but the index was rebuilt.
 	if always || set.MergeDue(vs.engine.Env().System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
 		write = vector.WriteBase
 	}
@@ -245,7 +242,7 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 	}
 	took := vs.engine.Env().Clock().Sub(began)
 	if why != nil {
-		vs.engine.Env().Logger.Warn("the vectors were rebuilt", "why", why, "vectors", w.Vectors)
+		vs.engine.Env().Logger.Warn("rebuilt the vectors", "why", why, "vectors", w.Vectors)
 		vs.engine.Env().Event(env.Event{Kind: env.EventVectorsRebuilt, Path: w.Name, LSN: w.LSN, Bytes: w.Size,
 			Count: int(w.Vectors), Took: took, Err: why})
 	} else {
@@ -255,7 +252,7 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 	return w.LSN, p.dim, nil
 }
 
-// anyVector reports whether a change brings a vector, or may.
+// anyVector reports whether some change brings a vector, or may bring one.
 func anyVector(list []index.Change) bool {
 	for i := range list {
 		if c := &list[i]; !c.Deleted && lineDimension(c.Finished) != 0 {
@@ -267,8 +264,8 @@ func anyVector(list []index.Change) bool {
 
 var lineDimensionMember = []byte(`,"dimension":`)
 
-// lineDimension is the dimension that a line names, without reading all of it;
-// inside a string this cannot stand. UnknownDimension where it says nothing.
+// lineDimension returns the dimension in an index line, or UnknownDimension if the line has none. It searches for the
+// member's text, which cannot occur inside a JSON string.
 func lineDimension(line []byte) int {
 	_, rest, ok := bytes.Cut(line, lineDimensionMember)
 	if !ok {
@@ -285,7 +282,7 @@ func lineDimension(line []byte) int {
 	return d
 }
 
-// vectorOf reads the vector that an entry brought.
+// vectorOf appends the vector that an entry brought to dst.
 func vectorOf(e *wal.Entry, dst []float32) ([]float32, error) {
 	rec, err := state.Read(e)
 	if err != nil {

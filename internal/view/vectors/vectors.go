@@ -23,32 +23,32 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Vectors is what this process has of the vectors. Nothing of it exists before
-// the first search: putting and deleting pays nothing for it.
+// Vectors are the vectors of a store as this process uses them. The view is created by the first search, so puts and
+// deletes do not pay for it.
 type Vectors struct {
 	engine *engine.Engine
 
-	Lock engine.CtxMutex // for these
+	Lock engine.CtxMutex // guards the following fields
 	view *vector.View
-	upTo wal.LSN       // below which the view's overlay has everything since
-	by   uint64        // index.Model.Since of what its vectors are made by
-	of   engine.Tables // of the index that from was found with
+	upTo wal.LSN       // the overlay of view has all changes below this position
+	by   uint64        // index.Model.Since of the model of the view's vectors
+	of   engine.Tables // of the index that view was opened with
 
-	damaged atomic.Bool // a search met damage: they are to be verified, and rebuilt if need be
+	damaged atomic.Bool // a search found damage: verify the files, and rebuild them if needed
 
 	Mu     sync.Mutex
 	Heal   Healed
 	looked looked
-	Known  atomic.Int64 // looked.dim, for who must not wait for mu
+	Known  atomic.Int64 // looked.dim, for callers that must not wait for Mu
 
 	side computedIndex
 
 	host Host
 }
 
-// Host is what Vectors calls back: the embedder and the committer, which stand above it.
+// Host is what Vectors calls in the packages above it: the embedder and the committer.
 type Host interface {
-	// Embedder returns the name of what this process asks for embeddings, "" if it asks nothing.
+	// Embedder returns the name of the embedder of this process, or "" if it has none.
 	Embedder() string
 	// OlderComposite returns the composite of an assembly that was composed under an older model.
 	OlderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error)
@@ -59,21 +59,20 @@ func New(eng *engine.Engine, host Host) *Vectors {
 	return &Vectors{engine: eng, host: host, Lock: engine.NewMutex()}
 }
 
-// Damaged reports whether a search met damage: the vectors are verified in the next round, and rebuilt if need be.
+// Damaged is set when a search finds damage: the next round verifies the files, and rebuilds them if needed.
 func (vs *Vectors) Damaged() *atomic.Bool { return &vs.damaged }
 
-// Computed returns the vectors that are computed beside the model of today.
+// Computed returns the index of the vectors that are computed for the next model.
 func (vs *Vectors) Computed() *computedIndex { return &vs.side }
 
-// Healed remembers that the vectors were compared with an index that does not say
-// itself which of them are complete.
+// Healed records that the vectors were compared with an index that does not record which of them are complete.
 type Healed struct {
 	of   engine.Tables
-	view wal.LSN // of the vectors
-	upTo wal.LSN // as of which they were complete
+	view wal.LSN // position of the vector files
+	upTo wal.LSN // position up to which they were complete
 }
 
-// Close lets go what this process has mapped.
+// Close releases the mapped files.
 func (vs *Vectors) Close() error {
 	if vs.view == nil {
 		return nil
@@ -83,11 +82,11 @@ func (vs *Vectors) Close() error {
 	return err
 }
 
-// ErrBehind says that the overlay cannot be filled any more, since the current index took in what
-// is between.
-var ErrBehind = errors.New("the index has gone on")
+// ErrBehind means that the overlay cannot be updated, because a newer index replaced the one that it continues from and
+// the log between was released.
+var ErrBehind = errors.New("a newer index replaced the one in use")
 
-// View is the vectors as of now, with a reference for the caller.
+// View returns the vectors as of now. The caller must release the view.
 func (vs *Vectors) View(ctx context.Context) (*vector.View, error) {
 	if err := vs.Lock.Lock(ctx); err != nil {
 		return nil, err
@@ -113,17 +112,17 @@ func (vs *Vectors) View(ctx context.Context) (*vector.View, error) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("vectors: the log is released faster than it can be read: %w", last)
+	return nil, fmt.Errorf("vectors: the log is released faster than the overlay can read it: %w", last)
 }
 
-// fillView brings the view up to what is applied; vs.lock is held.
+// fillView updates the view to the applied position. vs.Lock is held.
 func (vs *Vectors) fillView(ctx context.Context) error {
 	set := vs.engine.State().Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
 	of := engine.TablesOf(set)
-	_ = set.Release() // the pointers are only compared
+	_ = set.Release() // the tables are only compared by address
 	if vs.view == nil || of != vs.of || vs.Model().Since != vs.by || vs.reshaped(vs.view) {
 		if err := vs.openView(ctx); err != nil {
 			return err
@@ -153,15 +152,14 @@ func (vs *Vectors) fillView(ctx context.Context) error {
 	return nil
 }
 
-// reshaped reports whether config.json wants other vectors than a view has.
+// reshaped reports whether config.json requires another metric or dimension than the view has.
 func (vs *Vectors) reshaped(view *vector.View) bool {
 	model := vs.Model()
 	metric, dim := vs.Shape(view.Set(), &model)
 	return metric != view.Metric() || dim != 0 && view.Dim() != 0 && dim != view.Dim()
 }
 
-// overlayVector tells a view of an entry. A vector that does not fit leaves its
-// memory without one.
+// overlayVector applies an entry to a view. A memory whose vector does not fit has no vector in the view.
 func (vs *Vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.Entry, model *index.Model) error {
 	kind, ok := KindOf(e.Key[0])
 	if !ok {
@@ -194,7 +192,7 @@ func (vs *Vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.
 	return err
 }
 
-// KindOf is the kind of vectors of a kind of documents; false where it has none.
+// KindOf returns the kind of vectors for the letter of a kind of documents; false if such documents have no vectors.
 func KindOf(key byte) (vector.Kind, bool) {
 	if k := kind.Lettered(key); k != nil && k.Vectors {
 		return k.VectorKind(), true
@@ -202,7 +200,7 @@ func KindOf(key byte) (vector.Kind, bool) {
 	return 0, false
 }
 
-// frameNumber is the number of the vector that an entry brings or keeps.
+// frameNumber returns the number of the vector that an entry brings or keeps.
 func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 	line, err := index.ParseLine(rec.Line)
 	if err != nil {
@@ -212,9 +210,8 @@ func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 	return line.VectorNumber(), nil
 }
 
-// openView loads the vectors that stand, makes up for what they lack, and lays an
-// empty overlay over them; v.lock is held. What cannot be written, because this
-// handle may not or the disk is full, lies in the heap.
+// openView loads the existing vectors, adds what they lack, and starts with an empty overlay. vs.Lock is held. Vectors
+// that cannot be written, because the store is open read-only or the disk is full, stay on the heap.
 func (vs *Vectors) openView(ctx context.Context) error {
 	inHeap := vs.engine.Writable() != nil
 	for tries := 0; ; tries++ {
@@ -242,7 +239,7 @@ func (vs *Vectors) openView(ctx context.Context) error {
 	}
 }
 
-// tryView is false when the vectors have to be made complete first.
+// tryView opens a view over idx. It returns false if the vectors must be completed first.
 func (vs *Vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
 	rotten := vs.damaged.Load() && vs.engine.Settings().Now().MayRepair()
 	if rotten && !inHeap {
@@ -263,7 +260,7 @@ func (vs *Vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (do
 	}
 	model := vs.Model()
 	if set.Exists() && set.LSN() <= model.Since {
-		return false, errors.Join(ErrBehind, set.Release()) // it was changed while they were loaded
+		return false, errors.Join(ErrBehind, set.Release()) // the model was changed while they were loaded
 	}
 	from, complete := vs.Cover(set, idx)
 	if !complete && !inHeap {
@@ -285,9 +282,8 @@ func (vs *Vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (do
 	return true, err
 }
 
-// Fault is what becomes of an error of the vectors: damage is looked at
-// under flush.lock and mended, and then the caller begins again (ErrBehind).
-// vs.lock is held.
+// Fault handles an error of the vectors. On damage, if repairs are allowed, it marks the vectors to be verified and
+// repaired under flush.lock and returns ErrBehind, upon which the caller starts again. vs.Lock is held.
 func (vs *Vectors) Fault(err error) error {
 	if !errors.Is(err, errs.ErrCorrupt) {
 		return err
@@ -295,19 +291,19 @@ func (vs *Vectors) Fault(err error) error {
 	if !vs.engine.Settings().Now().MayRepair() {
 		return err
 	}
-	// Not even the mapped pages of what is sound are kept: they may be the damage.
+	// Mapped pages of undamaged files are dropped as well: they may be what is damaged.
 	if vs.damaged.CompareAndSwap(false, true) {
 		vs.engine.Env().Event(env.Event{Kind: env.EventCorruption, Path: vector.Folder, Err: err})
 	}
 	return errors.Join(ErrBehind, vs.Close())
 }
 
-// Load maps the vectors that stand, an empty set where they cannot be used
-// (and why), or nothing when they cannot be read just now.
+// Load maps the existing vectors. If they are unusable, it returns an empty set and the reason; if they cannot be read
+// at the moment, it returns nil and the error.
 func (vs *Vectors) Load(prev *vector.Set) (*vector.Set, error) {
 	set, err := vector.Load(vs.engine.Env().FS, vs.engine.Env().Dir, uuid.UUID(vs.engine.Log().UUID()).String(), prev)
 	if err == nil && set.Exists() && set.LSN() <= vs.Model().Since {
-		return vector.Empty(), set.Release() // they are an older model's
+		return vector.Empty(), set.Release() // they belong to an older model
 	}
 	if err == nil {
 		if why := vs.strangeVectors(set); why != nil {
@@ -321,7 +317,7 @@ func (vs *Vectors) Load(prev *vector.Set) (*vector.Set, error) {
 	return nil, vs.engine.Env().IOError("reading", filepath.Join(vs.engine.Env().Dir, vector.Folder), err)
 }
 
-// strangeVectors says why vectors that are sound cannot be this store's as it is.
+// strangeVectors returns why undamaged vectors do not belong to the current store, or nil if they do.
 func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	if !set.Exists() {
 		return nil
@@ -333,8 +329,8 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	case set.LSN() == end.LSN && set.Chain() != fmt.Sprintf("%016x", end.Sum):
 		return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, end.LSN)
 	}
-	// While the log has the place it says what stood before it, and that a frame
-	// begins there, unless the log goes on in the next segment.
+	// While the log has the position, it has the checksum before it. A missing frame header there is a difference as well,
+	// unless the log continues in the next segment.
 	if at := set.LSN(); at >= vs.engine.Log().Spilled() && at < end.LSN {
 		m, err := vs.engine.Log().MarkBefore(context.Background(), at)
 		if err == nil && set.Chain() != fmt.Sprintf("%016x", m.Sum) || errors.Is(err, segment.ErrHeader) {
@@ -349,8 +345,14 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	return nil
 }
 
-// Shape is the metric and the dimension that the store's vectors are to
-// have; 0 where no vector has said so yet.
+// Meaningful reports whether a vector can be compared: a vector of zeros has no direction, so the cosine similarity
+// with it is 0 for all vectors.
+func (vs *Vectors) Meaningful(v []float32) bool {
+	return len(v) > 0 && (vector.Norm(v) > 0 || vs.engine.Settings().Now().VectorSettings().Metric == vector.L2.String())
+}
+
+// Shape returns the metric and the dimension that the store's vectors must have; the dimension is 0 if no vector has
+// determined it yet.
 func (vs *Vectors) Shape(set *vector.Set, model *index.Model) (vector.Metric, int) {
 	c := vs.engine.Settings().Now().VectorSettings()
 	metric, err := vector.ParseMetric(c.Metric)
@@ -363,8 +365,8 @@ func (vs *Vectors) Shape(set *vector.Set, model *index.Model) (vector.Metric, in
 	return metric, set.Dim()
 }
 
-// Recorded is what is recorded with the vectors: what a switch or config.json says, else
-// the embedder of this process, else what was recorded before.
+// Recorded returns the model name to record with the vectors: the one of the last switch or of config.json, else the
+// embedder of this process, else the name recorded before.
 func (vs *Vectors) Recorded(set *vector.Set) string {
 	if by := vs.engine.State().Model(); by.Name != "" {
 		return by.Name
@@ -372,13 +374,12 @@ func (vs *Vectors) Recorded(set *vector.Set) string {
 	return cmp.Or(vs.engine.Settings().Now().VectorsModel(), vs.host.Embedder(), set.Model())
 }
 
-// Cover says as of which position the vectors are complete, if they are as
-// of the index's at least.
+// Cover returns the position up to which the vectors are complete, and whether that is at least the position of the
+// index.
 //
-// Vectors found complete as of a position up to model.Since are another model's. An empty set (LSN
-// 0) is the same before a change of the model and behind it, but what it lacks is not: memories
-// that had no embedding before the change have a vector behind it, the one that was computed for
-// them.
+// A set complete up to a position before model.Since belongs to another model. An empty set (LSN 0) is the same before
+// and after a switch, but what it lacks differs: a memory without an embedding before the switch may have a vector
+// after it, the one that was computed for it.
 func (vs *Vectors) Cover(set *vector.Set, idx *index.Set) (wal.LSN, bool) {
 	since := vs.Model().Since
 	if at, _, known := index.Vectors(idx); known && set.LSN() >= at {

@@ -1,40 +1,45 @@
-// Package words is the view that search by words reads: an inverted index of all memories, in the
-// form of package internal/words, in view_index/words/:
+// Package words implements the view for search by words: an inverted index of all memories, in the format of package
+// internal/words, in view_index/words/:
 //
-//	manifest.json       what belongs together, put in place in one step
+//	manifest.json       lists the files that belong together; replaced atomically
 //	<number>.seg        a segment: 16 hex digits. It never changes
-//	<number>.<lsn>.st   the state of its rows (words.Part.State) as of a moment of the log
+//	<number>.<lsn>.st   the state of its rows (words.Part.State) as of a log position
 //
 // The manifest is one JSON object:
 //
-//	{"format": 1, "lsn": …, "sum": …,         the moment of the log that the files cover (wal.Mark)
+//	{"format": 2, "lsn": …, "sum": …,         the log position that the files cover (wal.Mark)
 //	 "language": "en",                        of the analyzer
-//	 "fields": "speaker=from",                where the words of fields are from (query.Sources.Given); not by default
-//	 "next": 18,                              the number of the segment that comes next
+//	 "fields": "speaker=from",                the sources of the fields (query.Sources.Given), if not the default
+//	 "terms": 2,                              the version of the terms (package analyzer); not in format 1, which has 1
+//	 "next": 18,                              the number of the next segment
 //	 "segments": [{"number": 17, "bytes": …, "sum": "…", "state": "…"}],
 //	 "check": "…"}                            xxhash64 of the object without this member
 //
-// sum is words.Segment.Sum in hex; state is "" for a segment whose rows are all live and adjoin.
+// sum is words.Segment.Sum in hex; state is "" for a segment whose rows are all live and adjacent.
 //
-// A round writes one segment of what has changed since the one before, and merges eight segments of
-// about one size into one, up to 131,072 documents: so a round costs what has changed, and a few
-// seconds at most. Files that the manifest does not name are removed behind it; a reader that has read
-// the older manifest and misses a file begins again with the newer one.
+// Files have terms of the first version, and format 1, until all programs that write the store support others: a round
+// raises wal.FeatureTerms when no program without it has the store open, and rebuilds the files beside the old ones,
+// which stay in use until the new manifest replaces theirs. Segments in memory always have the newest version.
 //
-// A rebuild writes each segment of 131,072 documents, or of 64 MiB, when it is full, and the manifest
-// behind all of them: it takes the memory of one. What a round has written that failed, it removes; what
-// one that was killed has left, the next rebuild or the next Save does.
+// A round writes one segment with the changes since the previous round, and merges eight segments of about the same
+// size into one, up to 131,072 documents. So the cost of a round depends on the changes, and is a few seconds at most.
+// Files that the manifest does not list are removed after it is written; a reader that has an older manifest and misses
+// a file starts again with the newer manifest.
 //
-// A query has an instance of its own: it begins with the files, whatever moment they are of, reads what
-// the log has since, and keeps that in segments in memory. Where there are no files it makes all of it
-// from the documents. Searches run beside each other, on a Set that does not change.
+// A rebuild writes each segment of 131,072 documents or 64 MiB as soon as it is full, and the manifest after all of
+// them, so it needs the memory of one segment. A round that fails removes its files; the files of an interrupted round
+// are removed by the next rebuild or Save.
 //
-// Orders answers listings in an order, counts and sessions from the same files (packages order and rows),
-// with an instance of its own that reads of the log no texts. It never makes files' contents: while there
-// are none, or they are damaged or of the first format, engine and retention read the index as before.
-// Both give the same answers, and a listing may change between them, since its place is a key and an id.
+// A query uses its own instance. It starts with the files, whatever their position, reads the log since, and keeps the
+// changes in segments in memory. If there are no files it builds all segments from the documents. Searches run in
+// parallel on an immutable Set.
 //
-// Filters whose texts are in a field (package narrow) leave few rows, of which the documents decide, in
-// listings, counts and searches. For Orders all that the log has since the files are among them. It is the
-// words of the version that the view has: a file that was edited by hand is known once it was adopted.
+// Orders answers ordered listings, counts and sessions from the same files (packages order and rows), with its own
+// instance that reads no texts from the log. It never builds content from documents: while files are missing, damaged
+// or of the first format, engine and retention read the index instead. Both sources give the same answers, and a
+// listing may switch between them, since its place is a key and an id.
+//
+// Filters on texts of a field (package narrow) select few rows, and the documents decide among these, in listings,
+// counts and searches. For Orders the selected rows include all changes since the files. The words are those of the
+// version in the view: an edit by hand counts once it is adopted.
 package words

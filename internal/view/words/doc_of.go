@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// DocOf is how a memory is found: its content, the texts of its metadata that have a field, and the
-// words of its time.
+// DocOf returns the indexed document of a memory: its content, the texts of its metadata that belong to a field, and
+// the words of its time.
 func DocOf(m *memstore.Memory, lsn uint64, from *query.Sources) *words.Doc {
 	d := &words.Doc{ID: m.ID, LSN: lsn, Session: m.Session(), Time: m.Timestamp.UnixMicro()}
 	add := func(f query.Field, s string) {
@@ -29,12 +29,12 @@ func DocOf(m *memstore.Memory, lsn uint64, from *query.Sources) *words.Doc {
 	return d
 }
 
-// unread stands for a memory whose document cannot be read: it is there, and has no words.
+// unread returns the indexed document of a memory that cannot be read: it has an id but no words.
 func unread(id string, line *index.Entry, lsn uint64) *words.Doc {
 	return &words.Doc{ID: id, LSN: lsn, Session: strings.Clone(line.SessionID), Time: words.NoTime, Line: lineOf(line)}
 }
 
-// lineOf is what the index knows of a memory, as orders have it.
+// lineOf returns the line of a memory for orders, from its index entry.
 func lineOf(e *index.Entry) order.Line {
 	l := order.Line{Created: e.CreatedAt.UnixMicro(), Updated: e.UpdatedAt.UnixMicro(), Expires: order.Never,
 		Score: e.Score, Size: uint32(e.Size)}

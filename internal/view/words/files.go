@@ -18,17 +18,19 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/wal"
 )
 
-// The files; see the package comment.
+// The names and limits of the files; see the package comment.
 const (
 	manifestName  = "manifest.json"
 	manifestMost  = 16 << 20
 	stateMost     = 64 << 20
-	formatVersion = 1
-	loadTries     = 8 // while others replace the files
+	formatFirst   = 1 // without a version of the terms
+	formatVersion = 2
+	loadTries     = 8 // attempts while other processes replace the files
 )
 
 type manifest struct {
@@ -37,6 +39,7 @@ type manifest struct {
 	Sum      uint64    `json:"sum"`
 	Language string    `json:"language"`
 	Fields   string    `json:"fields,omitempty"`
+	Terms    int       `json:"terms,omitempty"`
 	Next     uint64    `json:"next"`
 	Segments []listing `json:"segments"`
 	Check    string    `json:"check,omitempty"`
@@ -47,6 +50,18 @@ type listing struct {
 	Bytes  int    `json:"bytes"`
 	Sum    string `json:"sum"`
 	State  string `json:"state"`
+}
+
+// terms returns the version of the terms in the segments.
+func (m *manifest) terms() int { return cmp.Or(m.Terms, analyzer.FirstTerms) }
+
+// of records the language and the version of the terms. The first version is written as format 1, which has no
+// versions.
+func (m *manifest) of(an *analyzer.Analyzer) {
+	m.Format, m.Language = formatFirst, an.Language()
+	if v := an.Version(); v > analyzer.FirstTerms {
+		m.Format, m.Terms = formatVersion, v
+	}
 }
 
 func (m *manifest) encode() ([]byte, error) {
@@ -67,7 +82,10 @@ func parseManifest(b []byte) (*manifest, error) {
 		return nil, fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
 	}
 	if m.Format > formatVersion {
-		return nil, fmt.Errorf("%w: format %d, this program reads %d", errs.ErrNewerFormat, m.Format, formatVersion)
+		return nil, fmt.Errorf("%w: format %d, this program reads up to %d", errs.ErrNewerFormat, m.Format, formatVersion)
+	}
+	if t := m.terms(); t > analyzer.Terms {
+		return nil, fmt.Errorf("%w: terms of version %d, this program reads up to %d", errs.ErrNewerFormat, t, analyzer.Terms)
 	}
 	check := m.Check
 	if _, err := m.encode(); err != nil || m.Check != check {
@@ -78,7 +96,7 @@ func parseManifest(b []byte) (*manifest, error) {
 
 func segmentName(n uint64) string { return hex(n) + ".seg" }
 
-// Load implements view.View. Segments that are mapped already are used again.
+// Load implements view.View. Segments that are mapped already are reused.
 func (w *Words) Load(f *view.Folder) (wal.Mark, error) {
 	var err error
 	for range loadTries {
@@ -98,7 +116,7 @@ func (w *Words) Load(f *view.Folder) (wal.Mark, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		err = fmt.Errorf("%w: %w", errs.ErrCorrupt, err) // the manifest names a file that is not there
+		err = fmt.Errorf("%w: %w", errs.ErrCorrupt, err) // the manifest lists a missing file
 	}
 	w.begin()
 	if errors.Is(err, errs.ErrCorrupt) {
@@ -123,7 +141,7 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", manifestName, errs.ErrCorrupt, err)
 	}
-	an := w.an.For(m.Language)
+	an := w.an.For(m.Language, m.terms())
 	maps := map[string]*mapped{}
 	give := func(list map[string]*mapped) {
 		for name, m := range list {
@@ -136,10 +154,10 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	for _, l := range m.Segments {
 		p, err := w.part(f, &l, maps)
 		if err == nil && l.Number >= m.Next {
-			err = fmt.Errorf("%s: %w: its number is to come", p.Name, errs.ErrCorrupt)
+			err = fmt.Errorf("%s: %w: its number is not below that of the next segment", p.Name, errs.ErrCorrupt)
 		}
 		if err == nil && p.Seg.Print != an.Print() {
-			err = fmt.Errorf("%s: %w: its words were made by another analyzer", p.Name, errs.ErrCorrupt)
+			err = fmt.Errorf("%s: %w: made by another analyzer", p.Name, errs.ErrCorrupt)
 		}
 		if err != nil {
 			give(maps)
@@ -164,7 +182,8 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	return nil
 }
 
-// mappedLeast is the size from which a segment is mapped. There are always some that are smaller.
+// mappedLeast is the minimum size of a segment to be mapped, in bytes. Smaller ones, of which there are always some,
+// are read.
 const mappedLeast = 64 << 10
 
 // read is a small segment in memory.
@@ -181,14 +200,14 @@ func mapOrRead(f *view.Folder, name string, size int) (vfs.Mapping, error) {
 	return read(b), err
 }
 
-// part opens a segment and its state; the mapping goes into maps.
+// part opens a segment and its state, and records the mapping in maps.
 func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*words.Part, error) {
 	name := segmentName(l.Number)
 	if maps[name] != nil {
-		return nil, fmt.Errorf("%s: %w: it has segment %d twice", manifestName, errs.ErrCorrupt, l.Number)
+		return nil, fmt.Errorf("%s: %w: lists segment %d twice", manifestName, errs.ErrCorrupt, l.Number)
 	}
 	m := w.maps[name]
-	if m == nil || m.sum != l.Sum { // after a rebuild another one may have the name
+	if m == nil || m.sum != l.Sum { // after a rebuild another segment may have the name
 		file, err := mapOrRead(f, name, l.Bytes)
 		if err != nil {
 			return nil, err
@@ -199,7 +218,7 @@ func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*word
 	maps[name] = m
 	seg, err := words.OpenSegment(m.m.Bytes())
 	if err == nil && (len(m.m.Bytes()) != l.Bytes || hex(seg.Sum()) != l.Sum) {
-		err = fmt.Errorf("%w: it is not the segment that the manifest names", errs.ErrCorrupt)
+		err = fmt.Errorf("%w: not the segment that the manifest lists", errs.ErrCorrupt)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -208,7 +227,7 @@ func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*word
 	var b []byte
 	if l.State != "" {
 		if !strings.HasPrefix(l.State, hex(l.Number)+".") || strings.ContainsAny(l.State, `/\`) {
-			return nil, fmt.Errorf("%s: %w: it names the state %q", manifestName, errs.ErrCorrupt, l.State)
+			return nil, fmt.Errorf("%s: %w: invalid state name %q", manifestName, errs.ErrCorrupt, l.State)
 		}
 		if b, err = f.Read(l.State, stateMost); err != nil {
 			return nil, err
@@ -246,8 +265,8 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 		return err
 	}
 	took := w.eng.Env().Clock().Sub(began)
-	m := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Language: w.an.Language(), Fields: w.sources.Given(),
-		Next: w.next, Segments: []listing{}}
+	m := &manifest{LSN: at.LSN, Sum: at.Sum, Fields: w.sources.Given(), Next: w.next, Segments: []listing{}}
+	m.of(w.an)
 	keep := map[string]bool{manifestName: true}
 	for _, p := range w.set.Parts() {
 		name, live := p.Name, p.Live
@@ -277,7 +296,7 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 	}
 	for _, name := range names {
 		if ext := filepath.Ext(name); !keep[name] && (ext == ".seg" || ext == ".st" || w.purged) {
-			err := f.FS.Remove(filepath.Join(f.Path, name)) // where it is in use, a later round does
+			err := f.FS.Remove(filepath.Join(f.Path, name)) // if the file is in use, a later round removes it
 			if err != nil && w.purged {
 				return err
 			}
@@ -291,6 +310,6 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 	if merged > 0 {
 		w.eng.Env().Event(env.Event{Kind: env.EventMerged, Path: places.Words, LSN: at.LSN, Count: merged, Took: took})
 	}
-	// What was written is read from its files from here on, and not from memory.
+	// What was written is read from the files from now on.
 	return w.load(f, b)
 }

@@ -39,7 +39,7 @@ func first(b []byte) []byte {
 func TestFirstFormat(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	st := open(t, dir)
+	st := with(t, dir, older())
 	put(t, st, 0, 300)
 	flush(t, st)
 	want := answers(t, st)

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	tierFirst  = 64 // rows of the segments of the lowest tier
-	tierFactor = 8  // from one tier to the next
-	tierMost   = 8  // segments of a tier, before they become one
+	tierFirst  = 64 // maximum rows of segments of the lowest tier
+	tierFactor = 8  // ratio between tiers
+	tierMost   = 8  // segments of a tier that are merged into one
 
 	deadInFiles  = 4
-	deadInMemory = 2 // what is there goes with the next index, and is merged beside searches
+	deadInMemory = 2 // smaller in memory: that lasts until the next index, and is merged beside searches
 )
 
 func tierOf(rows int) (t int) {
@@ -22,8 +22,8 @@ func tierOf(rows int) (t int) {
 	return t
 }
 
-// merge merges segments until no tier has too many, of those that may be, and counts them. A segment of
-// which one row in so many is dead is merged alone.
+// merge merges segments for which may returns true until no tier has too many, and returns how many it merged. A
+// segment with one dead row in deadIn or more is merged alone.
 func (w *Words) merge(deadIn int, may func(*words.Part) bool) (n int, err error) {
 	for {
 		ids := w.due(deadIn, may)
@@ -72,7 +72,7 @@ func (w *Words) due(deadIn int, may func(*words.Part) bool) []uint64 {
 	return nil
 }
 
-// replace merges some segments into one, which goes into its file at once where the folder is given.
+// replace merges some segments into one. If f is not nil, the result is written to its file at once.
 func (w *Words) replace(ids []uint64, f *view.Folder) error {
 	merged, moved, err := w.set.Merge(ids)
 	if err != nil {
@@ -97,8 +97,8 @@ func (w *Words) replace(ids []uint64, f *view.Folder) error {
 	return nil
 }
 
-// Purge implements view.Purger. Rows that are dead have words in the dictionary of their segment, so
-// each segment that has some is written again; a merge leaves nothing of them.
+// Purge implements view.Purger. Words of dead rows are in the dictionary of their segment, so each segment with dead
+// rows is rewritten; a merge drops their words.
 func (w *Words) Purge(f *view.Folder) error {
 	return vfs.Guard(func() error { return w.purge(f) })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/words/rows"
 )
 
-// condsOf are what words say of filters.
+// condsOf returns the conditions of the filters that words can decide.
 func condsOf(f *engine.Filters) (list []narrow.Cond) {
 	if f.Category != nil {
 		list = append(list, narrow.Cond{Name: "category", Values: []string{*f.Category}})
@@ -25,8 +25,8 @@ func condsOf(f *engine.Filters) (list []narrow.Cond) {
 	return list
 }
 
-// Narrow finds the rows among which all that pass are, and how many there are of them; nil: any row may be,
-// or there are fewer than few.
+// Narrow returns rows that include all that pass the filters, and the number of live ones. It returns nil if any row
+// may pass, or the store has fewer than few documents.
 func (s *Snapshot) Narrow(f *engine.Filters, few int) (narrow.Rows, int, error) {
 	conds := condsOf(f)
 	if docs, _ := s.Set.Docs(); len(conds) == 0 || docs < int64(few) {
@@ -35,7 +35,7 @@ func (s *Snapshot) Narrow(f *engine.Filters, few int) (narrow.Rows, int, error) 
 	return narrow.Of(s.Set, conds, s.Analyzer, s.From, func(p *words.Part) bool { return s.lean && p.Name == "" })
 }
 
-// narrowShare is of how many memories one may be among those that are read one by one, instead of all.
+// narrowShare limits reading row by row: if more than 1 in narrowShare memories must be read, all are scanned instead.
 const narrowShare = 4
 
 // few reports whether reading n rows is cheaper than a full scan.
@@ -75,8 +75,8 @@ func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []
 	return ids, ok && few, err
 }
 
-// passing are, of some rows or of all, those that pass by what rows know; few is false, and the rest not looked
-// at, where they are more than most.
+// passing returns the ids of those rows in only (nil: all) that pass the filters as far as rows can decide. few is
+// false, and the list incomplete, if there are more than most.
 func (o *Orders) passing(ctx context.Context, s *Snapshot, only narrow.Rows, f *engine.Filters,
 	most int) (ids []string, few bool, err error) {
 	c := o.chosen(f)

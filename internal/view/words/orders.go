@@ -15,7 +15,6 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/words"
-	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/narrow"
 	"github.com/varve-db/varve/internal/words/order"
 	"github.com/varve-db/varve/internal/words/rows"
@@ -23,23 +22,23 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Orders answers what needs no words: pages in an order, counts, sessions. It reads the files that there
-// are, and what the log has since without its texts; it never makes files' contents from documents. While
-// there are none that it can use, ok is false in each answer, and the index is read instead.
+// Orders answers questions that need no words: pages in an order, counts, sessions. It reads the existing files and the
+// log since, without its texts; it never builds content from documents. While there are no files that it can use, every
+// answer has ok false, and the caller reads the index instead.
 type Orders struct {
 	eng     *engine.Engine
 	files   lines
 	follow  engine.Follower
 	damaged func()
 
-	mu       sync.Mutex // of what follows
-	set      *words.Set // whose sessions these are
+	mu       sync.Mutex // guards the following fields
+	set      *words.Set // the set of the cached sessions
 	sessions []rows.Session
-	from     int64 // the sessions are right from this time on
-	until    int64 // and before this
+	from     int64 // the sessions are valid from this time on
+	until    int64 // and before this time
 }
 
-// NewOrders makes one; Close it. damaged is called when the files turn out to be so.
+// NewOrders returns a new Orders; the caller must Close it. damaged is called when the files are found damaged.
 func NewOrders(eng *engine.Engine, damaged func()) *Orders {
 	o := &Orders{eng: eng, files: lines{files: files{Words: newWords(eng, 1)}}, damaged: damaged}
 	o.files.lean = true
@@ -47,10 +46,10 @@ func NewOrders(eng *engine.Engine, damaged func()) *Orders {
 	return o
 }
 
-// Close releases what is mapped. No call may be under way.
+// Close releases the mapped files. No call may be in progress.
 func (o *Orders) Close() error { return o.files.Close() }
 
-// Forget releases what is mapped, unless a call is just looking for what there is.
+// Forget releases the mapped files, unless a call is just reading them.
 func (o *Orders) Forget() error { return o.follow.Forget(false, o.files.Close) }
 
 // lines is the view without words, as Orders follows it.
@@ -82,7 +81,7 @@ func (r *lines) Apply(ctx context.Context, set *index.Set, e *wal.Entry) error {
 	return r.Words.Apply(ctx, set, e)
 }
 
-// with calls use with the rows as of now, or of later.
+// with calls use with the rows as of now or later. ok is false if there are no usable files.
 func (o *Orders) with(ctx context.Context, use func(*Snapshot) error) (ok bool, err error) {
 	if err := o.eng.CatchUp(ctx); err != nil {
 		return false, err
@@ -95,7 +94,7 @@ func (o *Orders) with(ctx context.Context, use func(*Snapshot) error) (ok bool, 
 		if err := vfs.Guard(o.files.settle); err != nil {
 			return err
 		}
-		s.Set, s.Analyzer, s.From = o.files.set, analyzer.New(o.files.an.Language()), o.files.sources
+		s.Set, s.Analyzer, s.From = o.files.set, o.files.an.Again(), o.files.sources
 		for _, m := range o.files.maps {
 			m.refs.Add(1)
 			s.maps = append(s.maps, m)
@@ -132,7 +131,7 @@ func (o *Orders) with(ctx context.Context, use func(*Snapshot) error) (ok bool, 
 	return true, nil
 }
 
-// Sessions are the sessions that have memories, sorted as the index sorts them. They are not to be changed.
+// Sessions returns the sessions that have memories, in the order of the index. The caller must not change them.
 func (o *Orders) Sessions(ctx context.Context) (list []rows.Session, ok bool, err error) {
 	ok, err = o.with(ctx, func(s *Snapshot) (err error) {
 		set := s.Set
@@ -152,10 +151,10 @@ func (o *Orders) Sessions(ctx context.Context) (list []rows.Session, ok bool, er
 	return list, ok, err
 }
 
-// SessionKey is what the index sorts sessions by.
+// SessionKey returns the key by which the index sorts sessions.
 func SessionKey(id string) (string, error) { return table.EncodeKey(index.SessionPrefix(id)) }
 
-// chosen is what rows say of filters.
+// chosen decides which rows pass filters.
 type chosen struct {
 	f      *engine.Filters
 	only   narrow.Rows // nil: all rows
@@ -164,8 +163,8 @@ type chosen struct {
 	walked int
 }
 
-// bounds are those of a span in microseconds: of what is at from or more and at before or less, what is
-// not in core has to be asked for.
+// bounds are a time span in microseconds. A key outside [from, before) does not pass. A key in it but outside
+// [coreFrom, coreBefore) may pass: the line or document decides.
 type bounds struct{ from, before, coreFrom, coreBefore int64 }
 
 const never = order.Never
@@ -190,7 +189,7 @@ func lineBounds(s engine.Span) bounds {
 func timeBounds(s engine.Span) bounds {
 	b := bounds{-never, never, -never, never}
 	b.from, b.before = engine.Micros(s)
-	if !s.Since.IsZero() { // twice as far on the other side
+	if !s.Since.IsZero() { // twice the difference of zones on the other side
 		b.coreFrom, _ = engine.Micros(engine.Span{Since: s.Since.Add(2*engine.Zones + time.Microsecond)})
 	}
 	if !s.Until.IsZero() {
@@ -204,7 +203,7 @@ func (o *Orders) chosen(f *engine.Filters) *chosen {
 		spans: [3]bounds{timeBounds(f.Happened), lineBounds(f.Created), lineBounds(f.Updated)}}
 }
 
-// judge reports whether a row passes, and whether only its line or its document says so.
+// judge reports whether a row passes, as far as rows can decide. ask means that its line or document decides.
 func (c *chosen) judge(r *rows.Row) (yes, ask bool, err error) {
 	if !c.f.Expired {
 		if at, err := r.Expires(); err != nil || at <= c.now {
@@ -222,7 +221,7 @@ func (c *chosen) judge(r *rows.Row) (yes, ask bool, err error) {
 			return false, false, err
 		}
 	}
-	ask = c.f.By != nil // a row has no writer
+	ask = c.f.By != nil // rows do not record the writer
 	for i, span := range [...]*engine.Span{&c.f.Happened, &c.f.Created, &c.f.Updated} {
 		if *span == (engine.Span{}) {
 			continue
@@ -295,14 +294,14 @@ func (o *Orders) Count(ctx context.Context, f *engine.Filters) (n int64, ok bool
 	return n, true, err
 }
 
-// sessionShare is of how many memories a session, or what filters leave, must have one for the order of all
-// to be walked for it.
+// If a session, or the rows left by filters, are more than 1 in sessionShare of all memories and more than
+// sessionLeast, the order of all rows is walked; otherwise only these rows are read and sorted.
 const (
 	sessionShare = 64
 	sessionLeast = 4096
 )
 
-// Page implements engine.Orders. Those of which only the document says whether they pass are among them.
+// Page implements engine.Orders. The page includes rows for which only the document can decide whether they pass.
 func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
 	most int) (list []memstore.Place, at *memstore.Place, ok bool, err error) {
 	if f.After != "" {
@@ -371,7 +370,7 @@ func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
 	return list, at, ok, err
 }
 
-// pageOf visits what some rows have behind a place.
+// pageOf sorts some rows and calls visit for those after the place s.At.
 func pageOf(list []rows.Row, s *memstore.Order, visit func(*rows.Row) (bool, error)) error {
 	rows.Sort(list, s.Down)
 	from := 0
@@ -389,7 +388,7 @@ func pageOf(list []rows.Row, s *memstore.Order, visit func(*rows.Row) (bool, err
 	return nil
 }
 
-// walk visits what is in the span of an order behind a place, and what has no time.
+// walk calls visit for the rows after a place in an order, within the span of that order, and for rows without a time.
 func (c *chosen) walk(set *words.Set, s *memstore.Order, visit func(*rows.Row) (bool, error)) error {
 	in := bounds{from: -never, before: never}
 	if i := int(s.By - memstore.OrderTimestamp); i < len(c.spans) {

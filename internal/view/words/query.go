@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Query answers from an open store, as of each call or later.
+// Query answers word searches in an open store, as of each call or later.
 type Query struct {
 	eng     *engine.Engine
 	files   files
@@ -26,30 +26,30 @@ type Query struct {
 	damaged func()
 }
 
-// NewQuery makes one; Close it. damaged is called when the files turn out to be so.
+// NewQuery returns a new Query; the caller must Close it. damaged is called when the files are found damaged.
 func NewQuery(eng *engine.Engine, damaged func()) *Query {
 	q := &Query{eng: eng, files: files{Words: newWords(eng, 1)}, damaged: damaged}
 	q.follow.Fold, q.follow.Stale = &q.files, q.files.stale
 	return q
 }
 
-// Close releases what is mapped. No call may be under way.
+// Close releases the mapped files. No call may be in progress.
 func (q *Query) Close() error { return q.files.Close() }
 
-// Forget releases what is mapped, unless a call is just looking for what there is.
+// Forget releases the mapped files, unless a call is just reading them.
 func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
 
-// Snapshot is what there is to search at a moment.
+// Snapshot is what a search reads: the set and analyzer of one moment.
 type Snapshot struct {
 	Set      *words.Set
 	Analyzer *analyzer.Analyzer
-	From     *query.Sources                          // of the fields
+	From     *query.Sources                          // the sources of the fields
 	Each     func(n int, do func(i int) error) error // for words.Filter
 	maps     []*mapped
 	lean     bool // parts without files have no words
 }
 
-// Release gives it back.
+// Release releases the mapped files of the snapshot.
 func (s *Snapshot) Release() (err error) {
 	for _, m := range s.maps {
 		err = errors.Join(err, m.release())
@@ -57,8 +57,8 @@ func (s *Snapshot) Release() (err error) {
 	return err
 }
 
-// besideLeast is from how many documents on the segments are searched side by side: below, what that
-// costs is more than what it saves.
+// besideLeast is the number of documents from which on segments are searched in parallel; for fewer, it costs more than
+// it saves.
 const besideLeast = 1 << 15
 
 // beside calls do with 0 to n-1, as many at a time as there are processors.
@@ -71,14 +71,14 @@ func beside(n int, do func(i int) error) error {
 	return g.Wait()
 }
 
-// snapshot is of now, or of later. It must be released.
+// snapshot returns a snapshot as of now or later. The caller must release it.
 func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 	err = q.follow.With(ctx, q.eng, func(*index.Set, int64) error {
 		err := vfs.Guard(q.files.settle)
 		if err != nil {
 			return err
 		}
-		s = &Snapshot{Set: q.files.set, Analyzer: analyzer.New(q.files.an.Language()), From: q.files.sources}
+		s = &Snapshot{Set: q.files.set, Analyzer: q.files.an.Again(), From: q.files.sources}
 		if n, _ := s.Set.Docs(); n >= besideLeast && !q.eng.Env().System.Inline {
 			s.Each = beside
 		}
@@ -91,11 +91,11 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 	return s, q.eng.DamageOf(err)
 }
 
-// damagedTries is how often what a search finds damaged is made again for it.
+// damagedTries is how often With rebuilds damaged content and searches again.
 const damagedTries = 2
 
-// With calls use with what there is to search. Where that turns out to be damaged, use is called again
-// with what is made from the documents.
+// With calls use with a snapshot. If the snapshot turns out to be damaged, With calls use again with one built from the
+// documents.
 func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 	if err := q.eng.CatchUp(ctx); err != nil {
 		return err
@@ -111,22 +111,22 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 		if !errors.Is(err, errs.ErrCorrupt) || try == damagedTries {
 			return err
 		}
-		q.eng.Env().Logger.Warn("the words of the memories are damaged; they are read from the documents", "path",
+		q.eng.Env().Logger.Warn("the word index is damaged; rebuilding it in memory from the documents", "path",
 			q.eng.ViewFolder(Name).Path, "err", err)
 		q.distrust()
 		q.damaged()
 	}
 }
 
-// Place is where something is, or would be, in a session.
+// Place is the position in a session of a memory that exists or is about to be written.
 type Place struct {
 	Session string
 	Time    int64 // in microseconds since 1970
 	ID      string
 }
 
-// Before finds the ids of what is before some places in their sessions, "" where nothing is; those of
-// except do not count.
+// Before returns the ids of the memories before some places in their sessions, "" if there is none. Memories in except
+// are skipped.
 func (q *Query) Before(ctx context.Context, of []Place, except map[string]bool) (ids []string, err error) {
 	err = q.With(ctx, func(s *Snapshot) (err error) {
 		ids = make([]string, len(of))
@@ -140,7 +140,7 @@ func (q *Query) Before(ctx context.Context, of []Place, except map[string]bool) 
 	return ids, err
 }
 
-// distrust has the next snapshot made from the documents.
+// distrust makes the next snapshot rebuild from the documents.
 func (q *Query) distrust() {
 	_ = q.follow.Forget(true, func() error {
 		q.files.bad = q.files.seen
@@ -148,23 +148,22 @@ func (q *Query) distrust() {
 	})
 }
 
-// files is the view as a query follows it, which calls it one at a time.
+// files is the view as a query follows it. Its methods are called by one goroutine at a time.
 type files struct {
 	*Words
 	seen string   // the manifest that was loaded last
-	bad  string   // the manifest that is not believed
-	wait wal.Mark // of the index whose files are to come; none where they are there, or are not needed
-	look string   // the manifest that had not come so far
+	bad  string   // a manifest whose files are damaged and not to be used
+	wait wal.Mark // position of the index whose files are expected; zero if they exist or are not needed
+	look string   // the last manifest seen while waiting
 }
 
 // Covered implements view.Fold.
 func (f *files) Covered(set *index.Set) bool { return !f.Outdated() && f.goesOn(set) }
 
-// goesOn reports whether it goes on with what it has over a newer index. Where much of that is in memory, it
-// begins again with the files, which have it too. But files follow an index by seconds: before they
-// are there, all that the index took in would be read from the log once more, by each process that
-// searches, and just when the one that makes them needs the processors. So it waits for them, up to
-// a bound.
+// goesOn reports whether the view keeps its content with a newer index. If much of it is in memory, it should reload
+// the files, which have the same content. But files follow an index by seconds. Without them, each searching process
+// would read all that the index contains from the log again, just when the process that writes them needs the
+// processors. So the view keeps its content and waits for the files, unless it has too much in memory.
 func (f *files) goesOn(set *index.Set) bool {
 	f.wait, f.look = wal.Mark{}, ""
 	n, size := f.loose()
@@ -179,7 +178,7 @@ func (f *files) goesOn(set *index.Set) bool {
 	return !f.came()
 }
 
-// came reports whether the files have come to where it waits for them.
+// came reports whether the expected files exist.
 func (f *files) came() bool {
 	if f.wait == (wal.Mark{}) {
 		return false
@@ -193,7 +192,7 @@ func (f *files) came() bool {
 	return err == nil && f.wait == wal.Mark{LSN: m.LSN, Sum: m.Sum}
 }
 
-// settle makes what is pending searchable; small segments in memory are merged.
+// settle makes pending changes searchable, and merges small segments in memory.
 func (f *files) settle() error {
 	if err := f.seal(); err != nil {
 		return err
@@ -202,8 +201,8 @@ func (f *files) settle() error {
 	return err
 }
 
-// stale reports whether the files that it waits for are there, or other ones than those that were loaded, which
-// are not in the language of the settings: a flush that had nothing to write into the index has made them.
+// stale reports whether newer files should be loaded: the expected ones, or, if the loaded ones do not match the
+// settings, any others. A flush that had nothing to write into the index writes the latter.
 func (f *files) stale() bool {
 	if !f.Outdated() {
 		return f.came()
@@ -220,7 +219,7 @@ func (f *files) Reset(ctx context.Context, set *index.Set) error {
 	return f.Words.Reset(ctx, set)
 }
 
-// resume begins with the files; false where they are not used. It fails where they may be later.
+// resume loads the files and continues from them; false if they are unusable. It fails if they may be usable later.
 func (f *files) resume(ctx context.Context, set *index.Set) (bool, error) {
 	f.wait = wal.Mark{}
 	to, ok := view.MarkOf(set)
@@ -240,13 +239,13 @@ func (f *files) resume(ctx context.Context, set *index.Set) (bool, error) {
 	return false, nil
 }
 
-// from reads what the log has between the files and the index.
+// from applies the log entries between the positions of the files and of the index.
 func (f *files) from(ctx context.Context, at, to wal.Mark) error {
 	switch {
 	case at == to:
 		return nil
 	case at.LSN >= to.LSN && f.eng.Log().Spilled() > to.LSN:
-		return engine.ErrMoved // a newer index is there
+		return engine.ErrMoved // a newer index exists
 	}
 	return f.eng.Between(ctx, at, to, func(e *wal.Entry) error { return f.Apply(ctx, nil, e) })
 }

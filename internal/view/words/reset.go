@@ -26,26 +26,26 @@ import (
 	"github.com/varve-db/varve/internal/words/build"
 )
 
-// Reset implements view.Fold: everything is made from the documents, those of a session together. Where
-// it is on its way to files, each segment goes into its file before the next one begins: in memory is
-// what one of them takes. The manifest does not name them yet.
+// Reset implements view.Fold: it builds all segments from the documents, session by session. If they are meant for
+// files, each segment is written to its file before the next one is built, so only one is in memory. The manifest does
+// not list these files yet.
 func (w *Words) Reset(ctx context.Context, set *index.Set) error {
 	w.begin()
 	f := w.eng.ViewFolder(Name)
 	names, err := f.Names()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // the next number is not known
+		return err // the next number cannot be determined
 	}
 	if w.times == filingTimes {
-		for name, m := range w.maps { // the files of before may need the space
+		for name, m := range w.maps { // release the space of the previous files
 			delete(w.maps, name)
 			_ = m.release()
 		}
 		for _, name := range stray(f, names) {
-			_ = f.FS.Remove(filepath.Join(f.Path, name)) // of a process that has died, mostly
+			_ = f.FS.Remove(filepath.Join(f.Path, name)) // mostly files of a process that died
 		}
 	}
-	w.next = 1 + highest(names) // the files of before stay until the manifest names others
+	w.next = 1 + highest(names) // the previous files stay until the manifest lists others
 	if err = w.rebuild(ctx, set, f); err != nil {
 		w.drop(f)
 	}
@@ -78,7 +78,7 @@ func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) err
 	return vfs.Guard(func() error { return w.add(b, nil) })
 }
 
-// spill puts the segment of a builder into its file, and the file into the set.
+// spill writes the segment of a builder to its file and adds it to the set.
 func (w *Words) spill(f *view.Folder, b *build.Builder) error {
 	return w.file(f, b.Writer().Write, func(seg *words.Segment) (*words.Set,
 		error) {
@@ -86,7 +86,7 @@ func (w *Words) spill(f *view.Folder, b *build.Builder) error {
 	})
 }
 
-// file has the next segment written into its file, which is in the set then.
+// file writes the next segment to its file, opens it, and replaces the set by the result of with.
 func (w *Words) file(f *view.Folder, write func(to func([]byte) error) error,
 	with func(*words.Segment) (*words.Set, error)) error {
 	name := segmentName(w.next)
@@ -120,9 +120,10 @@ func (w *Words) file(f *view.Folder, write func(to func([]byte) error) error,
 	return nil
 }
 
-// drop begins again, without the files that were written and that the manifest does not name. Where it
-// names them, and it failed only then, the files of before go when that manifest is sure to stay. Only
-// who has flush.lock has files to remove: what others see and no manifest names is being written.
+// drop empties the view and removes the files that were written but are not listed by the manifest. If the manifest
+// lists them, and only a later step of Save failed, the previous files stay until that manifest is certain to be
+// durable. Only the holder of flush.lock may remove files: for others, a file that no manifest lists is one being
+// written.
 func (w *Words) drop(f *view.Folder) {
 	w.begin()
 	if w.times != filingTimes {
@@ -139,12 +140,12 @@ func (w *Words) drop(f *view.Folder) {
 			delete(w.maps, name)
 			_ = m.release()
 		}
-		_ = f.FS.Remove(filepath.Join(f.Path, name)) // what stays, a later round removes
+		_ = f.FS.Remove(filepath.Join(f.Path, name)) // a later round removes what remains
 	}
 	w.written = nil
 }
 
-// tidy removes what a Save has left that failed behind its manifest; flush.lock is held.
+// tidy removes what a Save left that failed after writing its manifest. flush.lock is held.
 func (w *Words) tidy(f *view.Folder) {
 	if f.FS.SyncDir(f.Path) != nil {
 		return
@@ -156,7 +157,7 @@ func (w *Words) tidy(f *view.Folder) {
 	w.untidy = false
 }
 
-// stray are those files of segments and states that no manifest names; none where that is not known.
+// stray returns the files of segments and states that the manifest does not list; none if it cannot be read.
 func stray(f *view.Folder, names []string) []string {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return filepath.Ext(name) != ".seg" && filepath.Ext(name) != ".st"
@@ -181,7 +182,7 @@ func stray(f *view.Folder, names []string) []string {
 	})
 }
 
-// highest is the highest number of a segment among the names of files.
+// highest returns the highest segment number among file names.
 func highest(names []string) (most uint64) {
 	for _, name := range names {
 		head, _, _ := strings.Cut(name, ".")
@@ -192,21 +193,22 @@ func highest(names []string) (most uint64) {
 	return most
 }
 
-// How many documents are read side by side, and what their words may take until no other one is read.
+// chunk is how many documents are read at a time. chunkBytes bounds the size of their terms: above it no further one is
+// read.
 const (
 	chunk      = 256
 	chunkBytes = 8 << 20
 )
 
-// documents yields all documents of an index, those of a session one after the other, with their terms;
-// nil for what is not there. While some are used, the next ones are read.
+// documents yields all documents of an index with their terms, session by session; nil for a document that does not
+// exist. It reads ahead while the caller uses the previous ones.
 func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[]*words.Doc, error] {
 	ans := make([]*analyzer.Analyzer, runtime.GOMAXPROCS(0))
 	if w.eng.Env().System.Inline {
 		ans = ans[:1]
 	}
 	for i := range ans {
-		ans[i] = analyzer.New(w.an.Language())
+		ans[i] = w.an.Again()
 	}
 	read := func(yield func([]*words.Doc, error) bool) {
 		for ids, err := range idsOf(set) {
@@ -228,7 +230,7 @@ func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[]*word
 	return ahead(read)
 }
 
-// ahead yields what seq does, which runs in a goroutine of its own.
+// ahead yields the values of seq, which runs in its own goroutine.
 func ahead[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	type item struct {
 		v   T
@@ -257,7 +259,7 @@ func ahead[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// idsOf yields the ids of all memories of an index, some at a time, those of a session one after the other.
+// idsOf yields the ids of all memories of an index in chunks, session by session.
 func idsOf(set *index.Set) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		var ids []string
@@ -302,8 +304,7 @@ func idsOf(set *index.Set) iter.Seq2[[]string, error] {
 	}
 }
 
-// read reads the documents of the first of some ids, in as many goroutines as there are analyzers: all, or
-// as many as reach chunkBytes.
+// read reads the documents of the first ids, with one goroutine per analyzer, until their size reaches chunkBytes.
 func (w *Words) read(ctx context.Context, set *index.Set, ids []string,
 	ans []*analyzer.Analyzer) ([]*words.Doc, error) {
 	docs, failed := make([]*words.Doc, len(ids)), make([]error, len(ans))
@@ -334,8 +335,8 @@ func (w *Words) read(ctx context.Context, set *index.Set, ids []string,
 	return docs[:min(int(next.Load()), len(ids))], errors.Join(failed...)
 }
 
-// readOne reads a memory as of the index, with its terms: of a version that neither its file nor the log has, only
-// that it is there is known.
+// readOne reads a memory as of the index, with its terms. If neither its file nor the log has that version, the memory
+// is included without words.
 func (w *Words) readOne(ctx context.Context, set *index.Set, id string, an *analyzer.Analyzer) (*words.Doc, error) {
 	b, ok, err := set.Get(nil, index.Memories, id)
 	if err != nil || !ok {
@@ -367,7 +368,7 @@ func (w *Words) rowOf(ctx context.Context, id string, line *index.Entry) (*words
 			return nil, err
 		case ok:
 			v = found
-		case vfs.IsStarved(err), vfs.IsUnopened(err): // else it would be without words for good
+		case vfs.IsStarved(err), vfs.IsUnopened(err): // it would have no words permanently
 			return nil, err
 		default:
 			return unread(id, line, line.Version), nil

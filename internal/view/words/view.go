@@ -27,11 +27,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Name is the view's.
+// Name is the name of the view.
 const Name = "words"
 
-// What a segment may have, and what waits in memory before it becomes one: little where it is asked
-// all the time, and more where it is on its way to files, each of which is merged several times.
+// The limits of a segment, and of the changes that wait in memory before they become one: few in a process that is
+// queried all the time, and filingTimes as many on the way to files, since each segment is merged several times.
 const (
 	mostRows    = 1 << 17
 	mostBytes   = 64 << 20
@@ -40,31 +40,31 @@ const (
 	filingTimes = 4
 )
 
-// decodedTimes is how many times its size a document takes while its words are found: its bytes, its text
-// and the terms of that.
+// decodedTimes is the memory needed to find the words of a document, as a multiple of its size: for its bytes, its text
+// and the terms.
 const decodedTimes = 3
 
-// Words is the view.
+// Words is the view of words.
 type Words struct {
 	eng     *engine.Engine
 	an      *analyzer.Analyzer
-	built   *build.Builder // the one of before, which knows words
+	built   *build.Builder // the previous builder, reused because it knows words
 	sources *query.Sources
 	set     *words.Set
 	next    uint64 // the number of the next segment
 
-	lean    bool                  // documents have no texts: only what they are sorted by is wanted
-	pending map[string]*words.Doc // what is not in set yet; nil: deleted
-	size    int                   // of it
-	times   int                   // how much more may be pending: filingTimes on the way to files
-	written []string              // files that the manifest does not name yet
-	untidy  bool                  // there may be files that it does not name any more
+	lean    bool                  // documents have no texts: only their sort keys are needed
+	pending map[string]*words.Doc // changes that are not in set yet; nil: deleted
+	size    int                   // of pending, in bytes
+	times   int                   // multiplies the limits of pending: filingTimes on the way to files, else 1
+	written []string              // files that the manifest does not list yet
+	untidy  bool                  // there may be files that the manifest does not list any more
 
-	turns  yield.Turns        // of others, while it computes
-	maps   map[string]*mapped // by name of the file
-	purged bool               // the next Save leaves no other files
-	loaded []byte             // the manifest that the files of set are of
-	at     wal.Mark           // of that
+	turns  yield.Turns        // yields to other goroutines while computing
+	maps   map[string]*mapped // by file name
+	purged bool               // the next Save removes all other files
+	loaded []byte             // the manifest of the loaded files
+	at     wal.Mark           // log position of the loaded files
 }
 
 // New implements views.Maker.
@@ -76,48 +76,66 @@ func newWords(eng *engine.Engine, times int) *Words {
 	return w
 }
 
-// begin makes it empty. What is mapped stays so until Close or the next Load.
+// begin empties the view. Files stay mapped until Close or the next Load.
 func (w *Words) begin() {
 	c := w.eng.Settings().Now()
-	w.an, w.sources, w.set, w.next = w.an.For(c.Language()), c.Sources(), words.NewSet(), 1
+	w.an, w.sources, w.set, w.next = w.an.For(c.Language(), w.terms()), c.Sources(), words.NewSet(), 1
 	w.pending, w.size, w.loaded = map[string]*words.Doc{}, 0, nil
 	if w.maps == nil {
 		w.maps = map[string]*mapped{}
 	}
 }
 
-// Outdated reports whether what was loaded is in another language, or from other fields, than the setting, or in
-// a format without orders.
-func (w *Words) Outdated() bool {
-	return !rows.Sorted(w.set) || w.an.Language()+" "+w.sources.Given() != w.eng.Settings().Now().Words()
+// inFiles returns the version of the terms that the files of the store must have: the first one while a program that
+// supports no other may write to the store.
+func (w *Words) inFiles() int {
+	if log := w.eng.Log(); log != nil && log.Features()&wal.FeatureTerms != 0 { // nil while the store is being opened
+		return analyzer.Terms
+	}
+	return analyzer.FirstTerms
 }
 
-// OutdatedIn says it of what is in the folder, without loading it.
+// terms returns the version of the terms for new segments. Segments that stay in memory have the newest version.
+func (w *Words) terms() int {
+	if w.times == filingTimes {
+		return w.inFiles()
+	}
+	return analyzer.Terms
+}
+
+// Outdated reports whether the content does not match the settings (language or fields), has a format without orders,
+// or has terms of an older version than the store's files must have.
+func (w *Words) Outdated() bool {
+	return !rows.Sorted(w.set) || w.an.Version() < w.inFiles() ||
+		w.an.Language()+" "+w.sources.Given() != w.eng.Settings().Now().Words()
+}
+
+// OutdatedIn reports whether the files in a folder are Outdated, without loading them.
 func (w *Words) OutdatedIn(f *view.Folder) bool {
 	b, err := f.Read(manifestName, manifestMost)
 	if err != nil {
 		return false
 	}
 	m, err := parseManifest(b)
-	return err == nil && m.Language+" "+m.Fields != w.eng.Settings().Now().Words()
+	return err == nil && (m.terms() < w.inFiles() || m.Language+" "+m.Fields != w.eng.Settings().Now().Words())
 }
 
 // Name implements view.View.
 func (w *Words) Name() string { return Name }
 
-// Covered implements view.Fold: what was seen of the log stays right. Where much of it is in memory the
-// files, which have it by then, are read.
+// Covered implements view.Fold: the content stays valid with a newer index. If much of it is in memory, Covered returns
+// false so that the files, which have it by then, are loaded.
 func (w *Words) Covered(*index.Set) bool {
 	return !w.Outdated() && w.few()
 }
 
-// few reports whether not much is in memory.
+// few reports whether less than pendingRows rows are only in memory.
 func (w *Words) few() bool {
 	rows, _ := w.loose()
 	return rows < pendingRows
 }
 
-// loose is how many rows are in memory only, and the bytes of their segments.
+// loose returns the number of rows that are only in memory, and the bytes of their segments.
 func (w *Words) loose() (rows, size int) {
 	for _, p := range w.set.Parts() {
 		if p.Name == "" {
@@ -153,7 +171,7 @@ func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 	return w.change(id, d)
 }
 
-// decode makes a row of a document, whose bytes are its own.
+// decode returns the indexed form of a document. It takes ownership of doc.
 func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) *words.Doc {
 	m, err := memstore.Decode(doc,
 		memstore.DecodeOptions{Limits: kind.Stored, Location: w.eng.Env().NaiveTimes, ID: id, Owned: true})
@@ -167,23 +185,23 @@ func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) *wo
 	return d
 }
 
-// change notes what a memory is now; d nil: it is not.
+// change records the new form of a memory; d is nil if it is deleted.
 func (w *Words) change(id string, d *words.Doc) error {
 	if old := w.pending[id]; d != nil && old != nil && old.LSN >= d.LSN {
-		return nil // it came before
+		return nil // applied already
 	}
-	w.turns.Give() // it was decoded, which takes as long
+	w.turns.Give() // decoding takes about as long as a turn
 	w.pending[id] = d
 	if w.size += len(id) + 100; d != nil {
 		w.size += d.Bytes()
 	}
 	if len(w.pending) >= w.times*pendingRows || w.size >= w.times*pendingSize || d != nil && d.Bytes() >= pendingSize {
-		return vfs.Guard(w.seal) // it looks into what is mapped
+		return vfs.Guard(w.seal) // seal reads mapped files
 	}
 	return nil
 }
 
-// seal makes a segment of what is pending.
+// seal makes a segment of the pending changes.
 func (w *Words) seal() error {
 	if len(w.pending) == 0 {
 		return nil
@@ -218,8 +236,8 @@ func (w *Words) seal() error {
 	return nil
 }
 
-// builder has an empty one. What is built by it may be given back to w.built, for the words that it knows;
-// one whose work was given up is not.
+// builder returns an empty builder. The caller should store it in w.built after use, because it knows words, but not if
+// building failed.
 func (w *Words) builder() *build.Builder {
 	b := w.built
 	if w.built = nil; b == nil || b.Analyzer() != w.an {
@@ -228,7 +246,7 @@ func (w *Words) builder() *build.Builder {
 	return b
 }
 
-// add puts the segment of a builder into the set, in the place of older rows and of those to remove.
+// add adds the segment of a builder to the set, replacing older rows of its documents, and removes the rows of remove.
 func (w *Words) add(b *build.Builder, remove []string) error {
 	var seg *words.Segment
 	if data := b.Segment(); data != nil {
@@ -257,7 +275,7 @@ func (w *Words) Close() (err error) {
 	return err
 }
 
-// Verify implements view.View: every block has its checksum, and the rows are the memories of the index.
+// Verify implements view.View: it verifies all checksums, and that the rows are the memories of the index.
 func (w *Words) Verify(ctx context.Context, f *view.Folder, set *index.Set) error {
 	err := vfs.Guard(func() error { return w.verify(ctx, set) })
 	if errors.Is(err, errs.ErrCorrupt) {
@@ -276,7 +294,7 @@ func (w *Words) verify(ctx context.Context, set *index.Set) error {
 	n := int64(0)
 	for it, err := range set.Range(index.Memories, index.Span{}) {
 		if err != nil {
-			return nil // the index is what is damaged
+			return nil // the index is damaged, not the view
 		}
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -293,20 +311,20 @@ func (w *Words) verify(ctx context.Context, set *index.Set) error {
 			if l, err := rows.LineOf(w.set, at); err != nil {
 				return err
 			} else if l != lineOf(&line) {
-				return fmt.Errorf("%w: it has another line of memory %q than the index", errs.ErrCorrupt, it.Key)
+				return fmt.Errorf("%w: the line of memory %q differs from the index", errs.ErrCorrupt, it.Key)
 			}
 		}
 		if !ok || lsn != line.Version {
-			return fmt.Errorf("%w: it does not have version %d of memory %q", errs.ErrCorrupt, line.Version, it.Key)
+			return fmt.Errorf("%w: version %d of memory %q is missing", errs.ErrCorrupt, line.Version, it.Key)
 		}
 	}
 	if n != has {
-		return fmt.Errorf("%w: it has %d memories, the index %d", errs.ErrCorrupt, has, n)
+		return fmt.Errorf("%w: %d memories, but the index has %d", errs.ErrCorrupt, has, n)
 	}
 	return nil
 }
 
-// mapped is a file that is mapped, as long as somebody uses it.
+// mapped is a mapped file with a reference count.
 type mapped struct {
 	m    vfs.Mapping
 	sum  string // of the segment

@@ -24,7 +24,7 @@ import (
 	"github.com/varve-db/varve/internal/view/words"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m, nil) }
+func TestMain(m *testing.M) { storetest.Main(m, upgrading) }
 
 var folder = filepath.Join(places.Views, words.Name)
 

@@ -2,6 +2,8 @@ package analyzer
 
 import (
 	"bytes"
+	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -12,66 +14,171 @@ import (
 	"github.com/varve-db/varve/internal/text"
 )
 
-// MostTerm bounds a term, in bytes: what is longer is cut, in documents and in queries.
+// MostTerm is the maximum length of a term in bytes. Longer terms are cut, in documents and in queries.
 const MostTerm = 64
 
-// mostTerms bounds the memory of words that came already.
+// mostTerms is the maximum number of words whose terms an Analyzer caches.
 const mostTerms = 1 << 16
 
-// Analyzer makes terms of texts. It belongs to one goroutine.
+// Terms is the version of the terms that New makes. FirstTerms is the version of indexes that record no version: its
+// terms keep letters as they are written, leave out stop words, and have no terms for names with signs.
+const (
+	Terms      = 2
+	FirstTerms = 1
+)
+
+// Analyzer splits texts into terms. It must not be used by several goroutines at once.
 type Analyzer struct {
 	language string
-	stem     func(*snowballstem.Env) bool // nil: words are taken as they are
-	env      snowballstem.Env             // of stem
+	version  int
+	stem     func(*snowballstem.Env) bool // nil: words are not stemmed
+	env      snowballstem.Env             // input and output of stem
 	buf      []byte
-	terms    map[string][]byte // of words that came already; none where a word is not looked for
+	terms    map[string][]byte // cache: the term of each word seen so far; empty for a word that is not indexed
+	scan     text.Scanner
+	index    indexed
+	read     reader
 }
 
-// New makes one for a language: English stems words and drops those that are in every text, the others
-// stem, None takes words as they are, as does what is none of Languages.
-func New(language string) *Analyzer {
-	return &Analyzer{language: language, stem: stemmers[language], terms: map[string][]byte{}}
+// New returns an analyzer for a language. English stems words and marks stop words as Common; the other Languages stem
+// words; None, and a language that is not in Languages, leave words unstemmed.
+func New(language string) *Analyzer { return NewOf(language, Terms) }
+
+// NewOf is like New, for a version of the terms.
+func NewOf(language string, version int) *Analyzer {
+	a := &Analyzer{language: language, version: version, stem: stemmers[language], terms: map[string][]byte{}}
+	a.index.an, a.read.an = a, a
+	return a
 }
 
-// For is an analyzer of a language: a itself, with the words that it knows, if it is of that one. a may be nil.
-func (a *Analyzer) For(language string) *Analyzer {
-	if a != nil && a.language == language {
+// For returns an analyzer of a language and version: a itself, with its cached words, if it has both, and a new one
+// otherwise. a may be nil.
+func (a *Analyzer) For(language string, version int) *Analyzer {
+	if a != nil && a.language == language && a.version == version {
 		return a
 	}
-	return New(language)
+	return NewOf(language, version)
 }
 
-// Language is the analyzer's.
+// Again returns a new analyzer of the same language and version, for another goroutine.
+func (a *Analyzer) Again() *Analyzer { return NewOf(a.language, a.version) }
+
+// Language returns the language of the analyzer.
 func (a *Analyzer) Language() string { return a.language }
 
-// printVersion changes whenever the same text may give other terms.
-const printVersion = "1"
+// Version returns the version of the analyzer's terms.
+func (a *Analyzer) Version() int { return a.version }
 
-// Print tells analyzers apart that give other terms for the same text.
-func (a *Analyzer) Print() uint64 { return xxhash.Sum64String(printVersion + "\x00" + a.language) }
+// Print returns a fingerprint: analyzers that give different terms for the same text have different fingerprints.
+func (a *Analyzer) Print() uint64 {
+	return xxhash.Sum64String(strconv.Itoa(a.version) + "\x00" + a.language)
+}
 
-// Each visits the terms of a text, in order. A term is valid during the call. Of adjoining characters
-// of scripts without spaces there is each, and each pair.
-func (a *Analyzer) Each(b []byte, visit func(term []byte, pair bool)) {
+// common is the first byte of the term of a stop word. No other term begins with it.
+const common = 0
+
+// Common reports whether a term is that of a stop word (a word that nearly every text has). Only queries that require
+// or exclude the word, or that have no other words, look for such a term.
+func Common(term string) bool { return len(term) > 0 && term[0] == common }
+
+// AsCommon returns the term of a stop word, for which Common is true.
+func AsCommon(term string) string { return string(rune(common)) + term }
+
+// Shown returns a term without the mark of stop words, for display.
+func Shown(term string) string { return strings.TrimPrefix(term, string(rune(common))) }
+
+// Each calls visit for all terms by which a text is found, in the order of the text; the terms of parts of identifiers
+// come last. A term is valid during the call only. Quiet terms do not count in the length of the text: pairs of
+// adjoining characters of scripts without spaces (each character is a term too), other forms of words (for ASCII ones
+// see Once), and stop words (see Common).
+func (a *Analyzer) Each(b []byte, visit func(term []byte, quiet bool)) {
 	a.Words(b, func(w []byte) {
-		t, ok := a.terms[string(w)]
-		if !ok {
-			t = a.keep(w)
-		}
-		if len(t) > 0 {
+		if t := a.known(w); len(t) > 0 {
 			visit(t, false)
 		}
 	}, visit)
 }
 
-// Words is Each for who knows the terms of words: it has words in their place, whose Term is looked for.
-func (a *Analyzer) Words(b []byte, word func(w []byte), char func(term []byte, pair bool)) {
+// Words is like Each, but calls word with each word instead of visit with its term. It serves a caller that has a table
+// of terms and calls Term for new words only.
+func (a *Analyzer) Words(b []byte, word func(w []byte), term func(term []byte, quiet bool)) {
+	if a.version > FirstTerms {
+		x := &a.index
+		x.word, x.term, x.parts, x.ends = word, term, x.parts[:0], x.ends[:0]
+		a.scan.Scan(b, x)
+		from := 0
+		for _, end := range x.ends {
+			term(x.parts[from:end], true)
+			from = end
+		}
+		return
+	}
 	a.buf = text.Each(b, a.buf, word, func(pair []byte, at int) {
-		char(cut(pair[at:]), false)
+		term(cut(pair[at:]), false)
 		if at > 0 {
-			char(cut(pair), true)
+			term(cut(pair), true)
 		}
 	})
+}
+
+// indexed receives the words of a text (text.Sink) and passes on the terms for an index.
+type indexed struct {
+	an   *Analyzer
+	word func(w []byte)
+	term func(term []byte, quiet bool)
+
+	parts []byte // the terms of parts of identifiers
+	ends  []int  // end of each term in parts
+}
+
+// Once reports whether a term counts at most once in a text, however often the text has it.
+func Once(term []byte, quiet bool) bool { return quiet && term[0] < utf8.RuneSelf || term[0] == common }
+
+// Word implements text.Sink.
+func (x *indexed) Word(w []byte, _, _ int) { x.word(w) }
+
+// Char implements text.Sink.
+func (x *indexed) Char(pair []byte, at, _, _, _ int) {
+	x.term(cut(pair[at:]), false)
+	if at > 0 {
+		x.term(cut(pair), true)
+	}
+}
+
+// More implements text.Sink.
+func (x *indexed) More(kind text.More, w []byte, _, _, _ int) {
+	t := x.an.more(kind, w)
+	switch {
+	case len(t) == 0:
+	case kind == text.Part: // terms of parts are visited after all words of the text, which may include the same terms
+		x.parts = append(x.parts, t...)
+		x.ends = append(x.ends, len(x.parts))
+	default:
+		x.term(t, true)
+	}
+}
+
+// more returns the term of another form of words, or an empty one if that form is not indexed.
+func (a *Analyzer) more(kind text.More, w []byte) []byte {
+	switch last := w[len(w)-1]; {
+	case kind == text.Part:
+		if t := a.known(w); len(t) > 0 && t[0] != common {
+			return t
+		}
+		return nil
+	case kind == text.Whole && 'a' <= last && last <= 'z':
+		return a.known(w)
+	}
+	return cut(w)
+}
+
+// known returns the term of a word, and caches it.
+func (a *Analyzer) known(w []byte) []byte {
+	t, ok := a.terms[string(w)]
+	if !ok {
+		t = a.keep(w)
+	}
+	return t
 }
 
 func cut(w []byte) []byte {
@@ -85,7 +192,7 @@ func cut(w []byte) []byte {
 	return w[:n]
 }
 
-// keep keeps the term of a word unless that is long.
+// keep computes the term of a word and caches it, unless the word is longer than MostTerm.
 func (a *Analyzer) keep(w []byte) []byte {
 	if len(w) > MostTerm {
 		return a.Term(w)
@@ -98,8 +205,11 @@ func (a *Analyzer) keep(w []byte) []byte {
 	return t
 }
 
-// Term is what a word is found by; empty where it is not.
+// Term returns the term by which a word is found, or an empty one if the word is not indexed.
 func (a *Analyzer) Term(w []byte) []byte {
+	if a.version > FirstTerms {
+		return a.termOf(w)
+	}
 	if a.language != English && a.stem != nil {
 		return a.stemmed(w)
 	}
@@ -129,7 +239,46 @@ func (a *Analyzer) Term(w []byte) []byte {
 	return a.stemOf(w)
 }
 
-// stemmed is the stem of a word of another language than English, whose stemmers know the marks of letters.
+// termOf is Term for the terms of version 2 and later.
+func (a *Analyzer) termOf(w []byte) []byte {
+	if a.language != English && a.stem != nil {
+		if t := a.stemmed(w); len(t) > 0 {
+			return t
+		}
+		return cut(w)
+	}
+	plain, ascii := true, true // letters from a to z only
+	for _, c := range w {
+		plain, ascii = plain && 'a' <= c && c <= 'z', ascii && c < utf8.RuneSelf
+	}
+	if a.language == English && stopWords[string(w)] {
+		return append([]byte{common}, w...)
+	}
+	if !ascii {
+		bare := withoutMarks(w)
+		if len(bare) == 0 || a.language == English && stopWords[string(bare)] { // Å becomes "a" but is not the article
+			return cut(w)
+		}
+		w, plain = bare, letters(bare)
+	}
+	if a.language != English || !plain || len(w) < 3 || len(w) > MostTerm {
+		return cut(w)
+	}
+	return a.stemOf(w)
+}
+
+// letters reports whether w consists of letters from a to z only.
+func letters(w []byte) bool {
+	for _, c := range w {
+		if c < 'a' || c > 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+// stemmed returns the stem of a word in a language other than English. The stemmers of these languages use the marks of
+// letters, so marks are removed after stemming.
 func (a *Analyzer) stemmed(w []byte) []byte {
 	if len(w) <= MostTerm && utf8.Valid(w) &&
 		bytes.IndexFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) < 0 {
@@ -147,8 +296,8 @@ func (a *Analyzer) stemOf(w []byte) []byte {
 	return w
 }
 
-// withoutMarks removes the marks over and under Latin, Greek and Cyrillic letters. Those of other
-// scripts tell words apart. It leaves w as it is, which d may be.
+// withoutMarks returns w without the marks over and under Latin, Greek and Cyrillic letters. Marks of other scripts
+// distinguish words and stay. w itself is not changed, although d may share its memory.
 func withoutMarks(w []byte) []byte {
 	d := norm.NFD.Bytes(w)
 	var out []byte

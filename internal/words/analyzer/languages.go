@@ -25,7 +25,7 @@ import (
 	"github.com/blevesearch/snowballstem/turkish"
 )
 
-// English and None of the languages; the others are codes of ISO 639-1.
+// English and None are two of the languages; the others are ISO 639-1 codes.
 const (
 	English = "en"
 	None    = "none"
@@ -52,5 +52,5 @@ var stemmers = map[string]func(*snowballstem.Env) bool{
 	"tr": turkish.Stem,
 }
 
-// Languages are those that New knows.
+// Languages returns the languages that New supports, None last.
 func Languages() []string { return append(slices.Sorted(maps.Keys(stemmers)), None) }

@@ -18,7 +18,15 @@ func terms(a *Analyzer, s string) string {
 func TestLanguages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ language, in, want string }{
-		{"en", "The houses of Café", "hous cafe"},
+		{"en", "The houses of Café", "\x00the hous \x00of cafe"},
+		{"en", "Å is an island, Thé a tea", "å \x00is \x00an island thé \x00a tea"},
+		{"en", "STRASSE Straße straße", "strass strass strass"},
+		{"none", "ﬁn ｶﾞ か\u3099 \u1112\u1161\u11ab", "fin ガ が 한"},
+		{"none", "C++ c# 2.10.3 v2.10 R&D", "c c++ c c# 2 10 3 2.10 2.10.3 v2 10 2.10 r d r&d"},
+		{"en", "don't I'm we'll", "don t dont \x00i m im \x00we ll"},
+		{"en", "getUserById HTTPServer IDs", "getuserbyid httpserver id get user id http server"},
+		{"none", "👩🏽\u200d💻 ❤️ 🇩🇪", "👩 💻 👩\u200d💻 ❤ 🇩🇪"},
+		{"none", "10² m² 3½ №5 ㎏", "10 2 m2 3 1 2 no 5 kg"},
 		{"none", "The Häuser", "the hauser"},
 		{"de", "Häuser HAUS Häusern", "haus haus haus"},
 		{"de", "Ha\u0308user straße", "haus strass"},
@@ -30,6 +38,9 @@ func TestLanguages(t *testing.T) {
 		if got := terms(New(c.language), c.in); got != c.want {
 			t.Errorf("%s: %q: %q, want %q", c.language, c.in, got, c.want)
 		}
+	}
+	if got := terms(NewOf("en", FirstTerms), "The Straße, C++ don't Å 2.10"); got != "straße c don t 2 10" {
+		t.Errorf("in the first version: %q", got)
 	}
 	prints := map[uint64]bool{}
 	for _, language := range Languages() {

@@ -2,13 +2,13 @@ package bitset
 
 import "math/bits"
 
-// Set is a set of rows; nil is empty.
+// Set is a set of rows. A nil Set is empty.
 type Set []uint64
 
-// Has reports whether a row is in it.
+// Has reports whether row r is in the set.
 func (b Set) Has(r uint32) bool { return b != nil && b[r>>6]&(1<<(r&63)) != 0 }
 
-// LiveBehind is the first row behind r that is not in the set.
+// LiveBehind returns the first row after r that is not in the set.
 func (b Set) LiveBehind(r uint32) uint32 {
 	if r++; b == nil {
 		return r
@@ -22,7 +22,7 @@ func (b Set) LiveBehind(r uint32) uint32 {
 	return uint32(len(b)) << 6
 }
 
-// LiveBefore is the last row before r that is not in the set.
+// LiveBefore returns the last row before r that is not in the set, and whether there is one.
 func (b Set) LiveBefore(r uint32) (uint32, bool) {
 	if r == 0 || b == nil {
 		return r - 1, r > 0
@@ -37,10 +37,10 @@ func (b Set) LiveBefore(r uint32) (uint32, bool) {
 	return 0, false
 }
 
-// New is an empty set for so many rows.
+// New returns an empty set for n rows.
 func New(n int) Set { return make(Set, (n+63)/64) }
 
-// With puts a row of n in, into a new set where there is none.
+// With adds row r and returns the set. If b is nil, it creates a set for n rows.
 func (b Set) With(r uint32, n int) Set {
 	if b == nil {
 		b = New(n)
@@ -49,5 +49,5 @@ func (b Set) With(r uint32, n int) Set {
 	return b
 }
 
-// Put puts a row in.
+// Put adds row r to the set, which must not be nil.
 func (b Set) Put(r uint32) { b[r>>6] |= 1 << (r & 63) }

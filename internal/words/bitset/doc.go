@@ -1,2 +1,2 @@
-// Package bitset is sets of rows, one bit for each.
+// Package bitset implements sets of rows with one bit per row.
 package bitset

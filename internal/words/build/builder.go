@@ -13,18 +13,18 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// Doc is a document as it is found.
+// Doc is a document as it is indexed.
 type Doc struct {
 	ID      string
 	LSN     uint64 // its version
 	Session string
-	Time    int64 // when it happened, in microseconds since 1970; NoTime: not known
+	Time    int64 // when it happened, in microseconds since 1970; NoTime: unknown
 	Texts   []query.Text
-	Terms   []byte // of the texts, by Analyse, in the place of them
+	Terms   []byte // the terms of Texts, made by Analyse, which replace Texts
 	order.Line
 }
 
-// Compare sorts documents as a segment does.
+// Compare compares documents by the order of rows in a segment.
 func (d *Doc) Compare(o *Doc) int {
 	x, y := Row{Session: d.Session, Time: d.Time, ID: d.ID}, Row{Session: o.Session, Time: o.Time, ID: o.ID}
 	return x.Compare(&y)
@@ -33,7 +33,7 @@ func (d *Doc) Compare(o *Doc) int {
 // NoTime is the time of a document that cannot be read.
 const NoTime = math.MinInt64
 
-// Bytes is what a document takes, about.
+// Bytes returns about how much memory a document takes, in bytes.
 func (d *Doc) Bytes() int {
 	n := len(d.ID) + len(d.Session) + len(d.Terms) + 100
 	for _, t := range d.Texts {
@@ -42,14 +42,14 @@ func (d *Doc) Bytes() int {
 	return n
 }
 
-// Analyse puts the terms of the texts into their place: for each a byte field·2 + pair, a byte its
-// length, and its bytes. What a Builder makes of it is the same.
+// Analyse replaces Texts by Terms: for each term a byte field·2 + quiet, a byte with its length, and its bytes. A
+// Builder makes the same of Terms as of the Texts.
 func (d *Doc) Analyse(an *analyzer.Analyzer) {
 	d.Terms = make([]byte, 0, d.Bytes())
 	for _, t := range d.Texts {
-		an.Each([]byte(t.Text), func(term []byte, pair bool) {
+		an.Each([]byte(t.Text), func(term []byte, quiet bool) {
 			head := byte(t.Field) << 1
-			if pair {
+			if quiet {
 				head |= 1
 			}
 			d.Terms = append(append(d.Terms, head, byte(len(term))), term...)
@@ -58,43 +58,43 @@ func (d *Doc) Analyse(an *analyzer.Analyzer) {
 	d.Texts = nil
 }
 
-// Builder makes segments of documents, one after the other.
+// Builder makes segments of documents, one segment after the other.
 type Builder struct {
 	an    *analyzer.Analyzer
 	rows  []Row
 	words vocabulary
-	used  []int32 // the terms that documents have
+	used  []int32 // the numbers of the terms that the added documents have
 	size  int
 	turns yield.Turns
 
-	field query.Field            // the one that is read
-	now   []*term                // the terms of the document that is added
-	times [][query.Fields]uint32 // of those that are in other fields than the content: how often in each
-	many  uint32                 // words of the content of that document
+	field query.Field            // the field of the text that is read
+	now   []*term                // the terms of the document being added
+	times [][query.Fields]uint32 // counts per field of those in other fields than the content
+	many  uint32                 // words in the content of that document
 }
 
-// mostKept bounds the words that a builder knows from one segment to the next, mostHeld the terms of one
-// document that it has room for by then.
+// mostKept is the maximum number of words that a builder keeps from one segment to the next. mostHeld is the maximum
+// capacity, in terms of one document, of the slices that it keeps.
 const (
 	mostKept = 1 << 16
 	mostHeld = 1 << 12
 )
 
-// NewBuilder makes one for an analyzer.
+// NewBuilder returns a builder for an analyzer.
 func NewBuilder(an *analyzer.Analyzer) *Builder {
 	return &Builder{an: an, words: newVocabulary()}
 }
 
-// Analyzer is the builder's.
+// Analyzer returns the builder's analyzer.
 func (b *Builder) Analyzer() *analyzer.Analyzer { return b.an }
 
-// Rows is how many documents were added.
+// Rows returns the number of documents added to the current segment.
 func (b *Builder) Rows() int { return len(b.rows) }
 
-// Size is about how many bytes the documents that were added take.
+// Size returns about how many bytes of memory the added documents take.
 func (b *Builder) Size() int { return b.size }
 
-// Add adds a document, which has the id of no other one in its segment.
+// Add adds a document. No other document of the segment may have the same id.
 func (b *Builder) Add(d *Doc) {
 	r := Row{ID: d.ID, Session: d.Session, LSN: d.LSN, Time: d.Time, Line: d.Line}
 	if n := len(b.rows); n > 0 && b.rows[n-1].Session == r.Session {
@@ -111,10 +111,10 @@ func (b *Builder) Add(d *Doc) {
 		of = of[end:]
 	}
 	b.end(r)
-	b.turns.Give() // a segment is made beside commits, which should not wait for all of it
+	b.turns.Give() // segments are built while commits run, and a commit should not wait for a whole segment
 }
 
-// word counts the term of a word of a text.
+// word counts the term of a word in the current field.
 func (b *Builder) word(w []byte) {
 	if len(w) > analyzer.MostTerm {
 		if w = b.an.Term(w); len(w) > 0 {
@@ -124,7 +124,7 @@ func (b *Builder) word(w []byte) {
 	}
 	n := b.words.number(w)
 	t := b.words.at(n)
-	if t.as == 0 { // from here on it need not be looked for again
+	if t.as == 0 { // the term of the word is looked up once, then remembered
 		switch of := b.an.Term(w); {
 		case len(of) == 0:
 			t.as = dropped
@@ -135,15 +135,18 @@ func (b *Builder) word(w []byte) {
 		}
 	}
 	if t.as > 0 {
-		b.count(t.as-1, false)
+		b.count(t.as-1, false, false)
 	}
 }
 
-// term counts a term.
-func (b *Builder) term(of []byte, pair bool) { b.count(b.words.number(of), pair) }
+// term counts a term in the current field.
+func (b *Builder) term(of []byte, quiet bool) {
+	b.count(b.words.number(of), quiet, analyzer.Once(of, quiet))
+}
 
-// count counts a term in the field of the document that is added.
-func (b *Builder) count(number int32, pair bool) {
+// count counts the term with a number in the current field of the document being added. A term that is quiet, or a stop
+// word, does not add to the length of the content; one that is once, or a stop word, counts at most once per field.
+func (b *Builder) count(number int32, quiet, once bool) {
 	at := b.words.at(number)
 	if at.content == 0 && at.other == 0 {
 		b.now = append(b.now, at)
@@ -159,15 +162,15 @@ func (b *Builder) count(number int32, pair bool) {
 			at.other = int32(len(b.times))
 		}
 		n = &b.times[at.other-1][b.field]
-	} else if !pair {
+	} else if !quiet && !at.common {
 		b.many++
 	}
-	if *n < MostTimes {
+	if *n < MostTimes && !((once || at.common) && *n > 0) {
 		*n++
 	}
 }
 
-// end ends a document.
+// end adds r as the row of the document being added, and encodes its postings.
 func (b *Builder) end(r Row) {
 	doc := int32(len(b.rows))
 	for _, t := range b.now {
@@ -191,7 +194,7 @@ func (b *Builder) end(r Row) {
 	b.size += len(r.ID) + 112
 }
 
-// appendTimes appends a posting; the lowest bit of delta is free.
+// appendTimes appends a posting to list. The lowest bit of delta must be 0.
 func appendTimes(list []byte, delta uint64, times *[query.Fields]uint32) []byte {
 	set := query.FieldSet(0)
 	for f, n := range times {
@@ -211,7 +214,7 @@ func appendTimes(list []byte, delta uint64, times *[query.Fields]uint32) []byte 
 	return list
 }
 
-// postings are those of a term, as appended, with the row that each document has.
+// postings appends the postings of t to list. rank maps the order of Add to rows; the result is not sorted by row.
 func (t *term) postings(list []Posting, rank []uint32) []Posting {
 	doc := int64(-1)
 	for at := 0; at < len(t.list); {
@@ -234,11 +237,20 @@ func (t *term) postings(list []Posting, rank []uint32) []Posting {
 	return list
 }
 
-// Segment is the segment of what was added; nil where nothing was. The builder is empty then.
+// formatOf returns the format of segments with the terms of an analyzer. Programs that know only the first version of
+// the terms cannot read bitmaps.
+func formatOf(an *analyzer.Analyzer) uint32 {
+	if an.Version() == analyzer.FirstTerms {
+		return Sparse
+	}
+	return Format
+}
+
+// Segment returns the segment of the added documents, or nil if there are none, and empties the builder.
 func (b *Builder) Segment() []byte { return b.Writer().Bytes() }
 
-// Writer has the segment of what was added; nil where nothing was. The builder is empty then, and knows
-// words still.
+// Writer returns a writer with the segment of the added documents, or nil if there are none, and empties the builder.
+// The builder keeps the words that it knows.
 func (b *Builder) Writer() *Writer {
 	if len(b.rows) == 0 {
 		return nil
@@ -249,7 +261,7 @@ func (b *Builder) Writer() *Writer {
 	}
 	slices.SortFunc(order, func(x, y uint32) int { return b.rows[x].Compare(&b.rows[y]) })
 	rank := make([]uint32, len(order))
-	w := NewWriter(len(b.rows), b.an.Print())
+	w := NewWriter(len(b.rows), b.an.Print(), formatOf(b.an))
 	for r, doc := range order {
 		rank[doc] = uint32(r)
 		w.Row(&b.rows[doc])
@@ -263,7 +275,7 @@ func (b *Builder) Writer() *Writer {
 	}
 	b.rows, b.used, b.size = nil, nil, 0
 	if b.words.known > mostKept {
-		b.words, b.now = newVocabulary(), nil // which leads to terms of the one before
+		b.words, b.now = newVocabulary(), nil // b.now has pointers into the old vocabulary
 	}
 	if max(cap(b.now), cap(b.times)) > mostHeld {
 		b.now, b.times = nil, nil
@@ -271,11 +283,11 @@ func (b *Builder) Writer() *Writer {
 	return w
 }
 
-// sorted are the terms that documents have, in their order. step is called for each, and for two that are
-// compared.
+// sorted returns the terms of the added documents, sorted by their bytes. It calls step for each term and for each
+// comparison.
 func (b *Builder) sorted(step func()) []*term {
 	type keyed struct {
-		head uint64 // the first bytes, which tell most terms apart without a look at where the others are
+		head uint64 // the first 8 bytes: enough to compare most terms without a read of the others
 		t    *term
 	}
 	list := make([]keyed, len(b.used))

@@ -31,14 +31,15 @@ func random(t testing.TB) *rand.Rand {
 func plainly(an *analyzer.Analyzer, docs []Doc) []byte {
 	docs = slices.Clone(docs)
 	slices.SortFunc(docs, func(x, y Doc) int { return x.Compare(&y) })
-	w := NewWriter(len(docs), an.Print())
+	w := NewWriter(len(docs), an.Print(), Format)
 	postings := map[string][]Posting{}
 	for i, d := range docs {
 		r := Row{ID: d.ID, Session: d.Session, LSN: d.LSN, Time: d.Time, Line: d.Line}
 		terms := map[string]*[query.Fields]uint32{}
 		for _, t := range d.Texts {
 			an.Each([]byte(t.Text), func(term []byte, pair bool) {
-				if t.Field == query.Content && !pair {
+				common := analyzer.Common(string(term))
+				if t.Field == query.Content && !pair && !common {
 					r.Length++
 				}
 				of := terms[string(term)]
@@ -46,7 +47,9 @@ func plainly(an *analyzer.Analyzer, docs []Doc) []byte {
 					of = new([query.Fields]uint32)
 					terms[string(term)] = of
 				}
-				of[t.Field] = min(of[t.Field]+1, MostTimes)
+				if of[t.Field] == 0 || !analyzer.Once(term, pair) {
+					of[t.Field] = min(of[t.Field]+1, MostTimes)
+				}
 			})
 		}
 		for term, times := range terms {

@@ -1,7 +1,7 @@
-// Package build makes segments of package words, of documents or of other segments. What is in a
-// segment, byte by byte, is in that package's documentation.
+// Package build makes segments of package words, from documents or from other segments. The format of a segment is
+// described in the documentation of package words.
 //
-// A Builder keeps of each word the postings as they are written, so that a document takes little more
-// memory than in a segment. A Writer keeps the sections, in pieces that are not copied, and gives them
-// out one after the other: into memory, or into a file.
+// A Builder keeps the postings of each word in encoded form, so that a document takes little more memory than in a
+// segment. A Writer keeps the sections in pieces that are never copied, and outputs them one after the other, into
+// memory or into a file.
 package build

@@ -2,7 +2,7 @@ package build
 
 import "github.com/varve-db/varve/internal/words/order"
 
-// The sections of a segment, in their order.
+// The sections of a segment, in order.
 const (
 	SecLSN = iota
 	SecTime
@@ -18,7 +18,7 @@ const (
 	SecBlockAt
 	SecDictionary
 	SecPostings
-	OldSections // of format 1
+	OldSections // the number of sections of format 1
 
 	SecCreated = iota - 1
 	SecUpdated
@@ -30,14 +30,15 @@ const (
 	Sections = SecByTime + order.Orders
 )
 
-// What a segment begins with, and how it is divided.
+// The constants of the format.
 const (
 	Magic       = "varvewrd"
-	Format      = 2
+	Format      = 3
+	Sparse      = 2 // the format without bitmaps
 	HeaderBytes = 40 + 8*32
 	OldHeader   = 40 + 8*16 // of format 1
-	BlockBytes  = 64 << 10  // that have one checksum
-	TermBlock   = 16        // terms that share an offset
-	GroupLen    = 128       // postings that may be skipped together
-	MostTimes   = 1 << 20   // how often a word counts in one field, so that sums of weights fit
+	BlockBytes  = 64 << 10  // bytes covered by one checksum
+	TermBlock   = 16        // terms per block of the dictionary
+	GroupLen    = 128       // postings per group, the unit that a reader can skip
+	MostTimes   = 1 << 20   // the maximum count of a word in one field, so that sums of weights do not overflow
 )

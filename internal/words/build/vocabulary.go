@@ -5,49 +5,49 @@ import (
 	"hash/maphash"
 )
 
-// vocabulary is what a Builder knows of words and terms: a hash table, open and probed in a row, over terms
-// in pieces of memory that stay where they are. A map of Go has a string for each word and is looked into
-// twice for one that is new, which was a third of the time that a segment of many different words took.
+// vocabulary holds the words and terms that a Builder knows. It is a hash table with open addressing and linear
+// probing, over terms in slabs of memory that never move. A Go map would need a string per word and two look-ups for a
+// new word, which took a third of the time to build a segment of many different words.
 type vocabulary struct {
 	seed  maphash.Seed
-	slots []uint64 // half of a hash, and below it 1 + the number of the word; 0: free. Half are, at least
+	slots []uint64 // half of a hash, then 1 + the number of the word in 32 bits; 0: free. At least half are free
 	terms [][]term // by number, slabTerms each
-	known int      // words
-	text  []byte   // of all of them
+	known int      // number of words
+	text  []byte   // the bytes of all words
 }
 
-// slabTerms is how many terms are made at a time.
+// slabTerms is the number of terms allocated at a time.
 const slabTerms = 512
 
-// term is a word, and where it is as a term in the documents before, in the order of Add: of each document
-// uvarint (document − document before)·2 + plain, and where it is not plain the fields, as a segment has
-// them.
+// term is a word of the vocabulary. If it is a term, list has its postings, for documents in the order of Add: for each
+// document uvarint (document − previous document)·2 + plain and, if plain is 0, the fields as in a segment.
 type term struct {
 	list    []byte
-	first   [8]byte // the memory of list as long as that is enough: most words are rare
-	from    uint32  // its bytes in text
+	first   [8]byte // the memory of list until it is full: most words are rare
+	from    uint32  // offset of its bytes in text
 	size    uint8
-	as      int32  // 1 + the number of its term where a text has it; 0: not known yet; dropped
-	last    int32  // the last document
-	n       int32  // documents
-	content uint32 // how often it is in the content of the document that is added
-	other   int32  // where it is in times, behind 0
+	common  bool   // see analyzer.Common
+	as      int32  // 1 + the number of the term of this word; 0: not looked up yet; dropped: not indexed
+	last    int32  // the last document that has it
+	n       int32  // number of documents that have it
+	content uint32 // its count in the content of the document being added
+	other   int32  // 1 + its index in Builder.times; 0: none
 }
 
-// dropped says of a word that nothing finds it.
+// dropped is the value of term.as for a word that is not indexed.
 const dropped = -1
 
 func newVocabulary() vocabulary {
 	return vocabulary{seed: maphash.MakeSeed(), slots: make([]uint64, 1<<10)}
 }
 
-// at is the word of a number.
+// at returns the word with number n.
 func (v *vocabulary) at(n int32) *term { return &v.terms[n/slabTerms][n%slabTerms] }
 
-// bytes are those of a word.
+// bytes returns the bytes of a word.
 func (v *vocabulary) bytes(t *term) []byte { return v.text[t.from:][:t.size] }
 
-// number is that of a word of up to 255 bytes, which is known from here on.
+// number returns the number of a word of up to 255 bytes, and adds the word if it is new.
 func (v *vocabulary) number(word []byte) int32 {
 	h := maphash.Bytes(v.seed, word) >> 32
 	mask := uint64(len(v.slots) - 1)
@@ -65,7 +65,7 @@ func (v *vocabulary) number(word []byte) int32 {
 		v.terms = append(v.terms, make([]term, slabTerms))
 	}
 	t := v.at(n)
-	t.from, t.size, t.last = uint32(len(v.text)), uint8(len(word)), -1
+	t.from, t.size, t.last, t.common = uint32(len(v.text)), uint8(len(word)), -1, len(word) > 0 && word[0] == 0
 	v.text = append(v.text, word...)
 	if 2*v.known > len(v.slots) {
 		v.grow()
@@ -73,7 +73,7 @@ func (v *vocabulary) number(word []byte) int32 {
 	return n
 }
 
-// grow doubles the slots.
+// grow doubles the number of slots.
 func (v *vocabulary) grow() {
 	old := v.slots
 	v.slots = make([]uint64, 2*len(old))

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// Row is a document on its way into a segment.
+// Row is a document to be written into a segment.
 type Row struct {
 	ID, Session string
 	LSN         uint64
@@ -21,7 +21,7 @@ type Row struct {
 	order.Line
 }
 
-// Compare is the order of the rows of a segment.
+// Compare compares rows by the order of a segment: session, time, id.
 func (r *Row) Compare(o *Row) int {
 	if c := strings.Compare(r.Session, o.Session); c != 0 {
 		return c
@@ -29,46 +29,47 @@ func (r *Row) Compare(o *Row) int {
 	return cmp.Or(cmp.Compare(r.Time, o.Time), strings.Compare(r.ID, o.ID))
 }
 
-// Posting says that a row has a term: how often in which fields, encoded; nil: once in the content.
+// Posting records that a row has a term. TF is the encoded counts per field; nil means once, in the content.
 type Posting struct {
 	Row uint32
 	TF  []byte
 }
 
-// Writer encodes a segment. Rows come sorted, then the terms.
+// Writer encodes a segment. The caller adds the sorted rows, then the sorted terms.
 type Writer struct {
 	parts    [Sections][]byte
-	postings pieces // instead of that of parts
-	count    int    // of the rows that come
-	rows     int    // that came
-	session  string // of the row before
-	total    uint64 // of the lengths
+	postings pieces // the section of the postings; that of parts stays empty
+	count    int    // number of rows to come in all
+	rows     int    // number of rows added so far
+	session  string // of the last row added
+	total    uint64 // sum of the lengths of the rows
 	names    uint32
 	terms    uint32
-	last     []byte // the term before
+	last     []byte // the last term added
 	print    uint64
+	format   uint32
 	group    []byte
 	list     []byte
 	steps    int
 	turns    yield.Turns
 }
 
-// NewWriter makes one for a number of rows.
-func NewWriter(rows int, print uint64) *Writer {
-	w := &Writer{count: rows, print: print}
+// NewWriter returns a writer for a number of rows, in format Sparse or later.
+func NewWriter(rows int, print uint64, format uint32) *Writer {
+	w := &Writer{count: rows, print: print, format: format}
 	for _, c := range columns {
 		w.parts[c.section] = make([]byte, 0, c.width*rows)
 	}
 	return w
 }
 
-// columns are the sections with as many entries as there are rows, and how wide an entry is.
+// columns are the sections with one entry per row, and the width of an entry in bytes.
 var columns = []struct{ section, width int }{
 	{SecLSN, 8}, {SecTime, 8}, {SecLength, 4}, {SecSession, 4}, {SecIDEnd, 4}, {SecHashes, 8}, {SecHashRow, 4},
 	{SecCreated, 8}, {SecUpdated, 8}, {SecExpires, 8}, {SecScore, 8}, {SecSize, 4},
 }
 
-// Row adds one.
+// Row adds the next row.
 func (w *Writer) Row(r *Row) {
 	if w.rows%16 == 0 {
 		w.turns.Give() // as in Builder.Add
@@ -98,10 +99,10 @@ func (w *Writer) Row(r *Row) {
 	}
 }
 
-// sort makes the sections that are sorted otherwise than the rows.
+// sort makes the sections whose order differs from that of the rows: hashes and orders.
 func (w *Writer) sort() {
 	le, p := binary.LittleEndian, &w.parts
-	ids := string(p[SecIDs]) // one string for all of them
+	ids := string(p[SecIDs]) // one string for all ids
 	id := func(i int) string {
 		from := uint32(0)
 		if i > 0 {
@@ -139,14 +140,14 @@ func (w *Writer) sort() {
 	}
 }
 
-// step gives others their turn now and then in what is done for each row, or for two that are compared.
+// step yields to other goroutines now and then. It is called for each row and for each comparison.
 func (w *Writer) step() {
 	if w.steps++; w.steps%1024 == 0 {
 		w.turns.Give()
 	}
 }
 
-// Term adds one with its postings, which are sorted by row. Terms come sorted.
+// Term adds the next term with its postings, which must be sorted by row. Terms must come sorted.
 func (w *Writer) Term(term []byte, list []Posting) {
 	p := &w.parts
 	if w.terms%TermBlock == 0 {
@@ -171,13 +172,14 @@ func (w *Writer) Term(term []byte, list []Posting) {
 	w.last = append(w.last[:0], term...)
 }
 
-// encode makes list of the postings of a term.
+// encode encodes the postings of a term into w.list.
 func (w *Writer) encode(list []Posting) {
 	w.list = w.list[:0]
 	last, lastOfGroup := int64(-1), int64(-1)
 	for len(list) > 0 {
 		n := min(GroupLen, len(list))
 		w.group = w.group[:0]
+		plain := w.format > Sparse
 		for i := range list[:n] {
 			e := &list[i]
 			delta := uint64(int64(e.Row)-last) << 1
@@ -186,17 +188,29 @@ func (w *Writer) encode(list []Posting) {
 				w.group = binary.AppendUvarint(w.group, delta|1)
 			} else {
 				w.group = append(binary.AppendUvarint(w.group, delta), e.TF...)
+				plain = false
 			}
 		}
-		w.list = binary.AppendUvarint(w.list, uint64(last-lastOfGroup))
-		w.list = binary.AppendUvarint(w.list, uint64(len(w.group)))
-		w.list = append(w.list, w.group...)
+		span := int(last - lastOfGroup)
+		w.list = binary.AppendUvarint(w.list, uint64(span))
+		if bits := (span + 7) / 8; plain && bits < len(w.group) {
+			w.list = append(w.list, 0)
+			at := len(w.list)
+			w.list = append(w.list, make([]byte, bits)...)
+			for _, e := range list[:n] {
+				i := int(int64(e.Row) - lastOfGroup - 1)
+				w.list[at+i/8] |= 1 << (i % 8)
+			}
+		} else {
+			w.list = binary.AppendUvarint(w.list, uint64(len(w.group)))
+			w.list = append(w.list, w.group...)
+		}
 		lastOfGroup = last
 		list = list[n:]
 	}
 }
 
-// pieces are bytes that are added to without being copied.
+// pieces is a growing sequence of bytes that are never copied once they are added.
 type pieces struct {
 	list [][]byte
 	size int
@@ -219,7 +233,7 @@ func (p *pieces) add(b []byte) {
 	}
 }
 
-// Bytes is the segment; nil where w is.
+// Bytes returns the segment, or nil if w is nil.
 func (w *Writer) Bytes() []byte {
 	if w == nil {
 		return nil
@@ -230,7 +244,7 @@ func (w *Writer) Bytes() []byte {
 	return out
 }
 
-// size is that of the segment without the checksums.
+// size returns the size of the segment without its checksums, in bytes.
 func (w *Writer) size() int {
 	size := HeaderBytes + (w.postings.size+7)&^7
 	for _, p := range w.parts {
@@ -239,12 +253,12 @@ func (w *Writer) size() int {
 	return size
 }
 
-// Write gives the segment out, one part after the other.
+// Write passes the segment to give, part by part. It returns the first error of give.
 func (w *Writer) Write(give func(b []byte) error) error {
 	le := binary.LittleEndian
 	head := make([]byte, HeaderBytes)
 	copy(head, Magic)
-	le.PutUint32(head[8:], Format)
+	le.PutUint32(head[8:], w.format)
 	le.PutUint32(head[12:], uint32(w.rows))
 	le.PutUint64(head[16:], w.print)
 	le.PutUint64(head[24:], w.total)
@@ -282,10 +296,10 @@ func (w *Writer) Write(give func(b []byte) error) error {
 	return s.finish()
 }
 
-// sums are the checksums of what is given out.
+// sums passes bytes on to give and computes their checksums.
 type sums struct {
 	give  func(b []byte) error
-	block xxhash.Digest // of the block that has begun
+	block xxhash.Digest // of the current block
 	end   int
 	list  []byte
 }
@@ -315,7 +329,7 @@ func (s *sums) finish() error {
 	return s.give(binary.LittleEndian.AppendUint64(s.list, SumOf(s.list, uint64(s.end))))
 }
 
-// Sealed adds the checksums to what is before them.
+// Sealed returns b followed by its checksums.
 func Sealed(b []byte) []byte {
 	var out []byte
 	s := sums{give: func(b []byte) error { out = append(out, b...); return nil }}
@@ -324,7 +338,7 @@ func Sealed(b []byte) []byte {
 	return out
 }
 
-// SumOf is the checksum of bytes with a seed.
+// SumOf returns the xxhash64 of b with a seed.
 func SumOf(b []byte, seed uint64) uint64 {
 	d := xxhash.NewWithSeed(seed)
 	_, _ = d.Write(b)

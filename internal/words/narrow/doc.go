@@ -1,16 +1,16 @@
-// Package narrow finds the rows of a words.Set among which everything is that some conditions on the
-// metadata can hold for, so that only those need be read.
+// Package narrow finds the rows of a words.Set that can satisfy conditions on the metadata, so that a caller need only
+// read those documents. The rows it returns include all that satisfy the conditions, and others: the document itself
+// decides.
 //
-// A text that is a value of a member, or begins with it, has all words of that value in the field that the
-// member belongs to, whatever the analyzer makes of them: stems, cut words and pairs of characters are the
-// same on both sides. So the rows that have these words there are enough; the document still decides.
-// Nothing of a member is left out or cut when it is indexed, only words of more than analyzer.MostTerm bytes
-// are, and they are cut here as well. A condition does not narrow where
+// If the text of a metadata member equals a value, or begins with it, the member's field has all words of that value,
+// whatever the analyzer does: stems, cut words and pairs of characters are the same on both sides. So the rows with
+// these words in that field suffice. No part of a member is left out when it is indexed; only words of more than
+// analyzer.MostTerm bytes are cut, and they are cut here as well. A condition does not narrow if
 //
-//   - its member is of no field, or its value has no word (none at all, or stop words only),
-//   - a value that is no text may hold too, since only texts have words (the caller does not give it),
-//   - it has very many values, or all words of one are in most rows.
+//   - its member belongs to no field, or its value has no word (or it has no values),
+//   - a value that is not a text can satisfy it as well: only texts have words (callers omit such conditions),
+//   - it has very many values, or all words of a value are in most rows.
 //
-// Always among the rows are those without a time, whose documents could not be read when they were indexed,
-// and all of the parts that the caller says have no words.
+// Rows without a time, whose documents could not be read when they were indexed, are always among the rows, as are all
+// rows of the parts that the caller reports as having no words.
 package narrow

@@ -12,33 +12,33 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// Cond says that a member of the metadata, or one of its list, is a text that is one of some values.
+// Cond is the condition that a member of the metadata, or an element of its list, is a text equal to one of Values.
 type Cond struct {
 	Name   string
 	Values []string
-	Begins bool // or begins with one
+	Begins bool // the text may also begin with one of Values
 }
 
 const (
-	mostConds  = 16 // more say hardly more
-	mostValues = 64 // of a condition; with more it does not narrow
-	mostTerms  = 16 // of a value; more say hardly more
-	mostShare  = 2  // a word that more than one in so many rows have does not narrow
-	mostLeast  = 16 // but as many always may
-	enough     = 4  // rows of a part that are not worth another word
+	mostConds  = 16 // conditions that are looked at; more narrow hardly further
+	mostValues = 64 // values of a condition; a condition with more does not narrow
+	mostTerms  = 16 // words of a value that are looked up; more narrow hardly further
+	mostShare  = 2  // a word that more than 1/mostShare of the rows have does not narrow
+	mostLeast  = 16 // unless at most mostLeast rows have it
+	enough     = 4  // if so few rows of a part are left, no further word is looked up
 )
 
-// Rows are sets of rows by the id of their part; of a part that is not in it, all rows. nil: all.
+// Rows are sets of rows by the id of their part. A part without a set means all its rows; nil means all rows.
 type Rows map[uint64]bitset.Set
 
-// wanted is what one condition asks for: all terms of one of the lists.
+// wanted is what one condition requires: all terms of at least one of the lists any, in one of the fields in.
 type wanted struct {
 	in  query.FieldSet
 	any [][]string
 }
 
-// Of finds the rows, and how many live ones there are of them. bare says that the rows of a part have no
-// words.
+// Of returns the rows that can satisfy all conditions, and the number of live rows among them. rows is nil, and n 0, if
+// no condition narrows. bare reports whether a part has no words, in which case all its rows are included.
 func Of(v *words.Set, conds []Cond, an *analyzer.Analyzer, from *query.Sources,
 	bare func(*words.Part) bool) (rows Rows, n int, err error) {
 	var all []wanted
@@ -96,28 +96,33 @@ func wantedOf(c *Cond, an *analyzer.Analyzer, from *query.Sources) (w wanted, ok
 	return w, true
 }
 
-// termsOf are terms that a text has which is a value, or begins with it: some of them, the longest first.
+// termsOf returns terms of value: those that every text has that equals value or, with begins, starts with it. It
+// returns up to mostTerms, the longest first.
 func termsOf(value string, begins bool, an *analyzer.Analyzer) (terms []string) {
-	if begins { // the last word may go on behind it, or have marks
+	if begins { // the last word of the value may be longer in the text, or have marks
 		value = value[:1+strings.LastIndexFunc(value, separates)]
 	}
 	seen := map[string]bool{}
-	an.Each([]byte(value), func(term []byte, _ bool) {
-		if !seen[string(term)] {
-			seen[string(term)] = true
-			terms = append(terms, string(term))
+	an.Tokens([]byte(value), func(t analyzer.Token) {
+		term := string(t.Term)
+		// Another form of words may extend further in the text than in the value.
+		if t.Kind > analyzer.Pair || analyzer.Common(term) && !an.Indexed() || seen[term] {
+			return
 		}
+		seen[term] = true
+		terms = append(terms, term)
 	})
 	slices.SortStableFunc(terms, func(a, b string) int { return len(b) - len(a) })
 	return terms[:min(len(terms), mostTerms)]
 }
 
-// separates says of ASCII that it ends a word, whatever follows.
+// separates reports whether r is an ASCII character that ends a word, whatever follows it.
 func separates(r rune) bool {
 	return r < 0x80 && !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
 }
 
-// of finds the rows of a part; false: all of them.
+// of returns the rows of part p that can satisfy all conditions; some is false if no condition narrows, so all rows
+// can.
 func of(p *words.Part, all []wanted) (set bitset.Set, some bool, err error) {
 	for i := range all {
 		one, ok, err := all[i].of(p)
@@ -134,7 +139,7 @@ func of(p *words.Part, all []wanted) (set bitset.Set, some bool, err error) {
 	if !some {
 		return nil, false, nil
 	}
-	for i := range p.Seg.Rows { // those without a time come first
+	for i := range p.Seg.Rows { // rows without a time come first
 		r, err := p.Seg.Ranked(order.ByTime, i)
 		if err != nil {
 			return nil, false, err
@@ -149,7 +154,7 @@ func of(p *words.Part, all []wanted) (set bitset.Set, some bool, err error) {
 	return set, true, nil
 }
 
-// of finds the rows of a part that have the terms; false where that is too many to be looked for.
+// of returns the rows of part p that have the wanted terms; ok is false if the terms are in too many rows to narrow.
 func (w *wanted) of(p *words.Part) (set bitset.Set, ok bool, err error) {
 	for _, terms := range w.any {
 		one, some := bitset.Set(nil), false
@@ -181,7 +186,7 @@ func (w *wanted) of(p *words.Part) (set bitset.Set, ok bool, err error) {
 	return set, true, nil
 }
 
-// both and either take sets of one part, and may change the first.
+// both and either return the intersection and the union of two sets of one part. They may change a.
 func both(a, b bitset.Set) bitset.Set {
 	if a == nil || b == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Order is what documents are sorted by: a key, and those of one key by id.
+// Order is a sort order of documents: by a key, and by id among equal keys.
 type Order int
 
 // The orders. Segments have all except ByID.
@@ -20,27 +20,27 @@ const (
 	BySize
 )
 
-// Orders is how many of them segments have.
+// Orders is the number of orders that a segment stores.
 const Orders = int(BySize)
 
-// Line is what documents are chosen and sorted by besides their time. Times are in microseconds since 1970.
+// Line is the metadata, besides time, by which documents are selected and sorted. Times are in microseconds since 1970.
 type Line struct {
 	Created, Updated int64
-	Expires          int64 // Never: it does not
+	Expires          int64 // Never if it does not expire
 	Score            float64
 	Size             uint32
 }
 
-// Never is when a document expires that does not.
+// Never is the value of Expires for a document that does not expire.
 const Never = math.MaxInt64
 
-// Place is one in an order.
+// Place is a position in an order.
 type Place struct {
 	Key int64
 	ID  string
 }
 
-// Key is that of a document in an order.
+// Key returns the sort key in order o of a document with this line and time.
 func (l *Line) Key(o Order, time int64) int64 {
 	switch o {
 	case ByTime:
@@ -56,7 +56,7 @@ func (l *Line) Key(o Order, time int64) int64 {
 	}
 }
 
-// ScoreKey is a score as a number of the same order.
+// ScoreKey returns an integer for a score; integers compare as their scores do.
 func ScoreKey(score float64) int64 {
 	b := int64(math.Float64bits(score))
 	switch {
@@ -68,7 +68,7 @@ func ScoreKey(score float64) int64 {
 	return b
 }
 
-// Score is the score that has a key.
+// Score returns the score of a key made by ScoreKey.
 func Score(key int64) float64 {
 	if key < 0 {
 		key ^= math.MaxInt64
@@ -76,8 +76,8 @@ func Score(key int64) float64 {
 	return math.Float64frombits(uint64(key))
 }
 
-// Sorted are the numbers of the rows that have some places, as a segment has them. It calls step as it
-// goes.
+// Sorted returns the numbers of n rows sorted by place, encoded as in a segment. It calls step for each row and for
+// each comparison.
 func Sorted(n int, place func(i int) Place, step func()) []byte {
 	type keyed struct {
 		Place

@@ -1,3 +1,2 @@
-// Package query reads what people type to search for (Parse), and says in which fields of a document
-// words stand.
+// Package query parses search queries (Parse), and defines the fields of a document that words are in.
 package query

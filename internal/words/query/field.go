@@ -1,19 +1,19 @@
 package query
 
-// Field is where in a document a word stands.
+// Field is a part of a document that is indexed separately.
 type Field uint8
 
 // The fields.
 const (
 	Content Field = iota
-	Name          // of whom it is about or from: speaker, author, name
+	Name          // of the persons it is about or from: speaker, author, name
 	Caption       // of a picture
 	Date          // year, month and weekday of the time
 	Title
 	Tags
 	Category
 	Key
-	Fields // how many there are
+	Fields // the number of fields
 )
 
 // FieldSet is a set of fields, one bit for each.
@@ -22,10 +22,10 @@ type FieldSet uint32
 // AllFields has every field.
 const AllFields FieldSet = 1<<Fields - 1
 
-// Of is the set of one field.
+// Of returns the set of one field.
 func Of(f Field) FieldSet { return 1 << f }
 
-// FieldNamed is the field that a query or a setting names, also by the names that metadata has.
+// FieldNamed returns the field of a name in a query or a setting. Usual names of metadata members are accepted too.
 func FieldNamed(name string) (Field, bool) {
 	switch name {
 	case "content", "text":
@@ -48,13 +48,13 @@ func FieldNamed(name string) (Field, bool) {
 	return 0, false
 }
 
-// Text is a text of a document.
+// Text is the text of one field of a document.
 type Text struct {
 	Field Field
 	Text  string
 }
 
-// String is the name of a field in a query.
+// String returns the name of the field in a query.
 func (f Field) String() string {
 	return [...]string{"content", "speaker", "caption", "date", "title", "tag", "category", "key"}[f]
 }

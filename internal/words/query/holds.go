@@ -7,18 +7,18 @@ import (
 	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
-// texts are those of a document, with their terms where these were asked for.
+// texts are the texts of a document, with their terms computed on demand.
 type texts struct {
 	list  []Text
 	an    *analyzer.Analyzer
-	terms [][]string        // as termsOf has them
-	words []map[string]bool // all that a segment would have
+	terms [2][][]string     // results of sequence for each text, without symbols and with them; nil: not computed
+	words []map[string]bool // all terms that an index would have for each text; nil: not computed
 }
 
-// Holds reports whether the texts of a document have the query's phrases, and of groups with phrases a member.
-// Other words are not asked.
+// Holds reports whether the texts of a document satisfy what the index cannot decide: they have every phrase of the
+// query, none of its excluded phrases, and at least one member of each group that has phrases.
 func (q *Query) Holds(list []Text, an *analyzer.Analyzer) bool {
-	t := &texts{list, an, make([][]string, len(list)), make([]map[string]bool, len(list))}
+	t := newTexts(list, an)
 	for i := range q.phrases {
 		if p := &q.phrases[i]; t.hasPhrase(p) == p.not {
 			return false
@@ -30,6 +30,31 @@ func (q *Query) Holds(list []Text, an *analyzer.Analyzer) bool {
 		}
 	}
 	return true
+}
+
+func newTexts(list []Text, an *analyzer.Analyzer) *texts {
+	return &texts{list, an, [2][][]string{make([][]string, len(list)), make([][]string, len(list))},
+		make([]map[string]bool, len(list))}
+}
+
+// Excludes reports whether the query has excluded phrases.
+func (q *Query) Excludes() bool {
+	return slices.ContainsFunc(q.phrases, func(p phrase) bool { return p.not })
+}
+
+// Lends reports whether a document with these texts can be the reason that a neighbour of it is found: its content has
+// a word of the query, and its texts have none of the excluded phrases.
+func (q *Query) Lends(list []Text, an *analyzer.Analyzer) bool {
+	t := newTexts(list, an)
+	for i := range q.phrases {
+		if p := &q.phrases[i]; p.not && t.hasPhrase(p) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(q.All, func(w Word) bool {
+		w.Fields &= Of(Content)
+		return !w.Not && w.Fields != 0 && t.hasWord(&w)
+	})
 }
 
 func (q *Query) member(m *Member, t *texts) bool {
@@ -49,10 +74,20 @@ func (t *texts) hasPhrase(p *phrase) bool {
 		if p.fields&Of(of.Field) == 0 {
 			continue
 		}
-		if t.terms[i] == nil {
-			t.terms[i] = termsOf(of.Text, t.an)
+		if p.literal != "" {
+			if strings.Contains(of.Text, p.literal) {
+				return true
+			}
+			continue
 		}
-		if contains(t.terms[i], p.terms) {
+		terms := t.terms[0]
+		if p.symbols {
+			terms = t.terms[1]
+		}
+		if terms[i] == nil {
+			terms[i] = sequence(of.Text, t.an, p.symbols)
+		}
+		if contains(terms[i], p.terms) {
 			return true
 		}
 	}
@@ -75,7 +110,7 @@ func (t *texts) hasWord(w *Word) bool {
 			continue
 		}
 		for term := range t.words[i] {
-			if strings.HasPrefix(term, w.Term) {
+			if strings.HasPrefix(term, w.Term) || w.Common && strings.HasPrefix(term, analyzer.AsCommon(w.Term)) {
 				return true
 			}
 		}
@@ -83,9 +118,9 @@ func (t *texts) hasWord(w *Word) bool {
 	return false
 }
 
-// contains reports whether a part stands in a list, in time of the sum of their lengths (Knuth, Morris, Pratt).
+// contains reports whether part is a contiguous sublist of list, in linear time (Knuth, Morris, Pratt).
 func contains(list, part []string) bool {
-	back := make([]int, len(part)+1) // of what fits so far, how much fits where that does not go on
+	back := make([]int, len(part)+1) // for each matched length, the next shorter match to try after a mismatch
 	for i, n := 1, 0; i < len(part); i++ {
 		for n > 0 && part[i] != part[n] {
 			n = back[n]

@@ -7,22 +7,22 @@ import (
 	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
-// Mark is where a word of a query stands in a text, in bytes, and which one of Query.All it is.
+// Mark is a word of a query found in a text: its byte offsets, and its index in Query.All.
 type Mark struct {
 	From, To int
 	Word     int
 }
 
-// mostMarks bounds what is looked at of a text.
+// mostMarks is the maximum number of marks in a text.
 const mostMarks = 1 << 12
 
-// Marks are the places in a text of a field of words that are looked for, in order; of a long text the first
-// ones. What characters without spaces make a word is marked as one.
+// Marks returns where the words of the query are in text s of field f, in order: at most the first mostMarks places.
+// Adjoining pairs of characters of scripts without spaces that have a character in common become one mark.
 func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 	exact, prefixes := map[string]int{}, []int{}
 	for i, w := range q.All {
 		switch {
-		case w.Not || w.Fields&Of(f) == 0:
+		case w.Not || w.Quiet || w.Fields&Of(f) == 0:
 		case w.Prefix:
 			prefixes = append(prefixes, i)
 		default:
@@ -33,6 +33,9 @@ func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 		return nil
 	}
 	b := []byte(s)
+	if an.Version() > analyzer.FirstTerms {
+		return q.marks(b, exact, prefixes, an)
+	}
 	of := func(from, to int, pairs bool) (word int) {
 		word = -1
 		an.Each(b[from:to], func(term []byte, pair bool) {
@@ -51,7 +54,7 @@ func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 		})
 		return word
 	}
-	before, beforeTo := -1, -1 // the character before, where this one adjoins it
+	before, beforeTo := -1, -1 // the previous character, if it adjoins the current one
 	text.Spans(b, func(from, to int, alone bool) bool {
 		m := Mark{from, to, of(from, to, false)}
 		if alone && beforeTo == from && m.Word < 0 {
@@ -66,12 +69,42 @@ func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 		if !alone {
 			beforeTo = -1
 		}
-		if n := len(list); m.Word >= 0 && n > 0 && list[n-1].To > m.From { // pairs that have a character in common
+		if n := len(list); m.Word >= 0 && n > 0 && list[n-1].To > m.From { // pairs with a character in common
 			list[n-1].To = m.To
 		} else if m.Word >= 0 {
 			list = append(list, m)
 		}
 		return len(list) < mostMarks
+	})
+	return list
+}
+
+// marks is Marks for version 2 and later of the terms.
+func (q *Query) marks(b []byte, exact map[string]int, prefixes []int, an *analyzer.Analyzer) (list []Mark) {
+	an.Tokens(b, func(t analyzer.Token) {
+		if len(list) >= mostMarks {
+			return
+		}
+		m := Mark{t.From, t.To, -1}
+		if i, ok := exact[string(t.Term)]; ok {
+			m.Word = i
+		} else {
+			for _, i := range prefixes {
+				if w := &q.All[i]; strings.HasPrefix(string(t.Term), w.Term) ||
+					w.Common && strings.HasPrefix(string(t.Term), analyzer.AsCommon(w.Term)) {
+					m.Word = i
+				}
+			}
+		}
+		n := len(list)
+		switch {
+		case m.Word < 0:
+		case n > 0 && list[n-1].To > m.From: // another form of the same words, or pairs with a character in common
+			last := &list[n-1]
+			last.From, last.To = min(last.From, m.From), max(last.To, m.To)
+		default:
+			list = append(list, m)
+		}
 	})
 	return list
 }

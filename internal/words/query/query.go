@@ -7,51 +7,58 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
-// MostWords is how many different words and phrases a query may have, those that exclude too.
+// MostWords is the maximum number of different words and phrases in a query, including excluded ones.
 const MostWords = 1024
 
-// mostField is how many bytes before a colon may be the name of a field.
+// mostField is the maximum length of a field name before a colon, in bytes.
 const mostField = 16
 
-// Query is what is looked for.
+// Query is a parsed query.
 type Query struct {
-	All     []Word  // the words, each once, in order
-	Either  []Group // documents without one of each are not found
+	All     []Word   // the words, each once, in order
+	Either  []Group  // a document must satisfy at least one member of each group
+	Notes   []string // messages about parts of the query that are not treated as written
 	known   map[Word]int
 	phrases []phrase
+	common  []Word // stop words of the query, used if it has no other words
 }
 
-// Word is one of a query's words.
+// Word is a word of a query.
 type Word struct {
 	Term   string
-	Fields FieldSet // where it must stand
-	Prefix bool     // and all that begin with it
-	Not    bool     // documents with it are not found
-	Must   bool     // documents without it are not found
-	Either bool     // it is in a group
+	Fields FieldSet // the fields that it is searched in
+	Prefix bool     // matches all words that begin with Term
+	Common bool     // with Prefix: matches stop words too
+	Not    bool     // excluded: documents with it are not found
+	Must   bool     // required: documents without it are not found
+	Either bool     // it belongs to a group
+	Quiet  bool     // a condition that adds nothing to scores
 }
 
-// phrase is words that stand one after the other.
+// phrase is a sequence of words, or, if it has no words, literal text.
 type phrase struct {
-	terms  []string
-	fields FieldSet
-	not    bool
+	terms   []string
+	literal string
+	symbols bool // terms includes symbols; otherwise symbols in the text are skipped
+	fields  FieldSet
+	not     bool
 }
 
-// Group is what OR stands between.
+// Group is a list of alternatives joined by OR.
 type Group []Member
 
-// Member is one of a group: a document has it that has all its words, one after the other where it is a
-// phrase.
+// Member is an alternative of a group. A document satisfies it if it has all words, and, if phrase is set, has them one
+// after the other.
 type Member struct {
-	Words  []int // of All, each once
+	Words  []int // indexes in Query.All, each once
 	phrase *phrase
 }
 
-// Words is how many different words are looked for.
+// Words returns the number of different words that are searched, without the excluded ones.
 func (q *Query) Words() int {
 	n := 0
 	for _, w := range q.All {
@@ -62,7 +69,7 @@ func (q *Query) Words() int {
 	return n
 }
 
-// Size is how much the query asks for: words, phrases and other groups of words, those that exclude too.
+// Size returns the number of words, phrases and members of several words, including excluded ones.
 func (q *Query) Size() int {
 	n := len(q.All) + len(q.phrases)
 	for _, g := range q.Either {
@@ -75,7 +82,7 @@ func (q *Query) Size() int {
 	return n
 }
 
-// Phrases reports whether documents have to be read to know that their words stand in order.
+// Phrases reports whether documents must be read to decide whether they match, because the query has phrases.
 func (q *Query) Phrases() bool {
 	return len(q.phrases) > 0 || slices.ContainsFunc(q.Either, Group.phrases)
 }
@@ -84,39 +91,141 @@ func (g Group) phrases() bool {
 	return slices.ContainsFunc(g, func(m Member) bool { return m.phrase != nil })
 }
 
-// Parse reads a query:
+// Parse parses a query. Punctuation separates words.
 //
-//	rome trip        documents with any of the words, those with more and rarer ones first
+//	rome trip        documents with any of the words; those with more and rarer words rank first
 //	"to the lake"    these words, one after the other
-//	rom*             words that begin so
-//	+rome            documents without it are not found
-//	-rome            documents with it are not found; also -"to the lake", -tag:old
+//	rom*             words that begin with rom
+//	+rome            documents without the word are not found
+//	-rome            documents with the word are not found; also -"to the lake", -tag:old, and -user-id,
+//	                 which excludes the phrase
 //	tag:travel       the word in a field: content, title, tag, category, key, speaker, caption, date;
 //	                 also tag:"deep learning". Documents without it are not found
-//	tag:a OR tag:b   documents with neither are not found. Between words that need not be there anyway, and
-//	                 beside what has no words, OR says nothing; what excludes does so beside it too
+//	tag:a OR tag:b   documents with neither are not found. OR has no effect between optional words, and
+//	                 next to an item that has no words. An item with - excludes next to OR as well
 //
-// A query never fails to parse: anything else is treated as words. Punctuation separates words.
+// A condition (+, -, a field or a phrase) applies to stop words too. Other stop words are ignored, unless the query has
+// no other words. A phrase without any word is searched literally.
+//
+// A query never fails to parse; anything else is treated as words.
 func Parse(s string, an *analyzer.Analyzer) *Query {
+	q, _ := ParseIn(s, an, nil)
+	return q
+}
+
+// Has reports whether some document has a word in one of the word's fields.
+type Has func(w *Word) (bool, error)
+
+// ParseIn is like Parse, for the documents of an index. If no document has the words after the colon in the named field
+// (key:value in a store without keys, for example), the item is treated as plain words and a note is added to the
+// query. has may be nil: no such check is made then. ParseIn returns the first error of has.
+func ParseIn(s string, an *analyzer.Analyzer, has Has) (*Query, error) {
 	q := &Query{known: map[Word]int{}}
-	var chain []item // what OR stands between, mostly one
+	var chain []item // the items joined by OR, usually one
 	joined := false
+	add := func() error {
+		list, err := q.settled(chain, an, has)
+		if err == nil {
+			q.chain(list, an)
+		}
+		chain = nil
+		return err
+	}
 	for _, it := range split(s) {
 		if it.or {
 			joined = true
 			continue
 		}
 		if !joined {
-			q.chain(chain, an)
-			chain = nil
+			if err := add(); err != nil {
+				return nil, err
+			}
 		}
 		chain, joined = append(chain, it), false
 	}
-	q.chain(chain, an)
-	return q
+	if err := add(); err != nil {
+		return nil, err
+	}
+	q.counted()
+	return q, nil
 }
 
-// chain adds what OR stands between.
+// counted makes stop words count if the query has no other words.
+func (q *Query) counted() {
+	if slices.ContainsFunc(q.All, func(w Word) bool { return !w.Not && !w.Quiet }) {
+		return
+	}
+	if q.Words() == 0 && len(q.phrases) == 0 {
+		for _, w := range q.common {
+			q.add(w)
+		}
+	}
+}
+
+// settled replaces items whose field has no document with their words by plain words. Among several items joined by OR
+// it does so only if no other item is a condition that some document can meet.
+func (q *Query) settled(items []item, an *analyzer.Analyzer, has Has) ([]item, error) {
+	if has == nil {
+		return items, nil
+	}
+	none, holds := make([]bool, len(items)), false
+	for i := range items {
+		it := &items[i]
+		if it.field != "" && !it.not {
+			ok, err := it.found(an, has)
+			if err != nil {
+				return nil, err
+			}
+			none[i] = !ok
+		}
+		holds = holds || !it.not && (it.must || it.phrase) && !none[i]
+	}
+	if holds {
+		return items, nil
+	}
+	var out []item
+	for i, it := range items {
+		if !none[i] {
+			out = append(out, it)
+			continue
+		}
+		written := it.text
+		if it.phrase {
+			written = `"` + written + `"`
+		}
+		if it.prefix {
+			written += "*"
+		}
+		q.note(fmt.Sprintf("no memory has %s in the field %s: %s:%s is treated as words",
+			written, it.field, it.name, written))
+		it.fields, it.must, it.phrase = AllFields, false, false
+		it.text = it.name + " " + it.text
+		out = append(out, it)
+	}
+	return out, nil
+}
+
+func (q *Query) note(s string) {
+	const most = 8
+	if len(q.Notes) < most && !slices.Contains(q.Notes, s) {
+		q.Notes = append(q.Notes, s)
+	}
+}
+
+// found reports whether some document has the words of an item in its field.
+func (it *item) found(an *analyzer.Analyzer, has Has) (bool, error) {
+	for _, w := range it.words(an, true) {
+		if analyzer.Common(w.Term) && !an.Indexed() {
+			continue
+		}
+		if ok, err := has(&w); err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// chain adds items that are joined by OR.
 func (q *Query) chain(items []item, an *analyzer.Analyzer) {
 	if len(items) == 1 {
 		q.item(&items[0], an)
@@ -131,33 +240,43 @@ func (q *Query) chain(items []item, an *analyzer.Analyzer) {
 		}
 		either = append(either, it)
 		required = required || it.must || it.phrase
-		known = known && len(termsOf(it.text, an)) > 0 // a document may have what no index has
+		known = known && len(indexed(it.words(an, true), an)) > 0 // words that are not indexed may still be in documents
 	}
 	if len(either) == 1 {
 		q.item(&either[0], an)
 		return
 	}
+	if !required || !known {
+		for i := range either {
+			either[i].must, either[i].phrase = false, false
+			q.item(&either[i], an)
+		}
+		return
+	}
 	var g Group
 	has := map[string]bool{}
 	for _, it := range either {
-		m := q.memberOf(&it, an, required && known)
+		m := q.memberOf(&it, an)
 		if name := fmt.Sprint(m.Words, m.phrase); !has[name] {
 			has[name] = true
 			g = append(g, m)
 		}
 	}
-	if required && known {
-		q.Either = append(q.Either, g)
-	}
+	q.Either = append(q.Either, g)
 }
 
-// memberOf adds the words of an item.
-func (q *Query) memberOf(it *item, an *analyzer.Analyzer, inGroup bool) (m Member) {
-	terms := termsOf(it.text, an)
-	if it.phrase && len(terms) > 1 {
-		m.phrase = &phrase{terms: terms, fields: it.fields}
+// memberOf adds the words of an item to the query and returns the member of a group that they form.
+func (q *Query) memberOf(it *item, an *analyzer.Analyzer) (m Member) {
+	words := it.words(an, true)
+	known := indexed(words, an)
+	if it.phrase && len(words) > 1 || len(known) < len(words) {
+		m.phrase = &phrase{fields: it.fields}
+		m.phrase.terms, m.phrase.symbols = seqOf(it.text, an)
 	}
-	m.Words = q.addAll(it, terms, Word{Either: inGroup})
+	for _, w := range quieted(known) {
+		w.Either = true
+		m.Words = append(m.Words, q.add(w))
+	}
 	slices.Sort(m.Words)
 	m.Words = slices.Compact(m.Words)
 	return m
@@ -166,6 +285,8 @@ func (q *Query) memberOf(it *item, an *analyzer.Analyzer, inGroup bool) (m Membe
 // item is a piece of a query.
 type item struct {
 	text   string
+	field  string // the canonical name of the field; "" if none is named
+	name   string // the name of the field as it is written
 	fields FieldSet
 	phrase bool
 	prefix bool
@@ -174,7 +295,7 @@ type item struct {
 	or     bool
 }
 
-// split takes a query apart.
+// split splits a query into items.
 func split(s string) (items []item) {
 	for {
 		s = strings.TrimLeftFunc(s, unicode.IsSpace)
@@ -189,7 +310,7 @@ func split(s string) (items []item) {
 		}
 		if n := strings.IndexByte(rest[:min(len(rest), mostField+1)], ':'); n >= 0 && n+1 < len(rest) && begins(rest[n+1:]) {
 			if f, known := FieldNamed(strings.ToLower(rest[:n])); known {
-				it.fields, it.must = Of(f), !it.not
+				it.fields, it.must, it.field, it.name = Of(f), !it.not, f.String(), rest[:n]
 				rest = rest[n+1:]
 			}
 		}
@@ -214,72 +335,194 @@ func split(s string) (items []item) {
 	}
 }
 
-// mostPlain is how many different words of a plain text are looked at.
+// mostPlain is the maximum number of different words that Plain takes from a text.
 const mostPlain = 1 << 14
 
-// Plain looks for the words of a text, whatever else is in it; of a long text for the first ones.
+// Plain returns a query for the words of a text, without any syntax; at most the first mostPlain words.
 func Plain(s string, an *analyzer.Analyzer) *Query {
 	q := &Query{known: map[Word]int{}}
-	for _, term := range termsOf(s, an) {
-		if q.add(Word{Term: term, Fields: AllFields}); len(q.All) == mostPlain {
+	for _, t := range termsOf(s, an) {
+		if analyzer.Common(t.text) {
+			continue
+		}
+		if q.add(Word{Term: t.text, Fields: AllFields}); len(q.All) == mostPlain {
 			break
 		}
 	}
 	return q
 }
 
-// begins reports whether a word or a phrase stands here.
+// begins reports whether a word or a phrase begins at s.
 func begins(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
-	return r == '"' || unicode.IsLetter(r) || unicode.IsNumber(r)
+	return r == '"' || unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || text.Emoji(r)
 }
 
-func (q *Query) item(it *item, an *analyzer.Analyzer) {
+// words returns the words of an item. condition is whether the item is a condition: it includes terms beside others
+// only if it is not.
+func (it *item) words(an *analyzer.Analyzer, condition bool) (list []Word) {
 	terms := termsOf(it.text, an)
-	must := it.must || it.phrase
-	if it.phrase && len(terms) > 1 {
-		q.phrases = append(q.phrases, phrase{terms: terms, fields: it.fields, not: it.not})
-		if it.not {
-			return // the words alone exclude nothing
+	for i, t := range terms {
+		w := Word{Term: t.text, Fields: it.fields, Prefix: it.prefix && i == len(terms)-1}
+		if w.Prefix && analyzer.Common(t.text) {
+			w.Term = analyzer.Shown(t.text)
 		}
-	}
-	q.addAll(it, terms, Word{Not: it.not, Must: must && !it.not})
-}
-
-// addAll adds the terms of an item as words like w, and says which of All they are.
-func (q *Query) addAll(it *item, terms []string, w Word) (list []int) {
-	for i, term := range terms {
-		w.Term, w.Fields, w.Prefix = term, it.fields, it.prefix && i == len(terms)-1
-		list = append(list, q.add(w))
+		if w.Common = w.Prefix && condition && an.Indexed(); !condition || !t.beside {
+			list = append(list, w)
+		}
 	}
 	return list
 }
 
-// add says which one of All it is.
+// indexed returns those words of a condition that an index has.
+func indexed(words []Word, an *analyzer.Analyzer) []Word {
+	if an.Indexed() {
+		return words
+	}
+	return slices.DeleteFunc(slices.Clone(words), func(w Word) bool { return analyzer.Common(w.Term) })
+}
+
+// quieted marks stop words as Quiet, unless all words are stop words.
+func quieted(words []Word) []Word {
+	common := func(w Word) bool { return analyzer.Common(w.Term) }
+	if !slices.ContainsFunc(words, func(w Word) bool { return !common(w) }) {
+		return words
+	}
+	for i := range words {
+		words[i].Quiet = common(words[i])
+	}
+	return words
+}
+
+// item adds an item to the query. If the item is a condition that the index alone cannot decide, it also adds a phrase,
+// which is checked in the documents.
+func (q *Query) item(it *item, an *analyzer.Analyzer) {
+	condition := it.must || it.phrase || it.not
+	words := it.words(an, condition)
+	if !condition {
+		for _, w := range words {
+			if analyzer.Common(w.Term) {
+				q.common = append(q.common, w)
+				continue
+			}
+			q.add(w)
+		}
+		return
+	}
+	p := phrase{fields: it.fields, not: it.not}
+	known := indexed(words, an)
+	switch {
+	case len(words) == 0:
+		if p.literal = strings.TrimSpace(it.text); p.literal != "" {
+			q.phrases = append(q.phrases, p)
+		}
+		return
+	case len(words) == 1 && len(known) == 1, it.prefix && it.not, !it.phrase && !it.not && len(known) == len(words):
+	default:
+		p.terms, p.symbols = seqOf(it.text, an)
+		q.phrases = append(q.phrases, p)
+		if it.not {
+			return // a document with the words but not the phrase is not excluded
+		}
+	}
+	if !it.not {
+		known = quieted(known)
+	}
+	for _, w := range known {
+		w.Not, w.Must = it.not, !it.not
+		q.add(w)
+	}
+}
+
+// add adds a word, if the query does not have it, and returns its index in All.
 func (q *Query) add(w Word) int {
 	key := w
-	key.Must, key.Either = false, false
+	key.Must, key.Either, key.Quiet = false, false, false
 	i, ok := q.known[key]
 	if !ok {
 		i = len(q.All)
 		q.known[key], q.All = i, append(q.All, w)
 	}
-	q.All[i].Must, q.All[i].Either = q.All[i].Must || w.Must, q.All[i].Either || w.Either
+	is := &q.All[i]
+	is.Must, is.Either, is.Quiet = is.Must || w.Must, is.Either || w.Either, is.Quiet && w.Quiet
 	return i
 }
 
-// termsOf are the terms of a text of a query, in order: of adjoining characters of scripts without
-// spaces the pairs only.
-func termsOf(s string, an *analyzer.Analyzer) (terms []string) {
-	var pairs []bool
-	an.Each([]byte(s), func(term []byte, pair bool) {
-		if pair { // behind its second character; the first one is before that, where it has no pair itself
-			terms, pairs = terms[:len(terms)-1], pairs[:len(pairs)-1]
-			if n := len(pairs); n > 0 && !pairs[n-1] {
-				terms, pairs = terms[:n-1], pairs[:n-1]
+// term is a term of a text of a query.
+type term struct {
+	text   string
+	beside bool // it is an additional form of another term, so no condition requires it
+}
+
+// termsOf returns the terms of a text of a query, in order. Of adjoining characters of scripts without spaces it
+// returns the pairs only, and of a name with signs the whole name.
+func termsOf(s string, an *analyzer.Analyzer) (terms []term) {
+	if one, ok := an.Single(s); ok {
+		return []term{{text: one}}
+	}
+	var base []int // indexes in terms of the single words
+	var kinds []analyzer.Kind
+	drop := func(n int) {
+		if n = min(n, len(base)); n > 0 {
+			at := base[len(base)-n]
+			base, kinds, terms = base[:len(base)-n], kinds[:len(kinds)-n], terms[:at]
+		}
+	}
+	an.Tokens([]byte(s), func(t analyzer.Token) {
+		is := term{text: string(t.Term)}
+		switch t.Kind {
+		case analyzer.Pair: // follows its second character; its first character precedes that one unless it ended a pair
+			drop(1)
+			if n := len(kinds); n > 0 && kinds[n-1] == analyzer.Char {
+				drop(1)
+			}
+		case analyzer.Whole, analyzer.Number:
+			drop(t.Words)
+		case analyzer.Joined:
+			for _, i := range base[max(len(base)-t.Words, 0):] {
+				terms[i].beside = true
+			}
+		case analyzer.Part:
+			is.beside = true
+			terms = append(terms, is)
+			return
+		case analyzer.Shorter:
+			return
+		}
+		base, kinds, terms = append(base, len(terms)), append(kinds, t.Kind), append(terms, is)
+	})
+	return terms
+}
+
+// seqOf returns the words of a text in sequence, with symbols if the text has some.
+func seqOf(s string, an *analyzer.Analyzer) (terms []string, symbols bool) {
+	symbols = strings.ContainsFunc(s, text.Emoji)
+	return sequence(s, an, symbols), symbols
+}
+
+func sequence(s string, an *analyzer.Analyzer, symbols bool) (terms []string) {
+	var kinds []analyzer.Kind
+	drop := func(n int) {
+		n = min(n, len(terms))
+		terms, kinds = terms[:len(terms)-n], kinds[:len(kinds)-n]
+	}
+	an.Tokens([]byte(s), func(t analyzer.Token) {
+		switch t.Kind {
+		case analyzer.Pair:
+			drop(1)
+			if n := len(kinds); n > 0 && kinds[n-1] == analyzer.Char {
+				drop(1)
+			}
+		case analyzer.Whole:
+			drop(t.Words)
+		case analyzer.Number, analyzer.Joined, analyzer.Part, analyzer.Shorter:
+			return
+		case analyzer.Symbol:
+			if !symbols {
+				return
 			}
 		}
-		terms, pairs = append(terms, string(term)), append(pairs, pair)
+		terms, kinds = append(terms, string(t.Term)), append(kinds, t.Kind)
 	})
 	return terms
 }

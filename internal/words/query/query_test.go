@@ -8,6 +8,16 @@ import (
 	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
+// plainTerms are the terms of a text that no condition is about.
+func plainTerms(s string, an *analyzer.Analyzer) (terms []string) {
+	for _, t := range termsOf(s, an) {
+		if !analyzer.Common(t.text) {
+			terms = append(terms, t.text)
+		}
+	}
+	return terms
+}
+
 // TestQueryTerms: of scripts without spaces a query has the pairs, and a character that has none.
 func TestQueryTerms(t *testing.T) {
 	for s, want := range map[string]string{
@@ -22,9 +32,9 @@ func TestQueryTerms(t *testing.T) {
 		"word":          "word",
 		"一二 三 四五 six 七": "一二 三 四五 six 七",
 		"Café d'été":    "cafe d ete",
-		"กำ":            "กำ",
+		"กำ":            "กํา",
 	} {
-		if got := termsOf(s, analyzer.New(analyzer.None)); !slices.Equal(got, strings.Fields(want)) {
+		if got := plainTerms(s, analyzer.New(analyzer.None)); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%q has %q, want %q", s, got, want)
 		}
 	}
@@ -38,7 +48,7 @@ func TestEnglish(t *testing.T) {
 		"who is what":                    "",
 		"mp3 x2":                         "mp3 x2",
 	} {
-		if got := termsOf(s, analyzer.New(analyzer.English)); !slices.Equal(got, strings.Fields(want)) {
+		if got := plainTerms(s, analyzer.New(analyzer.English)); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%q has %q, want %q", s, got, want)
 		}
 	}

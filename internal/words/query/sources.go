@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Sources says which members of the metadata have the words of which field.
+// Sources maps members of the metadata to the fields that their words are indexed in.
 type Sources struct {
 	fields [Fields][]string
 	given  FieldSet
@@ -26,7 +26,7 @@ const (
 
 var sourced = []Field{Name, Caption, Title, Tags, Category, Key}
 
-// DefaultSources are those of a store that says nothing else.
+// DefaultSources returns the sources of a store without such settings.
 func DefaultSources() *Sources {
 	s := &Sources{}
 	s.fields[Name], s.fields[Caption], s.fields[Title] = []string{"speaker", "author", "name"}, []string{"caption"},
@@ -35,8 +35,8 @@ func DefaultSources() *Sources {
 	return s
 }
 
-// ReadSources takes what is given for some fields, in the place of their defaults. A name that is given for a
-// field is no longer another's by default.
+// ReadSources returns the sources of a setting: given has member names by field, and replaces the defaults of these
+// fields. A name that is given for a field is removed from the defaults of other fields. Errors are *errs.FieldError.
 func ReadSources(given map[string][]string) (*Sources, error) {
 	s := DefaultSources()
 	bad := func(field, why string) (*Sources, error) {
@@ -49,11 +49,11 @@ func ReadSources(given map[string][]string) (*Sources, error) {
 		f, ok := FieldNamed(field)
 		switch names := given[field]; {
 		case !ok || !slices.Contains(sourced, f):
-			return bad(field, "there is no such field, or it is not of the metadata")
+			return bad(field, "no such field, or not a field of the metadata")
 		case s.given&Of(f) != 0:
 			return bad(field, "the field is given twice")
 		case len(names) > mostSources:
-			return bad(field, fmt.Sprintf("it has %d names, the limit is %d", len(names), mostSources))
+			return bad(field, fmt.Sprintf("%d names exceed the limit of %d", len(names), mostSources))
 		default:
 			s.given |= Of(f)
 			s.fields[f] = slices.Clone(names)
@@ -80,7 +80,7 @@ func ReadSources(given map[string][]string) (*Sources, error) {
 	return s, nil
 }
 
-// ParseSources reads what Given and String give, into what ReadSources takes.
+// ParseSources parses the format of Given and String into the argument of ReadSources.
 func ParseSources(s string) (map[string][]string, error) {
 	given := map[string][]string{}
 	for _, piece := range strings.Fields(s) {
@@ -98,7 +98,7 @@ func ParseSources(s string) (map[string][]string, error) {
 	return given, nil
 }
 
-// Each visits the names and their fields.
+// Each calls visit for each member name and its field.
 func (s *Sources) Each(visit func(f Field, name string)) {
 	for _, f := range sourced {
 		for _, name := range s.fields[f] {
@@ -107,10 +107,10 @@ func (s *Sources) Each(visit func(f Field, name string)) {
 	}
 }
 
-// Given tells Sources apart: it has the fields that are not as by default.
+// Given returns the fields that were given, with their names: a fingerprint of the settings.
 func (s *Sources) Given() string { return s.text(s.given) }
 
-// String has all fields.
+// String returns all fields with their names.
 func (s *Sources) String() string { return s.text(AllFields) }
 
 func (s *Sources) text(which FieldSet) string {

@@ -6,8 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/words/order"
 )
 
-// Among visits, in no order, the live rows of some sets by the id of their part, and of a part that is not
-// among these all, until visit says no. Their keys are 0, their ids not read.
+// Among calls visit for live rows, in no particular order, until visit returns false: of each part the rows in its set
+// in only, or all if only has no set for the part. The Key of the rows is 0 and their ID nil.
 func Among(v *words.Set, only map[uint64]bitset.Set, visit func(*Row) (bool, error)) error {
 	var row Row
 	for _, p := range v.Parts() {
@@ -29,7 +29,7 @@ func Among(v *words.Set, only map[uint64]bitset.Set, visit func(*Row) (bool, err
 	return nil
 }
 
-// Listed are these rows, their keys those of an order.
+// Listed returns the rows that Among visits, with their ids and their keys in order o.
 func Listed(v *words.Set, only map[uint64]bitset.Set, o order.Order) (list []Row, err error) {
 	err = Among(v, only, func(r *Row) (bool, error) {
 		row := *r

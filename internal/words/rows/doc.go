@@ -1,12 +1,11 @@
-// Package rows lists the live rows of a words.Set: in an order, page by page, and added up by session.
+// Package rows lists the live rows of a words.Set: page by page in an order, or summed up by session.
 //
-// A page is a merge of one cursor for each part, each of which begins by bisection behind the last
-// place, (key, id), of the page before. So a page costs what is on it and what is left out on the way,
-// whatever the store has, and does not shift when others write: only a document whose own key has
-// changed comes twice or not at all. Dead rows are skipped; whether a row has expired is judged
-// when it is read.
+// A page is a merge of one cursor per part. Each cursor starts by binary search after the last place (key, id) of the
+// previous page. So the cost of a page depends on the rows that it returns or skips, not on the size of the store, and
+// writes do not shift pages: only a document whose own key changes can appear twice or not at all. Dead rows are
+// skipped; expired rows are recognised when their document is read.
 //
-// Sessions are added up part by part from the columns. The sums of a part are kept with the state of its
-// rows, for as long as none of these expires, so that after a write only the parts with changed rows are
-// read again, and the lists of all parts are merged.
+// Sessions are summed up part by part from the columns. The sums of a part are cached with the state of its rows until
+// one of them expires. After a write only the parts with changed rows are read again, and the lists of all parts are
+// merged.
 package rows

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/words/order"
 )
 
-// Row is a live row of a Set. What it gives is valid as long as the segment is.
+// Row is a live row of a Set. Its data is valid as long as the segment is.
 type Row struct {
 	Key  int64
 	ID   []byte
@@ -24,13 +24,13 @@ func (r *Row) compare(o *Row) int {
 	return cmp.Or(cmp.Compare(r.Key, o.Key), bytes.Compare(r.ID, o.ID))
 }
 
-// Of is its key in an order.
+// Of returns the key of the row in an order.
 func (r *Row) Of(o order.Order) (int64, error) { return r.part.Seg.Key(o, r.row) }
 
-// Expires is when it expires.
+// Expires returns when the row expires, in microseconds since 1970; order.Never if it does not.
 func (r *Row) Expires() (int64, error) { return r.part.Seg.Expires(r.row) }
 
-// Named is its id.
+// Named returns the id of the row.
 func (r *Row) Named() (id []byte, err error) {
 	if r.ID == nil {
 		r.ID, err = r.part.Seg.ID(r.row)
@@ -38,10 +38,10 @@ func (r *Row) Named() (id []byte, err error) {
 	return r.ID, err
 }
 
-// At is where it is.
+// At returns the reference of the row.
 func (r *Row) At() words.Ref { return words.Ref{Part: r.part.ID, Row: r.row} }
 
-// Session is the name of its session.
+// Session returns the name of the row's session.
 func (r *Row) Session() ([]byte, error) {
 	n, err := r.part.Seg.Session(r.row)
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *Row) Session() ([]byte, error) {
 	return r.part.Seg.SessionName(n)
 }
 
-// cursor is a place in the order of one part.
+// cursor is a position in the order of one part.
 type cursor struct {
 	Row
 	order order.Order
@@ -58,7 +58,7 @@ type cursor struct {
 	at    int
 }
 
-// read makes its row the one at its place, or the next live one; false where there is none.
+// read loads the first live row at or after the current position; it returns false if there is none.
 func (c *cursor) read() (bool, error) {
 	for ; c.at >= 0 && c.at < c.part.Seg.Rows; c.step() {
 		r, err := c.part.Seg.Ranked(c.order, c.at)
@@ -85,7 +85,7 @@ func (c *cursor) step() {
 	}
 }
 
-// seek is how many rows of a segment are before a place, or, with it, not behind it.
+// seek returns the number of rows of a segment that are before place p in order o; with makes it include a row at p.
 func seek(s *words.Segment, o order.Order, p order.Place, with bool) (n int, err error) {
 	n = sort.Search(s.Rows, func(i int) bool {
 		r, e := s.Ranked(o, i)
@@ -112,8 +112,8 @@ func seek(s *words.Segment, o order.Order, p order.Place, with bool) (n int, err
 	return n, err
 }
 
-// Walk visits the live rows in an order, or down it, those behind a place if one is given, until visit
-// says no. All parts must have orders (Sorted). A row is valid during the call.
+// Walk calls visit for the live rows in order o, descending if down, until visit returns false. If behind is not nil,
+// Walk starts after that place. All parts must have orders (see Sorted). A row is valid during the call only.
 func Walk(v *words.Set, o order.Order, down bool, behind *order.Place, visit func(*Row) (bool, error)) error {
 	var heap []*cursor
 	less := func(a, b *cursor) bool {
@@ -181,15 +181,15 @@ func Walk(v *words.Set, o order.Order, down bool, behind *order.Place, visit fun
 	return nil
 }
 
-// Sorted reports whether every part has orders.
+// Sorted reports whether every part has stored orders.
 func Sorted(v *words.Set) bool {
 	return !slices.ContainsFunc(v.Parts(), func(p *words.Part) bool { return !p.Seg.Sorted })
 }
 
-// LineOf is the line of a row.
+// LineOf returns the line of a row.
 func LineOf(v *words.Set, at words.Ref) (order.Line, error) { return segmentOf(v, at).Line(at.Row) }
 
-// TimeOf is the time of a row.
+// TimeOf returns the time of a row.
 func TimeOf(v *words.Set, at words.Ref) (int64, error) { return segmentOf(v, at).Time(at.Row) }
 
 func segmentOf(v *words.Set, at words.Ref) *words.Segment {
@@ -197,7 +197,7 @@ func segmentOf(v *words.Set, at words.Ref) *words.Segment {
 	return v.Parts()[i].Seg
 }
 
-// InSession are the live rows of a session in no order, their keys those of an order.
+// InSession returns the live rows of a session in no particular order, with their keys in order o.
 func InSession(v *words.Set, name string, o order.Order) (list []Row, err error) {
 	err = eachOf(v, name, func(p *words.Part, from, to uint32) error {
 		for r := from; r < to; r++ {
@@ -219,7 +219,7 @@ func InSession(v *words.Set, name string, o order.Order) (list []Row, err error)
 	return list, err
 }
 
-// SizeOf is how many rows of a session there are, about: with dead ones.
+// SizeOf returns the number of rows of a session, dead ones included.
 func SizeOf(v *words.Set, name string) (n int, err error) {
 	err = eachOf(v, name, func(_ *words.Part, from, to uint32) error { n += int(to - from); return nil })
 	return n, err
@@ -245,7 +245,7 @@ func eachOf(v *words.Set, name string, visit func(p *words.Part, from, to uint32
 	return nil
 }
 
-// Sort sorts rows by key and id, or the opposite.
+// Sort sorts rows by key and id, descending if down.
 func Sort(list []Row, down bool) {
 	slices.SortFunc(list, func(a, b Row) int {
 		if down {
@@ -255,7 +255,7 @@ func Sort(list []Row, down bool) {
 	})
 }
 
-// Check says that each order has every row once, sorted.
+// Check verifies that each order of a segment has every row once and is sorted. Errors are errs.ErrCorrupt.
 func Check(s *words.Segment) error {
 	if !s.Sorted {
 		return nil

@@ -12,24 +12,25 @@ import (
 	"github.com/varve-db/varve/internal/words/order"
 )
 
-// Session is what the live documents of a session add up to.
+// Session sums up the live documents of a session.
 type Session struct {
 	ID          string
-	Key         string // by which sessions are sorted
+	Key         string // the sort key of sessions
 	Rows, Bytes int64
-	First, Last int64 // when the first was created, when one was last written
+	First, Last int64 // the earliest creation and the latest update
 
-	row uint32 // the first in its segment
+	row uint32 // its first row in the segment
 	end uint32
 }
 
-// sums are the sessions of a part at some times: from from on, and before until.
+// sums are the sessions of a part, valid at times t with from ≤ t < until.
 type sums struct {
 	list        []Session
 	from, until int64
 }
 
-// keyed are the sessions of a segment that have a name, sorted by key, which is always the same function.
+// keyed returns the named sessions of a segment, sorted by key. The result is cached, so key must always be the same
+// function.
 func keyed(s *words.Segment, key func(string) (string, error)) (list []Session, err error) {
 	s.Kept.Lock()
 	defer s.Kept.Unlock()
@@ -58,7 +59,7 @@ func keyed(s *words.Segment, key func(string) (string, error)) (list []Session, 
 	return list, nil
 }
 
-// sessions are those of a part that have live rows at a time.
+// sessions returns the sessions of a part that have rows which are live and not expired at time now.
 func sessions(p *words.Part, now int64, key func(string) (string, error)) (*sums, error) {
 	kept := p.Kept()
 	kept.Lock()
@@ -106,9 +107,8 @@ func (s *Session) add(rows, bytes, first, last int64) {
 	s.First, s.Last = min(s.First, first), max(s.Last, last)
 }
 
-// Sessions are the sessions that have documents at a time, by key, and until when that stays so; it was
-// so from another time on. What each part has is kept with it, so that a change of some documents costs
-// their parts only.
+// Sessions returns the sessions that have documents at time now, sorted by key. The result is valid at all times t with
+// from ≤ t < until. The sums of each part are cached with it, so after a change only the changed parts are read again.
 func Sessions(v *words.Set, now int64, key func(string) (string,
 	error)) (list []Session, from, until int64, err error) {
 	from, until = math.MinInt64, math.MaxInt64
@@ -126,7 +126,7 @@ func Sessions(v *words.Set, now int64, key func(string) (string,
 	if len(lists) == 0 {
 		return nil, from, until, nil
 	}
-	// The two shortest are made one, until one is left.
+	// The two shortest lists are merged until one is left.
 	for len(lists) > 1 {
 		slices.SortFunc(lists, func(a, b []Session) int { return len(b) - len(a) })
 		n := len(lists)

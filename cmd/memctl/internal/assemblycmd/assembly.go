@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// Command is the group of all that works on assemblies.
+// Command returns the group of commands for assemblies.
 func Command(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:     "assembly",
@@ -27,14 +27,14 @@ memory may be a member of several; deleting a memory removes it from all of them
 		assemblyMergeCommand(a), assemblyActivateCommand(a), assemblyRmCommand(a))
 }
 
-// storedAssembly is an assembly that was written.
+// storedAssembly describes an assembly that was written.
 type storedAssembly struct {
 	ID      string `json:"id"`
 	Version uint64 `json:"version,omitempty"`
 	Members int    `json:"member_count"`
 }
 
-// tellWritten tells of an assembly that was written.
+// tellWritten prints that an assembly was written.
 func tellWritten(a *cli.App, as *varve.Assembly, format string, args ...any) {
 	if a.Document != nil {
 		a.Document.Item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
@@ -43,7 +43,7 @@ func tellWritten(a *cli.App, as *varve.Assembly, format string, args ...any) {
 	a.Say(format, args...)
 }
 
-// aboutAssembly puts the right remedy to an error.
+// aboutAssembly adds the right remedy to an error.
 func aboutAssembly(id string, err error) error {
 	var missing *varve.MissingMembersError
 	switch {
@@ -57,13 +57,14 @@ func aboutAssembly(id string, err error) error {
 	return err
 }
 
-// eachAssembly does one thing for several, named by ids or by their endings; see each.
+// eachAssembly runs f for several assemblies, named by ids or by their endings; see Each.
 func eachAssembly(ctx context.Context, a *cli.App, st *varve.Store, ids []string, f func(id string) error) error {
 	return a.Each(ctx, ids, func(id string) error { return aboutAssembly(id, a.Assembly(ctx, st, id, f)) })
 }
 
-// withMembers runs f with the ids of memories and, where the store lacks some, with those that the
-// arguments are endings of. With AllowMissing none is missing, and arguments are ids.
+// withMembers runs f with the ids of memories. If the store lacks some, it runs f again with the
+// ids of which the arguments are endings. With AllowMissing none is missing, and arguments are
+// always ids.
 func withMembers(ctx context.Context, a *cli.App, st *varve.Store, args []string, f func(ids []string) error) error {
 	err := f(args)
 	var missing *varve.MissingMembersError

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// idAndMore wants an assembly and at least one of something else.
+// idAndMore requires the id of an assembly and at least one other argument.
 func idAndMore(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
@@ -106,7 +106,7 @@ topics are united, counts are added up, and merged_from lists the merged assembl
 	}
 }
 
-// changeAssembly changes one, named by its id or an ending, and tells of it.
+// changeAssembly changes one assembly, named by its id or an ending, and prints the result.
 func changeAssembly(ctx context.Context, a *cli.App, arg string,
 	f func(ctx context.Context, st *varve.Store, id string) (varve.Assembly, error)) error {
 	return a.With(ctx, cli.Write, func(st *varve.Store) error {

@@ -1,3 +1,3 @@
-// Package assemblycmd is memctl assembly: one file for each command of the group, or for a few
-// similar ones. Listed is an assembly as lists and memctl watch show it.
+// Package assemblycmd has the commands memctl assembly: one file for each command of the group, or
+// for a few similar ones. Listed is an assembly in the form that lists and memctl watch show.
 package assemblycmd

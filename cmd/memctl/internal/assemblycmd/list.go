@@ -63,8 +63,7 @@ and name, separated by tabs.`,
 	return c
 }
 
-// Listed is one in the list: all but its members and the numbers of its
-// embeddings.
+// Listed is an assembly in a list: everything except its members and the numbers of its embeddings.
 type Listed struct {
 	ID             string     `json:"id"`
 	Version        uint64     `json:"version"`
@@ -72,7 +71,7 @@ type Listed struct {
 	Description    string     `json:"description,omitempty"`
 	Members        int        `json:"member_count"`
 	Active         bool       `json:"is_active"`
-	Activation     float64    `json:"activation"` // now
+	Activation     float64    `json:"activation"` // current level
 	Activations    int64      `json:"activation_count"`
 	LastActivation *time.Time `json:"last_activation,omitempty"`
 	Dims           int        `json:"composite_dims"`

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 )
 
-// assemblyFlags are what put may say of an assembly.
+// assemblyFlags are the flags of put.
 type assemblyFlags struct {
 	id, name, description  string
 	keywords, tags, topics []string
@@ -91,7 +91,7 @@ are validated before any is written, and they are written in one commit.`,
 	return c
 }
 
-// allowMissing adds the flag that put and add have.
+// allowMissing adds the flag --allow-missing of put and add.
 func allowMissing(c *cobra.Command, v *bool) {
 	c.Flags().BoolVar(v, "allow-missing", false, "also accept ids of memories that do not exist")
 }
@@ -110,7 +110,7 @@ func (f *assemblyFlags) options(cmd *cobra.Command) []varve.PutOption {
 	return options
 }
 
-// putAssemblies writes one commit.
+// putAssemblies writes assemblies in one commit.
 func putAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all []varve.Assembly,
 	options []varve.PutOption) error {
 	if len(all) == 1 {

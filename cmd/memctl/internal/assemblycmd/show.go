@@ -49,7 +49,7 @@ per line. A missing id does not keep the others from being printed.`,
 	return c
 }
 
-// shownAssembly is one in show's list.
+// shownAssembly is an assembly in the list that show prints.
 type shownAssembly struct {
 	ID       string          `json:"id"`
 	Version  uint64          `json:"version"`

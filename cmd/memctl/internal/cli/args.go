@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exactly wants n arguments and says which.
+// Exactly requires n arguments; what names them in the error.
 func Exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
@@ -34,12 +34,12 @@ func AtLeastOne(what string) cobra.PositionalArgs {
 	}
 }
 
-// UnknownCommand refuses arguments that are no command, and names one that is near.
+// UnknownCommand refuses arguments that are not a command, and suggests a similar one.
 func UnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	_, in, _ := strings.Cut(cmd.CommandPath()+" ", " ") // memctl itself says nothing
+	_, in, _ := strings.Cut(cmd.CommandPath()+" ", " ") // without memctl itself
 	s := fmt.Sprintf("unknown command %q", in+args[0])
 	if near := suggestions(cmd, args[0]); len(near) > 0 {
 		s += "; did you mean " + strings.Join(near, " or ") + "?"
@@ -51,8 +51,8 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	return Usagef(path, "%s", s)
 }
 
-// suggestions are the commands that other programs call by this name, else those with a name that
-// is spelled alike.
+// suggestions returns the commands that other programs call by this name, otherwise those with a
+// similar name.
 func suggestions(cmd *cobra.Command, name string) (near []string) {
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, name) {

@@ -2,7 +2,7 @@ package cli
 
 import "context"
 
-// Await reads a stream that may wait for a person: ctx ends it.
+// Await reads from a stream that may wait for a user, until ctx ends.
 func Await(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	type result struct {
 		b   []byte

@@ -12,19 +12,19 @@ import (
 	"github.com/varve-db/varve/internal/formats"
 )
 
-// A release sets these with -ldflags "-X …"; other builds leave them empty, and ThisBuild takes
-// what the Go toolchain has noted.
+// A release sets these with -ldflags "-X …"; in other builds they are empty, and ThisBuild uses
+// what the Go toolchain has recorded.
 var release, commit, date string
 
-// build says which program this is.
+// build describes this program.
 type build struct {
 	Version  string         `json:"version"`
 	Revision string         `json:"revision,omitempty"`
 	Modified bool           `json:"modified,omitempty"`
-	Date     string         `json:"date,omitempty"` // of the commit
+	Date     string         `json:"date,omitempty"` // date of the commit
 	Go       string         `json:"go"`
 	System   string         `json:"system"`
-	Formats  map[string]int `json:"formats"` // the highest version of each that this build reads and writes
+	Formats  map[string]int `json:"formats"` // the highest version of each format that this build reads and writes
 	Features []string       `json:"features"`
 }
 
@@ -49,12 +49,12 @@ func ThisBuild() *build {
 	return b
 }
 
-// pseudo is the end of a version that go install makes of a commit without a tag: the time of the
-// commit in UTC, and twelve digits of its hash.
+// pseudo matches the end of a version that go install makes of a commit without a tag: the time of
+// the commit in UTC, and twelve digits of its hash.
 var pseudo = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(?:\+dirty)?$`)
 
-// noted takes what the Go toolchain has noted in the program: in a checkout the state of git, and
-// with go install MODULE@VERSION the version alone.
+// noted uses what the Go toolchain has recorded in the program: for a checkout the state of git,
+// and for go install MODULE@VERSION only the version.
 func (b *build) noted(info *debug.BuildInfo) {
 	if info.Main.Version != "" {
 		b.Version = info.Main.Version
@@ -77,10 +77,10 @@ func (b *build) noted(info *debug.BuildInfo) {
 	}
 }
 
-// Line is all that memctl --version prints, and the first line of memctl version.
+// Line returns the output of memctl --version, which is also the first line of memctl version.
 func (b *build) Line() string { return "memctl " + b.Version + " " + b.Go + " " + b.System + "\n" }
 
-// Print writes what is known of the build, one line for each part.
+// Print writes the description of the build, one line for each part.
 func (b *build) Print(w io.Writer) {
 	io.WriteString(w, b.Line())
 	row := func(name, text string) {

@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// Document is the one JSON object that --json puts on stdout. Its members are
-// written as they become known, so that a list of a million needs no memory,
-// and the last of them can be the error that ended it.
+// Document is the one JSON object that --json prints on stdout. Its members are written as they
+// become known, so that a list of a million items needs no memory, and the last member can be the
+// error that ended it.
 //
-// Without --json there is none: nothing happens then in what adds to it.
+// Without --json it is nil, and its methods do nothing.
 //
-// Several goroutines may use it: one that ends it while another is still at work.
+// Several goroutines may use it: one may end it while another is still adding to it.
 type Document struct {
 	mu      sync.Mutex
-	closed  bool // what comes after the end is not written
+	closed  bool // later output is discarded
 	w       *bufio.Writer
 	members int
 	items   int
 	list    bool
-	Lines   bool // of the command that goes on: what fails is the last of them
+	Lines   bool // for a command that prints one object per line: a failure is the last line
 	err     error
 }
 
@@ -87,7 +87,7 @@ func (d *Document) All(v any) {
 	d.print(b)
 }
 
-// Begin starts a member that is a list; item adds to it. The next member ends it.
+// Begin starts a member that is a list; Item adds to it. The next member ends it.
 func (d *Document) Begin(name string) {
 	if d == nil {
 		return
@@ -99,7 +99,7 @@ func (d *Document) Begin(name string) {
 	d.list, d.items = true, 0
 }
 
-// Item adds to the list that was begun.
+// Item adds to the list that Begin started.
 func (d *Document) Item(v any) {
 	if d == nil {
 		return
@@ -111,8 +111,8 @@ func (d *Document) Item(v any) {
 	d.note(e.Encode(v))
 }
 
-// itemWriter writes what an encoder makes of one item, which may be many megabytes, without another
-// copy of it.
+// itemWriter writes the encoding of one item, which may be many megabytes, without another copy of
+// it.
 type itemWriter Document
 
 func (w *itemWriter) Write(b []byte) (int, error) {
@@ -124,7 +124,7 @@ func (w *itemWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Line writes a document of its own.
+// Line writes one JSON object on a line of its own.
 func (d *Document) Line(v any) error {
 	b, err := encode(v)
 	d.mu.Lock()
@@ -144,7 +144,7 @@ func (d *Document) endList() {
 	}
 }
 
-// Discard makes it drop what is written from now on: the reader has closed the pipe.
+// Discard drops everything that is written from now on: the reader has closed the pipe.
 func (d *Document) Discard() {
 	if d == nil {
 		return
@@ -177,14 +177,14 @@ func (d *Document) close() error {
 	return d.err
 }
 
-// note keeps the first error.
+// note records the first error.
 func (d *Document) note(err error) {
 	if d.err == nil {
 		d.err = err
 	}
 }
 
-// encode gives JSON as the documents have it.
+// encode returns the JSON of a value, without a line feed.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

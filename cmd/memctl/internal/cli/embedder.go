@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve/vector/embed"
 )
 
-// Embedder is the one that the environment describes, nil if it describes none.
+// Embedder returns the embedder that the environment describes, nil if it describes none.
 func (a *App) Embedder() (*embed.Embedder, error) {
 	e, ok, err := embed.FromEnv(a.Getenv)
 	if err != nil {
@@ -19,7 +19,8 @@ func (a *App) Embedder() (*embed.Embedder, error) {
 	return e, nil
 }
 
-// Embedding adds the embedder to a store's options, for what is written and what is searched.
+// Embedding adds the embedder to a store's options, for what is written and what is searched. It
+// returns more if there is no embedder.
 func (a *App) Embedding(more func(*varve.Options)) (func(*varve.Options), error) {
 	e, err := a.Embedder()
 	if e == nil || err != nil {
@@ -33,7 +34,7 @@ func (a *App) Embedding(more func(*varve.Options)) (func(*varve.Options), error)
 	}, nil
 }
 
-// WithEmbedder is with for commands that write texts.
+// WithEmbedder is With for commands that write texts.
 func (a *App) WithEmbedder(ctx context.Context, f func(st *varve.Store) error) error {
 	dir, err := a.Locate()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// MemoryLine is a memory's document on one line.
+// MemoryLine returns a memory's document on one line.
 func MemoryLine(m *varve.Memory) ([]byte, error) {
 	doc, err := m.Encode(NoLimits())
 	if err != nil {
@@ -17,7 +17,7 @@ func MemoryLine(m *varve.Memory) ([]byte, error) {
 	return oneLine(doc)
 }
 
-// AssemblyLine is an assembly's document on one line.
+// AssemblyLine returns an assembly's document on one line.
 func AssemblyLine(as *varve.Assembly) ([]byte, error) {
 	doc, err := as.Encode(NoAssemblyLimits())
 	if err != nil {

@@ -12,32 +12,32 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// An id that memctl made may be named by its ending. These are UUIDv7, whose beginnings are the
-// time: those of one day are alike in their first five characters, and their endings are random.
-// An id that a person chose is never named by an ending: rm note deletes no meeting-note.
+// An id that memctl made may be named by its ending. These ids are UUIDv7, which begin with the
+// time: those of one day have the same first five characters, while their endings are random. An id
+// that a user chose is never named by an ending: rm note does not delete meeting-note.
 //
-// An exact id goes first, and is never looked for here: a command looks for an ending when the
-// store has no such id, and what was typed can be the ending of a UUID. A command that changes or
-// deletes takes no ending of which the history has a trace (MemoryToChange): what was deleted a
-// moment ago, by this command or by another process, is missing, and nothing else goes in its
-// place. Then all ids are listed from the index, without reading a document: 0.2 s in
-// a store of 100,000 memories (measured), so about 2 s at a million. A table costs the same once.
-// What stores a new id (put --id, assembly put --id) takes it as it is.
+// An exact id has precedence and is never searched here: a command searches for an ending only if
+// the store has no such id, and the argument can be the ending of a UUID. A command that changes or
+// deletes accepts no ending that the history has as an id (MemoryToChange): a memory that was
+// deleted a moment ago, by this command or by another process, is missing, and no other is changed
+// instead. The search lists all ids from the index, without reading a document: 0.2 s in a store of
+// 100,000 memories (measured), so about 2 s for a million. A table costs the same once. Commands
+// that store a new id (put --id, assembly put --id) use it unchanged.
 const (
-	leastTyped = 4  // characters of an ending that are accepted
-	leastShown = 6  // that are shown
-	mostShown  = 20 // a longer ending is no shorter to type than the id
-	wholeUUID  = 36 // of a whole id: one as long is no ending of another, and is not looked for
+	leastTyped = 4  // minimum length of an ending that is accepted
+	leastShown = 6  // minimum length of an ending that is shown
+	mostShown  = 20 // an ending longer than this is not shown: the whole id is about as short
+	wholeUUID  = 36 // length of a whole id: text of this length is not searched as an ending
 )
 
-// lineSource are the lines of memories, or of assemblies.
+// lineSource lists the lines of memories, or of assemblies.
 type lineSource func(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Line, error]
 
-// EndingError is an ending that several ids have.
+// EndingError means that several ids have an ending.
 type EndingError struct {
 	What, Ending string
-	IDs          []string // the first of them
-	More         int      // others
+	IDs          []string // the first of these ids
+	More         int      // number of others
 }
 
 func (e *EndingError) Error() string {
@@ -53,10 +53,10 @@ func (e *EndingError) Error() string {
 	return s
 }
 
-// candidates is how many ids an EndingError names.
+// candidates is the maximum number of ids that an EndingError names.
 const candidates = 10
 
-// Memory runs f with an id and, where f finds no memory, with the one id that ends so.
+// Memory runs f with an id and, if f finds no memory, with the only id that has this ending.
 func (a *App) Memory(ctx context.Context, st *varve.Store, id string, f func(id string) error) error {
 	return orEnding(ctx, "memory", st.Admin().Lines, id, func(id string) bool {
 		_, err := st.Admin().GetRaw(ctx, id)
@@ -64,7 +64,7 @@ func (a *App) Memory(ctx context.Context, st *varve.Store, id string, f func(id 
 	}, f)
 }
 
-// MemoryToChange is Memory for what cannot be taken back by looking again.
+// MemoryToChange is Memory for changes: the ending must not be an id that was deleted.
 func (a *App) MemoryToChange(ctx context.Context, st *varve.Store, id string, f func(id string) error) error {
 	return a.Memory(ctx, st, id, traceless(ctx, id, st.Admin().Unknown, f))
 }
@@ -74,7 +74,8 @@ func (a *App) AssemblyToChange(ctx context.Context, st *varve.Store, id string, 
 	return a.Assembly(ctx, st, id, traceless(ctx, id, st.Assemblies().Unknown, f))
 }
 
-// traceless calls f with another id than was typed only where the store has no trace of that one.
+// traceless returns a function that calls f with another id than was typed only if the store has no
+// trace of the typed id.
 func traceless(ctx context.Context, typed string, unknown func(context.Context, ...string) ([]string, error),
 	f func(id string) error) func(id string) error {
 	return func(id string) error {
@@ -100,8 +101,8 @@ func (a *App) Assembly(ctx context.Context, st *varve.Store, id string, f func(i
 	}, f)
 }
 
-// WholeMemory is the id of the memory that an id or an ending names: the argument itself where the
-// store has no such memory.
+// WholeMemory returns the id of the memory that an id or an ending names; the argument itself if
+// the store has no such memory.
 func (a *App) WholeMemory(ctx context.Context, st *varve.Store, arg string) (string, error) {
 	return whole(ctx, arg, st.Admin().GetRaw, func(f func(id string) error) error { return a.Memory(ctx, st, arg, f) })
 }
@@ -131,7 +132,7 @@ func whole(ctx context.Context, arg string, get func(ctx context.Context, id str
 func orEnding(ctx context.Context, what string, lines lineSource, id string, exists func(id string) bool,
 	f func(id string) error) error {
 	err := f(id)
-	if !missing(err) || exists(id) { // what is missing may be another thing
+	if !missing(err) || exists(id) { // the error may be about another object
 		return err
 	}
 	whole, eerr := named(ctx, what, lines, id)
@@ -144,13 +145,14 @@ func orEnding(ctx context.Context, what string, lines lineSource, id string, exi
 	return f(whole)
 }
 
-// missing reports whether there is no such document: a condition on a version says it as a conflict.
+// missing reports whether err means that there is no such document; a condition on a version
+// reports that as a conflict.
 func missing(err error) bool {
 	var c *varve.ConflictError
 	return errors.Is(err, varve.ErrNotFound) || errors.As(err, &c) && c.Found == 0 && c.Expected != 0
 }
 
-// named is the id that ends so, "" when there is none.
+// named returns the id with an ending, "" if there is none.
 func named(ctx context.Context, what string, lines lineSource, ending string) (string, error) {
 	ending, cut := strings.CutPrefix(ending, "…")
 	if len(ending) < leastTyped || len(ending) >= wholeUUID && !cut || strings.Trim(ending, "0123456789abcdef-") != "" {
@@ -161,7 +163,7 @@ func named(ctx context.Context, what string, lines lineSource, ending string) (s
 		switch {
 		case ctx.Err() != nil:
 			return "", ctx.Err()
-		case err != nil: // a line that cannot be read is no reason to guess
+		case err != nil: // the unreadable line may have the ending too
 			return "", fmt.Errorf("looking for the id that ends in %s: %w", PrintableID(ending), err)
 		case !strings.HasSuffix(l.ID, ending), !shortens(l.ID):
 		case len(several.IDs) < candidates:
@@ -179,20 +181,20 @@ func named(ctx context.Context, what string, lines lineSource, ending string) (s
 	return "", nil
 }
 
-// shortens reports whether tables show only the ending of an id, which can then be typed: of those that
-// memctl and the library make, UUIDv7 in lower case.
+// shortens reports whether tables show only the ending of an id, which can then be typed: they do
+// for the ids that memctl and the library make, UUIDv7 in lower case.
 func shortens(id string) bool {
 	u, err := uuid.Parse(id)
 	return err == nil && u.Version() == 7 && u.String() == id
 }
 
-// Endings are the endings by which the ids of a table are shown: each of at least leastShown
-// characters, that no other id of the store has, and longer where that is not enough. It lists all
+// Endings returns the endings by which the ids of a table are shown: each has at least leastShown
+// characters, and as many as are necessary for no other id of the store to have it. It lists all
 // ids once; see the cost above. An id that the store no longer has is shown whole.
 func Endings(ctx context.Context, lines func(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Line, error],
 	ids []string) (map[string]string, error) {
-	length := make(map[string]int, len(ids)) // of the ending of each
-	like := map[string][]string{}            // those with this ending of leastShown bytes
+	length := make(map[string]int, len(ids)) // length of the ending of each id
+	like := map[string][]string{}            // ids with the same last leastShown bytes
 	for _, id := range ids {
 		if _, known := length[id]; known || !shortens(id) {
 			continue
@@ -207,7 +209,7 @@ func Endings(ctx context.Context, lines func(ctx context.Context, filters ...var
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
-				continue // the list itself tells of it; its id may be damaged too
+				continue // the list reports it; its id may be damaged too
 			}
 			if len(l.ID) < leastShown {
 				continue
@@ -230,7 +232,7 @@ func Endings(ctx context.Context, lines func(ctx context.Context, filters ...var
 	return short, nil
 }
 
-// common is how many bytes at their ends two ids share.
+// common returns the number of bytes at their ends that two ids share.
 func common(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
@@ -239,7 +241,7 @@ func common(a, b string) int {
 	return n
 }
 
-// typable is the length of an ending of at least n bytes that is no flag.
+// typable returns the length of an ending of at least n bytes that does not look like a flag.
 func typable(id string, n int) int {
 	for n < len(id) && id[len(id)-n] == '-' {
 		n++
@@ -247,11 +249,12 @@ func typable(id string, n int) int {
 	return n
 }
 
-// shortMost is in how many memories the ending of a single id is looked for: a tenth of a second.
+// shortMost is the maximum number of memories in a store in which Short searches: it takes a tenth
+// of a second.
 const shortMost = 50_000
 
-// Short is how one id is shown to a person: whole in a large store, where listing all ids takes
-// longer than what was asked for, and where they cannot be listed.
+// Short returns how one id is shown to a user: whole in a large store, in which listing all ids
+// takes longer than the command itself, and if the ids cannot be listed.
 func (a *App) Short(ctx context.Context, st *varve.Store, id string) string {
 	if st.Admin().Stats().Memories > shortMost {
 		return PrintableID(id)

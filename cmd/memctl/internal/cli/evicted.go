@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// evictions are the memories that went to make room for what a command wrote.
+// evictions counts the memories that were deleted to make room for what a command wrote.
 type evictions struct {
 	mu    sync.Mutex
 	Count int    `json:"count"`
@@ -21,7 +21,8 @@ func (ev *evictions) add(e *varve.Event) {
 	}
 }
 
-// Evicted is how many memories went since it was asked last, and the first of them.
+// Evicted returns the number of memories that were evicted since the previous call, and the first
+// of them.
 func (a *App) Evicted() (count int, first string) {
 	ev := &a.evicted
 	ev.mu.Lock()
@@ -31,7 +32,7 @@ func (a *App) Evicted() (count int, first string) {
 	return count, first
 }
 
-// tellEvicted says which memories went.
+// tellEvicted reports the evicted memories.
 func (a *App) tellEvicted() {
 	n, first := a.Evicted()
 	switch {

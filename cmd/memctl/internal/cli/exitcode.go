@@ -20,14 +20,13 @@ const (
 	CodeInterrupted = 130
 )
 
-// gravity orders the codes from the gravest: what is lost comes before what
-// went wrong around it, and that before what was merely refused.
+// gravity orders the codes from the gravest: lost data, then failures, then refusals.
 var gravity = [...]int{
 	CodeLost, CodeDamage, CodeInternal, CodeDiskFull, CodeNewer, CodePermission, CodeLocked, CodeNoStore,
 	CodeInterrupted, CodeConflict, CodeRefused, CodeNotFound, codeUsage, CodeOK,
 }
 
-// graver is the graver of two codes.
+// graver returns the graver of two codes.
 func graver(a, b int) int {
 	if slices.Index(gravity[:], b) < slices.Index(gravity[:], a) {
 		return b
@@ -41,7 +40,7 @@ type ExitCode struct {
 	Text string
 }
 
-// ExitCodes are the exit codes with what they mean, by number.
+// ExitCodes returns the exit codes with their meanings, by number.
 func ExitCodes() []ExitCode {
 	return []ExitCode{
 		{CodeOK, "success"},
@@ -61,11 +60,11 @@ func ExitCodes() []ExitCode {
 	}
 }
 
-// Gravity is the codes of failures from the gravest.
+// Gravity returns the codes of failures, the gravest first.
 func Gravity() []int { return gravity[:len(gravity)-1] }
 
-// Kinds are the kinds of failures, the "kind" of an error in --json, each once with its code and,
-// where there is one for the whole kind, its remedy.
+// Kinds returns the kinds of failures, the "kind" of an error in --json, each once with its code
+// and, if all failures of the kind have the same one, its remedy.
 func Kinds() []Failure {
 	kinds := []Failure{
 		{Kind: "lost", Code: CodeLost}, {Kind: "damage", Code: CodeDamage}, {Kind: "internal", Code: CodeInternal},
@@ -76,7 +75,7 @@ func Kinds() []Failure {
 		case i < 0:
 			kinds = append(kinds, Failure{Kind: c.kind, Code: c.code, Fix: c.fix})
 		case kinds[i].Fix != c.fix:
-			kinds[i].Fix = "" // several: the message has the one that applies
+			kinds[i].Fix = "" // there are several: the message has the right one
 		}
 	}
 	slices.SortStableFunc(kinds, func(a, b Failure) int { return a.Code - b.Code })

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/vector/embed"
 )
 
-// Failure is an error as the user hears of it.
+// Failure is an error as the user sees it.
 type Failure struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -22,21 +22,21 @@ type Failure struct {
 
 	Conflict *conflict `json:"conflict,omitempty"`
 
-	Committed int64 `json:"committed,omitempty"` // commits of the command that were durable before the failure
+	Committed int64 `json:"committed,omitempty"` // number of durable commits of the command before the failure
 
 	Code int `json:"-"`
 }
 
-// conflict is what a condition expected and found: versions, 0 where there is none.
+// conflict is what a condition expected and found: versions, 0 if there is none.
 type conflict struct {
 	ID       string `json:"id"`
 	Expected uint64 `json:"expected"`
 	Found    uint64 `json:"found"`
 }
 
-// usageError is a command line that cannot be understood.
+// usageError is an invalid command line.
 type usageError struct {
-	command string // whose help says more
+	command string // the command whose help explains it
 	err     error
 }
 
@@ -47,13 +47,14 @@ func Usagef(command, format string, args ...any) error {
 	return Usage(command, fmt.Errorf(format, args...))
 }
 
-// Usage says that a command line cannot be understood, and which command's help says more.
+// Usage returns an error for an invalid command line; command is the command whose help explains
+// it.
 func Usage(command string, err error) error { return &usageError{command, err} }
 
-// WithFix gives an error a remedy that is better than that of its kind.
+// WithFix gives an error a remedy, which replaces that of its kind.
 func WithFix(err error, fix string) error { return &fixed{err, fix} }
 
-// fixed carries a remedy that is better than that of its kind.
+// fixed is an error with its own remedy.
 type fixed struct {
 	err error
 	fix string
@@ -62,8 +63,8 @@ type fixed struct {
 func (e *fixed) Error() string { return e.err.Error() }
 func (e *fixed) Unwrap() error { return e.err }
 
-// classes says what an error is, first match first: damage also matches
-// ErrReadOnly when it made the store so, and ErrInvalid by what a decoder found.
+// classes maps errors to codes, kinds and remedies; the first match is used: damage also matches
+// ErrReadOnly if it made the store read-only, and ErrInvalid if a decoder found it.
 var classes = []struct {
 	is   func(error) bool
 	code int
@@ -146,7 +147,7 @@ func as[T error](err error) bool {
 	return errors.As(err, &t)
 }
 
-// Classify makes a failure of an error.
+// Classify returns the failure for an error.
 func Classify(err error) *Failure {
 	f := &Failure{Kind: "internal", Message: err.Error(), Path: pathOf(err), Code: CodeInternal}
 	for _, c := range classes {
@@ -212,7 +213,7 @@ func Classify(err error) *Failure {
 	return f
 }
 
-// pathOf is the file that an error is about, "" when it names none.
+// pathOf returns the file that an error is about, "" if it names none.
 func pathOf(err error) string {
 	var (
 		damaged *varve.CorruptionError
@@ -248,8 +249,8 @@ func pathOf(err error) string {
 	return ""
 }
 
-// keptError is what is not deleted though it was asked for.
+// keptError means that something was not deleted although it was requested.
 type keptError struct{ error }
 
-// NotDeleted says why something is not deleted though it was asked for.
+// NotDeleted returns an error that says why something was not deleted although it was requested.
 func NotDeleted(why error) error { return &keptError{why} }

@@ -11,8 +11,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// remedies puts the remedy that the text of an error ends with in the place for remedies, in the
-// words of memctl.
+// remedies moves the remedy at the end of an error's text to Fix, in the words of memctl.
 func (f *Failure) remedies(err error) {
 	drop := func(remedy string) { f.Message = strings.Replace(f.Message, ": "+remedy, "", 1) }
 	var (
@@ -34,7 +33,7 @@ func (f *Failure) remedies(err error) {
 		drop(limit.Remedy())
 		f.Fix = fmt.Sprintf("delete memories (memctl rm ID), or raise the limit: memctl config set %s N", limit.Setting)
 	}
-	if errors.As(err, &scope) { // the rest names options of the library
+	if errors.As(err, &scope) { // the rest of the text names options of the library
 		f.Message, _, _ = strings.Cut(f.Message, "; delete or expire some")
 		f.Fix = "delete values that are not needed: memctl working rm KEY"
 	}
@@ -43,8 +42,8 @@ func (f *Failure) remedies(err error) {
 	}
 }
 
-// interrupted is the message of a command that was told to end: it begins with that word, and has
-// not what a context calls it.
+// interrupted returns the message of a command that was interrupted: it begins with that word, and
+// omits the text of the context's error.
 func interrupted(message string) string {
 	what := context.Canceled.Error()
 	for _, s := range []string{": " + what, what + ": ", what} {

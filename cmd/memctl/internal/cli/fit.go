@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/wrap"
 )
 
-// Fit is text that begins at the column indent of a line: on a terminal it is broken between words
-// to the width of the screen, each further line indented as far. What a program reads stays on one
-// line.
+// Fit returns text that begins at the column indent of a line: for a terminal it is broken between
+// words to the width of the screen, and each further line is indented as far. For a program it
+// stays on one line.
 func (a *App) Fit(indent int, s string) string {
 	if !a.Out.Screen {
 		return s
@@ -18,7 +18,7 @@ func (a *App) Fit(indent int, s string) string {
 	return wrap.Text(s, a.width(), indent)
 }
 
-// folded is the help of a command, which plain writes, laid out for the screen.
+// folded returns the help of a command, which plain writes, laid out for the screen.
 func (a *App) folded(cmd *cobra.Command, plain func()) string {
 	var text strings.Builder
 	out := cmd.OutOrStdout()

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Group makes c a command that only holds others, and says which when none of them is
-// named.
+// Group makes c a command that only contains others, and returns an error that lists them if none
+// of them is named.
 func (a *App) Group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	c.Args = UnknownCommand
 	c.RunE = a.Do(func(cmd *cobra.Command, _ []string) error {

@@ -12,7 +12,7 @@ import (
 
 func (a *App) NewID() (string, error) { return memstore.NewID(a.Clock(), nil) }
 
-// Each does one thing for several ids; one that fails does not end it.
+// Each runs f for several ids; it reports a failure, and continues.
 func (a *App) Each(ctx context.Context, ids []string, f func(id string) error) error {
 	for _, id := range ids {
 		if err := f(id); err != nil {
@@ -25,7 +25,7 @@ func (a *App) Each(ctx context.Context, ids []string, f func(id string) error) e
 	return nil
 }
 
-// Deletes makes c a command that deletes what its arguments name, by ids or by their endings.
+// Deletes makes c a command that deletes the objects named by its arguments, ids or endings of ids.
 func (a *App) Deletes(what string, c *cobra.Command,
 	orEnding func(ctx context.Context, st *varve.Store, id string, f func(id string) error) error,
 	del func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error) *cobra.Command {
@@ -33,8 +33,8 @@ func (a *App) Deletes(what string, c *cobra.Command,
 	c.Use, c.Aliases, c.SuggestFor = "rm ID...", []string{"delete"}, []string{"remove", "forget", "del"}
 	c.Args = AtLeastOne("at least one id")
 	c.RunE = a.Do(func(cmd *cobra.Command, args []string) error {
-		if slices.Contains(args, "") { // before any is deleted
-			return Usagef(cmd.CommandPath(), "an id is empty: nothing was deleted; name what to delete")
+		if slices.Contains(args, "") { // before anything is deleted
+			return Usagef(cmd.CommandPath(), "an id is empty; nothing was deleted")
 		}
 		var conds []varve.Cond
 		if cmd.Flags().Changed("if-version") {

@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// LimitsOf are the limits of a store for what is decoded here.
+// LimitsOf returns the limits of a store for decoding memories.
 func LimitsOf(c varve.Config) memstore.Limits {
 	d := memstore.DefaultLimits()
 	if c.MaxMemoryBytes > 0 {
@@ -24,12 +24,13 @@ func LimitsOf(c varve.Config) memstore.Limits {
 	return d
 }
 
-// NoLimits are for what is stored already: limits may have been higher once.
+// NoLimits returns limits for stored memories, which may have been written when the limits were
+// higher.
 func NoLimits() memstore.Limits {
 	return memstore.Limits{MemoryBytes: 1 << 30, IDBytes: 1 << 20, Depth: 10_000, EmbeddingDim: 1 << 26}
 }
 
-// AssemblyLimitsOf are the same for an assembly.
+// AssemblyLimitsOf returns the limits of a store for decoding assemblies.
 func AssemblyLimitsOf(c varve.Config) assembly.Limits {
 	l := LimitsOf(c)
 	return assembly.Limits{
@@ -38,7 +39,8 @@ func AssemblyLimitsOf(c varve.Config) assembly.Limits {
 	}
 }
 
-// NoAssemblyLimits writes what a store has, whatever its limits are by now.
+// NoAssemblyLimits returns limits for stored assemblies, which may have been written when the
+// limits were higher.
 func NoAssemblyLimits() assembly.Limits {
 	const huge = 1 << 30
 	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}

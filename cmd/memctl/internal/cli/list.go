@@ -11,16 +11,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The forms of a result that --output names. Without it a list is a table on a terminal, and
-// elsewhere lines for programs.
+// The values of --output. Without it a list is a table on a terminal, and otherwise lines for
+// programs.
 const (
-	FormJSON  = "json"  // as --json
+	FormJSON  = "json"  // same as --json
 	FormJSONL = "jsonl" // one item of the list per line
 	FormTable = "table"
 	FormID    = "id" // one whole id per line
 )
 
-// OutputFlag gives a command --output with some of the forms.
+// OutputFlag adds --output to a command, with some of the forms.
 func (a *App) OutputFlag(c *cobra.Command, forms ...string) {
 	c.Flags().StringVarP(&a.form, "output", "o", "", "print in this `format`: "+strings.Join(forms, ", "))
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
@@ -30,7 +30,7 @@ func (a *App) OutputFlag(c *cobra.Command, forms ...string) {
 	c.Annotations["output"] = strings.Join(forms, ",")
 }
 
-// chooseForm checks --output; json is the same as --json.
+// chooseForm checks --output; json has the same effect as --json.
 func (a *App) chooseForm(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("output") {
 		return nil
@@ -47,7 +47,7 @@ func (a *App) chooseForm(cmd *cobra.Command) error {
 	return nil
 }
 
-// asksJSON reports whether arguments that cannot be parsed ask for JSON.
+// asksJSON reports whether arguments request JSON, even if they cannot be parsed.
 func asksJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
@@ -65,28 +65,28 @@ func asksJSON(args []string) bool {
 	return false
 }
 
-// Form is what --output asks for besides JSON, "" when nothing was asked for.
+// Form returns the form that --output requests other than JSON, "" if none.
 func (a *App) Form() string { return a.form }
 
 // Encodes reports whether the items of a list are written as JSON.
 func (a *App) Encodes() bool { return a.Document != nil || a.form == FormJSONL }
 
-// Item is one of a list.
+// Item is one item of a list.
 type Item struct {
-	ID    string          // whole
-	JSON  any             // in the document, and on a line of jsonl
+	ID    string          // the whole id
+	JSON  any             // in the document, and in a line of jsonl
 	Text  func() string   // a line for programs
-	Cells func() []string // in a table
+	Cells func() []string // the cells of a row in a table
 }
 
-// List writes a list in the form that was asked for.
+// List writes a list in the requested form.
 type List struct {
 	a     *App
 	table *table
 }
 
 // List begins a list: its member of the document, and the columns of its table, of which the one
-// called ID has the id. Ids that lines knows are shown on a terminal by their endings.
+// named ID has the id. On a terminal, ids are shown by their endings if lines is set.
 func (a *App) List(member string, lines lineSource, columns ...Column) *List {
 	l := &List{a: a}
 	a.Document.Begin(member)
@@ -97,7 +97,7 @@ func (a *App) List(member string, lines lineSource, columns ...Column) *List {
 	return l
 }
 
-// Add writes an item, or holds it until the width of the table is known.
+// Add writes an item, or keeps it until the widths of the columns are known.
 func (l *List) Add(ctx context.Context, it Item) error {
 	a := l.a
 	switch {
@@ -115,7 +115,7 @@ func (l *List) Add(ctx context.Context, it Item) error {
 	return nil
 }
 
-// End writes what was held.
+// End writes the items that were kept.
 func (l *List) End(ctx context.Context) error {
 	if l.table == nil {
 		return nil
@@ -123,7 +123,7 @@ func (l *List) End(ctx context.Context) error {
 	return l.table.end(ctx)
 }
 
-// Line writes a line of jsonl.
+// Line writes a value as a line of JSON.
 func (a *App) Line(v any) error {
 	b, err := encode(v)
 	if err == nil {
@@ -138,7 +138,7 @@ func (a *App) WriteLine(b []byte) error {
 	return err
 }
 
-// ListEnd tells how the list continues after the id last, or what to say of an empty one.
+// ListEnd prints how the list continues after the id last, or the message for an empty list.
 func (a *App) ListEnd(cmd *cobra.Command, n int, last string, more bool, none func() string) {
 	switch {
 	case a.Document != nil && more:
@@ -152,7 +152,7 @@ func (a *App) ListEnd(cmd *cobra.Command, n int, last string, more bool, none fu
 	}
 }
 
-// Repeated is the command line, with another value of one flag.
+// Repeated returns the command line with another value of one flag.
 func (a *App) Repeated(cmd *cobra.Command, args []string, name, value string) string {
 	words := strings.Fields(cmd.CommandPath())
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

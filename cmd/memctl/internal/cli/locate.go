@@ -14,7 +14,7 @@ const (
 	StoreFolder   = locate.Folder
 )
 
-// Named is the store that the user named, "" when he did not.
+// Named returns the store that the user named, "" if the user named none.
 func (a *App) Named() string {
 	if a.Store != "" {
 		return a.Store
@@ -22,8 +22,8 @@ func (a *App) Named() string {
 	return a.Getenv(StoreVariable)
 }
 
-// Locate finds the store's folder. One of another user, or that a link
-// leads to, is passed over unless it was named.
+// Locate returns the store's folder. A store that belongs to another user, or to which a link
+// leads, is used only if it was named.
 func (a *App) Locate() (string, error) {
 	if dir := a.Named(); dir != "" {
 		return dir, nil
@@ -52,8 +52,8 @@ func (a *App) Locate() (string, error) {
 	return found, err
 }
 
-// Admit refuses a store, or the place of a new one, that was found and may not be used; see package
-// locate. fix is what helps.
+// Admit returns an error if a store, or the place of a new one, that was found must not be used;
+// see package locate. fix is the remedy.
 func (a *App) Admit(way locate.Way, path, fix string) error {
 	if p := locate.Self(a.Getenv).Check(way, path); p != nil {
 		return WithFix(fmt.Errorf("%s: %w", p.Why(), varve.ErrInvalid), fix)
@@ -61,14 +61,15 @@ func (a *App) Admit(way locate.Way, path, fix string) error {
 	return nil
 }
 
-// IsStore knows a store by what is in the folder.
+// IsStore reports whether a folder is a store, by its content.
 func IsStore(dir string) bool { return locate.IsStore(dir) }
 
-// DataFolder is where a user's programs keep their data, and ours in it.
+// DataFolder returns the default store's folder, within the folder where the user's programs keep
+// their data.
 func DataFolder(get func(string) string, system string) (string, error) {
 	const own = "varve/memory"
 	if base := get("XDG_DATA_HOME"); filepath.IsAbs(base) {
-		return filepath.Join(base, own), nil // by the specification a relative one does not count
+		return filepath.Join(base, own), nil // the specification ignores a relative path
 	}
 	var base []string
 	switch system {

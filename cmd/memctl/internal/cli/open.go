@@ -17,25 +17,25 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Access says what a command is going to do with the store.
+// Access is the kind of access to the store that a command needs.
 type Access int
 
 const (
-	Look   Access = iota // changes nothing at all
-	Read                 // may adopt edits and recover, where that is possible
-	Write                // an existing store
-	Create               // makes one where there is none
-	Serve                // as create, and as read where it cannot be written
-	Attend               // as write, until the process is told to end
+	Look   Access = iota // changes nothing
+	Read                 // may adopt edits and recover, if possible
+	Write                // writes to an existing store
+	Create               // creates the store if there is none
+	Serve                // as Create, and as Read if the store cannot be written
+	Attend               // as Write, until the process must end
 )
 
-// The variables that tell for which agent, and which session of it, a command writes.
+// The environment variables that name the agent and the session for which a command writes.
 const (
 	AgentVariable   = "VARVE_AGENT"
 	SessionVariable = "VARVE_SESSION"
 )
 
-// writer describes this process to the store.
+// writer returns the description of this process for the store.
 func (a *App) writer() (*varve.Writer, error) {
 	for _, name := range []string{AgentVariable, SessionVariable} {
 		if n := len(a.Getenv(name)); n > writer.MostName {
@@ -46,7 +46,7 @@ func (a *App) writer() (*varve.Writer, error) {
 	return &varve.Writer{Program: a.command, Agent: a.Getenv(AgentVariable), Session: a.Getenv(SessionVariable)}, nil
 }
 
-// open opens a folder's store.
+// open opens the store in a folder.
 func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve.Options)) (*varve.Store, error) {
 	o := varve.Options{
 		ReadOnly: how == Look, MustExist: how != Create && how != Serve, LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard,
@@ -85,14 +85,14 @@ func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve
 	return st, err
 }
 
-// unready is a store whose log or index is missing: a clone, a rescued copy.
-// Opening it for writing makes them from the files; looking may not.
+// unready means that the log or index of a store is missing, as in a clone or a rescued copy.
+// Opening the store for writing rebuilds them from the files; read-only access must not.
 type unready struct{ err error }
 
 func (e *unready) Error() string { return e.err.Error() }
 func (e *unready) Unwrap() error { return e.err }
 
-// IsUnready reports whether opening the store for writing would make what it lacks.
+// IsUnready reports whether opening the store for writing would rebuild what is missing.
 func IsUnready(err error) bool { return as[*unready](err) }
 
 func lacksView(dir string, err error) bool {
@@ -106,7 +106,7 @@ func lacksView(dir string, err error) bool {
 	return errors.Is(serr, fs.ErrNotExist) && Classify(err).Code == CodeInternal
 }
 
-// classified gives errors of the system the sentinel that they stand for.
+// classified adds varve.ErrPermission to a permission error of the system.
 func classified(err error) error {
 	if err != nil && Classify(err).Code == CodePermission {
 		return fmt.Errorf("%w: %w", varve.ErrPermission, err)
@@ -121,7 +121,7 @@ func (a *App) NamedBy() string {
 	return StoreVariable
 }
 
-// OnStore makes a command of what it does with the store.
+// OnStore returns the RunE of a command from a function that uses the store.
 func (a *App) OnStore(how Access, f func(ctx context.Context, st *varve.Store,
 	args []string) error) func(*cobra.Command, []string) error {
 	return a.Do(func(cmd *cobra.Command, args []string) error {
@@ -129,10 +129,10 @@ func (a *App) OnStore(how Access, f func(ctx context.Context, st *varve.Store,
 	})
 }
 
-// lastLocks is how long a store that was served waits for locks at its end, and writes files.
+// lastLocks is the maximum time for which closing a served store waits for locks and writes files.
 const lastLocks = 1 * time.Second
 
-// With runs f on the store and closes it: what was written is then flushed.
+// With runs f on the store and closes it, which flushes.
 func (a *App) With(ctx context.Context, how Access, f func(st *varve.Store) error) error {
 	dir, err := a.Locate()
 	if err != nil {
@@ -154,14 +154,15 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	err = f(st)
 	done := err == nil
 	closed := st.Close
-	if how == Serve || how == Attend { // it must end soon: a client may be gone, or the machine goes down
+	// It must end soon: the client may be gone, or the machine may be shutting down.
+	if how == Serve || how == Attend {
 		closed = func() error { return st.CloseWithin(lastLocks) }
 	}
 	defer a.tellEvicted()
 	cerr := closed()
 	switch {
 	case cerr == nil, how == Serve && errors.Is(cerr, varve.ErrReplaced) && !as[*varve.UnfiledError](cerr):
-		// it has said so
+		// The calls have reported it.
 	case done && how == Read && !errors.Is(cerr, varve.ErrReplaced): // the answer is complete
 		a.warnUnwritten(how, done, cerr)
 	case (done || vfs.CanWait(err) && !errors.Is(err, context.DeadlineExceeded)) && vfs.CanWait(cerr):
@@ -172,7 +173,8 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	return settle(done, err)
 }
 
-// Reopen opens what is at the path of a store that was served and whose folder was replaced. It creates nothing.
+// Reopen opens the store that is now at the path of a served store whose folder was replaced. It
+// creates nothing.
 func (a *App) Reopen(ctx context.Context, dir string, more func(*varve.Options)) (*varve.Store, error) {
 	if !IsStore(dir) {
 		return nil, fmt.Errorf("%s: %w", dir, varve.ErrNoStore)
@@ -183,7 +185,8 @@ func (a *App) Reopen(ctx context.Context, dir string, more func(*varve.Options))
 	})
 }
 
-// CloseServed closes a store that was served and is not the last one: what it says has been told.
+// CloseServed closes a served store that was replaced; errors about the replacement were already
+// reported.
 func (a *App) CloseServed(st *varve.Store) {
 	if err := st.CloseWithin(lastLocks); err != nil &&
 		(!errors.Is(err, varve.ErrReplaced) || as[*varve.UnfiledError](err)) {
@@ -191,9 +194,10 @@ func (a *App) CloseServed(st *varve.Store) {
 	}
 }
 
-// warnUnwritten tells that entries of the log are not in the files yet: for want of space, a lock, time or
-// permission, or, of a command that only reads, for any reason. The command has done what it is for: its exit
-// status is that of success, because a script that repeats it would write the same again.
+// warnUnwritten reports that entries of the log are not in the files yet: because of missing space,
+// a lock, time or permission, or, for a command that only reads, for any reason. The command itself
+// has succeeded, and exits with success, because a script that repeated it would write the same
+// again.
 func (a *App) warnUnwritten(how Access, done bool, err error) {
 	f, when := Classify(err), "by the next command that can"
 	f.Fix = onceCommitted(f.Fix)
@@ -206,7 +210,7 @@ func (a *App) warnUnwritten(how Access, done bool, err error) {
 		f.Fix = "memctl flush writes them now"
 	}
 	switch {
-	case !done: // its own failure says it
+	case !done: // the command's own failure reports it
 	case a.committed() > 0:
 		_ = a.Out.Flush()
 		a.Warn("the change is committed and safe in the log, do not repeat it; the files are written %s: %s; %s", when,
@@ -223,8 +227,8 @@ func (a *App) warnUnwritten(how Access, done bool, err error) {
 	}
 }
 
-// Heard tells what the store did beside what it was asked for. Any goroutine of the store
-// may call it, while the command writes its result.
+// Heard prints events of the store. Any goroutine of the store may call it while the command writes
+// its result.
 func (a *App) Heard(e varve.Event) {
 	switch e.Kind {
 	case varve.EventEvicted:
@@ -235,15 +239,16 @@ func (a *App) Heard(e varve.Event) {
 		varve.EventConfig, varve.EventSyncFailed, varve.EventSyncHealed, varve.EventDiskFull,
 		varve.EventLowSpace, varve.EventSpaceBack, varve.EventEmbedFailed:
 	case varve.EventLockWait:
-		if strings.HasPrefix(e.Note, fmt.Sprintf("process %d ", os.Getpid())) { // one part of the command waits for another
+		// One part of the command waits for another.
+		if strings.HasPrefix(e.Note, fmt.Sprintf("process %d ", os.Getpid())) {
 			return
 		}
 	case varve.EventRestored:
-		if e.Note == "" { // what was wrong is told by another
+		if e.Note == "" { // another event reports what was wrong
 			return
 		}
 	case varve.EventArchiveOld:
-		if strings.HasSuffix(e.Note, "history_bytes") { // a store that is full of history removes some with each segment
+		if strings.HasSuffix(e.Note, "history_bytes") { // a store at its history limit removes some with each segment
 			return
 		}
 	case varve.EventWatching:
@@ -253,7 +258,8 @@ func (a *App) Heard(e varve.Event) {
 	default:
 		return
 	}
-	if e.Kind == varve.EventDrift && e.Note == "" && e.Err == nil { // found at open; Path is the folder
+	// Found when the store was opened; Path is the folder.
+	if e.Kind == varve.EventDrift && e.Note == "" && e.Err == nil {
 		a.remark("note: files and index do not agree: %s in %s/ missing or not known to the index; memctl verify names them",
 			Count(e.Count, "file is", "files are"), e.Path)
 		return

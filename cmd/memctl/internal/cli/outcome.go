@@ -9,15 +9,16 @@ import (
 )
 
 // A command that has made a write durable may still fail: its files cannot be written, its output
-// is full, it is interrupted, or a later write of several is refused. A caller that takes such a
-// failure for "not stored" stores the same again. So every failure of a command passes here
-// (WithIn returns a committedError, the end of the output and the end by a signal make one), and
-// Classify lets no failure after a commit say that nothing was written, or advise to repeat it.
+// is full, it is interrupted, or a later one of several writes is refused. A caller that mistakes
+// such a failure for "not stored" stores the same again. So every failure of a command is handled
+// here (WithIn, the end of the output and the end by a signal return a committedError), and
+// Classify makes sure that no failure after a commit says that nothing was written, or advises to
+// repeat the command.
 
-// committedError is a failure of a command after a commit of it was durable.
+// committedError is a failure of a command after one of its commits was durable.
 type committedError struct {
 	commits int64
-	done    bool // the command has done what it is for; what failed is what follows a commit
+	done    bool // the main work of the command is done; a later step failed
 	err     error
 }
 
@@ -34,14 +35,14 @@ func (e *committedError) Error() string {
 
 func (e *committedError) Unwrap() error { return e.err }
 
-// Committed reports whether a command failed although what it is for is durable.
+// Committed reports whether a command failed although its main work is durable.
 func Committed(err error) bool {
 	var after *committedError
 	return errors.As(err, &after) && after.done
 }
 
-// Resumable gives a failure that came between the commits of a command which may be repeated, since it does
-// only what is left to do, the remedy to do so.
+// Resumable adds the remedy "run the command again" to a failure between the commits of a command
+// that can be repeated, because it does only what is left to do.
 func Resumable(err error, does string) error {
 	var after *committedError
 	if errors.As(err, &after) && !after.done {
@@ -50,12 +51,12 @@ func Resumable(err error, does string) error {
 	return err
 }
 
-// begin has the commits of a store that was opened to write count as those of the command. The
-// function that it returns ends that, when the store is closed: it returns err as a committedError
-// if a commit came before it.
+// begin counts the commits of a store that was opened for writing as commits of the command. The
+// returned function ends that, when the store is closed: it returns err as a committedError if a
+// commit came before it.
 //
-// Until then, and from then on if there was a commit, writing to a pipe without a reader is an
-// error: the signal would end the process without a word about what is durable.
+// Until then, and afterwards if there was a commit, writing to a pipe without a reader is an error:
+// the signal would end the process without a message about what is durable.
 func (a *App) begin(how Access, st *varve.Store) func(done bool, err error) error {
 	if how != Write && how != Create {
 		return func(_ bool, err error) error { return err }
@@ -84,7 +85,7 @@ func (a *App) committed() int64 {
 	return n
 }
 
-// afterCommits returns err as a committedError if the command has committed something.
+// afterCommits returns err as a committedError if the command has committed anything.
 func (a *App) afterCommits(err error, done bool) error {
 	if n := a.committed(); n > 0 && err != nil && !errors.As(err, new(*committedError)) {
 		return &committedError{commits: n, done: done, err: err}
@@ -92,7 +93,7 @@ func (a *App) afterCommits(err error, done bool) error {
 	return err
 }
 
-// after adapts a failure to what is durable.
+// after changes a failure so that it does not contradict durable commits.
 func (f *Failure) after(e *committedError) {
 	f.Committed = e.commits
 	f.Fix = onceCommitted(f.Fix)
@@ -117,7 +118,7 @@ const (
 	nothingWritten = "; nothing was written"
 )
 
-// onceCommitted returns a remedy without what is wrong after a commit.
+// onceCommitted returns a remedy without the parts that are wrong after a commit.
 func onceCommitted(fix string) string {
 	for _, end := range []string{nothingWritten, thenAgain, andRetry, againOpens, again} {
 		fix = strings.TrimSuffix(fix, end)

@@ -8,29 +8,29 @@ import (
 	"unicode/utf8"
 )
 
-// Output is stdout or stderr: everything that memctl writes to them goes through one.
-// What a store holds was written by anybody, and a terminal obeys what it is sent, so
-// here, and not where a text is printed, it is taken care that no control of theirs
-// arrives:
+// Output is stdout or stderr: everything that memctl writes to them goes through one. The contents
+// of a store may come from anyone, and a terminal executes control sequences, so Output, and not
+// the code that prints a text, makes sure that no control character of stored text reaches a
+// terminal:
 //
-//	Write        text for people: escaped wherever it goes
-//	data(text)   a text that is asked for as it is: exact, and escaped on a terminal
-//	data(jsonly) JSON: exact, and on a terminal written with \uXXXX, which is the same value
+//	Write        text for people: always escaped
+//	Data(Text)   a text that was requested unchanged: exact, and escaped on a terminal
+//	Data(JSON)   JSON: exact, and on a terminal with \uXXXX, which is the same value
 //
-// What of memctl itself moves the cursor or changes the colour has methods of its own.
+// Output of memctl itself that moves the cursor or changes the color has its own methods.
 type Output struct {
-	Stream  io.Writer // the stream
-	Screen  bool      // it is a terminal
+	Stream  io.Writer // the underlying stream
+	Screen  bool      // the stream is a terminal
 	colours bool
-	prompt  bool // every Write goes out at once: stderr
+	prompt  bool // stderr: every Write is flushed at once
 
 	mu   sync.Mutex
 	w    *bufio.Writer
 	form Form
-	rest []byte // of what was written: the begin of a character, or a return that a line feed may follow
+	rest []byte // held back: the beginning of a character, or a return that a line feed may follow
 }
 
-// Form says how a control character is made harmless.
+// Form is the way in which control characters are escaped.
 type Form int
 
 const (
@@ -44,7 +44,7 @@ func newOutput(to io.Writer, e Environment) *Output {
 	return &Output{Stream: to, Screen: screen, colours: screen && !dumb, w: bufio.NewWriter(to)}
 }
 
-// unbuffered is a output whose every Write goes out at once.
+// unbuffered returns an Output that flushes every Write at once.
 func unbuffered(to io.Writer, e Environment) *Output {
 	p := newOutput(to, e)
 	p.prompt = true
@@ -63,7 +63,7 @@ func (p *Output) Write(b []byte) (int, error) {
 
 func (p *Output) WriteString(s string) (int, error) { return p.Write([]byte(s)) }
 
-// Flush leaves back only what cannot be judged before more is written.
+// Flush writes everything out except bytes that depend on what is written next.
 func (p *Output) Flush() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,20 +78,19 @@ func (p *Output) end() error {
 	return p.w.Flush()
 }
 
-// Discard makes it drop what is written from now on: the reader has closed the pipe.
+// Discard drops everything that is written from now on: the reader has closed the pipe.
 func (p *Output) Discard() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.w.Reset(io.Discard)
 }
 
-// InColour writes text in a colour, where colours are shown. It goes out with the next
-// Write.
+// InColour writes text in a color, if colors are shown. It is flushed with the next Write.
 func (p *Output) InColour(colour, s string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.colours {
-		_ = p.put([]byte(s), Text) // the writer keeps the error
+		_ = p.put([]byte(s), Text) // the writer records the error
 		return
 	}
 	p.settle()
@@ -101,14 +100,15 @@ func (p *Output) InColour(colour, s string) {
 	_, _ = p.w.WriteString("\x1b[0m")
 }
 
-// paint has colours shown, or not, whatever the stream is.
+// paint turns colors on or off, regardless of the stream.
 func (p *Output) paint(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.colours = on
 }
 
-// bar is for the progress bar, which moves the cursor. Nothing of a store may go there.
+// bar returns a writer for the progress bar, which moves the cursor. Text of a store must not be
+// written to it.
 func (p *Output) bar() io.Writer { return barWriter{p} }
 
 type barWriter struct{ p *Output }
@@ -123,7 +123,7 @@ func (b barWriter) Write(s []byte) (int, error) {
 	return n, err
 }
 
-// Data is for what programs read; see output.
+// Data returns a writer for the output that programs read; see Output.
 func (p *Output) Data(f Form) *dataWriter { return &dataWriter{p, f} }
 
 type dataWriter struct {
@@ -141,7 +141,7 @@ func (d *dataWriter) Write(b []byte) (int, error) {
 	return len(b), d.p.put(b, d.form)
 }
 
-// put writes what a terminal may have of it.
+// put writes b, escaped for a terminal.
 func (p *Output) put(b []byte, f Form) error {
 	if f != p.form {
 		p.settle()
@@ -157,13 +157,13 @@ func (p *Output) put(b []byte, f Form) error {
 	return err
 }
 
-// settle writes what was left back.
+// settle writes the bytes that were held back.
 func (p *Output) settle() {
-	_, _ = p.w.Write(p.form.harmless(p.rest)) // the writer keeps the error
+	_, _ = p.w.Write(p.form.harmless(p.rest)) // the writer records the error
 	p.rest = nil
 }
 
-// undecided is how many bytes at the end cannot be judged before more comes.
+// undecided returns how many bytes at the end depend on what is written next.
 func undecided(b []byte) int {
 	if len(b) > 0 && b[len(b)-1] == '\r' {
 		return 1
@@ -179,7 +179,7 @@ func undecided(b []byte) int {
 	return 0
 }
 
-// harmless is text of which a terminal obeys nothing but line feeds and tabs.
+// harmless returns text in which a terminal executes nothing but line feeds and tabs.
 func (f Form) harmless(b []byte) []byte {
 	if plain(b) {
 		return b
@@ -201,7 +201,7 @@ func (f Form) harmless(b []byte) []byte {
 		case r == '\n' || r == '\t' || visible(r) || r == '\u200c' || r == '\u200d': // joiners: emoji, Persian
 			out.WriteString(s[i : i+n])
 		case r == '\r' && f == JSON:
-			out.WriteByte(' ') // between two values: a text has none that is not escaped
+			out.WriteByte(' ') // between two values: in a string it would be escaped
 		case f == JSON:
 			escapeJSON(&out, r)
 		default:
@@ -211,7 +211,7 @@ func (f Form) harmless(b []byte) []byte {
 	return []byte(out.String())
 }
 
-// plain: ASCII without a control but line feeds and tabs.
+// plain reports whether b is ASCII without control characters other than line feeds and tabs.
 func plain(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {

@@ -7,10 +7,10 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/locate"
 )
 
-// Outside refuses a folder for what is to be made there if it lies in that of a store, which would take
-// its files for its own; above is that store.
+// Outside returns an error if dir, in which what is to be created, is in the folder of a store,
+// which would treat its files as the store's own; above is that store.
 func (a *App) Outside(dir, what string) (above string, err error) {
-	self := locate.Self(a.Getenv) // a store of another user above is not opened, and does not count
+	self := locate.Self(a.Getenv) // a store of another user is not opened, and does not matter
 	own := func(dir string) bool { return self.Own(dir) && IsStore(dir) }
 	switch above, err = locate.Above(dir, own); {
 	case err != nil:

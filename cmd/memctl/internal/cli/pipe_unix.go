@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// leaveBrokenPipes makes a write to a pipe without a reader an error, instead of the end of the
+// leaveBrokenPipes makes a write to a pipe without a reader an error, instead of ending the
 // process, until the returned function is called.
 func leaveBrokenPipes() func() {
 	signal.Ignore(syscall.SIGPIPE)

@@ -11,10 +11,10 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Printable puts text on one line and takes from it what a terminal would obey:
-// what is stored was written by anybody.
+// Printable puts text on one line and escapes everything that a terminal would execute: stored text
+// may come from anyone.
 func Printable(s string) string {
-	var b strings.Builder // and no list of the words, which takes many times as much as the text
+	var b strings.Builder // a list of the words would need many times as much memory as the text
 	b.Grow(len(s))
 	for word := range strings.FieldsSeq(s) {
 		if b.Len() > 0 {
@@ -25,7 +25,7 @@ func Printable(s string) string {
 	return escape(b.String(), "")
 }
 
-// PrintableID is the id itself where a terminal may have it, else quoted as Go does.
+// PrintableID returns the id itself if a terminal shows it safely, otherwise quoted as in Go.
 func PrintableID(id string) string {
 	if escape(id, "") == id {
 		return id
@@ -33,8 +33,8 @@ func PrintableID(id string) string {
 	return strconv.QuoteToGraphic(id)
 }
 
-// indented is a message of several lines in which only the first can look like one of
-// memctl's own.
+// indented returns a message of several lines in which only the first can look like one of memctl's
+// own.
 func indented(s string) string { return strings.ReplaceAll(s, "\n", "\n        ") }
 
 func escape(s, keep string) string {
@@ -56,8 +56,9 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// visible: a terminal shows it, and does nothing else. Controls of every kind (C0, C1, of
-// the order of writing), separators of lines, and what is no character are not.
+// visible reports whether a terminal shows a character, and does nothing else. Control characters
+// of every kind (C0, C1, of text direction), line separators, and invalid characters are not
+// visible.
 func visible(r rune) bool { return unicode.IsGraphic(r) }
 
 func escapeByte(b *strings.Builder, c byte) { fmt.Fprintf(b, `\x%02x`, c) }
@@ -73,7 +74,7 @@ func escapeRune(b *strings.Builder, r rune) {
 	}
 }
 
-// escapeJSON is for a character within a text of JSON.
+// escapeJSON writes the escape of a character within JSON text.
 func escapeJSON(b *strings.Builder, r rune) {
 	if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
 		fmt.Fprintf(b, `\u%04x\u%04x`, high, low)
@@ -102,7 +103,7 @@ func Cut(s string, width int) string {
 	return b.String() + "…"
 }
 
-// Pad fills up to a width in columns.
+// Pad appends spaces up to a width in columns.
 func Pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(width-uniseg.StringWidth(s), 0))
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
-// Program is the command that commands gives, with all that holds for every command below it.
+// Program returns the root command that commands returns, with the flags and checks for all
+// commands.
 func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 	c := commands(a)
 	c.SilenceErrors, c.SilenceUsage, c.SuggestionsMinimumDistance = true, true, 2
 	c.Version = ThisBuild().Version
 	c.SetVersionTemplate(ThisBuild().Line())
 	c.PersistentFlags().StringVarP(&a.Store, "store", "s", "", "`folder` of the store")
-	_ = c.MarkPersistentFlagDirname("store") // it exists
+	_ = c.MarkPersistentFlagDirname("store") // cannot fail: the flag exists
 	c.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document to stdout, also for failures")
 	c.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print only errors")
 	a.Wait = defaultWait
@@ -59,7 +60,8 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 			}
 			err = fmt.Errorf("%s: must be %s", what, want)
 		}
-		if strings.HasPrefix(err.Error(), "unknown ") && cmd.HasParent() { // a text or an id, perhaps
+		// A text or an id may have been taken for a flag.
+		if strings.HasPrefix(err.Error(), "unknown ") && cmd.HasParent() {
 			return WithFix(Usage(cmd.CommandPath(), err),
 				cmd.CommandPath()+" --help shows the flags; an argument that begins with - goes after --")
 		}
@@ -70,7 +72,7 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 	return c
 }
 
-// chooseOutput settles what run guessed from the arguments.
+// chooseOutput corrects what Run has guessed from the arguments.
 func (a *App) chooseOutput() {
 	a.messages.Lock()
 	defer a.messages.Unlock()
@@ -82,8 +84,8 @@ func (a *App) chooseOutput() {
 	}
 }
 
-// completeCommands adds what cobra brings along and the topic of the exit codes, and has every help
-// name it.
+// completeCommands adds the commands of cobra and the topic of the exit codes, and makes every help
+// text refer to it.
 func (a *App) completeCommands(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	root.SetHelpCommand(&cobra.Command{
@@ -144,7 +146,7 @@ func (a *App) completeCommands(root *cobra.Command) {
 	}
 }
 
-// chooseColours settles what the environment proposed.
+// chooseColours applies --color.
 func (a *App) chooseColours(cmd *cobra.Command) error {
 	switch a.paint {
 	case "auto":

@@ -6,7 +6,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// NewBar is a progress bar on stderr that disappears at its end. Ask animated before.
+// NewBar returns a progress bar on stderr that disappears at its end. The caller must check
+// Animated first.
 func (a *App) NewBar(most int64, what string, more ...progressbar.Option) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(most, append([]progressbar.Option{
 		progressbar.OptionSetWriter(a.ErrOut.bar()), progressbar.OptionSetDescription(Printable(what)),
@@ -17,7 +18,7 @@ func (a *App) NewBar(most int64, what string, more ...progressbar.Option) *progr
 // Animated reports whether progress may be shown.
 func (a *App) Animated() bool { return a.ErrOut.Screen && !a.Quiet && a.Getenv("TERM") != "dumb" }
 
-// Bar shows on a terminal how far something is; the second function ends that.
+// Bar shows the progress of what on a terminal; the second function ends that.
 func (a *App) Bar(what string) (progress func(done, total int64), end func()) {
 	if !a.Animated() {
 		return nil, func() {}

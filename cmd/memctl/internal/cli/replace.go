@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// ReplaceFile lets write fill a file that the user named, which takes its name when it is complete: see
-// vfs.ReplaceGiven. A file in the folder of a store is refused, before anything is written: every output of
-// memctl that is a file passes here.
+// ReplaceFile writes a file that the user named with write, and renames it into place when it is
+// complete: see vfs.ReplaceGiven. A file in the folder of a store is refused before anything is
+// written: every output of memctl to a file goes through ReplaceFile.
 func (a *App) ReplaceFile(name string, perm fs.FileMode, write func(io.Writer) error) error {
 	if err := a.NotInStore(name); err != nil {
 		return err
@@ -21,8 +21,8 @@ func (a *App) ReplaceFile(name string, perm fs.FileMode, write func(io.Writer) e
 	return vfs.ReplaceGiven(name, perm, write)
 }
 
-// NotInStore refuses the name of an output that lies in the folder of a store of this user, or of the store that the
-// command is about, whatever user owns that one.
+// NotInStore returns an error if an output file is in the folder of a store of this user, or of the
+// store that the command uses, even if another user owns it.
 func (a *App) NotInStore(name string) error {
 	self, named := locate.Self(a.Getenv), a.Named()
 	if named != "" {

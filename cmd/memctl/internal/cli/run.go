@@ -17,14 +17,15 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// Environment is what the program knows of the machine besides its streams.
+// Environment is the program's environment other than its streams.
 type Environment struct {
 	Getenv func(string) string
-	Getwd  func() (string, error) // the current folder
+	Getwd  func() (string, error) // returns the current folder
 	Clock  func() time.Time
 
-	exit            func(code int)         // nil: a signal that comes is somebody else's concern
-	IgnoreInterrupt func() (listen func()) // while a program has the terminal; nil likewise
+	exit func(code int) // nil: the caller handles signals
+	// Ignores interrupts while another program uses the terminal; nil as for exit.
+	IgnoreInterrupt func() (listen func())
 }
 
 func System() Environment {
@@ -41,25 +42,25 @@ type App struct {
 
 	Store string
 	json  bool
-	form  string // of --output
-	paint string // of --color
+	form  string // value of --output
+	paint string // value of --color
 	Quiet bool
 	Wait  time.Duration
 
-	passedOver sync.Once // stores of other users are named once
+	passedOver sync.Once // stores of other users are reported once
 
 	evicted  evictions
 	commits  atomic.Int64                // of stores that the command has closed
-	writing  atomic.Pointer[varve.Store] // that it has open to write
-	started  bool                        // the command line was understood
-	command  string                      // with the name of the program
-	pipes    func()                      // undoes what DoWhole has done; nil: nothing
+	writing  atomic.Pointer[varve.Store] // the store that is open for writing
+	started  bool                        // the command line was valid
+	command  string                      // name of the command, with the program's
+	pipes    func()                      // undoes the effect of DoWhole; nil: nothing
 	messages sync.Mutex
-	failures []*Failure // behind messages
+	failures []*Failure // guarded by messages
 	ending   atomic.Bool
 }
 
-// Run runs the program whose commands are root's; it returns the exit code.
+// Run runs the program, whose root command is made by commands; it returns the exit code.
 func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string, in io.Reader, out, errOut io.Writer,
 	env Environment) int {
 	a := &App{Environment: env, In: in, Out: newOutput(out, env), ErrOut: unbuffered(errOut, env)}
@@ -69,12 +70,12 @@ func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string,
 	root.SetOut(a.Out)
 	root.SetErr(a.ErrOut)
 	if asksJSON(args) {
-		a.Document = newDocument(a.Out.Data(JSON)) // also for a command line that cannot be parsed
+		a.Document = newDocument(a.Out.Data(JSON)) // even if the command line is invalid
 		root.SetVersionTemplate(`{{""}}`)
 	}
 	a.guard(ctx)
 	defer func() {
-		if a.pipes != nil { // not before the last output
+		if a.pipes != nil { // after the last output
 			a.pipes()
 		}
 	}()
@@ -86,7 +87,7 @@ func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string,
 	if err != nil && !a.started && !as[*usageError](err) {
 		err = Usage(cmd.CommandPath(), err)
 	}
-	// Some calls end with another error than the context's when it is over.
+	// If the context has ended, some calls return another error than the context's.
 	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("%w: %w", context.Canceled, err)
 	}
@@ -97,7 +98,7 @@ func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string,
 	return a.finish()
 }
 
-// Fail notes an error without ending the command; in text it is told at once.
+// Fail records an error without ending the command; without --json it prints it at once.
 func (a *App) Fail(err error) {
 	f := Classify(err)
 	if a.committed() > 0 {
@@ -109,8 +110,8 @@ func (a *App) Fail(err error) {
 	if a.Document != nil {
 		return
 	}
-	if f.Code != CodeInterrupted || a.Out.Screen { // no reader may take what a pipe still gets
-		_ = a.Out.Flush() // in the order in which it happened
+	if f.Code != CodeInterrupted || a.Out.Screen { // after an interruption the reader of a pipe must get no more
+		_ = a.Out.Flush() // keep the order of results and messages
 	}
 	a.ErrOut.InColour(Red, "memctl:")
 	fmt.Fprintf(a.ErrOut, " %s\n", indented(f.Message))
@@ -119,7 +120,7 @@ func (a *App) Fail(err error) {
 	}
 }
 
-// finish ends the output and gives the exit code.
+// finish ends the output and returns the exit code.
 func (a *App) finish() int {
 	a.messages.Lock()
 	failures := slices.Clone(a.failures)
@@ -148,15 +149,15 @@ func (a *App) finish() int {
 	return worst.Code
 }
 
-// cannotWrite: stdout is full or gone.
+// cannotWrite reports that stdout is full or closed, and returns the exit code.
 func (a *App) cannotWrite(code int, err error) int {
 	f := Classify(a.afterCommits(fmt.Errorf("writing the result: %w", err), code == CodeOK))
 	fmt.Fprintf(a.ErrOut, "memctl: %s\n", indented(f.Message))
 	return graver(code, f.Code)
 }
 
-// Note tells something on the side, behind what was written before. For the goroutine
-// that writes to out; the others remark.
+// Note prints a remark after the output written so far. Only the goroutine that writes to Out may
+// call it; others call remark.
 func (a *App) Note(format string, args ...any) {
 	if a.Quiet {
 		return
@@ -165,8 +166,8 @@ func (a *App) Note(format string, args ...any) {
 	a.remark(format, args...)
 }
 
-// remark is note for any goroutine: it leaves out alone. Flushed by two at once, that
-// writes a line twice.
+// remark is Note for any goroutine: it does not flush Out, since two flushes at once could write a
+// line twice.
 func (a *App) remark(format string, args ...any) {
 	if a.Quiet {
 		return
@@ -188,7 +189,8 @@ func (a *App) Say(format string, args ...any) {
 	}
 }
 
-// Do wraps what a command does: from here on errors are about the work.
+// Do wraps the function of a command: from here on the command line is valid, and errors are about
+// the work.
 func (a *App) Do(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.started, a.command = true, cmd.CommandPath()
@@ -196,7 +198,7 @@ func (a *App) Do(f func(cmd *cobra.Command, args []string) error) func(*cobra.Co
 	}
 }
 
-// DoWhole is Do for a command that must not end halfway, or has a store open that it should close: a
+// DoWhole is Do for a command that must not end halfway, or has a store open that it must close: a
 // write to a pipe without a reader is an error, and no signal ends the process.
 func (a *App) DoWhole(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return a.Do(func(cmd *cobra.Command, args []string) error {
@@ -212,7 +214,7 @@ const (
 	Dim   = "\x1b[2m"
 )
 
-// Terminal reports whether a stream is one, and gives its descriptor.
+// Terminal reports whether a stream is a terminal, and returns its file descriptor.
 func Terminal(stream any) (int, bool) {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -221,7 +223,7 @@ func Terminal(stream any) (int, bool) {
 	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
 }
 
-// Tell notes a failure that the output has told already.
+// Tell records a failure that the output has already reported.
 func (a *App) Tell(f *Failure) {
 	a.messages.Lock()
 	defer a.messages.Unlock()

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// A signal ends a command within 2 s. It ends the context, which most of what a command
-// waits for looks at; what cannot look, because it is in a call of the system that nothing
-// interrupts or waits for a lock on the way out, is left behind when patience is over. That
-// is as safe as a kill, which a store survives: what was acknowledged is in the log.
+// A signal ends a command within 2 s. It cancels the context, which most waits of a command
+// observe. A wait that cannot, because it is in a system call that cannot be interrupted or waits
+// for a lock at the end, is abandoned after patience. That is as safe as a kill, which a store
+// survives: everything acknowledged is in the log.
 const (
 	patience  = 1500 * time.Millisecond
-	lastWords = 300 * time.Millisecond // to write what is ready and that it was interrupted
+	lastWords = 300 * time.Millisecond // for writing what is ready, and that the command was interrupted
 )
 
-// Listen gives the context that the first SIGINT or SIGTERM ends; the second ends the
+// Listen returns a context that the first SIGINT or SIGTERM cancels; the second one ends the
 // process at once.
 func Listen(e Environment) (context.Context, Environment) {
 	ctx, end := context.WithCancel(context.Background())
@@ -45,14 +45,14 @@ func Listen(e Environment) (context.Context, Environment) {
 	return ctx, e
 }
 
-// guard ends the process when a signal has not ended the command in time.
+// guard ends the process if a signal has not ended the command in time.
 func (a *App) guard(ctx context.Context) {
 	if a.exit == nil {
 		return
 	}
 	context.AfterFunc(ctx, func() {
 		time.Sleep(patience)
-		if !a.ending.CompareAndSwap(false, true) { // it is about to end by itself
+		if !a.ending.CompareAndSwap(false, true) { // the command is about to end by itself
 			time.Sleep(lastWords)
 			a.lastWord()
 			a.exit(CodeInterrupted)
@@ -67,14 +67,14 @@ func (a *App) guard(ctx context.Context) {
 		select {
 		case code := <-done:
 			a.exit(code)
-		case <-time.After(lastWords): // nobody reads stdout
+		case <-time.After(lastWords): // stdout is not read
 			a.exit(CodeInterrupted)
 		}
 	})
 }
 
-// lastWord says that the command was interrupted, where it has not said so: it had done its work,
-// and no reader takes its output.
+// lastWord reports that the command was interrupted, if that was not reported: the command had done
+// its work, and its output is not read.
 func (a *App) lastWord() {
 	said := make(chan struct{})
 	go func() {
@@ -89,12 +89,12 @@ func (a *App) lastWord() {
 	}()
 	select {
 	case <-said:
-	case <-time.After(lastWords): // no reader takes stderr either
+	case <-time.After(lastWords): // stderr is not read either
 	}
 }
 
-// mayFinish reports whether the command still ends by itself. Where guard was faster it does
-// not return.
+// mayFinish lets the command end by itself, unless guard is already ending the process: then it
+// does not return.
 func (a *App) mayFinish() {
 	if !a.ending.CompareAndSwap(false, true) {
 		select {} // guard ends the process

@@ -12,24 +12,24 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/wrap"
 )
 
-// Column is a column of a table. Cells of more than Most columns of the screen (twice as many where
-// it is wide) are cut, 0: none is. The last column has the rest of the width.
+// Column is a column of a table. Cells wider than Most columns of the screen (twice as many on a
+// wide screen) are cut; 0: none is. The last column has the rest of the width.
 type Column struct {
 	Name  string
 	Most  int
-	Right bool // numbers
+	Right bool // right-aligned, for numbers
 }
 
-// table is a list for people. Its first rows are held until their widths are known; a table of more
-// than tableHeld rows then shows whole ids, and each further row as it comes.
+// table is a list for people. Its first rows are kept until the widths of the columns are known; a
+// table of more than tableHeld rows then shows whole ids, and prints each further row at once.
 type table struct {
 	a       *App
-	lines   lineSource // of which the ids are; nil: ids are not shortened
+	lines   lineSource // lists the ids of the store; nil: ids are not shortened
 	columns []Column
-	id      int // the column of the id
+	id      int // index of the column with the id
 	rows    [][]string
 	ids     []string
-	widths  []int // known: rows are written as they come
+	widths  []int // not nil: the widths are known, and rows are printed at once
 }
 
 const (
@@ -49,7 +49,7 @@ func (t *table) add(ctx context.Context, id string, cells []string) error {
 	return nil
 }
 
-// end writes what is still held.
+// end prints the rows that were kept.
 func (t *table) end(ctx context.Context) error {
 	if t.widths != nil || len(t.rows) == 0 {
 		return nil
@@ -57,9 +57,9 @@ func (t *table) end(ctx context.Context) error {
 	return t.begin(ctx)
 }
 
-// begin settles the widths, writes the head and what was held.
+// begin determines the widths, and prints the header and the rows that were kept.
 func (t *table) begin(ctx context.Context) error {
-	if t.lines != nil && t.a.Out.Screen { // what a program reads has whole ids
+	if t.lines != nil && t.a.Out.Screen { // a program gets whole ids
 		short, err := Endings(ctx, t.lines, t.ids)
 		if err != nil {
 			return err
@@ -101,12 +101,12 @@ func (t *table) begin(ctx context.Context) error {
 	return t.write(ctx)
 }
 
-// cells are those of a row that are shown, each as wide as its column.
+// cells returns the visible cells of a row, each as wide as its column.
 func (t *table) cells(row []string) (shown []string) {
 	for i, cell := range row {
 		w := t.widths[i]
 		switch {
-		case w == 0: // empty in all rows
+		case w == 0: // the column is empty in all rows
 			continue
 		case i == len(row)-1:
 			cell = Cut(cell, w)
@@ -152,7 +152,8 @@ func (t *table) write(ctx context.Context) error {
 	return nil
 }
 
-// MarkOn and MarkOff are around what a cell has in bold. They have no width, and nothing that is Printable has them.
+// MarkOn and MarkOff enclose the part of a cell that is bold. They have no width, and Printable
+// text does not contain them.
 const (
 	MarkOn  = "\x01"
 	MarkOff = "\x02"
@@ -168,7 +169,7 @@ func (t *table) show(cell string) {
 	}
 }
 
-// width is that of the screen; elsewhere what COLUMNS says.
+// width returns the width of the screen; without a terminal, that of the variable COLUMNS.
 func (a *App) width() int {
 	if fd, ok := Terminal(a.Out.Stream); ok {
 		if width, _, err := term.GetSize(fd); err == nil && width > 0 {

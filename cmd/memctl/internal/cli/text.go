@@ -8,10 +8,10 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Count is a number with its noun.
+// Count returns a number with its noun.
 func Count(n int, one, more string) string { return human.Count(n, one, more) }
 
-// Size writes bytes for people.
+// Size returns a number of bytes for people.
 func Size(n int64) string {
 	f, unit := float64(n), 0
 	for f >= 1024 && unit < 4 {
@@ -30,7 +30,8 @@ func OrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// ShellPath is ShellQuote for the path of a file that is an argument: no command takes it for a flag.
+// ShellPath is ShellQuote for the path of a file that is an argument: commands do not take it for a
+// flag.
 func ShellPath(path string) string {
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path
@@ -38,8 +39,8 @@ func ShellPath(path string) string {
 	return ShellQuote(path)
 }
 
-// ShellQuote makes one word of it for a POSIX shell; of what a terminal may not have, one for
-// bash and zsh.
+// ShellQuote quotes s as one word for a POSIX shell; if it has characters that a terminal must not
+// get, as one word for bash and zsh.
 func ShellQuote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@%+,=") == "" {
 		return s

@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exitCodesTopic is the help topic to which every help refers.
+// exitCodesTopic returns the help topic to which every help text refers.
 func exitCodesTopic() *cobra.Command {
 	c := &cobra.Command{Use: "exit-codes", Short: "The exit statuses of memctl", Long: exitCodesText()}
 	c.SetHelpTemplate("{{.Long}}\n")
 	return c
 }
 
-// exitStatus is the last line of every help.
+// exitStatus is the last line of every help text.
 const exitStatus = "Exit statuses: memctl help exit-codes\n"
 
 func exitCodesText() string {
@@ -39,7 +39,7 @@ func exitCodesText() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// helpText is the help of a command as one text.
+// helpText returns the help of a command as one text.
 func helpText(c *cobra.Command) string {
 	if c.IsAdditionalHelpTopicCommand() {
 		return c.Long

@@ -1,9 +1,9 @@
 package cli
 
-// Variable is a variable of the environment that memctl reads.
+// Variable is an environment variable that memctl reads.
 type Variable struct{ Name, Text string }
 
-// Variables are all of them, for the reference and the manual.
+// Variables returns all variables, for the reference and the manual.
 func Variables() []Variable {
 	return []Variable{
 		{StoreVariable, "the store, if --store does not name one"},

@@ -13,26 +13,27 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// Most is how many words a shell is offered.
+// Most is the maximum number of words that a shell gets.
 const Most = 100
 
-// A person waits for the answer: the store is read until soonest, and what does not end then is left
-// behind at limit.
+// A user waits for the answer: the store is read until soonest, and a read that has not ended by
+// limit is abandoned.
 const (
 	soonest = 700 * time.Millisecond
 	limit   = time.Second
 )
 
-// width is how much of a description is shown, in columns.
+// width is the maximum width of a description in columns.
 const width = 60
 
-// word is one that a shell is offered, with its description.
+// word is a proposal for the shell, with its description.
 type word struct{ text, about string }
 
-// source reads words that begin with begun from a store, until offer returns false.
+// source reads words that begin with begun from a store, and passes them to offer until offer
+// returns false.
 type source func(ctx context.Context, st *varve.Store, begun string, offer func(word) bool)
 
-// Words offers a list.
+// Words returns a completion that proposes the words of a list.
 func Words(list ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, begun string) (some []string, _ cobra.ShellCompDirective) {
 		for _, w := range list {
@@ -44,18 +45,18 @@ func Words(list ...string) cobra.CompletionFunc {
 	}
 }
 
-// Folders offers the folders below the current one.
+// Folders proposes the folders below the current one.
 func Folders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// Nothing offers nothing: neither words nor files.
+// Nothing proposes nothing: neither words nor files.
 func Nothing(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// fromStore offers what a source reads from the store that the command line names, without the words
-// that are arguments already.
+// fromStore returns a completion that proposes the words that a source reads from the store of the
+// command line, except those that are arguments already.
 func fromStore(a *cli.App, read source) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -94,7 +95,7 @@ func fromStore(a *cli.App, read source) cobra.CompletionFunc {
 	}
 }
 
-// plain reports whether every shell takes the text for one word as it is.
+// plain reports whether every shell reads the text as one word without quoting.
 func plain(s string) bool {
 	odd := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@+,=%", r) ||
@@ -103,7 +104,7 @@ func plain(s string) bool {
 	return s != "" && s[0] != '-' && s[0] != '=' && strings.IndexFunc(s, odd) < 0
 }
 
-// about is a description made of a text that anybody may have written.
+// about returns a description made of a stored text, which may come from anyone.
 func about(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

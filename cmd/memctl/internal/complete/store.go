@@ -12,13 +12,13 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// Memories offers ids of memories: the ones written last, or those that begin with what was typed.
+// Memories proposes ids of memories: those written last, or those that begin with the typed text.
 func Memories(a *cli.App) cobra.CompletionFunc { return fromStore(a, memories(a.Clock)) }
 
-// Assemblies offers ids of assemblies.
+// Assemblies proposes ids of assemblies.
 func Assemblies(a *cli.App) cobra.CompletionFunc { return fromStore(a, assemblies) }
 
-// Sessions offers ids of sessions.
+// Sessions proposes ids of sessions.
 func Sessions(a *cli.App) cobra.CompletionFunc {
 	return fromStore(a, func(ctx context.Context, st *varve.Store, _ string, offer func(word) bool) {
 		for s, err := range st.Sessions().All(ctx) {
@@ -29,7 +29,7 @@ func Sessions(a *cli.App) cobra.CompletionFunc {
 	})
 }
 
-// Scopes offers the scopes that have working memory.
+// Scopes proposes the scopes that have working memory.
 func Scopes(a *cli.App) cobra.CompletionFunc {
 	return fromStore(a, func(ctx context.Context, st *varve.Store, _ string, offer func(word) bool) {
 		for s, err := range st.Working().Home().Scopes(ctx) {
@@ -40,7 +40,7 @@ func Scopes(a *cli.App) cobra.CompletionFunc {
 	})
 }
 
-// Quarantine offers the names of what was set aside, the newest first.
+// Quarantine proposes the names of the files in quarantine, the newest first.
 func Quarantine(a *cli.App) cobra.CompletionFunc {
 	return fromStore(a, func(ctx context.Context, st *varve.Store, _ string, offer func(word) bool) {
 		var list []varve.Quarantined
@@ -57,11 +57,12 @@ func Quarantine(a *cli.App) cobra.CompletionFunc {
 	})
 }
 
-// spans are how long ago the memories that were written last may have been written: most stores have
-// enough of them in a day or less, and reading a whole store takes longer than a person waits.
+// spans are the periods within which the last memories are searched, one after the other: most
+// stores have enough new memories in a day or less, and reading a whole store takes longer than a
+// user waits.
 var spans = []time.Duration{10 * time.Minute, 2 * time.Hour, 24 * time.Hour, 30 * 24 * time.Hour}
 
-// most is how many documents are read for one answer.
+// most is the maximum number of documents that are read for one answer.
 const most = 1000
 
 func memories(clock func() time.Time) source {

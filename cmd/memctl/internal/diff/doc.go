@@ -1,6 +1,6 @@
-// Package diff compares two JSON documents: Changes by their members, Unified by the lines
-// that Lines writes them in, Same as a whole. Neither the order of members nor white space
-// counts, and numbers keep their digits.
+// Package diff compares two JSON documents: Changes by their members, Unified by the lines that
+// Lines returns, Same as a whole. The order of members and white space do not matter, and numbers
+// keep their digits.
 //
-// It knows nothing of stores or terminals.
+// It does not depend on stores or terminals.
 package diff

@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// contextLines surround each change.
+// contextLines is the number of unchanged lines before and after each change.
 const contextLines = 3
 
-// maxEdits bounds the search: texts that differ in more lines are shown as one
-// that went and one that came.
+// maxEdits limits the search: texts that differ in more lines are shown as completely replaced.
 const maxEdits = 2000
 
 // edit is a run of lines: a[a0:a1] became b[b0:b1].
 type edit struct{ a0, a1, b0, b1 int }
 
-// Unified writes the difference between two texts in the unified format, without
-// its two head lines; nothing when there is none.
+// Unified returns the difference between two texts in the unified format, without its two header
+// lines; nil if the texts are equal.
 func Unified(a, b []string) (out []string) {
 	edits := lineEdits(a, b)
 	for len(edits) > 0 {
-		// Changes whose surroundings touch share a hunk.
+		// Changes whose context lines overlap or touch share a hunk.
 		n := 1
 		for n < len(edits) && edits[n].a0-edits[n-1].a1 <= 2*contextLines {
 			n++
@@ -64,7 +63,7 @@ func lineSpan(from, to int) string {
 	return fmt.Sprintf("%d,%d", from+1, to-from)
 }
 
-// lineEdits finds a shortest way from a to b (Myers, 1986).
+// lineEdits returns a shortest list of edits from a to b (Myers, 1986).
 func lineEdits(a, b []string) []edit {
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
@@ -88,7 +87,7 @@ func lineEdits(a, b []string) []edit {
 
 func shortest(a, b []string) []edit {
 	limit := min(len(a)+len(b), maxEdits)
-	v := make([]int, 2*limit+2) // furthest x on diagonal k, at k+limit
+	v := make([]int, 2*limit+2) // furthest x on diagonal k, at index k+limit
 	var trace [][]int
 	for d := 0; d <= limit; d++ {
 		trace = append(trace, slices.Clone(v[limit-d:limit+d+1]))
@@ -113,8 +112,8 @@ func shortest(a, b []string) []edit {
 	return []edit{{0, len(a), 0, len(b)}}
 }
 
-// walkBack follows the trace from the end; trace[d] holds diagonals -d…d as they
-// were before step d.
+// walkBack follows the trace from the end, and returns the edits; trace[d] has the diagonals -d…d
+// as they were before step d.
 func walkBack(trace [][]int, x, y int) []edit {
 	var edits []edit
 	add := func(e edit) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Parse reads JSON with its numbers as they are written.
+// Parse parses JSON, and keeps numbers as they are written.
 func Parse(doc []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
@@ -18,17 +18,17 @@ func Parse(doc []byte) (v any, err error) {
 	return v, err
 }
 
-// Change is a member that differs. A side that does not have it is left out.
+// Change is a member that differs. From or To is nil if that side does not have it.
 type Change struct {
-	Path string           `json:"path"` // RFC 6901
+	Path string           `json:"path"` // JSON pointer, RFC 6901
 	From *json.RawMessage `json:"from,omitempty"`
 	To   *json.RawMessage `json:"to,omitempty"`
 }
 
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Changes lists where two values differ: in objects by member, in everything
-// else, lists included, as a whole.
+// Changes appends the differences between two values to list: objects are compared by member, all
+// other values, including lists, as a whole.
 func Changes(list []Change, path string, old, now any) []Change {
 	a, ok1 := old.(map[string]any)
 	b, ok2 := now.(map[string]any)
@@ -66,17 +66,17 @@ func compact(v any) string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return "null" // it was decoded: it can be encoded
+		return "null" // cannot happen: the value was decoded from JSON
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// numbersPerLine is how many numbers of a list share a line, so that an
-// embedding does not take a thousand.
+// numbersPerLine is how many numbers of a list share a line, so that an embedding does not take a
+// thousand lines.
 const numbersPerLine = 8
 
-// Lines writes a value in lines that can be compared: members by name, text
-// of several lines on several, lists of numbers a few to a line.
+// Lines returns a value as lines that can be compared: members sorted by name, text of several
+// lines on several lines, and lists of numbers with several per line.
 func Lines(v any) []string {
 	p := &printer{}
 	p.value("", "", v, "")
@@ -151,7 +151,7 @@ func (p *printer) list(indent string, v []any) {
 	}
 }
 
-// Same compares two documents, however they are spaced and ordered.
+// Same reports whether two documents are equal, ignoring white space and the order of members.
 func Same(a, b []byte) (bool, error) {
 	if bytes.Equal(a, b) {
 		return true, nil

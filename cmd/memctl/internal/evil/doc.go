@@ -1,3 +1,3 @@
-// Package evil has text that a terminal would obey, and finds such text in an output. Only the
-// tests of memctl use it.
+// Package evil has text with sequences that a terminal executes, and finds such sequences in an
+// output. Only the tests of memctl use it.
 package evil

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// Text is what a stranger may put into every text: sequences of ESC, the C1 controls, bidi
-// controls, DEL, separators, a return. Name is for files, whose names are any bytes.
+// Text is what an attacker may put into stored text: sequences of ESC, the C1 controls, bidi
+// controls, DEL, separators, a return. Name is for files, whose names may be any bytes.
 const (
 	Text = "a\x1b[35mE\x1b]0;T\x07\u009b31mC\u202eR\u2066I\u200eL\u200fM\u061cA\x7fD\u2028S\u2029P\rQ"
 	Name = Text + "\x9b35m\xff"
 )
 
-// Obeyed is the first thing in a terminal's input that it would obey, besides the colours
-// and the movements of a progress bar that are memctl's own.
+// Obeyed returns the first sequence in a terminal's input that the terminal would execute, except
+// the colors and the movements of a progress bar that memctl itself writes.
 func Obeyed(sent string) string {
 	rest := sent
 	for _, own := range []string{"\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[2m", "\x1b[0m", "\x1b[2K\r", "\x1b[K"} {
@@ -24,14 +24,15 @@ func Obeyed(sent string) string {
 	return ObeyedBy(rest)
 }
 
-// ObeyedBy allows nothing.
+// ObeyedBy is Obeyed without exceptions.
 func ObeyedBy(rest string) string {
 	for i, r := range rest {
 		bad := r == utf8.RuneError && !strings.HasPrefix(rest[i:], "\uFFFD")
 		switch {
 		case r == '\n', r == '\t', r == '\u200c', r == '\u200d':
 		case r == '\r':
-			bad = strings.HasPrefix(rest[i:], "\rQ") // a bar goes back to the begin of the line, evil would too
+			// A progress bar may return to the beginning of the line, Text must not.
+			bad = strings.HasPrefix(rest[i:], "\rQ")
 		case !unicode.IsGraphic(r):
 			bad = true
 		}

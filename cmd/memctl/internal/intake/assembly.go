@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/importer"
 )
 
-// takeAssembly writes one assembly, behind the memories that came before it.
-// Members that are not there stay named: the source has lost them, not we.
+// takeAssembly writes one assembly, after the memories that came before it. Members that do not
+// exist stay in the assembly: they are missing in the source.
 func (in *Intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 	if err := in.write(ctx); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (in *Intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 	if cond != nil {
 		options = append(options, cond)
 	}
-	// As for memories: a signal waits for the commit.
+	// As for memories: a signal does not interrupt the commit.
 	_, err = in.Store.Assemblies().Put(context.WithoutCancel(ctx), *as, options...)
 	switch {
 	case err == nil:
@@ -46,8 +46,8 @@ func (in *Intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 	return nil
 }
 
-// sameAssembly compares what is to be imported with what the store has, except for what a store
-// makes itself: times, and the composite of the members.
+// sameAssembly reports whether the imported assembly equals the stored one, except for what a store
+// sets itself: times, and the composite of the members.
 func sameAssembly(as, there *varve.Assembly) (bool, error) {
 	n := *as
 	n.CreatedAt, n.UpdatedAt, n.VectorIndexUpdatedAt = there.CreatedAt, there.UpdatedAt, there.VectorIndexUpdatedAt

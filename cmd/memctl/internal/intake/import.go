@@ -13,30 +13,30 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Report is what came of an import.
+// Report is the result of an import.
 type Report struct {
 	From       string                `json:"from"`
 	Source     string                `json:"source"`
 	Store      string                `json:"store"`
-	tally                            // of memories
+	tally                            // counts of memories
 	Problems   []importer.Problem    `json:"problems"` // see ProblemsMost
 	Counts     map[importer.Kind]int `json:"counts"`   // of all problems
 	Assemblies tally                 `json:"assemblies"`
 	importer.Report
 }
 
-// tally counts what became of the memories, or of the assemblies.
+// tally counts the results for memories, or for assemblies.
 type tally struct {
 	New      int `json:"new"`
-	Same     int `json:"same"`     // there already, with the same text
-	Kept     int `json:"kept"`     // there already with another text
-	Replaced int `json:"replaced"` // likewise, by --replace
-	Refused  int `json:"refused"`  // by a limit, or because it cannot be read as one
+	Same     int `json:"same"`     // existed already, with the same content
+	Kept     int `json:"kept"`     // existed already with different content, and were kept
+	Replaced int `json:"replaced"` // existed already with different content, and were replaced (--replace)
+	Refused  int `json:"refused"`  // exceeded a limit, or could not be decoded
 }
 
 func (t *tally) Total() int { return t.New + t.Same + t.Kept + t.Replaced }
 
-// kindKept and kindRefused are the problems that arise here.
+// kindKept and kindRefused are the kinds of problems that Intake adds.
 const (
 	kindKept    importer.Kind = "kept"
 	kindRefused importer.Kind = "refused"
@@ -54,7 +54,7 @@ func Refusal(p importer.Problem) bool {
 	return false
 }
 
-// Intake puts what an importer yields into a store, a chunk at a time.
+// Intake stores what an importer yields, a chunk at a time.
 type Intake struct {
 	Store    *varve.Store
 	Limits   memstore.Limits
@@ -63,12 +63,12 @@ type Intake struct {
 	Replace  bool
 	Progress func(n int)
 	Report   Report
-	Failed   int // what should have become a memory or an assembly and did not
+	Failed   int // number of items that should have become a memory or an assembly and did not
 
-	Began time.Time // what has no time gets one from here on, in the order of the source
+	Began time.Time // items without a time get one from here on, in the order of the source
 	taken int
 
-	listed [2]map[importer.Kind]int // problems, and those that are refusals
+	listed [2]map[importer.Kind]int // number of problems listed, and of those that are refusals, by kind
 
 	chunk []item
 	bytes int
@@ -77,12 +77,12 @@ type Intake struct {
 type item struct {
 	memory   varve.Memory
 	source   *importer.Item
-	cond     varve.Cond // nil: none
+	cond     varve.Cond // nil: no condition
 	replaces bool
 }
 
 func (it *item) options() []varve.PutOption {
-	// a memory is worth more than its vector
+	// A memory is stored even if its vector cannot be used.
 	list := []varve.PutOption{varve.AnyDimension(), varve.VectorNumber(it.source.VectorID)}
 	if it.cond != nil {
 		list = append(list, it.cond)
@@ -90,7 +90,7 @@ func (it *item) options() []varve.PutOption {
 	return list
 }
 
-// A chunk is written when it has so much.
+// A chunk is written when it reaches one of these limits.
 const (
 	ChunkItems = 1000
 	chunkBytes = 4 << 20
@@ -118,8 +118,8 @@ func (in *Intake) Run(ctx context.Context, src *importer.Source) error {
 	return in.write(ctx)
 }
 
-// ProblemsMost is how many problems of one kind a report has, of those that are refusals and of the others; its counts
-// are of all. A file may be nothing but problems.
+// ProblemsMost is the maximum number of problems of one kind in a report, separately for refusals
+// and for other problems; Counts includes all. A file may have nothing but problems.
 const ProblemsMost = 10_000
 
 func (in *Intake) problem(p importer.Problem) {
@@ -151,7 +151,7 @@ func (in *Intake) refuse(it *importer.Item, err error) {
 	in.problem(importer.Problem{Path: it.Path, ID: it.ID, Kind: kindRefused, Reason: err.Error()})
 }
 
-// take decides about one memory, and writes when there are enough.
+// take decides about one memory, and writes the chunk if it is full.
 func (in *Intake) take(ctx context.Context, it *importer.Item) error {
 	m, err := memstore.Decode(it.JSON, memstore.DecodeOptions{Limits: in.Limits, Location: in.Zone, Owned: true})
 	if err != nil {
@@ -179,15 +179,15 @@ func (in *Intake) take(ctx context.Context, it *importer.Item) error {
 	return nil
 }
 
-// decide reports whether an item is to be written, and on which condition (nil:
-// none), by what getting what is there gave.
+// decide reports whether an item is to be written, and on which condition (nil: none). there and
+// err are the version and the error from getting the stored document.
 func (in *Intake) decide(it *importer.Item, there uint64, err error,
 	same func() (bool, error)) (cond varve.Cond, wanted bool, _ error) {
 	switch {
 	case errors.Is(err, varve.ErrNotFound):
 		return varve.IfAbsent(), true, nil
 	case errors.Is(err, varve.ErrCorrupt) && in.Replace:
-		return nil, true, nil // what cannot be read is what is to be replaced
+		return nil, true, nil // replace the unreadable document
 	case errors.Is(err, varve.ErrCorrupt):
 		in.refuse(it, err)
 		return nil, false, nil
@@ -214,9 +214,9 @@ func (in *Intake) keep(it *importer.Item, why string) {
 	in.problem(importer.Problem{Path: it.Path, ID: it.ID, Kind: kindKept, Reason: why})
 }
 
-// write stores the chunk as one commit. Where a memory is refused, or somebody
-// was faster, they go one by one, so that only those stay behind. A signal waits
-// for it: one that came in mid-commit would leave unknown what is stored.
+// write stores the chunk as one commit. If a memory is refused, or another process has written one
+// of them, they are stored one by one, so that only those fail. A signal does not interrupt it:
+// otherwise it would be unknown what is stored.
 func (in *Intake) write(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	chunk := in.chunk
@@ -264,9 +264,9 @@ func (in *Intake) stored(it *importer.Item, replaces bool) {
 	in.Progress(1)
 }
 
-// saysTheSame compares what is to be imported with what the store has, except for the times that a
-// store sets itself, and the embedding that it had made. An embedding that the document had not
-// itself is no reason to call it another.
+// saysTheSame reports whether an imported memory equals the stored one, except for the times that a
+// store sets, and the embedding that it computed. borrowed means that the document had no embedding
+// itself: then the embedding is not compared either.
 func saysTheSame(m, there *varve.Memory, borrowed bool) (bool, error) {
 	n := *m
 	n.CreatedAt, n.UpdatedAt = there.CreatedAt, there.UpdatedAt

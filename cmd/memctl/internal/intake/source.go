@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// Slurp reads a file, or stdin for -, up to a limit.
+// Slurp returns the content of a file, or of stdin for -, up to a limit.
 func Slurp(ctx context.Context, in io.Reader, name string, limit int) ([]byte, error) {
 	b, err := cli.Await(ctx, func() ([]byte, error) {
 		r, err := source(in, name)
@@ -37,7 +37,7 @@ func source(in io.Reader, name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// Interruptible is a reader whose wait ends with ctx.
+// Interruptible returns a reader whose waits end with ctx.
 func Interruptible(ctx context.Context, r io.Reader) io.Reader { return &interruptibleReader{ctx, r} }
 
 type interruptibleReader struct {
@@ -46,7 +46,7 @@ type interruptibleReader struct {
 }
 
 func (r *interruptibleReader) Read(p []byte) (int, error) {
-	// The read that is given up may still write into its buffer.
+	// An abandoned read may still write into its buffer.
 	own := make([]byte, len(p))
 	b, err := cli.Await(r.ctx, func() ([]byte, error) {
 		n, err := r.r.Read(own)
@@ -55,8 +55,8 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 	return copy(p, b), err
 }
 
-// ReadEach reads all values of a file, or of stdin for -, before any is used: one object, an
-// array of objects, or objects one after another. what is the noun for one.
+// ReadEach reads all values of a file, or of stdin for -, before any is used: one object, an array
+// of objects, or objects one after another. what is the noun for a value in messages.
 func ReadEach[T any](ctx context.Context, in io.Reader, name, what string,
 	decode func(raw []byte) (T, error)) (all []T, err error) {
 	_, err = cli.Await(ctx, func() ([]byte, error) {

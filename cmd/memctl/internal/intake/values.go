@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// DecodeMemory reads one; it gets an id from newID if it has none.
+// DecodeMemory decodes a memory, which gets an id from newID if it has none.
 func DecodeMemory(raw []byte, limits memstore.Limits, newID func() (string, error)) (m varve.Memory, err error) {
 	d, err := memstore.Decode(raw, memstore.DecodeOptions{Limits: limits, IDOptional: true})
 	switch {
@@ -28,7 +28,7 @@ func DecodeMemory(raw []byte, limits memstore.Limits, newID func() (string, erro
 	return *d, err
 }
 
-// DecodeAssembly reads one; it gets an id from newID if it has none.
+// DecodeAssembly decodes an assembly, which gets an id from newID if it has none.
 func DecodeAssembly(raw []byte, limits assembly.Limits, newID func() (string, error)) (as varve.Assembly, err error) {
 	d, err := assembly.Decode(raw, assembly.DecodeOptions{Limits: limits, IDOptional: true})
 	switch {
@@ -42,7 +42,7 @@ func DecodeAssembly(raw []byte, limits assembly.Limits, newID func() (string, er
 	return *d, err
 }
 
-// decodeEach reads one object, an array of objects, or objects one after another.
+// decodeEach decodes one object, an array of objects, or objects one after another.
 func decodeEach[T any](r io.Reader, what string, decode func(raw []byte) (T, error)) ([]T, error) {
 	var all []T
 	for raw, err := range values(r) {
@@ -67,7 +67,7 @@ func NoID(field string, limit int) error {
 		Err: errors.New("an id must not be empty")}
 }
 
-// hasID: an id that is null counts as none, one that is empty does not.
+// hasID reports whether there is an id: null counts as none, "" does not.
 func hasID(raw []byte, name string) bool {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(raw, &m) != nil {
@@ -113,12 +113,12 @@ func values(r io.Reader) func(func(json.RawMessage, error) bool) {
 			return
 		}
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			yield(nil, errors.New("something follows the array"))
+			yield(nil, errors.New("unexpected data after the array"))
 		}
 	}
 }
 
-// firstByte looks at the first byte that is no white space.
+// firstByte returns the first byte that is not white space, without consuming it.
 func firstByte(r *bufio.Reader) (byte, error) {
 	for {
 		b, err := r.ReadByte()
@@ -131,7 +131,7 @@ func firstByte(r *bufio.Reader) (byte, error) {
 	}
 }
 
-// Invalid says that the JSON of an input cannot be read.
+// Invalid returns an error for input whose JSON cannot be parsed.
 func Invalid(what string, err error) error {
 	var syntax *json.SyntaxError
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Numbers reads an embedding from the text itself, or from a file of that name.
+// Numbers parses an embedding from the text s, or from the file with that name.
 func Numbers(ctx context.Context, in io.Reader, what, s string, limit int) ([]float32, error) {
 	b := []byte(strings.TrimSpace(s))
 	if len(b) > 0 && b[0] != '[' {
@@ -25,9 +25,10 @@ func Numbers(ctx context.Context, in io.Reader, what, s string, limit int) ([]fl
 	return floats(what, b)
 }
 
-// floats reads a list of numbers, in every form that a document may have it in.
+// floats parses a list of numbers, in every form that a document may have.
 func floats(what string, b []byte) ([]float32, error) {
-	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil { // or its place would be one in what is decoded below
+	// Otherwise an error would have the offset in the object built below.
+	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil {
 		return nil, Invalid(what, err)
 	}
 	m, err := memstore.Decode(slices.Concat([]byte(`{"embedding":`), b, []byte("}")),
@@ -38,8 +39,8 @@ func floats(what string, b []byte) ([]float32, error) {
 	return m.Embedding, nil
 }
 
-// Vector reads a JSON list of numbers, which may be the text itself as with put
-// --embedding, or float32 values.
+// Vector reads a JSON list of numbers, which may be the argument itself as for put --embedding, or
+// a file of float32 values.
 func Vector(ctx context.Context, in io.Reader, what, name string, limits memstore.Limits) ([]float32, error) {
 	if text := strings.TrimSpace(name); strings.HasPrefix(text, "[") {
 		return floats(what, []byte(text))
@@ -57,7 +58,7 @@ func Vector(ctx context.Context, in io.Reader, what, name string, limits memstor
 	}
 	if len(b) == 0 || len(b)%4 != 0 {
 		return nil, Invalid(what,
-			errors.New("the file holds neither a JSON list of numbers nor float32 values: its length is not a multiple of 4"))
+			errors.New("the file has neither a JSON list of numbers nor float32 values: its length is not a multiple of 4"))
 	}
 	v := make([]float32, len(b)/4)
 	for i := range v {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Above is the nearest folder above a path that is of a kind, "" where none is; links in what is
-// there of the path are followed first.
+// Above returns the nearest folder above a path for which is returns true, "" if there is none.
+// Links in the existing part of the path are resolved first.
 func Above(path string, is func(dir string) bool) (string, error) {
 	at, err := filepath.Abs(path)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/varve-db/varve/internal/places"
 )
 
-// LeadsOut says where a link in a folder's entry leads if that is outside of the folder, "" if it
-// stays inside or is none. A project that was cloned brings its links along, and one of them may name
-// a store of yours.
+// LeadsOut returns the target of a link in a folder if it is outside of the folder, "" if it is
+// inside or there is no link. A cloned project brings its links along, and one of them may lead to
+// a store of the user.
 func LeadsOut(folder, name string) string {
 	path := filepath.Join(folder, name)
 	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) { // it may come
+	if errors.Is(err, fs.ErrNotExist) { // the target may be created later
 		to, err := os.Readlink(path)
 		if err != nil {
 			return ""

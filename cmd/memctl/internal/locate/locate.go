@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	Folder     = "storage" // what a project's store is called
+	Folder     = "storage" // name of the folder of a project's store
 	configName = "config.json"
-	movedName  = "moved.json" // what a store that was moved away leaves
+	movedName  = "moved.json" // the note that remains of a store that was moved away
 )
 
-// Nearest looks for a store from dir upwards, and passes over those of other users and those to which
-// a link leads out of the folder that it is in.
+// Nearest returns the nearest store from dir upwards. It skips stores of other users and those to
+// which a link leads out of the link's folder.
 func Nearest(dir, variable string, self Users) (found string, passed []Passed, err error) {
 	var searched []string
 	for at := dir; ; at = filepath.Dir(at) {
@@ -32,10 +32,10 @@ func Nearest(dir, variable string, self Users) (found string, passed []Passed, e
 			if c != at {
 				way = Storage
 			}
-			// Nothing of another user's is opened: a lease on it would be waited for.
+			// Do not open files of another user: a lease on one would have to be waited for.
 			p := self.Check(way, c)
 			if p == nil && IsStore(c) {
-				if p = self.Check(way, c); p == nil { // it may have come since
+				if p = self.Check(way, c); p == nil { // checked again: the store may have been created meanwhile
 					return c, passed, nil
 				}
 			}
@@ -51,37 +51,39 @@ func Nearest(dir, variable string, self Users) (found string, passed []Passed, e
 		variable)
 }
 
-// closed reports whether a folder does not tell this user what is in it: the name alone says that it may be a store.
+// closed reports whether this user cannot read a folder: only its name suggests that it may be a
+// store.
 func closed(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, configName))
 	return vfs.IsPermission(err)
 }
 
-// looksLike reports whether a folder may be a store, by names alone.
+// looksLike reports whether a folder may be a store, by the names of its files only.
 func looksLike(dir string) bool {
 	memories, err := os.Lstat(filepath.Join(dir, "memories"))
 	return isFile(filepath.Join(dir, movedName)) || hasLog(dir) ||
 		isFile(filepath.Join(dir, configName)) && err == nil && memories.IsDir()
 }
 
-// looking is the file system for a look: a lease of another process on a file delays it for a moment only.
+// looking returns a file system for reading that waits only shortly for another process's lease on
+// a file.
 func looking() vfs.FS { return vfs.Patient(vfs.OS(), 100*time.Millisecond) }
 
-// configLimit is how much of a config.json is read, as the store itself does.
+// configLimit is the maximum size of a config.json that is read, as in the store itself.
 const configLimit = 1 << 20
 
-// IsStore knows a store by the member "varve" of its config.json. One whose
-// config.json was spoilt, is no file at all, or is gone, still has its log.
+// IsStore reports whether a folder is a store: its config.json has the member "varve", or, if
+// config.json is damaged, is not a file, or is missing, the folder has a log.
 func IsStore(dir string) bool {
 	if wasStore(dir) {
-		return true // opening it says where it is now
+		return true // opening the store reports where it is now
 	}
 	b, err := vfs.ReadFile(looking(), filepath.Join(dir, configName), configLimit)
 	switch {
 	case errors.Is(err, vfs.ErrNotRegular), errors.Is(err, varve.ErrTooLarge), vfs.IsPermission(err), vfs.IsLeased(err):
-		return hasLog(dir) // opening it says what is wrong
+		return hasLog(dir) // opening the store reports the fault
 	case errors.Is(err, fs.ErrNotExist):
-		return hasLog(dir) && hasCheckpoint(dir) // opening it makes another
+		return hasLog(dir) && hasCheckpoint(dir) // opening the store creates a new one
 	case err != nil:
 		return false
 	}
@@ -94,8 +96,8 @@ func IsStore(dir string) bool {
 	return ok
 }
 
-// wasStore knows the note that a store leaves which was moved away. One that cannot be read
-// says nothing: a store whose note was spoilt is known by the rest of it.
+// wasStore reports whether a folder has the note of a store that was moved away. If the note is
+// damaged, the result is whether the folder has a log.
 func wasStore(dir string) bool {
 	b, err := vfs.ReadFile(looking(), filepath.Join(dir, movedName), configLimit)
 	if err != nil {
@@ -109,13 +111,15 @@ func wasStore(dir string) bool {
 
 func hasLog(dir string) bool { return isFile(filepath.Join(dir, "wal", "open.lock")) }
 
-// hasCheckpoint looks for the name in one of the two slots; package wal draws them.
+// hasCheckpoint reports whether one of the two slots has the name of the format; package wal
+// describes them.
 func hasCheckpoint(dir string) bool {
 	b, err := vfs.ReadFile(looking(), filepath.Join(dir, "checkpoint"), 1<<20)
 	return err == nil && bytes.Contains(b, []byte("VARVECHK"))
 }
 
-// isFile: a pipe or a device somebody put there says nothing of a store, nor does a link.
+// isFile reports whether name is a regular file; a pipe, a device or a link is not a sign of a
+// store.
 func isFile(name string) bool {
 	info, err := os.Lstat(name)
 	return err == nil && info.Mode().IsRegular()

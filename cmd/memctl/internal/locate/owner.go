@@ -7,31 +7,32 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Users are the ids whose stores are one's own; none where a system has no such ids.
+// Users are the ids of the users whose stores are treated as the user's own; empty on a system
+// without such ids.
 type Users vfs.Users
 
-// Self is the user of this process, and for root under sudo also the user who called it.
+// Self returns the user of this process, and for root under sudo also the user who called sudo.
 func Self(getenv func(string) string) Users { return Users(vfs.Self(getenv)) }
 
-// Own reports whether a folder is not known to be another user's.
+// Own reports whether a folder belongs to these users, or its owner is unknown.
 func (u Users) Own(dir string) bool { return u.foreign(dir) == nil }
 
-// Passed is a store that is used only where it is named.
+// Passed is a store that is used only if it is named.
 type Passed struct {
 	Path  string
-	Owner int    // the user whose it is, where that is another one
-	Link  string // where its path leads, being a link
+	Owner int    // the owner, if it is another user
+	Link  string // the target of the path, if it is a link
 }
 
-// foreign says whom a store belongs to if that is another user, and nil if it is one's own. The
-// folder counts, and a link that leads to it. Where others can make files in the folder it also
-// counts who made each of those that make it a store; in one that a group shares (Options.Shared) the
-// log alone, since members replace the others there.
+// foreign returns the owner if a store belongs to another user, and nil otherwise. It checks the
+// owner of the folder, and of a link that leads to it. If other users can create files in the
+// folder, it also checks the owner of each file that makes it a store; in a folder that a group
+// shares (Options.Shared), only the owner of the log, since members replace the other files there.
 func (u Users) foreign(dir string) *Passed {
 	if len(u) == 0 {
 		return nil
 	}
-	names := []string{dir, dir + string(filepath.Separator) + "."} // of a link: itself, and where it leads
+	names := []string{dir, dir + string(filepath.Separator) + "."} // for a link: the link itself, and its target
 	if info, err := vfs.OS().Stat(names[1]); err == nil && info.Mode&0o022 != 0 {
 		names = append(names, filepath.Join(dir, "wal"))
 		if info.Mode&0o002 != 0 || !vfs.InfoIsShared(&info) {

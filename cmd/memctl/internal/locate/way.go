@@ -9,22 +9,24 @@ import (
 	"github.com/varve-db/varve/internal/places"
 )
 
-// Way is how a command finds a store. Every way passes Check; TestWays in cmd/memctl has each of them.
+// Way is how a command finds a store. Every way uses Check; TestWays in cmd/memctl has each of
+// them.
 type Way int
 
-// The ways. A path of Named was given by the user for this command (--store, an argument) or for all of
-// them (VARVE_STORE); each other path was found, and what stands there may be another user's, or have
-// come with a project that was cloned.
+// The ways. A path of Named was given by the user for this command (--store, an argument) or for
+// all of them (VARVE_STORE); any other path was found, and its files may belong to another user, or
+// have come with a project that was cloned.
 const (
-	Named      Way = iota // used as it is
-	Here                  // the current folder, or one above it
+	Named      Way = iota // used in any case
+	Here                  // the current folder or one above it
 	Storage               // the folder storage/ in one of these
 	BesideFile            // beside the file that MEMORY_FILE_PATH names
-	SourceFile            // this file itself, which is taken over
+	SourceFile            // the file that MEMORY_FILE_PATH names, which is imported
 	DataFolder            // in the folder where the user's programs keep their data
 )
 
-// Check returns why what stands at a path is not used, nil if it may be. Nothing need stand there.
+// Check returns why the store or file at a path must not be used, nil if it may be. The path need
+// not exist.
 func (u Users) Check(way Way, path string) *Passed {
 	if way == Named {
 		return nil
@@ -47,7 +49,7 @@ func (u Users) Check(way Way, path string) *Passed {
 	return nil
 }
 
-// Why describes what was passed over: a link, or another user's.
+// Why returns the reason: a link, or another owner.
 func (p *Passed) Why() string {
 	if p.Link != "" {
 		return fmt.Sprintf("%s is a link to %s", p.Path, p.Link)
@@ -55,8 +57,8 @@ func (p *Passed) Why() string {
 	return fmt.Sprintf("%s belongs to user %d", p.Path, p.Owner)
 }
 
-// strays returns where a path leads if a link in it leads elsewhere than its place says: the last element
-// out of its folder, or a folder of the path out of the project (a folder with .git) that the link is in.
+// strays returns the target of a path if a link in it leads away: the last element out of its
+// folder, or a folder of the path out of the project (a folder with .git) that contains the link.
 func strays(path string) string {
 	if to := LeadsOut(filepath.Dir(path), filepath.Base(path)); to != "" {
 		return to
@@ -70,7 +72,7 @@ func strays(path string) string {
 			continue
 		}
 		real, err := filepath.EvalSymlinks(dir)
-		if err != nil { // it may come
+		if err != nil { // the target may be created later
 			if real, err = os.Readlink(dir); err != nil {
 				return dir
 			}
@@ -85,7 +87,7 @@ func strays(path string) string {
 	return ""
 }
 
-// projectOf is the nearest folder, from dir upwards, that git has a project in, by its real path.
+// projectOf returns the nearest folder with .git, from dir upwards, as a path without links.
 func projectOf(dir string) string {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {

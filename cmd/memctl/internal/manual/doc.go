@@ -1,9 +1,9 @@
 // Package manual writes the manual pages of memctl: memctl.1, and one page for each command below
-// it, memctl-put.1, memctl-sessions-list.1. They are made of what the help shows.
+// it, such as memctl-put.1 and memctl-sessions-list.1. They are made from the help texts.
 //
-// The text of a command is plain: nothing in it is markup. It is therefore written as roff here, and
-// not by a generator that takes it for Markdown, where _ and * would be lost. Paragraphs are filled;
-// one with indented lines is kept as it is.
+// The help text of a command is plain text without markup. This package writes it as roff itself,
+// because a generator would read it as Markdown, in which _ and * would be lost. Paragraphs are
+// filled; one with indented lines is kept unchanged.
 //
 // # Invariants
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Book is what all pages share.
+// Book has what all pages share.
 type Book struct {
 	Version string
 	Date    string // 2026-01-31, "" if unknown
@@ -21,11 +21,11 @@ type Item struct{ Name, About string }
 
 // Page is one manual page.
 type Page struct {
-	Name string // of its file: memctl-put.1
+	Name string // name of its file: memctl-put.1
 	Text string
 }
 
-// Pages are those of a command and of all below it that the help lists.
+// Pages returns the pages of a command and of all commands below it that the help lists.
 func (b *Book) Pages(c *cobra.Command) []Page {
 	list := []Page{{name(c) + ".1", b.page(c)}}
 	for _, sub := range c.Commands() {
@@ -70,7 +70,7 @@ func described(c *cobra.Command) string {
 	return sentence(c.Short)
 }
 
-// synopsis has the words of the command in bold, and what stands for something else in italics.
+// synopsis writes the words of the command in bold, and placeholders in italics.
 func (p *page) synopsis(c *cobra.Command) {
 	path, rest := c.CommandPath(), strings.TrimPrefix(c.UseLine(), c.CommandPath())
 	if c.HasAvailableSubCommands() {
@@ -131,7 +131,7 @@ func (p *page) list(title string, items []Item) {
 	}
 }
 
-// seeAlso names the page above and those beside.
+// seeAlso lists the page of the parent command and those of its other commands.
 func (p *page) seeAlso(c *cobra.Command) {
 	var names []string
 	if c.HasParent() {

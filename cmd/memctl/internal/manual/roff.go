@@ -5,7 +5,7 @@ import "strings"
 // page collects the lines of one page.
 type page struct{ strings.Builder }
 
-// request writes a line that roff obeys; the arguments are quoted.
+// request writes a request of roff; the arguments are quoted.
 func (p *page) request(name string, args ...string) {
 	p.WriteString("." + name)
 	for _, arg := range args {
@@ -14,7 +14,7 @@ func (p *page) request(name string, args ...string) {
 	p.WriteByte('\n')
 }
 
-// line writes a line of what is escaped already.
+// line writes a line of escaped text.
 func (p *page) line(text string) { p.WriteString(guarded(text) + "\n") }
 
 // text writes paragraphs.
@@ -33,7 +33,7 @@ func (p *page) text(text string) {
 	}
 }
 
-// example writes lines as they are.
+// example writes lines unchanged.
 func (p *page) example(text string) {
 	p.request("PP")
 	p.request("nf")
@@ -53,11 +53,11 @@ func (p *page) item(term, about string) {
 func bold(s string) string   { return `\fB` + escape(s) + `\fR` }
 func italic(s string) string { return `\fI` + escape(s) + `\fR` }
 
-// escape takes the meaning from what roff would obey within a line. A plain - is a hyphen to roff,
-// which a reader cannot paste into a shell.
+// escape escapes what roff interprets within a line. A plain - is a hyphen for roff, and could not
+// be pasted into a shell.
 var escape = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...", "→", "->", "\t", " ").Replace
 
-// guarded takes it from the beginning of a line.
+// guarded escapes what roff interprets at the beginning of a line.
 func guarded(line string) string {
 	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
 		return `\&` + line
@@ -65,7 +65,7 @@ func guarded(line string) string {
 	return line
 }
 
-// sentence begins with a capital letter and ends with a dot.
+// sentence returns s with a capital letter at the beginning and a period at the end.
 func sentence(s string) string {
 	s = strings.TrimSuffix(strings.TrimSpace(s), ".")
 	if s == "" {

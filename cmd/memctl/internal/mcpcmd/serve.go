@@ -73,7 +73,7 @@ stdout carries only the protocol.`,
 	return c
 }
 
-// mcpStore is the store's folder, and the file to take over, if there may be one.
+// mcpStore returns the store's folder, and the file to import, if there may be one.
 func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err error) {
 	file = &memoryFile{}
 	if dir := a.Named(); dir != "" {
@@ -84,7 +84,7 @@ func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err err
 		if file.path, err = whole(command, MemoryFileVariable, path); err != nil {
 			return "", nil, err
 		}
-		if !filepath.IsAbs(path) { // which the old server looks for beside its own program
+		if !filepath.IsAbs(path) { // the old server resolves it relative to its own program
 			a.Note("%s is not an absolute path: using %s, relative to the folder in which the server was started",
 				MemoryFileVariable, file.path)
 		}
@@ -97,8 +97,8 @@ func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err err
 	return dir, file, err
 }
 
-// admit refuses what another user has put beside the file of the replaced server or in its place: a
-// store of another user, a link that leads elsewhere.
+// admit returns an error if another user may have put something beside the file of the replaced
+// server or in its place: a store of another user, or a link that leads elsewhere.
 func admit(a *cli.App, dir, file string) error {
 	if err := a.Admit(locate.BesideFile, dir, nameIt(dir)); err != nil {
 		return err
@@ -112,8 +112,8 @@ func nameIt(dir string) string {
 	return "if it is the store that you want, name it: --store " + cli.ShellQuote(dir)
 }
 
-// whole is a path from the root. What starts a server seldom is a shell, which would have
-// made a home folder of ~.
+// whole returns an absolute path. A server is rarely started by a shell, which would have expanded
+// a ~.
 func whole(command, of, path string) (string, error) {
 	if path == "~" || strings.HasPrefix(path, "~/") || strings.HasPrefix(path, `~\`) {
 		return "", cli.Usagef(command, "%s is %s, and no shell has expanded the ~: give the absolute path", of, path)
@@ -149,7 +149,7 @@ func serveStore(
 		}
 		var served atomic.Pointer[varve.Store]
 		served.Store(st)
-		defer func() { // the first is closed by WithIn
+		defer func() { // WithIn closes the first store
 			if last := served.Load(); last != st {
 				a.CloseServed(last)
 			}
@@ -175,7 +175,7 @@ func serveStore(
 			return next, nil
 		}
 		if abs, err := filepath.Abs(dir); err == nil {
-			dir = abs // where a client starts its servers is unknown
+			dir = abs // the working directory of the server is unknown to the user
 		}
 		a.Note("serving the store %s", dir)
 		if _, ok := cli.Terminal(a.In); ok {
@@ -183,20 +183,20 @@ func serveStore(
 		}
 		err := serveOn(ctx, a, st, o)
 		if _, ok := cli.Terminal(a.In); ok && err == nil {
-			err = ctx.Err() // Ctrl-C of a person; a client that ends its server has no failure
+			err = ctx.Err() // Ctrl-C of a user; a client that ends its server causes no failure
 		}
 		return err
 	})
 }
 
-// How long a server goes on that is told to end, by a signal, with calls under way; and, when
-// these were given up, how long they may take to notice.
+// The time for which a server that must end because of a signal waits for calls under way, and,
+// after these were cancelled, for them to notice.
 const (
 	lastAnswers = 600 * time.Millisecond
 	lastCalls   = 300 * time.Millisecond
 )
 
-// serveOn ends well at the end of stdin, and at a signal.
+// serveOn serves until the end of stdin or a signal, which are not errors.
 func serveOn(ctx context.Context, a *cli.App, st *varve.Store, o mcpserver.Options) error {
 	defer limitMemory(a.Getenv)()
 	ended := make(chan error, 1)
@@ -208,12 +208,12 @@ func serveOn(ctx context.Context, a *cli.App, st *varve.Store, o mcpserver.Optio
 			return nil
 		}
 		return err
-	case <-client.Ended(): // what is still under way is cancelled
+	case <-client.Ended(): // calls that are still running are cancelled
 	case <-ctx.Done():
 		select {
 		case <-ended:
 			return nil
-		case <-time.After(lastAnswers): // nobody reads stdout, or a call takes longer
+		case <-time.After(lastAnswers): // stdout is not read, or a call takes longer
 		}
 		client.Abandon()
 	}
@@ -235,15 +235,16 @@ func serveOn(ctx context.Context, a *cli.App, st *varve.Store, o mcpserver.Optio
 	return nil
 }
 
-// mcpMemory is what the garbage collector is told to keep a server's memory below: a client
-// decides how much garbage there is. A large store takes more by itself.
+// mcpMemory is the memory limit of the garbage collector in a server: the client decides how much
+// garbage there is. A large store raises the limit.
 const mcpMemory = 128 << 20
 
-// mcpCache is the cache of documents in a server, which also keeps what was put: what is in it is
-// no garbage, and the calls need the rest.
+// mcpCache is the size of the cache of documents in a server, which also keeps what was put: its
+// contents are not garbage, and the calls need the rest of the memory.
 const mcpCache = 16 << 20
 
-// limitMemory does that, unless the user has, until the function that it returns is called.
+// limitMemory sets the memory limit, unless the user has set one, until the returned function is
+// called.
 func limitMemory(get func(string) string) func() {
 	if get("GOMEMLIMIT") != "" {
 		return func() {}
@@ -254,7 +255,7 @@ func limitMemory(get func(string) string) func() {
 	return func() { debug.SetMemoryLimit(before) }
 }
 
-// logger tells on stderr what goes wrong.
+// logger returns a logger that writes warnings and errors to stderr.
 func logger(a *cli.App) *slog.Logger {
 	level := slog.LevelWarn
 	if a.Quiet {
@@ -263,8 +264,8 @@ func logger(a *cli.App) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Logs(), &slog.HandlerOptions{Level: level}))
 }
 
-// answers is where a client reads. To a person who plays one, on a terminal, it writes as
-// everything else.
+// answers returns the writer that the client reads. If a user plays the client on a terminal, the
+// output is escaped as all other output.
 func answers(a *cli.App) io.Writer {
 	if !a.Out.Screen {
 		return a.Out.Stream
@@ -272,7 +273,7 @@ func answers(a *cli.App) io.Writer {
 	return flushed{a.Out}
 }
 
-// flushed is JSON that goes out at once.
+// flushed writes JSON and flushes it at once.
 type flushed struct{ out *cli.Output }
 
 func (f flushed) Write(b []byte) (int, error) {

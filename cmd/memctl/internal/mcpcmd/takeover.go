@@ -13,18 +13,19 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-const MemoryFileVariable = "MEMORY_FILE_PATH" // of the reference server
+const MemoryFileVariable = "MEMORY_FILE_PATH" // a variable of the reference server
 
-// asideTold is how many lines are named: a client need not read stderr.
+// asideTold is the maximum number of lines that are reported individually: a client may not read
+// stderr.
 const asideTold = 20
 
-// memoryFile is the file of a server whose place is taken, and whether it can be.
+// memoryFile is the file of the replaced server.
 type memoryFile struct {
-	path    string // absolute, "" when none was named
-	missing bool   // it is not there, nor is there a store yet
+	path    string // absolute, "" if none was named
+	missing bool   // neither the file nor a store exists yet
 }
 
-// look is asked before a store is made: where the file cannot be taken over none is left
+// look is called before a store is created: if the file cannot be imported, no store is left
 // behind.
 func (f *memoryFile) look(store string) error {
 	if f.path == "" || cli.IsStore(store) {
@@ -35,7 +36,7 @@ func (f *memoryFile) look(store string) error {
 	return withRemedy(err)
 }
 
-// takeOver brings it into the store, and says what became of it.
+// takeOver imports the file into the store, and reports the result.
 func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile) error {
 	if from.path == "" {
 		return nil
@@ -75,7 +76,7 @@ func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile
 	return nil
 }
 
-// withRemedy says of a file that cannot be taken over what helps.
+// withRemedy adds the remedy to an error about a file that cannot be imported.
 func withRemedy(err error) error {
 	var source *mcpserver.SourceError
 	if !errors.As(err, &source) {

@@ -20,7 +20,7 @@ import (
 
 const systemFolder = "/etc/systemd/system"
 
-// Command is the group of all that concerns the service.
+// Command returns the group of commands for the service.
 func Command(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:   "service",
@@ -33,7 +33,7 @@ user, which runs while the user is logged in, or always after loginctl enable-li
 	}, installCommand(a), uninstallCommand(a))
 }
 
-// settings are the flags.
+// settings are the flags of both commands.
 type settings struct{ system, print, noStart bool }
 
 // result is the document of both commands.
@@ -87,7 +87,7 @@ func uninstallCommand(a *cli.App) *cobra.Command {
 	return c
 }
 
-// storePath is the store as an absolute path without links.
+// storePath returns the path of the store, absolute and without links.
 func storePath(a *cli.App) (string, error) {
 	dir, err := a.Locate()
 	if err != nil {
@@ -104,8 +104,9 @@ func storePath(a *cli.App) (string, error) {
 	return dir, nil
 }
 
-// resolved is an absolute path without links, also where what they lead to is gone: the service of a
-// store that was deleted has the name that it got. It follows as many links as are left.
+// resolved returns an absolute path without links, even if their targets are missing: the service
+// of a store that was deleted has the name that it got from the path. It follows at most links
+// links.
 func resolved(dir string, links int) string {
 	whole, err := filepath.EvalSymlinks(dir)
 	parent := filepath.Dir(dir)
@@ -126,10 +127,10 @@ func resolved(dir string, links int) string {
 	return resolved(filepath.Clean(to), links-1)
 }
 
-// mostLinks are followed, as by Linux.
+// mostLinks is the maximum number of links that are followed, as in Linux.
 const mostLinks = 40
 
-// fileOf is where the unit is.
+// fileOf returns the path of the unit.
 func fileOf(a *cli.App, s *settings, name string) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", cli.WithFix(fmt.Errorf("memctl service writes units of systemd, which %s does not have: %w", runtime.GOOS,
@@ -140,7 +141,7 @@ func fileOf(a *cli.App, s *settings, name string) (string, error) {
 		return filepath.Join(systemFolder, name), nil
 	}
 	base := a.Getenv("XDG_CONFIG_HOME")
-	if !filepath.IsAbs(base) { // by the specification a relative one does not count
+	if !filepath.IsAbs(base) { // the specification ignores a relative path
 		home := a.Getenv("HOME")
 		if !filepath.IsAbs(home) {
 			return "", cli.WithFix(fmt.Errorf("there is no home folder, so no place for a unit of the user: %w",
@@ -240,7 +241,7 @@ func uninstall(ctx context.Context, a *cli.App, s *settings) error {
 	return nil
 }
 
-// ours refuses a unit that memctl has not written, or that was changed since.
+// ours returns an error if memctl has not written a unit, or if the unit was changed since.
 func ours(path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err

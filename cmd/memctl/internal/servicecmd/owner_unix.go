@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// ownerOf is the user and the group that a folder belongs to, as numbers.
+// ownerOf returns the owner and the group of a folder, as numbers.
 func ownerOf(dir string) (string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -1,4 +1,4 @@
 package servicecmd
 
-// ownerOf: there is no systemd here.
+// ownerOf returns "": Windows has no systemd.
 func ownerOf(string) (string, error) { return "", nil }

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// scope is the flag of systemctl for units of the user.
+// scope returns the flag of systemctl for units of the user.
 func scope(s *settings) string { return one(s.system, "", "--user ") }
 
-// systemctl runs it with one list of arguments after the other.
+// systemctl runs systemctl with each list of arguments.
 func systemctl(ctx context.Context, s *settings, calls ...[]string) error {
 	for _, args := range calls {
 		args = append(strings.Fields(scope(s)), args...)
@@ -26,7 +26,8 @@ func systemctl(ctx context.Context, s *settings, calls ...[]string) error {
 	return nil
 }
 
-// unreachable reports whether there is no systemd to tell: no systemctl, or no manager behind it.
+// unreachable reports whether there is no systemd to notify: systemctl is missing, or has no
+// manager.
 func unreachable(err error) bool {
 	text := err.Error()
 	return errors.Is(err, exec.ErrNotFound) || strings.Contains(text, "connect to bus") ||

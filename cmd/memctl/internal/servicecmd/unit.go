@@ -11,16 +11,17 @@ import (
 // mark begins the first line of a unit that memctl wrote; see firstLine.
 const mark = "# Written by memctl service install; memctl service uninstall removes it."
 
-// unit is what a unit says.
+// unit has the parameters of a unit.
 type unit struct {
 	store  string // absolute path, or a specifier of systemd
 	memctl string // absolute path
 	system bool
-	owner  string // the number of a user and, after a colon, of a group; "" where there is none to name
+	owner  string // number of a user and, after a colon, of a group; "" if none is set
 }
 
-// What every unit has. A store that is damaged, missing, of a newer version or of another user is not
-// better half a minute later: those exit statuses end the service.
+// service has the directives of every unit. If a store is damaged, missing, of a newer version or
+// of another user, a restart half a minute later does not help: those exit statuses end the
+// service.
 const service = `
 Restart=on-failure
 RestartSec=30
@@ -37,7 +38,8 @@ SystemCallErrorNumber=EPERM
 SystemCallFilter=@system-service
 `
 
-// What only the system may forbid: a manager of a user has no right to make such namespaces.
+// confined has directives for units of the system only: a manager of a user must not create such
+// namespaces.
 const confined = `AmbientCapabilities=
 CapabilityBoundingSet=
 DevicePolicy=closed
@@ -57,13 +59,13 @@ RestrictNamespaces=yes
 RestrictSUIDSGID=yes
 `
 
-// file is the unit as it is written.
+// file returns the content of the unit.
 func (u *unit) file() string {
 	text := u.text()
 	return firstLine(text) + "\n" + text
 }
 
-// firstLine has the sum of the text that follows, by which a unit that somebody changed is known.
+// firstLine has the hash of the text that follows, by which changes of a unit are detected.
 func firstLine(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return fmt.Sprintf("%s (sha256:%x)", mark, sum[:8])
@@ -113,7 +115,8 @@ func (u *unit) below(folders ...string) bool {
 	return false
 }
 
-// expanding is text in which systemd expands specifiers; that of a template stays one.
+// expanding returns text for a place in which systemd expands specifiers; the specifier of a
+// template is kept.
 func (u *unit) expanding(s string) string {
 	if s == "%f" {
 		return s
@@ -121,7 +124,7 @@ func (u *unit) expanding(s string) string {
 	return strings.ReplaceAll(s, "%", "%%")
 }
 
-// quoted is a path as one word of a line.
+// quoted returns a path as one word of a line.
 func (u *unit) quoted(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(u.expanding(path)) + `"`
 }
@@ -131,11 +134,12 @@ func printable(path string) bool {
 	return utf8.ValidString(path) && strings.IndexFunc(path, unicode.IsControl) < 0
 }
 
-// most is how long the escaped path in the name of a unit may be; systemd takes 255 bytes in all.
+// most is the maximum length of the escaped path in the name of a unit; systemd permits 255 bytes
+// in all.
 const most = 200
 
-// nameOf is the name of the unit for a store: the path is escaped as systemd-escape --path does, and
-// one that would be too long is replaced by its hash.
+// nameOf returns the name of the unit for a store: the path is escaped as by systemd-escape --path,
+// and replaced by its hash if it would be too long.
 func nameOf(store string) string {
 	var b strings.Builder
 	for i, c := range []byte(strings.Trim(store, "/")) {

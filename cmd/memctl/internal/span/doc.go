@@ -1,3 +1,3 @@
-// Package span reads and writes durations as people do: Parse and Flag read them (7d, 1h30m), Text,
-// Seconds and Age write them. A day is 24 hours. Times are read by package when.
+// Package span parses and formats durations for people: Parse and Flag parse them (7d, 1h30m),
+// Text, Seconds and Age format them. A day is 24 hours. Package timearg parses times.
 package span

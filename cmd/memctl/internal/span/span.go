@@ -9,12 +9,11 @@ import (
 	"github.com/varve-db/varve/internal/timearg"
 )
 
-// Parse reads how long, as people write it: 90m, 1h30m, 7d, 2w3d. A day is 24 hours. It is more
-// than 0.
+// Parse parses a duration above 0 as people write it: 90m, 1h30m, 7d, 2w3d. A day is 24 hours.
 func Parse(s string) (time.Duration, error) {
 	d, err := parseAny(s)
 	if err == nil && d <= 0 {
-		err = errors.New("not more than 0")
+		err = errors.New("must be more than 0")
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a duration (90m, 1h30m, 24h, 7d, 2w3d): %w", s, err)
@@ -22,7 +21,7 @@ func Parse(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseAny may be 0.
+// parseAny is Parse for any duration, including 0.
 func parseAny(s string) (time.Duration, error) {
 	days, rest, err := timearg.Split(s)
 	if err != nil {
@@ -33,7 +32,7 @@ func parseAny(s string) (time.Duration, error) {
 
 const day = 24 * time.Hour
 
-// Text writes a duration as Parse reads it: 30d, 1h30m, 0s.
+// Text formats a duration as Parse parses it: 30d, 1h30m, 0s.
 func Text(d time.Duration) string {
 	if d < 0 {
 		return "-" + Text(-d)
@@ -54,7 +53,7 @@ func Text(d time.Duration) string {
 	return s
 }
 
-// Seconds is Text for a number of seconds, also for one that no Duration has.
+// Seconds is Text for a number of seconds, which may exceed the range of a Duration.
 func Seconds(n int64) string {
 	if n < 0 || n > timearg.MostDays*int64(day/time.Second) {
 		return fmt.Sprintf("%ds", n)
@@ -62,7 +61,7 @@ func Seconds(n int64) string {
 	return Text(time.Duration(n) * time.Second)
 }
 
-// Age is a duration in its largest unit, for a narrow column: 45s, 12m, 3h, 6d, 9w, 2y.
+// Age formats a duration in its largest unit, for a narrow column: 45s, 12m, 3h, 6d, 9w, 2y.
 func Age(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Minute:
@@ -79,7 +78,7 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dy", d/(365*day))
 }
 
-// Flag is a flag whose value is a duration, 0 and less too: the command decides what it takes.
+// Flag returns a flag value for a duration, which may be 0 or less: the command checks it.
 func Flag(d *time.Duration) *flagValue { return (*flagValue)(d) }
 
 type flagValue time.Duration

@@ -44,13 +44,13 @@ end to end instead.`,
 	return c
 }
 
-// isBackups reports whether a folder lies in the one that a store has for them.
+// isBackups reports whether a folder is in the store's folder for backups.
 func isBackups(dir, store string) bool {
 	above, err := locate.Above(dir, func(dir string) bool { return dir == filepath.Join(store, "backups") })
 	return err == nil && above != ""
 }
 
-// unsound tells each fault of a backup, and returns the last one.
+// unsound reports each fault of a backup, and returns the last one.
 func unsound(a *cli.App, err error) error {
 	const fix = "restore it, which takes what is sound, or another backup; if the store still exists, make a new " +
 		"backup: memctl backup DIR"
@@ -80,17 +80,17 @@ func backUp(ctx context.Context, a *cli.App, st *varve.Store, dir string) error 
 // tellLeft names unfinished backups and restores of killed processes that were not removed.
 func tellLeft(a *cli.App, left []string) {
 	for _, l := range left {
-		a.Note("note: what a killed memctl backup or restore has left: %s", l)
+		a.Note("note: left over from a killed memctl backup or restore: %s", l)
 	}
 }
 
-// savedMoment is a commit in a document.
+// savedMoment is a commit in a JSON document.
 type savedMoment struct {
 	Version uint64    `json:"version"`
 	Time    time.Time `json:"time"`
 }
 
-// savedBackup is what a document says of a backup.
+// savedBackup describes a backup in a JSON document.
 type savedBackup struct {
 	Path       string      `json:"path"`
 	Store      string      `json:"store"`
@@ -100,12 +100,12 @@ type savedBackup struct {
 	Bytes      int64       `json:"bytes"`
 	First      savedMoment `json:"first"`
 	Last       savedMoment `json:"last"`
-	From       time.Time   `json:"from"` // from here
-	To         time.Time   `json:"to"`   // to here restore --at takes any moment
+	From       time.Time   `json:"from"` // restore --at accepts moments from here
+	To         time.Time   `json:"to"`   // up to here
 	Damaged    []string    `json:"damaged"`
 }
 
-// documents says how many there are of both kinds.
+// documents returns the numbers of memories and assemblies in words.
 func documents(memories, assemblies int64) string {
 	s := cli.Count(int(memories), "memory", "memories")
 	if assemblies > 0 {
@@ -114,7 +114,7 @@ func documents(memories, assemblies int64) string {
 	return s
 }
 
-// nounIn is what the documents of a folder are called.
+// nounIn returns the noun for a document of a folder.
 func nounIn(folder string) string {
 	if folder == "assemblies" {
 		return "assembly"

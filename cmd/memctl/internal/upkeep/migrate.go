@@ -60,16 +60,16 @@ wal/moved.json in the old one.`,
 	return c
 }
 
-// migrated is what migrate's document says.
+// migrated is the JSON document of migrate.
 type migrated struct {
 	From     string   `json:"from"`
 	To       string   `json:"to"`
 	Store    string   `json:"store"`
-	Version  uint64   `json:"version"` // up to where the copy has the memories
+	Version  uint64   `json:"version"` // position up to which the copy has the memories
 	Memories int64    `json:"memories"`
 	Bytes    int64    `json:"bytes"`
-	Copied   int64    `json:"copied"`    // of them in this run
-	CaughtUp int64    `json:"caught_up"` // of these because they were written meanwhile
+	Copied   int64    `json:"copied"`    // memories that this run copied
+	CaughtUp int64    `json:"caught_up"` // of Copied: copied because they changed during the run
 	Compared int64    `json:"compared"`
 	Switched bool     `json:"switched"`
 	Removed  bool     `json:"removed"`
@@ -141,7 +141,7 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 	return nil
 }
 
-// flags are those with which a migration was called.
+// flags returns the flags of a migration.
 func flags(o *varve.MigrateOptions) string {
 	s := ""
 	if o.Switch {

@@ -73,7 +73,7 @@ their embedding; if it has another dimension, searches no longer find them by it
 	return c
 }
 
-// reindexed is what reindex did.
+// reindexed is the JSON document of reindex.
 type reindexed struct {
 	Total    int64 `json:"total"`
 	Resumed  int64 `json:"resumed"`
@@ -82,10 +82,10 @@ type reindexed struct {
 	Changed  int64 `json:"changed"`
 
 	Refused  int64      `json:"refused"`
-	Refusals []refusals `json:"refusals"` // the first of them
+	Refusals []refusals `json:"refusals"` // the first refusals
 }
 
-// refusals is a memory whose text the embedder does not take.
+// refusals is a memory whose text the embedder refuses.
 type refusals struct {
 	ID      string `json:"id"`
 	Message string `json:"message"`

@@ -42,7 +42,7 @@ memctl quarantine restore brings a document back from there.`,
 	return c
 }
 
-// action is a step of a plan, or what came of it.
+// action is a step of a plan, or its result.
 type action struct {
 	Do     string   `json:"do"`
 	Path   string   `json:"path,omitempty"`
@@ -50,7 +50,7 @@ type action struct {
 	From   string   `json:"from,omitempty"`
 	Loses  string   `json:"loses,omitempty"`
 	Alone  bool     `json:"alone,omitempty"` // no other process may have the store open
-	For    []string `json:"for"`             // the findings
+	For    []string `json:"for"`             // the kinds of findings
 	Result string   `json:"result,omitempty"`
 	Where  string   `json:"where,omitempty"`
 	Error  string   `json:"error,omitempty"`
@@ -64,7 +64,7 @@ func actionOf(x varve.RepairAction) action {
 	return r
 }
 
-// storeOptions are those with which a store is looked at and repaired.
+// storeOptions returns the options with which a store is verified and repaired.
 func storeOptions(a *cli.App) *varve.Options {
 	return &varve.Options{MustExist: true, LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard, NoBackground: true}
 }
@@ -90,7 +90,8 @@ func repairStore(ctx context.Context, a *cli.App, dir string, apply, members boo
 	return err
 }
 
-// running names processes in a sentence, those of another PID namespace apart: their ids mean other processes here.
+// running lists processes for a message, those of another PID namespace separately: their ids mean
+// other processes here.
 func running(here, elsewhere []int) string {
 	s := ""
 	if len(here) > 0 {
@@ -105,15 +106,15 @@ func running(here, elsewhere []int) string {
 	return s
 }
 
-// mayBeDead says of which processes nothing can be told here.
+// mayBeDead names the processes that this process cannot see.
 func mayBeDead(pids []int) string {
 	if len(pids) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%v may be dead, or in another container: they are not visible from here)", pids)
+	return fmt.Sprintf(" (%v may have ended, or are in another container: they are not visible from here)", pids)
 }
 
-// showPlan tells what would be done. That something is to be done is the exit code.
+// showPlan prints the plan. The exit code reports that there is something to do.
 func showPlan(a *cli.App, p *varve.RepairPlan) {
 	if a.Document != nil {
 		a.Document.Begin("actions")
@@ -163,7 +164,7 @@ func showPlan(a *cli.App, p *varve.RepairPlan) {
 	v.note(a, "memctl repair --apply performs the planned steps")
 }
 
-// showMembers tells of assemblies that name what is not there, which is left alone.
+// showMembers reports assemblies with missing members, which are left unchanged.
 func showMembers(a *cli.App, p *varve.RepairPlan) {
 	n := 0
 	for _, f := range p.Left {
@@ -227,21 +228,21 @@ func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 		}
 		a.Document.Member("processes", others(r.Processes))
 		a.Document.Member("summary", summaryOf(&r.Summary, v.count()))
-	} else if v.count() == 0 && err == nil { // else nobody has looked
+	} else if v.count() == 0 && err == nil { // otherwise the store was not verified
 		a.Say("verified: %s", &v)
 	}
 	saySetAside(a, r.Summary.Quarantined)
 	v.note(a, "memctl verify names the remedy for each remaining finding")
 }
 
-// saySetAside names the command that shows what is in quarantine/.
+// saySetAside names the command that shows the files in quarantine/.
 func saySetAside(a *cli.App, n int64) {
 	if n > 0 {
 		a.Say("%s in quarantine/: memctl quarantine list", cli.Count(int(n), "file is", "files are"))
 	}
 }
 
-// others leaves this process out of a list.
+// others returns the list without this process.
 func others(pids []int) []int {
 	list := []int{}
 	for _, pid := range pids {

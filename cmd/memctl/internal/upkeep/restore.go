@@ -58,17 +58,17 @@ its folder gets its name only after everything was written and read back.`,
 	return c
 }
 
-// restored is what restore's document says.
+// restored is the JSON document of restore.
 type restored struct {
 	Path       string     `json:"path"`
 	Memories   int64      `json:"memories"`
 	Assemblies int64      `json:"assemblies"`
 	Bytes      int64      `json:"bytes"`
-	Version    uint64     `json:"version"` // the newest commit in it
+	Version    uint64     `json:"version"` // newest commit in the restored store
 	Time       *time.Time `json:"time,omitempty"`
 	Damaged    []string   `json:"damaged"`
 	Damage     []rescued  `json:"damaged_files"`
-	Purged     int64      `json:"purged"` // left out: purged in the store before the moment
+	Purged     int64      `json:"purged"` // omitted: purged in the store before the moment
 }
 
 // rescued is a damaged file of a backup.
@@ -80,7 +80,8 @@ type rescued struct {
 	Missing bool   `json:"missing"`
 }
 
-// restoreBackup restores; spelled is how a version that looks like a time is written as one.
+// restoreBackup restores a backup; spelled is the time as which o.LSN could have been meant, "" if
+// it does not look like one.
 func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.RestoreOptions, spelled string) error {
 	var done func()
 	o.Progress, done = a.Bar("restoring")
@@ -111,7 +112,7 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	s := restored{dir, r.Memories, r.Assemblies, r.Bytes, r.Moment.LSN, cli.OrNil(r.Moment.Time), []string{}, []rescued{},
 		r.Purged}
 	for _, d := range r.Damaged {
-		if d.In == "vector_index" { // no memory
+		if d.In == "vector_index" { // not a memory
 			s.Damaged = append(s.Damaged, d.In+"/"+d.ID)
 			continue
 		}
@@ -128,7 +129,7 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	}
 	tellLeft(a, r.Left)
 	if r.Purged > 0 {
-		a.Note("left out %s of the backup: purged in the store before that moment",
+		a.Note("omitted %s of the backup: purged in the store before that moment",
 			cli.Count(int(r.Purged), "document", "documents"))
 	}
 	a.Document.Member("restored", s)

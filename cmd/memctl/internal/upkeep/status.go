@@ -38,46 +38,47 @@ type State struct {
 	UUID       string   `json:"uuid"`
 	Memories   int64    `json:"memories"`
 	Assemblies int64    `json:"assemblies"`
-	Vectors    *vectors `json:"vectors"` // null: they cannot be read now, and a problem says why
+	Vectors    *vectors `json:"vectors"` // null: they cannot be read now, and a problem has the reason
 	Bytes      int64    `json:"memory_bytes"`
-	Scopes     int64    `json:"working_scopes"` // that have working memory
-	Expired    int64    `json:"expired"`        // of the memories: absent already, and not deleted yet
+	Scopes     int64    `json:"working_scopes"` // scopes that have working memory
+	Expired    int64    `json:"expired"`        // expired memories: invisible already, and not deleted yet
 	Limits     *limits  `json:"limits"`         // null: the store has no limits
 	IndexBytes int64    `json:"index_bytes"`
-	LogBytes   int64    `json:"log_bytes"`        // that an open would read
-	Unflushed  int64    `json:"unflushed_bytes"`  // of log that are not in files yet
+	LogBytes   int64    `json:"log_bytes"`        // bytes that opening the store would read
+	Unflushed  int64    `json:"unflushed_bytes"`  // bytes of log that are not in files yet
 	Slowed     string   `json:"slowed,omitempty"` // why commits wait
-	// config.json is missing or not valid: nothing is removed by it
+	// config.json is missing or invalid: the store removes nothing because of its settings
 	Unknown   bool       `json:"settings_unknown,omitempty"`
-	History   int64      `json:"history_bytes"` // of old log kept besides the log itself
-	Since     *time.Time `json:"history_since"` // when the oldest of what log and history have began, null: not known
+	History   int64      `json:"history_bytes"` // bytes of old log kept besides the log itself
+	Since     *time.Time `json:"history_since"` // beginning of the oldest part of log and history, null: unknown
 	Writable  bool       `json:"writable"`
-	ReadOnly  string     `json:"read_only,omitempty"` // why the system refuses to write
+	ReadOnly  string     `json:"read_only,omitempty"` // why the system does not permit writing
 	Processes []int      `json:"processes"`
-	Unseen    []int      `json:"processes_unseen,omitempty"` // that said so and are not seen here
-	// the process that takes over edits of files, null: none does
-	Watcher    *int       `json:"watcher"`
-	Polls      string     `json:"watcher_polls,omitempty"` // why it looks at all files each minute instead
+	Unseen    []int      `json:"processes_unseen,omitempty"` // registered processes that are not visible here
+	// the process that adopts edits of files, null: none
+	Watcher *int `json:"watcher"`
+	// Why it checks all files each minute instead of watching them.
+	Polls      string     `json:"watcher_polls,omitempty"`
 	LastFlush  *time.Time `json:"last_flush"`
 	LastBackup *time.Time `json:"last_backup"`
 	Refused    *refused   `json:"refused_edits"`
-	SetAside   int        `json:"quarantined"` // things in quarantine/
+	SetAside   int        `json:"quarantined"` // number of files in quarantine/
 	Embedder   *embedder  `json:"embedder"`    // null: no service is configured
 	Copy       *copied    `json:"copy"`        // null: no copy elsewhere follows the log
 	Problems   []string   `json:"problems"`
 	Next       string     `json:"next"`
 
-	gravest error // of the problems that are no full disk
-	full    bool  // the disk is full, or soon is
-	filled  error // the disk is full
-	away    []int // of Unseen, those of another PID namespace
+	gravest error // the gravest problem that is not a full disk
+	full    bool  // the disk is full, or nearly
+	filled  error // the error, if the disk is full
+	away    []int // those of Unseen that are in another PID namespace
 }
 
-// copied is how far a copy elsewhere that follows the log has come.
+// copied is the progress of a copy elsewhere that follows the log.
 type copied struct {
-	Sent    uint64     `json:"sent"`              // position in the log up to which it has the log
-	At      *time.Time `json:"at"`                // when it last said so, null: not known
-	Behind  int64      `json:"behind_bytes"`      // of log that it lacks
+	Sent    uint64     `json:"sent"`              // position up to which the copy has the log
+	At      *time.Time `json:"at"`                // when that was last recorded, null: unknown
+	Behind  int64      `json:"behind_bytes"`      // bytes of log that the copy lacks
 	Problem string     `json:"problem,omitempty"` // why it cannot continue
 
 	err error
@@ -104,13 +105,13 @@ func ShowStatus(ctx context.Context, a *cli.App) error {
 	}
 	err = statusIn(ctx, a, dir, cli.Look)
 	if cli.IsUnready(err) {
-		err = statusIn(ctx, a, dir, cli.Read) // a clone becomes a store at the first look
+		err = statusIn(ctx, a, dir, cli.Read) // the first status makes a clone a store
 	}
 	return err
 }
 
 func statusIn(ctx context.Context, a *cli.App, dir string, how cli.Access) error {
-	e, invalid := a.Embedder() // it is not asked
+	e, invalid := a.Embedder() // the embedder is not called
 	return a.WithIn(ctx, dir, how, Query(e), func(st *varve.Store) error {
 		s := stateOf(ctx, dir, st)
 		s.Embedder = embedderOf(ctx, st, e, invalid)
@@ -131,8 +132,8 @@ func statusIn(ctx context.Context, a *cli.App, dir string, how cli.Access) error
 	})
 }
 
-// failure is the gravest problem. verify can tell whether damage heals; that
-// something is wrong is sure. A disk that is full soon is listed only.
+// failure returns the gravest problem as a failure. Only verify can tell whether damage can be
+// repaired; that there is a problem is certain. A disk that is nearly full is listed only.
 func (s *State) failure() *cli.Failure {
 	return &cli.Failure{Kind: "damage", Message: s.gravest.Error(), Path: s.Store, Fix: s.Next, Code: cli.CodeDamage}
 }
@@ -163,7 +164,7 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	}
 	self := func(pid int) bool { return pid == os.Getpid() }
 	s.Processes = slices.DeleteFunc(append([]int{}, s.Processes...), self)
-	// One of another container, or killed where that cannot be told, stays on the list.
+	// A process in another container, or a killed one that cannot be checked, stays on the list.
 	unseen := func(pid int) bool { return slices.Contains(n.Unsure, pid) && vfs.Process(pid).Command == "" }
 	for _, pid := range s.Processes {
 		if unseen(pid) {
@@ -183,7 +184,7 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	var edits []error
 	s.Refused, edits = refusedIn(ctx, st)
 	for _, err := range slices.Concat(health.Problems, report.Problems, edits) {
-		if errors.As(err, &linked) { // it is no damage, and said as what keeps it from being written
+		if errors.As(err, &linked) { // not damage: shown as the reason why the store cannot be written
 			continue
 		}
 		if s.Copy != nil && s.Copy.err != nil && errors.Is(err, s.Copy.err) { // the store itself works
@@ -197,7 +198,7 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 		case s.gravest == nil:
 			s.gravest = err
 		}
-		if text := err.Error(); !slices.Contains(s.Problems, text) { // both may know of it
+		if text := err.Error(); !slices.Contains(s.Problems, text) { // two sources may report the same problem
 			s.Problems = append(s.Problems, text)
 		}
 	}
@@ -224,7 +225,7 @@ func (s *State) expired() string {
 	return fmt.Sprintf("; %d of them expired, to be deleted within an hour or two", s.Expired)
 }
 
-// next is the command that makes most sense now.
+// next returns the most useful next command.
 func next(s *State) string {
 	switch {
 	case s.full && s.gravest == nil:
@@ -241,13 +242,13 @@ func next(s *State) string {
 	return "memctl list"
 }
 
-const nameWidth = 11 // of what a line of status begins with
+const nameWidth = 11 // width of the name at the beginning of a line
 
 func showState(a *cli.App, s State) {
 	line := func(name, format string, args ...any) {
 		a.Out.InColour(cli.Bold, cli.Pad(name, nameWidth))
 		text := fmt.Sprintf(format, args...)
-		if name != "store" && name != "next" { // to be copied
+		if name != "store" && name != "next" { // not broken, so that they can be copied
 			text = a.Fit(nameWidth+1, text)
 		}
 		fmt.Fprintf(a.Out, " %s\n", text)
@@ -336,7 +337,7 @@ func showState(a *cli.App, s State) {
 	line("next", "%s", s.Next)
 }
 
-// ago says how long ago something was.
+// ago returns a time, and how long ago it was.
 func ago(a *cli.App, t *time.Time) string {
 	if t == nil {
 		return "never"
@@ -344,7 +345,7 @@ func ago(a *cli.App, t *time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05") + ", " + span.Age(a.Clock().Sub(*t)) + " ago"
 }
 
-// modified is when a file was written, nil if there is none.
+// modified returns the modification time of a file, nil if it does not exist.
 func modified(files vfs.FS, path string) *time.Time {
 	info, err := files.Stat(path)
 	if err != nil {
@@ -354,8 +355,8 @@ func modified(files vfs.FS, path string) *time.Time {
 	return &t
 }
 
-// newest is when the newest of the backups in a folder was made. Older indexes
-// lie there as well, and are none.
+// newest returns the time of the newest backup in a folder; nil if there is none. The older indexes
+// in the same folder are not backups.
 func newest(files vfs.FS, dir string) *time.Time {
 	names, err := files.ReadDir(dir)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/vector/embed"
 )
 
-// embedder is what status says of the embedding service that the environment names. Status does
-// not ask it: it shows what the commands before have found.
+// embedder describes the embedding service that the environment names. Status does not call the
+// service: it shows what earlier commands have found.
 type embedder struct {
 	URL      string     `json:"url,omitempty"`
 	Model    string     `json:"model,omitempty"`
@@ -64,7 +64,7 @@ func (e *embedder) String() string {
 	return s + ": " + cli.Printable(e.Error)
 }
 
-// Query has a store ask an embedder for what is searched: it names no model.
+// Query returns an option that sets the embedder for queries only: it sets no model.
 func Query(e *embed.Embedder) func(*varve.Options) {
 	if e == nil {
 		return nil

@@ -12,17 +12,17 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
-// Bounds on looking for refused edits: status is to answer at once, and tens of thousands
-// of files are looked at in the time. memctl verify looks at everything.
+// Limits for finding refused edits: status must answer quickly, and checks tens of thousands of
+// files in this time. memctl verify checks all files.
 const (
 	refusedWait  = 500 * time.Millisecond
 	refusedShown = 3
 )
 
-// refused are files that somebody left as they cannot be taken over.
+// refused are edited files that cannot be adopted.
 type refused struct {
 	Count    int64         `json:"count"`
-	Complete bool          `json:"complete"` // false: there was no time to look at all files
+	Complete bool          `json:"complete"` // false: there was no time to check all files
 	Files    []refusedEdit `json:"files"`    // the first of them
 }
 
@@ -54,24 +54,25 @@ func refusedIn(ctx context.Context, st *varve.Store) (r *refused, problems []err
 	return r, problems
 }
 
-// vectors is what status shows of the embeddings' files.
+// vectors describes the files of the embeddings.
 type vectors struct {
 	Count     int64  `json:"count"`
 	Dimension int    `json:"dimension"`
 	Metric    string `json:"metric"`
 	Bytes     int64  `json:"bytes"`
-	// vectors that are missing, stale or too much as of the index; null: too many to count here
+	// number of vectors that are missing, stale or superfluous as of the index; null: too many to
+	// count here
 	Drift   *int64 `json:"drift"`
-	Misfits int64  `json:"misfits"` // embeddings of another dimension, which have none
-	Pending int64  `json:"pending"` // what changed since the index was written
-	Without int64  `json:"without"` // memories that have no embedding, as of the index
+	Misfits int64  `json:"misfits"` // embeddings of another dimension, for which no vector is stored
+	Pending int64  `json:"pending"` // changes since the index was written
+	Without int64  `json:"without"` // memories without an embedding, as of the index
 	Model   string `json:"model,omitempty"`
-	Next    string `json:"next_model,omitempty"` // a reindex by it has begun, and is not there yet
-	Older   int64  `json:"older,omitempty"`      // documents that it has not rewritten yet
+	Next    string `json:"next_model,omitempty"` // the model of a reindex under way
+	Older   int64  `json:"older,omitempty"`      // documents that the reindex has not rewritten yet
 }
 
-// mostCounted is how many vectors status compares with the index: it is to answer
-// at once. memctl verify compares any number.
+// mostCounted is the maximum number of vectors that status compares with the index, to answer
+// quickly. memctl verify compares any number.
 const mostCounted = 100_000
 
 func vectorsOf(ctx context.Context, st *varve.Store, n *varve.Stats) (*vectors, error) {
@@ -101,7 +102,7 @@ func (v *vectors) String() string {
 	if v.Model != "" {
 		s += ", by " + v.Model
 	}
-	if v.Without != 0 && v.Dimension != 0 { // where there is none, that says it all
+	if v.Without != 0 && v.Dimension != 0 { // without a dimension there are no embeddings at all
 		s += "; " + cli.Count(int(v.Without), "memory has", "memories have") + " no embedding"
 		if v.Model != "" {
 			s += ": memctl reindex --missing computes it"
@@ -127,7 +128,7 @@ func (v *vectors) String() string {
 	return s
 }
 
-// limits are those that are set, 0: none.
+// limits are the limits of the store, 0: none.
 type limits struct {
 	Memories        int64  `json:"max_memories"`
 	Bytes           int64  `json:"max_bytes"`
@@ -146,7 +147,7 @@ func limitsIn(c varve.Config) *limits {
 	return l
 }
 
-// text says how much of the limits is used.
+// text describes how much of the limits is used.
 func (l *limits) text(s *State) string {
 	var parts []string
 	if l.Memories > 0 {
@@ -170,7 +171,7 @@ func (l *limits) text(s *State) string {
 	return strings.Join(parts, "; ")
 }
 
-// readOnly is what a store allows that the system does not let this user write.
+// readOnly describes why this user cannot write to the store.
 func readOnly(p *varve.PermissionError) string {
 	s := fmt.Sprintf("%s %s: reading works, changes are refused", p.Path, p.Why)
 	if p.Fix != "" {

@@ -10,12 +10,12 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// verdict sums findings up. Of the log it is only said that what is current is in the files: which
-// old versions are lost with it, the plan of a repair counts.
+// verdict sums up findings. For findings about the log it says only that the newest versions are in
+// the files; the plan of a repair counts the old versions that are lost.
 type verdict struct {
 	lost, healable int
-	past           bool     // there is one about the log
-	loses          []string // what a plan says of itself
+	past           bool     // there is a finding about the log
+	loses          []string // descriptions of losses from the plan
 }
 
 func (v *verdict) add(f *varve.Finding) {
@@ -45,7 +45,7 @@ func (v *verdict) String() string {
 	return fmt.Sprintf("%d repairable, nothing is lost", v.healable)
 }
 
-// note tells by the exit code that not all is well. It was told already.
+// note records a failure for the exit code. The findings were already printed.
 func (v *verdict) note(a *cli.App, fix string) {
 	switch {
 	case v.lost > 0:

@@ -55,7 +55,7 @@ func parseSample(s string) (part, parts int, err error) {
 	return part, parts, nil
 }
 
-// finding is one of verify's list.
+// finding is a finding in the list of verify.
 type finding struct {
 	Kind     string `json:"kind"`
 	Severity string `json:"severity"`
@@ -69,7 +69,7 @@ type finding struct {
 	Next     string `json:"next,omitempty"`
 }
 
-// summary is what was read, and what came of it.
+// summary has the counts of verify.
 type summary struct {
 	Memories    int64            `json:"memories"`
 	Assemblies  int64            `json:"assemblies"`
@@ -81,7 +81,7 @@ type summary struct {
 	Entries     int64            `json:"entries"`
 	Quarantined int64            `json:"quarantined"`
 	Findings    map[string]int64 `json:"findings"`
-	Worst       string           `json:"worst"` // "" when nothing was found
+	Worst       string           `json:"worst"` // "" if nothing was found
 }
 
 func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOptions) error {
@@ -96,7 +96,7 @@ func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOpti
 			return err
 		}
 		v.add(&f)
-		if f.Severity == repair.Info { // a folder that was copied has another time for every file
+		if f.Severity == repair.Info { // in a copied folder every file has another time
 			if infos[f.Kind]++; infos[f.Kind] > fewInfos && a.Document == nil {
 				continue
 			}
@@ -118,10 +118,10 @@ func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOpti
 	return nil
 }
 
-// fewInfos is how many harmless findings of a kind are written out in text.
+// fewInfos is the maximum number of harmless findings of a kind that are printed as text.
 const fewInfos = 3
 
-// tellMore tells how many were not.
+// tellMore prints how many were not.
 func tellMore(a *cli.App, infos map[varve.FindingKind]int64) {
 	for _, kind := range slices.Sorted(maps.Keys(infos)) {
 		if n := infos[kind] - fewInfos; n > 0 {
@@ -142,7 +142,7 @@ func summaryOf(s *varve.VerifySummary, n int) summary {
 	return r
 }
 
-// tellFinding tells of one finding.
+// tellFinding prints one finding.
 func tellFinding(a *cli.App, f *varve.Finding) {
 	message := ""
 	if f.Err != nil {

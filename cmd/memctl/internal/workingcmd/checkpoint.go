@@ -28,7 +28,7 @@ lifetimes, the task state and the scratchpad; it takes space for what changed si
 		w.diffCheckpointCommand(), w.rmCheckpointCommand())
 }
 
-// aboutCheckpoint puts the right remedy to an error.
+// aboutCheckpoint adds the right remedy to an error.
 func aboutCheckpoint(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
 		return cli.WithFix(err, "memctl working checkpoint list shows the checkpoints of the scope")
@@ -94,7 +94,7 @@ the scratchpad and description, separated by tabs.`,
 	}
 }
 
-// shownState is what a checkpoint holds.
+// shownState is the content of a checkpoint in JSON.
 type shownState struct {
 	Checkpoint *working.CheckpointInfo `json:"checkpoint,omitempty"`
 	Values     map[string]any          `json:"values"`

@@ -67,7 +67,7 @@ all of it.`,
 	return c
 }
 
-// export writes one scope, or all. One that cannot be read does not end it.
+// export writes one scope, or all. It reports a scope that cannot be read, and continues.
 func (w *scopeApp) export(cmd *cobra.Command, st *varve.Store, out io.Writer) (n int, err error) {
 	ctx := cmd.Context()
 	one := func(scope working.Scope) error {
@@ -128,7 +128,7 @@ func exportScope(ctx context.Context, st *varve.Store, scope working.Scope) ([]b
 	return json.Marshal(&e)
 }
 
-// stateShown is a state as JSON has it.
+// stateShown returns a state in the form for JSON.
 func stateShown(s *working.Snapshot) shownState {
 	out := shownState{Values: s.Values, TTL: map[string]float64{}, Task: s.Task, Notes: s.Notes}
 	for key, left := range s.TTL {

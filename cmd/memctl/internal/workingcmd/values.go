@@ -51,13 +51,13 @@ the others from being shown; a key whose value is null is not missing.`,
 	}
 }
 
-// workingValue is a value with what is known of it.
+// workingValue is a value with its metadata.
 type workingValue struct {
 	Key     string    `json:"key"`
 	Value   any       `json:"value"`
 	Version uint64    `json:"version"`
 	Updated time.Time `json:"updated_at"`
-	TTL     *float64  `json:"ttl_seconds"` // null: it does not expire
+	TTL     *float64  `json:"ttl_seconds"` // null: the value does not expire
 }
 
 func shownEntry(e *working.Entry) workingValue {
@@ -131,7 +131,7 @@ does not begin with "_". A new scope is created.`,
 	return c
 }
 
-// value is what an argument stands for.
+// value returns the value of an argument: JSON if it is valid JSON, otherwise text.
 func (w *scopeApp) value(ctx context.Context, arg string, text bool) (any, error) {
 	if arg == "-" {
 		b, err := intake.Slurp(ctx, w.In, "-", working.MaxValue)
@@ -195,7 +195,7 @@ values; task state, scratchpad and checkpoints are kept.`,
 	return c
 }
 
-// removed tells how many there were.
+// removed prints how many were removed.
 func (w *scopeApp) removed(n int, one, more string, err error) error {
 	if err == nil && w.Document != nil {
 		w.Document.Member("removed", n)

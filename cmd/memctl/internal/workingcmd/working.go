@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Command is the group of all that works on working memory.
+// Command returns the group of commands for working memory.
 func Command(a *cli.App) *cobra.Command {
 	w := &scopeApp{App: a}
 	c := w.Group(&cobra.Command{
@@ -36,13 +36,13 @@ task, a scratchpad, and checkpoints to go back to. Each belongs to a scope, whic
 	return c
 }
 
-// scopeApp is what these commands share.
+// scopeApp is the state that these commands share.
 type scopeApp struct {
 	*cli.App
 	scope string
 }
 
-// named is the scope that --scope names.
+// named returns the scope that --scope names.
 func (w *scopeApp) named(cmd *cobra.Command) (working.Scope, error) {
 	if w.scope == "" {
 		return working.Scope{}, cli.Usagef(cmd.CommandPath(), "--scope is missing, for example --scope session:s1")
@@ -54,7 +54,7 @@ func (w *scopeApp) named(cmd *cobra.Command) (working.Scope, error) {
 	return s, nil
 }
 
-// on does something with the working memory of the scope; only what writes makes one.
+// on runs f with the working memory of the scope; only commands that write create the scope.
 func (w *scopeApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.Context, m *working.Memory) error) error {
 	scope, err := w.named(cmd)
 	if err != nil {
@@ -75,12 +75,12 @@ func (w *scopeApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.Con
 	})
 }
 
-// open opens a scope whose numbers are shown as they were written.
+// open opens a scope so that numbers are shown as they were written.
 func open(ctx context.Context, st *varve.Store, scope working.Scope) (*working.Memory, error) {
 	return st.Working().Open(ctx, scope, &working.Options{AsWritten: true})
 }
 
-// onScope makes a command of what it does with the working memory of the scope.
+// onScope returns the RunE of a command from a function that uses the working memory of the scope.
 func (w *scopeApp) onScope(how cli.Access,
 	f func(ctx context.Context, m *working.Memory, args []string) error) func(*cobra.Command, []string) error {
 	return w.Do(func(cmd *cobra.Command, args []string) error {
@@ -204,7 +204,7 @@ and the archive keep the data for a while: memctl purge --working leaves no trac
 	}
 }
 
-// show prints a value as valueText has it.
+// show prints a value in the form of valueText.
 func (w *scopeApp) show(v any) error {
 	form := cli.JSON
 	if _, ok := v.(string); ok {
@@ -214,7 +214,7 @@ func (w *scopeApp) show(v any) error {
 	return err
 }
 
-// valueText is a value on a terminal: a text as it is, everything else as JSON.
+// valueText returns a value for a terminal: a text unchanged, any other value as JSON.
 func valueText(v any) string {
 	if s, ok := v.(string); ok {
 		return s

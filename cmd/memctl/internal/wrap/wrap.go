@@ -6,11 +6,11 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Least is what text has of a line on a screen that is too narrow.
+// Least is the minimum width of text on a line, even if the screen is too narrow.
 const Least = 20
 
-// Text breaks s into lines of at most width columns. The first begins at the column indent, and the
-// others are indented as far. A word that is wider than a line has one of its own.
+// Text breaks s into lines of at most width columns. The first line begins at the column indent,
+// and the others are indented as far. A word that is wider than a line gets its own line.
 func Text(s string, width, indent int) string {
 	var b strings.Builder
 	at := indent
@@ -35,9 +35,10 @@ func Text(s string, width, indent int) string {
 // mostHelp is the width of the help on a wide screen: longer lines are hard to read.
 const mostHelp = 100
 
-// Help lays the text of a help out for a width. Lines that begin at the margin are one paragraph up
-// to the next that is indented or empty. An indented line of several columns, with two spaces
-// between them, is broken below the last; one without is a command, and whole.
+// Help lays a help text out for a width. Lines that begin at the margin form one paragraph up to
+// the next line that is indented or empty. An indented line of several columns, with two spaces
+// between them, is continued below its last column; an indented line without such spaces is a
+// command and is not broken.
 func Help(text string, width int) string {
 	width = min(width, mostHelp)
 	var b strings.Builder

@@ -1,0 +1,451 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/view/counts"
+	"github.com/varve-db/varve/wal"
+)
+
+// Restored is a document that a Restoration puts back as it was, or deletes because it was not there.
+type Restored struct {
+	Kind     *engine.Kind
+	ID       string
+	Was      engine.Version // that it replaces or deletes; LSN 0: there is none
+	Restores wal.LSN        // the version that is put back, or the deletion that is repeated; 0: there was neither
+	Delete   bool           // else Doc and Line are put back
+	Doc      []byte         // exact bytes
+	Line     index.Entry    // of the version that is put back
+	// Since is where the first change that is taken back is. Of an assembly: others may have changed its members
+	// from there on.
+	Since wal.LSN
+}
+
+// RefusedError is the error of a document that cannot be put back as it was.
+type RefusedError struct {
+	Index int // of the document, in the order of Restoration.Add; -1: that which was to be added
+	Err   error
+}
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// A Restoration puts documents back as they were, in one commit: the exact bytes, members that this program does
+// not know and times included. Two things do not come back: an expiry that is over, with which the memory would go
+// at once, and an embedding by a model that the store had before.
+//
+// The rules that hold for other commits hold for this one. An assembly never names a memory that is gone, and its
+// composite is that of its members: an assembly that would change along with a memory, and is not put back itself,
+// is not changed, but the memory is refused. Limits refuse; they evict nothing.
+type Restoration struct {
+	cm       *Committer
+	docs     []*Restored
+	contents []engine.Parsed
+	entries  []wal.Entry
+	size     uint64
+	limit    uint64
+	model    index.Model
+	changes  map[string]MemoryChange // by memory
+	vectors  bool
+	effects  Effects
+	demands  []wal.Precondition // by document
+}
+
+// Effects are what commits add to the memories of each session; of "", to those without one.
+type Effects map[string]counts.Sum
+
+// Change adds memories of a session, or takes them away.
+func (e Effects) Change(session string, by counts.Sum) { e[session] = e[session].Plus(by) }
+
+// demands returns those with which limits are compared, the store's last.
+func (e Effects) demands(more Effects, l *counts.Limits) (list []*counts.Demand) {
+	all, in := counts.Sum{}, maps.Clone(e)
+	for s, sum := range more {
+		in.Change(s, sum)
+	}
+	for _, s := range slices.Sorted(maps.Keys(in)) {
+		all = all.Plus(in[s])
+		if d := (&counts.Demand{Session: s, Limit: l.Session, Add: in[s]}); s != "" && d.Grows() {
+			list = append(list, d)
+		}
+	}
+	if d := (&counts.Demand{Limit: l.All, Add: all}); d.Grows() {
+		list = append(list, d)
+	}
+	return list
+}
+
+// Restoration begins one of at most so many bytes of log; 0: of as many as a commit may have.
+func (cm *Committer) Restoration(limit uint64) *Restoration {
+	if most := cm.engine.Log().Limit(); limit == 0 || limit > most {
+		limit = most
+	}
+	return &Restoration{cm: cm, limit: limit, model: cm.vectors.Model(), changes: map[string]MemoryChange{},
+		effects: Effects{}}
+}
+
+// Len returns the number of documents.
+func (r *Restoration) Len() int { return len(r.docs) }
+
+// Add adds a document. It returns false, and adds nothing, if the commit has no room for it beside the others.
+// The error of a document that cannot be put back is a *RefusedError.
+func (r *Restoration) Add(d *Restored) (bool, error) {
+	cm, key := r.cm, d.Kind.Key(d.ID)
+	e := wal.Entry{Key: key, Restores: d.Restores}
+	demand := wal.Precondition{Key: key, LSN: d.Was.LSN}
+	var p engine.Parsed
+	doc := d.Doc
+	if d.Delete {
+		e.Kind, e.Delete = record.KindDelete, true
+		e.Value, e.Inflated = cm.engine.Codec().Encode(nil, &record.Record{Previous: d.Was.LSN})
+	} else {
+		var err error
+		if p, doc, err = r.adapted(d); err != nil {
+			return false, &RefusedError{-1, err}
+		}
+		line, err := p.Line(doc, 0)
+		if err != nil {
+			return false, &RefusedError{-1, err}
+		}
+		previous := d.Was.LSN
+		if previous == 0 {
+			previous = cm.engine.State().Deletion(d.Kind.Letter, d.ID)
+			demand.Chained, demand.Deletion = true, previous
+		}
+		e.Kind = record.KindPut
+		e.Value, e.Inflated = cm.engine.Codec().Encode(nil,
+			&record.Record{Previous: previous, Created: d.Was.LSN == 0, Line: line, Vector: p.Vector, Doc: doc})
+	}
+	one := frames([]wal.Entry{e})
+	if len(r.docs) > 0 && r.size+one > r.limit {
+		return false, nil
+	}
+	if most := cm.engine.Log().Limit(); one > most || uint64(e.Inflated) > most {
+		return false, &RefusedError{-1, fmt.Errorf("%w: it takes %d bytes, and a commit has at most %d in this log",
+			errs.ErrTooLarge, max(one, uint64(e.Inflated)), most)}
+	}
+	r.docs, r.contents = append(r.docs, d), append(r.contents, p)
+	r.entries, r.demands = append(r.entries, e), append(r.demands, demand)
+	r.size += one
+	r.vectors = r.vectors || len(p.Vector) > 0
+	if d.Kind == cm.engine.Kinds().Memories {
+		r.changes[d.ID] = MemoryChange{Deleted: d.Delete, Vector: p.Vector}
+		if d.Was.LSN != 0 {
+			r.effects.Change(d.Was.Line.SessionID, counts.Sum{N: -1, Bytes: -d.Was.Line.Size})
+		}
+		if !d.Delete {
+			r.effects.Change(p.Memory.Session(), counts.Sum{N: 1, Bytes: int64(len(doc))})
+		}
+	}
+	return true, nil
+}
+
+// adapted reads a document, and takes out what does not come back.
+func (r *Restoration) adapted(d *Restored) (engine.Parsed, []byte, error) {
+	p, err := d.Kind.Parse(d.Doc, d.ID)
+	if err != nil {
+		return p, nil, err
+	}
+	p.Date(d.Line.CreatedAt, d.Line.UpdatedAt)
+	older := len(p.Vector) > 0 && r.older(d)
+	if p.Memory == nil {
+		if older {
+			err = fmt.Errorf("%w: its composite embedding is of the model that the store had before", errs.ErrInvalid)
+		}
+		return p, d.Doc, err
+	}
+	if !older && !p.Memory.Expired(r.cm.engine.Env().Clock()) {
+		return p, d.Doc, nil
+	}
+	m := p.Memory
+	if m.Expired(r.cm.engine.Env().Clock()) {
+		m.ExpiresAt = time.Time{}
+	}
+	if older {
+		SetEmbedding(m, nil)
+	}
+	doc, err := m.Encode(kind.Stored)
+	if err != nil {
+		return p, nil, err
+	}
+	again, err := d.Kind.Parse(doc, d.ID)
+	if err != nil {
+		return p, nil, err
+	}
+	again.Date(d.Line.CreatedAt, d.Line.UpdatedAt)
+	return again, doc, nil
+}
+
+// older reports whether the vector of the version that is put back is by a model that the store had before.
+func (r *Restoration) older(d *Restored) bool {
+	m := r.model
+	m.Done = false // none is left, but this one
+	return m.Older(d.Line.Version, d.Line.VectorNumber())
+}
+
+// RestoreOptions are how a Restoration is committed.
+type RestoreOptions struct {
+	Cause uint8 // of the entries, of the causes of package wal
+	// Later reports whether an assembly, which changes along with a memory of this commit, is put back by a later one.
+	Later func(assembly string) bool
+	// Rest is what the commits behind this one will add to the memories; nil: nothing. Limits hold for all together.
+	Rest Effects
+}
+
+// Effects returns what the commit adds to the memories, by session.
+func (r *Restoration) Effects() Effects { return r.effects }
+
+// Commit commits what was added. The error is a *RefusedError for a document that cannot be put back, and
+// errs.ErrConflict if one was changed since it was read. Commit returns the position of the first entry.
+func (r *Restoration) Commit(ctx context.Context, o RestoreOptions) (wal.LSN, error) {
+	cm := r.cm
+	if err := cm.pace.Pressure(ctx, func() int64 { return int64(r.size) }); err != nil {
+		return 0, err
+	}
+	b := &wal.Batch{Entries: slices.Clone(r.entries), Preconditions: slices.Clone(r.demands), Frees: true}
+	for i, d := range r.docs {
+		b.Entries[i].Cause = o.Cause
+		b.Frees = b.Frees && d.Delete
+	}
+	for _, step := range []func(context.Context, *RestoreOptions, *wal.Batch) error{r.fitVectors, r.goAlong,
+		r.keepLimits} {
+		if err := step(ctx, &o, b); err != nil {
+			return 0, err
+		}
+	}
+	ends, err := r.places(ctx, b)
+	defer func() {
+		for _, end := range ends {
+			end()
+		}
+	}()
+	if err != nil {
+		return 0, err
+	}
+	kept, err := cm.keep(ctx, nil, b.Entries)
+	if err != nil {
+		return 0, err
+	}
+	if len(kept) > 0 {
+		b.Entries, b.Frees = append(kept, b.Entries...), false
+	}
+	if _, err = cm.engine.Append(ctx, b); err != nil {
+		return 0, cm.engine.Log().Folder().Explain(err)
+	}
+	cm.engine.Commits().Add(1)
+	cm.pace.Wake(len(b.Entries))
+	cm.pace.BeatInline()
+	cm.pace.RoundInline(ctx)
+	return b.Entries[len(kept)].LSN, nil
+}
+
+// refused returns the error for one of the documents.
+func (r *Restoration) refused(k *engine.Kind, id string, err error) error {
+	return &RefusedError{slices.IndexFunc(r.docs, func(d *Restored) bool { return d.Kind == k && d.ID == id }), err}
+}
+
+// fitVectors holds the vectors to what they were read with: the model, and what decides the dimension.
+func (r *Restoration) fitVectors(ctx context.Context, _ *RestoreOptions, b *wal.Batch) error {
+	if !r.vectors {
+		return nil
+	}
+	_, decided, err := r.cm.vectors.Dimension(ctx)
+	if err != nil {
+		return err
+	}
+	b.Preconditions = append(b.Preconditions, wal.Precondition{Key: state.ModelKey, LSN: r.model.LSN})
+	if decided != (wal.Precondition{}) {
+		b.Preconditions = append(b.Preconditions, decided)
+	}
+	return nil
+}
+
+// goAlong holds memories and assemblies together, as prepareAlong does in other commits.
+func (r *Restoration) goAlong(ctx context.Context, o *RestoreOptions, b *wal.Batch) error {
+	cm := r.cm
+	assemblies := cm.engine.Kinds().Assemblies
+	named := slices.ContainsFunc(r.docs, func(d *Restored) bool { return d.Kind == assemblies })
+	hint := cm.engine.State().MembersHint()
+	switch {
+	case named:
+	case len(r.changes) == 0:
+		return nil
+	case !cm.engine.State().Grouped():
+		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: allMembers, Hint: hint})
+		return nil
+	}
+	j := cm.Joint(ctx)
+	j.memories = r.changes
+	for _, id := range slices.Sorted(maps.Keys(r.changes)) {
+		if err := j.changes(id, r.changes[id]); err != nil {
+			return err
+		}
+	}
+	for i, d := range r.docs {
+		if d.Kind != assemblies {
+			continue
+		}
+		delete(j.touched, d.ID)
+		if d.Delete {
+			continue
+		}
+		if err := r.members(ctx, j, i); err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(j.touched)) {
+		if t := j.touched[id]; o.Later == nil || !o.Later(id) {
+			return r.refused(cm.engine.Kinds().Memories, t.of, &RestsError{Assembly: id})
+		}
+	}
+	if err := j.others(); err != nil {
+		return err
+	}
+	for i := range j.out.entries {
+		j.out.entries[i].Cause = wal.CauseUpkeep // the commit that puts the assembly back follows
+	}
+	b.Preconditions = append(append(b.Preconditions, j.out.preconditions...), j.Modelled())
+	b.Entries = append(b.Entries, j.out.entries...)
+	return nil
+}
+
+// RestsError is the error of a memory that an assembly contains which stays as it is.
+type RestsError struct{ Assembly string }
+
+func (e *RestsError) Error() string {
+	return fmt.Sprintf("assembly %s contains it, and would change along with it", human.Quote(e.Assembly))
+}
+
+// members wants the members of an assembly to be there, and as they were when it was composed.
+func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
+	d, p := r.docs[i], &r.contents[i]
+	moved := ""
+	var missing []string
+	for _, id := range p.Members {
+		if c, ok := r.changes[id]; ok {
+			if c.Deleted {
+				missing = append(missing, id)
+			}
+			at := slices.IndexFunc(r.docs, func(o *Restored) bool {
+				return o.ID == id &&
+					o.Kind == j.st.engine.Kinds().Memories
+			})
+			if r.docs[at].Restores >= d.Since {
+				moved = id
+			}
+			continue
+		}
+		hint := j.st.engine.State().Hint()
+		v, err := j.find(id)
+		gone := errors.Is(err, errs.ErrNotFound)
+		if err != nil && !gone {
+			return fmt.Errorf("member %s: %w", human.Quote(id), err)
+		}
+		if gone || v.Expired(j.st.engine.Env().Clock()) {
+			missing = append(missing, id)
+			continue
+		}
+		if v.LSN >= d.Since && !r.putBack(ctx, v.LSN, d.Since) {
+			moved = id
+		}
+		j.out.preconditions = append(j.out.preconditions, wal.Precondition{Key: engine.MemoryKey(id), LSN: v.LSN, Hint: hint})
+	}
+	if len(missing) > 0 {
+		return &RefusedError{i, &errs.MissingMembersError{Assembly: d.ID, IDs: missing}}
+	}
+	if moved == "" {
+		return nil
+	}
+	a := p.Group.Clone()
+	if err := j.Compose(a, nil); err != nil {
+		return err
+	}
+	if !slices.Equal(a.CompositeEmbedding, p.Group.CompositeEmbedding) {
+		return &RefusedError{i,
+			fmt.Errorf("its composite embedding is not that of its members any more: memory %s has changed",
+				human.Quote(moved))}
+	}
+	return nil
+}
+
+// putBack reports whether an undo wrote a version, and what it put back is older than a position.
+func (r *Restoration) putBack(ctx context.Context, at, since wal.LSN) bool {
+	e, err := r.cm.engine.Log().ReadAt(ctx, at)
+	return err == nil && (e.Cause == wal.CauseUndo || e.Cause == wal.CauseUndoing) && e.Restores != 0 && e.Restores < since
+}
+
+// keepLimits refuses what the limits of the store do not admit. Nothing is evicted: an undo deletes nothing but
+// what the commits that it takes back have made.
+func (r *Restoration) keepLimits(ctx context.Context, o *RestoreOptions, b *wal.Batch) error {
+	cm := r.cm
+	l := counts.LimitsOf(cm.engine.Settings().Now())
+	if l == nil {
+		return nil
+	}
+	list := r.effects.demands(o.Rest, l)
+	if len(list) == 0 {
+		return nil
+	}
+	cm.counts.Watch()
+	s, err := cm.look(ctx, list)
+	if err != nil {
+		return err
+	}
+	for i, d := range list {
+		if d.Over() != (counts.Sum{}) {
+			return d.Refusal()
+		}
+		if s.at < cm.counts.PutsFrom().Load() { // see Committer.keepLimits
+			b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: s.at})
+			continue
+		}
+		b.Preconditions = append(b.Preconditions, d.Within(s.before[i])...)
+	}
+	return nil
+}
+
+// places looks for what is in the way of the documents that are created, of kinds whose documents are in folders.
+func (r *Restoration) places(ctx context.Context, b *wal.Batch) (ends []func(), err error) {
+	for _, k := range r.cm.engine.Kinds().All {
+		if !k.Tree() {
+			continue
+		}
+		var ids []string
+		deleted := map[string]bool{}
+		for _, d := range r.docs {
+			switch {
+			case d.Kind != k:
+			case d.Delete:
+				deleted[d.ID] = true
+			case d.Was.LSN == 0:
+				ids = append(ids, d.ID)
+			}
+		}
+		places, fails, err := r.cm.placesBut(ctx, k, ids, deleted)
+		ends = append(ends, places.End)
+		if err != nil {
+			return ends, err
+		}
+		for i, err := range fails {
+			if err != nil {
+				return ends, r.refused(k, ids[i], err)
+			}
+		}
+		if demand := places.precondition(); demand != (wal.Precondition{}) {
+			b.Preconditions = append(b.Preconditions, demand)
+		}
+	}
+	return ends, nil
+}

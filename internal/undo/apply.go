@@ -1,0 +1,394 @@
+package undo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/view/counts"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
+)
+
+// tries bounds how often a plan is made again because other writers have changed what it is about. Each time another
+// one has made progress.
+const tries = 100
+
+// partBytes is how much a commit takes, where an undo is several: others write between two of them.
+const partBytes = 4 << 20
+
+// errPlanAgain is returned when a plan does not hold any more.
+var errPlanAgain = errors.New("the plan does not hold any more")
+
+// Undo takes back what options choose, and returns what it did. If there are conflicts and Options.Partial is not
+// set, it changes nothing and the error is an *Error. An undo of several commits that others have disturbed takes
+// back the rest, and then returns an *Error too.
+func (u *Undoer) Undo(ctx context.Context, o Options) (*Plan, error) {
+	if err := u.engine.KeepWriters(ctx); err != nil {
+		return nil, fmt.Errorf("an undo has to be recognized in the log: %w", err)
+	}
+	s, err := u.selection(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{u: u, s: s, parts: s.continues}
+	for try := 1; ; try++ {
+		p, list, err := u.plan(ctx, s)
+		if err != nil {
+			return r.result(p), err
+		}
+		if r.plan == nil {
+			r.plan = p
+		}
+		r.plan.Conflicts = p.Conflicts
+		refused := (len(p.Conflicts) > 0 || len(p.Unread) > 0) && !s.Partial
+		if refused && !r.begun() || len(list) == 0 {
+			p = r.result(p)
+			if refused {
+				return p, &Error{p}
+			}
+			return p, nil
+		}
+		switch err := r.apply(ctx, list); {
+		case errors.Is(err, errPlanAgain) && try < tries:
+		case err != nil:
+			if errors.Is(err, errPlanAgain) {
+				err = fmt.Errorf("%w: gave up after %d attempts", errs.ErrConflict, tries)
+			}
+			return r.result(p), r.explain(err)
+		default:
+			p = r.result(p)
+			if refused {
+				return p, &Error{p}
+			}
+			return p, nil
+		}
+	}
+}
+
+// run is one undo.
+type run struct {
+	u     *Undoer
+	s     *selection
+	plan  *Plan // the first one
+	parts bool  // it is several commits
+	done  int
+	at    []wal.LSN
+}
+
+// begun reports whether the undo has changed something, so that it goes on with what it can.
+func (r *run) begun() bool { return r.s.continues || len(r.at) > 0 }
+
+// result returns the plan with what was done.
+func (r *run) result(p *Plan) *Plan {
+	if r.plan != nil {
+		p = r.plan
+	}
+	if p != nil {
+		p.Done, p.Parts = r.done, r.at
+	}
+	return p
+}
+
+// explain says of an undo that was interrupted that it can be continued.
+func (r *run) explain(err error) error {
+	if len(r.at) == 0 || !r.parts {
+		return err
+	}
+	return fmt.Errorf("%d of %d changes are taken back, the same undo continues it: %w", r.done, len(r.plan.Changes), err)
+}
+
+// by returns the context in which an undo writes: that of several commits has a writer of its own.
+func (r *run) by(ctx context.Context) context.Context {
+	if !r.parts {
+		return ctx
+	}
+	var w writer.Writer
+	if in := engine.WriterIn(ctx); in != nil {
+		w = *in
+	}
+	w.Undo = r.s.String()
+	return engine.By(ctx, w)
+}
+
+// apply makes the changes of a plan. errPlanAgain asks for another plan: of an undo that is one commit, nothing was
+// changed then.
+func (r *run) apply(ctx context.Context, list []*change) error {
+	p := &part{run: r, later: map[string]bool{}}
+	for _, c := range list {
+		if c.kind == r.u.engine.Kinds().Assemblies {
+			p.later[c.ID] = true
+		}
+	}
+	if err := p.weigh(ctx, list); err != nil {
+		return err
+	}
+	p.begin()
+	ctx = r.by(ctx)
+	for len(list) > 0 { // one phase behind the other; within one, in the order of the log
+		n := 1
+		for n < len(list) && r.u.phase(list[n]) == r.u.phase(list[0]) {
+			n++
+		}
+		if err := p.load(ctx, list[:n]); err != nil {
+			return err
+		}
+		list = list[n:]
+	}
+	err := p.commit(ctx, true)
+	if err == nil && p.dirty {
+		err = errPlanAgain
+	}
+	return err
+}
+
+// part is one commit of an undo, and what is common to all of them.
+type part struct {
+	*run
+	restoration *commit.Restoration
+	docs        []*commit.Restored
+	changes     []*change
+	dirty       bool            // not everything of the plan could be done
+	later       map[string]bool // assemblies that are not put back or deleted yet
+	rest        commit.Effects  // of what is not committed yet, where limits are set
+}
+
+func (p *part) begin() {
+	limit := uint64(0)
+	if p.parts {
+		limit = min(partBytes, p.u.engine.Log().Limit()/2) // the other half is for what changes along
+	}
+	p.restoration, p.docs, p.changes = p.u.commits.Restoration(limit), nil, nil
+}
+
+// weigh adds up what the commits of an undo add to the memories, if limits are set: between two of them there may be
+// more than afterwards.
+func (p *part) weigh(ctx context.Context, list []*change) error {
+	if p.rest = nil; !p.parts || counts.LimitsOf(p.u.engine.Settings().Now()) == nil {
+		return nil
+	}
+	p.rest = commit.Effects{}
+	var back []*change
+	for _, c := range list {
+		if c.kind != p.u.engine.Kinds().Memories {
+			continue
+		}
+		if c.Version != 0 {
+			v, err := p.u.engine.Find(ctx, c.kind, c.ID, false)
+			if err != nil && !errors.Is(err, errs.ErrNotFound) {
+				return err
+			}
+			if err == nil {
+				p.rest.Change(v.Line.SessionID, counts.Sum{N: -1, Bytes: -v.Line.Size})
+			}
+		}
+		if c.source != 0 {
+			back = append(back, c)
+		}
+	}
+	return p.u.read(ctx, back, func(_ *change, e *wal.Entry) bool {
+		line, _, err := state.LineIn(e)
+		if e.Key[0] == record.Kept {
+			line, _, err = state.KeptIn(e)
+		}
+		if err == nil {
+			p.rest.Change(line.SessionID, counts.Sum{N: 1, Bytes: line.Size})
+		}
+		return true
+	})
+}
+
+// load adds changes of one phase.
+func (p *part) load(ctx context.Context, list []*change) error {
+	if list[0].What == Delete {
+		for _, c := range list {
+			if err := p.add(ctx, c, &commit.Restored{Delete: true}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var failed error
+	n := 0
+	err := p.u.read(ctx, list, func(c *change, e *wal.Entry) bool {
+		n++
+		line, doc, err := p.u.document(c, e)
+		if err != nil {
+			failed = p.refuse(c, err)
+		} else {
+			failed = p.add(ctx, c, &commit.Restored{Doc: doc, Line: line})
+		}
+		return failed == nil
+	})
+	if failed != nil || err != nil {
+		return cmp.Or(failed, err)
+	}
+	if n < len(list) { // the plan says why
+		return p.again()
+	}
+	return nil
+}
+
+// again notes that the plan does not hold for all documents: an undo that is one commit begins again.
+func (p *part) again() error {
+	if p.dirty = true; p.parts {
+		return nil
+	}
+	return errPlanAgain
+}
+
+// refuse notes that a document cannot be put back.
+func (p *part) refuse(c *change, why error) error {
+	if rests := (*commit.RestsError)(nil); errors.As(why, &rests) {
+		why = fmt.Errorf("%w: %w", ErrBuiltUpon, why)
+	}
+	p.s.left[c.key] = Conflict{Err: why}
+	return p.again()
+}
+
+// add adds a change, and commits those before it if there is no room for it.
+func (p *part) add(ctx context.Context, c *change, d *commit.Restored) error {
+	v, ok, err := p.u.newest(ctx, c)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return p.again()
+	}
+	d.Kind, d.ID, d.Was, d.Restores, d.Since = c.kind, c.ID, v, c.Restores, c.since
+	for {
+		fits, err := p.restoration.Add(d)
+		var refused *commit.RefusedError
+		switch {
+		case errors.As(err, &refused):
+			return p.refuse(c, refused.Err)
+		case err != nil:
+			return err
+		case fits:
+			p.docs, p.changes = append(p.docs, d), append(p.changes, c)
+			return nil
+		case !p.parts:
+			p.parts = true
+			return errPlanAgain
+		}
+		if err := p.commit(ctx, false); err != nil {
+			return err
+		}
+		p.begin()
+	}
+}
+
+// newest returns the newest version of a document. It returns false if that is not the one of the plan.
+func (u *Undoer) newest(ctx context.Context, c *change) (engine.Version, bool, error) {
+	v, err := u.engine.Find(ctx, c.kind, c.ID, false)
+	if errors.Is(err, errs.ErrNotFound) {
+		gone := u.engine.State().Deletion(c.kind.Letter, c.ID)
+		return engine.Version{}, c.Version == 0 && (gone == 0 || gone == c.last), nil
+	}
+	if err != nil || v.LSN == c.Version {
+		return v, true, err
+	}
+	if c.Version == 0 {
+		return v, false, nil
+	}
+	// An assembly may have changed along with a memory that was put back.
+	e, err := u.engine.Log().ReadAt(ctx, v.LSN)
+	if err != nil {
+		return v, false, nil
+	}
+	view, err := state.Read(&e)
+	return v, err == nil && e.Cause == wal.CauseUpkeep && view.Previous == c.Version, nil
+}
+
+// commit commits what was added. last is that nothing follows.
+func (p *part) commit(ctx context.Context, last bool) error {
+	for try := 1; p.restoration.Len() > 0; try++ {
+		o := commit.RestoreOptions{Cause: wal.CauseUndo, Later: func(id string) bool { return p.later[id] }}
+		if p.parts && (p.dirty || !last) {
+			o.Cause = wal.CauseUndoing
+		}
+		if p.rest != nil {
+			o.Rest = maps.Clone(p.rest)
+			for session, sum := range p.restoration.Effects() {
+				o.Rest.Change(session, counts.Sum{}.Minus(sum))
+			}
+		}
+		at, err := p.restoration.Commit(ctx, o)
+		var refused *commit.RefusedError
+		switch {
+		case err == nil:
+			p.committed(at)
+			p.rest = o.Rest
+			return nil
+		case errors.As(err, &refused) && refused.Index >= 0:
+			if err := p.refuse(p.changes[refused.Index], refused.Err); err != nil {
+				return err
+			}
+			p.rebuild(ctx, func(i int) bool { return i == refused.Index })
+		case errors.Is(err, errs.ErrBatchTooLarge) && !p.parts:
+			p.parts = true
+			return errPlanAgain
+		case errors.Is(err, errs.ErrBatchTooLarge) && p.restoration.Len() > 1:
+			return p.halves(ctx, last)
+		case errors.Is(err, errs.ErrConflict) && !p.parts:
+			return errPlanAgain
+		case errors.Is(err, errs.ErrConflict) && try < tries:
+			p.rebuild(ctx, func(int) bool { return false })
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// committed notes what a commit has done.
+func (p *part) committed(at wal.LSN) {
+	p.done += len(p.changes)
+	p.at = append(p.at, at)
+	for _, c := range p.changes {
+		if c.kind == p.u.engine.Kinds().Assemblies {
+			delete(p.later, c.ID)
+		}
+	}
+}
+
+// rebuild prepares the commit again, without some of it and without what is not as in the plan any more.
+func (p *part) rebuild(ctx context.Context, without func(i int) bool) {
+	docs, changes := p.docs, p.changes
+	p.begin()
+	for i, c := range changes {
+		if without(i) {
+			continue
+		}
+		v, ok, err := p.u.newest(ctx, c)
+		if err == nil && ok {
+			docs[i].Was = v
+			ok, err = p.restoration.Add(docs[i])
+		}
+		if err != nil || !ok {
+			p.dirty = true // the next plan says why
+			continue
+		}
+		p.docs, p.changes = append(p.docs, docs[i]), append(p.changes, c)
+	}
+}
+
+// halves commits in two parts what is too much for one commit with what changes along.
+func (p *part) halves(ctx context.Context, last bool) error {
+	docs, changes := p.docs, p.changes
+	half := len(docs) / 2
+	p.rebuild(ctx, func(i int) bool { return i >= half })
+	if err := p.commit(ctx, false); err != nil {
+		return err
+	}
+	p.docs, p.changes = docs, changes
+	p.rebuild(ctx, func(i int) bool { return i < half })
+	return p.commit(ctx, last)
+}

@@ -1,0 +1,259 @@
+package undo
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+)
+
+// batch is a commit of the log, without the documents.
+type batch struct {
+	at, next wal.LSN
+	time     time.Time // what the clock said
+	writer   uint32
+	entries  []entry
+	expires  bool // something had expired
+	upkeep   bool // the store has changed nothing but what it derives
+}
+
+// entry is what an entry of the log says, without its document.
+type entry struct {
+	key      string
+	lsn      wal.LSN
+	previous wal.LSN
+	restores wal.LSN
+	cause    uint8
+	deleted  bool
+	created  bool
+}
+
+// undoes reports whether an undo wrote the entry.
+func (e *entry) undoes() bool { return e.cause == wal.CauseUndo || e.cause == wal.CauseUndoing }
+
+// lost reports whether an error of reading the log is damage or a hole, behind which reading goes on.
+func lost(err error) bool {
+	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
+}
+
+// batches yields the commits in [from, to), until yield returns false. What is damaged or missing is yielded as err.
+// The batch is valid until yield returns.
+func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *batch, err error) bool) error {
+	var b batch
+	give := func() bool {
+		if len(b.entries) == 0 {
+			return true
+		}
+		upkeep, others := false, false
+		for i := range b.entries {
+			switch c := b.entries[i].cause; c {
+			case wal.CauseUpkeep:
+				upkeep = true
+			case 0: // an assembly that changed along with a memory, unless a caller asked for all
+			default:
+				b.expires = b.expires || c == wal.CauseExpired
+				others = true
+			}
+		}
+		b.upkeep = upkeep && !others
+		ok := yield(&b, nil)
+		b = batch{entries: b.entries[:0]}
+		return ok
+	}
+	for e, err := range u.engine.Log().Past().Entries(ctx, wal.Mark{LSN: from}, to) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			b.entries = b.entries[:0] // a commit that cannot be read as a whole
+			if !lost(err) {
+				return err
+			}
+			if !yield(nil, err) {
+				return nil
+			}
+			continue
+		}
+		if len(b.entries) > 0 && b.next != e.LSN && !give() { // what is between was erased
+			return nil
+		}
+		view, err := state.Read(&e)
+		if err != nil {
+			if !yield(nil, err) {
+				return nil
+			}
+			continue
+		}
+		if len(b.entries) == 0 {
+			b.at, b.time, b.writer = e.LSN, e.Reading, 0
+		}
+		if b.writer == 0 {
+			b.writer = e.Writer
+		}
+		b.next = e.LSN + e.Size
+		b.entries = append(b.entries, entry{key: strings.Clone(e.Key), lsn: e.LSN, previous: view.Previous,
+			restores: e.Restores, cause: e.Cause, deleted: e.Delete, created: view.Created})
+		if !e.More && !give() {
+			return nil
+		}
+	}
+	give()
+	return ctx.Err()
+}
+
+// node is a state of a document.
+type node struct {
+	lsn     wal.LSN
+	writer  uint32
+	parent  int32 // -1: the state before the first commit that is taken back
+	cause   uint8
+	chosen  bool // a commit that is taken back made it
+	upkeep  bool
+	deleted bool
+	unknown bool // what is between is not in the log
+}
+
+// document is what the log says of a document since the first commit that is taken back.
+type document struct {
+	base  wal.LSN // the entry before that commit; 0: none
+	gone  bool    // it was none, or a deletion
+	kept  wal.LSN // the position of a copy of it; 0: none was seen
+	last  wal.LSN // the newest entry
+	cur   int32   // the state that the newest entry made
+	nodes []node
+}
+
+// add takes an entry in.
+func (d *document) add(e *entry, writer uint32, chosen, upkeep bool) {
+	if len(d.nodes) > 0 && e.previous != d.last && (e.deleted || !e.created) {
+		// Something wrote a version that is not there: it was erased, or made up when the index was rebuilt.
+		d.nodes = append(d.nodes, node{parent: d.cur, unknown: true})
+		d.cur = int32(len(d.nodes) - 1)
+	}
+	d.last = e.lsn
+	if e.undoes() && !chosen {
+		if at, ok := d.find(e); ok {
+			d.cur = at
+			return
+		}
+	}
+	d.nodes = append(d.nodes, node{lsn: e.lsn, writer: writer, parent: d.cur, cause: e.cause, chosen: chosen,
+		upkeep: upkeep, deleted: e.deleted})
+	d.cur = int32(len(d.nodes) - 1)
+}
+
+// find returns the state that an undo put back.
+func (d *document) find(e *entry) (int32, bool) {
+	if e.deleted && e.restores == 0 {
+		return d.findAbsent()
+	}
+	if e.restores == d.base && e.deleted == d.gone {
+		return -1, true
+	}
+	for i := len(d.nodes) - 1; i >= 0; i-- {
+		if n := &d.nodes[i]; n.lsn == e.restores && n.deleted == e.deleted && n.lsn != 0 {
+			return int32(i), true
+		}
+	}
+	return 0, false
+}
+
+// findAbsent returns the state without a document that an undo put back without naming its entry: an entry that creates
+// a document names the deletion before it only as long as the overlay has that. It is the last such state from which
+// the present one was made, or else any.
+func (d *document) findAbsent() (int32, bool) {
+	for i := d.cur; i >= 0; {
+		if i = d.nodes[i].parent; d.absent(i) {
+			return i, true
+		}
+	}
+	for i := len(d.nodes) - 1; i >= 0; i-- {
+		if d.nodes[i].deleted {
+			return int32(i), true
+		}
+	}
+	return -1, d.gone
+}
+
+// absent reports whether there is no document in a state.
+func (d *document) absent(at int32) bool {
+	if at < 0 {
+		return d.gone
+	}
+	return d.nodes[at].deleted
+}
+
+// version returns the entry that made a state.
+func (d *document) version(at int32) wal.LSN {
+	if at < 0 {
+		return d.base
+	}
+	return d.nodes[at].lsn
+}
+
+// keptKey identifies a copy of a version.
+type keptKey struct {
+	key string
+	at  wal.LSN
+}
+
+// scan reads the commits of a selection and what followed. It returns the documents by key.
+func (u *Undoer) scan(ctx context.Context, s *selection, p *Plan, to wal.LSN) (map[string]*document, error) {
+	docs, scopes := map[string]*document{}, map[string]bool{}
+	kept := map[keptKey]wal.LSN{} // copies that precede what replaces them
+	err := u.batches(ctx, s.from, to, func(b *batch, err error) bool {
+		if err != nil {
+			p.Unread = append(p.Unread, err)
+			return true
+		}
+		chosen, changes := b.at < s.Before && s.has(b), false
+		for i := range b.entries {
+			e := &b.entries[i]
+			switch {
+			case e.key[0] == record.Kept:
+				kept[keptKey{e.key[1:], e.previous}] = e.lsn
+				continue
+			case e.key[0] == record.Working:
+				if chosen && e.cause != wal.CauseUpkeep && !scopes[e.key[1:]] {
+					scopes[e.key[1:]] = true
+					p.Scopes = append(p.Scopes, e.key[1:])
+				}
+				continue
+			case u.engine.Kinds().Of(e.key) == nil:
+				continue
+			}
+			upkeep := b.upkeep || e.cause == wal.CauseUpkeep
+			in := chosen && !upkeep
+			d := docs[e.key]
+			if d == nil {
+				if !in {
+					continue
+				}
+				d = &document{base: e.previous, gone: e.created || e.previous == 0, cur: -1,
+					kept: kept[keptKey{e.key, e.previous}]}
+				docs[e.key] = d
+			}
+			d.add(e, b.writer, in, upkeep)
+			changes = changes || in
+		}
+		if chosen && changes {
+			if p.Commits++; p.First == 0 {
+				p.First = b.at
+			}
+			p.Last = b.at
+		}
+		for i := range b.entries {
+			if b.entries[i].key[0] != record.Kept {
+				clear(kept)
+				break
+			}
+		}
+		return true
+	})
+	return docs, err
+}

@@ -1,0 +1,281 @@
+package undo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
+	"github.com/varve-db/varve/writer"
+)
+
+// selection is which commits are taken back.
+type selection struct {
+	Options
+	from      wal.LSN // none of them is before
+	has       func(b *batch) bool
+	continues bool // the undo was interrupted
+	// left are documents that turned out to have a conflict when they were to be put back, by key.
+	left map[string]Conflict
+}
+
+// described is the JSON object of an undo of several commits; see the package comment.
+type described struct {
+	Position wal.LSN   `json:"position,omitempty"`
+	Run      string    `json:"run,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	Before   wal.LSN   `json:"before"`
+	Partial  bool      `json:"partial,omitempty"`
+}
+
+// String returns the JSON object that identifies the undo of a selection.
+func (s *selection) String() string {
+	b, err := json.Marshal(described{s.Position, s.Run, s.Since.UTC(), s.Before, s.Partial})
+	if err != nil { // it has nothing that JSON lacks
+		return ""
+	}
+	return string(b)
+}
+
+// optionsOf reads the JSON object of an undo.
+func optionsOf(undo string) (Options, error) {
+	var d described
+	if err := json.Unmarshal([]byte(undo), &d); err != nil || d.Before == 0 || (d.Position == 0) == (d.Run == "") {
+		return Options{}, fmt.Errorf("%w: %s does not identify an undo", errs.ErrCorrupt, human.Quote(undo))
+	}
+	return Options(d), nil
+}
+
+// selection resolves options.
+func (u *Undoer) selection(ctx context.Context, o Options) (*selection, error) {
+	if o.Position != 0 && (o.Run != "" || !o.Since.IsZero()) {
+		return nil, fmt.Errorf("%w: a position and a run are two undos", errs.ErrInvalid)
+	}
+	if o.Run == "" && !o.Since.IsZero() {
+		return nil, fmt.Errorf("%w: a time needs a run whose commits are taken back", errs.ErrInvalid)
+	}
+	if err := u.engine.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	end := u.engine.Log().Durable()
+	if o.Before == 0 || o.Before > end {
+		o.Before = end
+	}
+	o.Since = o.Since.UTC().Truncate(time.Microsecond)
+	if o.Position != 0 || o.Run != "" {
+		undo, err := u.interrupted(ctx, o, end)
+		if err != nil {
+			return nil, err
+		}
+		if s, err := u.continued(ctx, undo); s != nil || err != nil {
+			return s, err
+		}
+		return u.resolve(ctx, o)
+	}
+	last, err := u.last(ctx, o.Before)
+	if err != nil {
+		return nil, err
+	}
+	if last.undoing {
+		if s, err := u.continued(ctx, last.undo); s != nil || err != nil {
+			return s, err
+		}
+	}
+	o.Position = last.at
+	return u.resolve(ctx, o)
+}
+
+// continued returns the selection of an undo that was interrupted, nil if it has nothing left to do.
+func (u *Undoer) continued(ctx context.Context, undo string) (*selection, error) {
+	if undo == "" {
+		return nil, nil
+	}
+	o, err := optionsOf(undo)
+	if err != nil {
+		return nil, err
+	}
+	s, err := u.resolve(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s.continues = true
+	if p, _, err := u.plan(ctx, s); err != nil || len(p.Changes) == 0 {
+		return nil, err
+	}
+	return s, nil
+}
+
+// resolve returns the selection of a position or a run.
+func (u *Undoer) resolve(ctx context.Context, o Options) (*selection, error) {
+	s := &selection{Options: o, left: map[string]Conflict{}}
+	log := u.engine.Log().Past()
+	first, err := log.First(o.Before)
+	if err != nil {
+		return nil, err
+	}
+	if o.Position != 0 {
+		return s, u.resolvePosition(ctx, s, first)
+	}
+	by, since, err := u.engine.WrittenBy(ctx, o.Run)
+	if err != nil {
+		return nil, err
+	}
+	if since > o.Before {
+		return nil, fmt.Errorf("writer %s: %w", human.Quote(o.Run), errs.ErrNotFound)
+	}
+	if !o.Since.IsZero() {
+		at, err := log.Since(ctx, o.Since, o.Before)
+		if err != nil && !errors.Is(err, errs.ErrTruncated) {
+			return nil, err
+		}
+		since = max(since, at)
+	}
+	s.from = begin(log, max(first, since), first)
+	s.has = func(b *batch) bool {
+		return !b.expires && by(b.writer, b.at) && (o.Since.IsZero() || !b.time.Before(o.Since))
+	}
+	return s, nil
+}
+
+// begin returns where the segment of a position begins, at the earliest at first.
+func begin(log *past.Log, at, first wal.LSN) wal.LSN {
+	return max(first, log.Geometry.Start(log.SegmentOf(at)))
+}
+
+// resolvePosition finds the commit of a position, or the undo of several commits of which that is one.
+func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LSN) error {
+	log := u.engine.Log().Past()
+	none := fmt.Errorf("position %d: %w: no commit is there; memctl log shows the positions", s.Position, errs.ErrNotFound)
+	switch {
+	case s.Position >= s.Before || s.Position < log.Geometry.Size:
+		return none
+	case s.Position < first:
+		return fmt.Errorf("position %d: %w", s.Position, &errs.TruncatedError{Oldest: first})
+	}
+	s.from = begin(log, s.Position, first)
+	var at, next wal.LSN
+	var by writer.Writer
+	var unread error
+	err := u.batches(ctx, s.from, min(s.Before, log.SegmentEnd(log.SegmentOf(s.Position))),
+		func(b *batch, err error) bool {
+			if err != nil {
+				unread = err
+				return true
+			}
+			if b.at <= s.Position && s.Position < b.next {
+				at, next, by = b.at, b.next, u.engine.Writer(b.writer, b.at)
+			}
+			return b.next <= s.Position
+		})
+	if err != nil {
+		return err
+	}
+	if next == 0 {
+		if erased, err := log.ErasedAt(ctx, s.Before, s.Position); err == nil && erased[s.Position] {
+			return fmt.Errorf("position %d: %w: a purge cannot be taken back", s.Position, ErrPurged)
+		}
+		return errors.Join(none, unread)
+	}
+	s.has = func(b *batch) bool { return at <= b.at && b.at < next }
+	if by.Undo != "" { // a part of it alone is no undo
+		s.from, err = u.parts(ctx, by.Undo, first)
+		s.has = func(b *batch) bool { w := u.engine.Writer(b.writer, b.at); return w.Undo == by.Undo }
+	}
+	return err
+}
+
+// parts returns where the commits of an undo of several begin.
+func (u *Undoer) parts(ctx context.Context, undo string, first wal.LSN) (wal.LSN, error) {
+	t, err := u.engine.Writers(ctx)
+	if err != nil {
+		return 0, err
+	}
+	set := t.Where(func(w *writer.Writer) bool { return w.Undo == undo })
+	log := u.engine.Log().Past()
+	return begin(log, max(first, min(set.First(), u.engine.Log().Durable()-1)), first), nil
+}
+
+// interrupted returns an undo of the same that was interrupted, "" if there is none.
+func (u *Undoer) interrupted(ctx context.Context, o Options, end wal.LSN) (string, error) {
+	t, err := u.engine.Writers(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, w := range slices.Backward(t.All()) {
+		if w.Undo == "" {
+			continue
+		}
+		on, err := optionsOf(w.Undo)
+		if err != nil || on.Position != o.Position || on.Run != o.Run || !on.Since.Equal(o.Since) ||
+			on.Partial != o.Partial || w.Since >= o.Before && on.Before != o.Before {
+			continue
+		}
+		last, err := u.newestBy(ctx, w.Since, end, func(by *writer.Writer) bool { return by.Undo == w.Undo })
+		if err != nil || !last.undoing {
+			return "", err
+		}
+		return w.Undo, nil
+	}
+	return "", nil
+}
+
+// made is a commit that a writer made.
+type made struct {
+	at      wal.LSN
+	undo    string // the undo of several commits of which it is one
+	undoing bool   // and not the last one
+}
+
+// newestBy returns the newest commit by some writers in a part of the log, of those that changed documents and were
+// not made by the store itself.
+func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writer.Writer) bool) (m made, err error) {
+	log := u.engine.Log().Past()
+	first, err := log.First(to)
+	if err != nil {
+		return m, err
+	}
+	for from = max(from, first); to > from && m.at == 0 && err == nil; {
+		start := begin(log, to-1, first)
+		err = u.batches(ctx, start, to, func(b *batch, err error) bool {
+			if err != nil || b.at < from || b.upkeep || b.expires {
+				return true
+			}
+			at := slices.IndexFunc(b.entries, func(e entry) bool { return u.engine.Kinds().Of(e.key) != nil })
+			if w := u.engine.Writer(b.writer, b.at); at >= 0 && w.Number != 0 && is(&w) {
+				m = made{b.at, w.Undo, slices.ContainsFunc(b.entries, func(e entry) bool { return e.cause == wal.CauseUndoing })}
+			}
+			return true
+		})
+		to = start
+	}
+	return m, err
+}
+
+// last returns the newest commit of the caller. That is not the process alone, which one command is: a program with
+// the same name on the same machine, for the same agent, session, client and token.
+func (u *Undoer) last(ctx context.Context, before wal.LSN) (made, error) {
+	own := u.engine.Describe(ctx)
+	if own == nil {
+		return made{}, fmt.Errorf("%w: the store does not know who writes through this handle, so that it has no last "+
+			"commit of its own; name a position or a run", errs.ErrInvalid)
+	}
+	m, err := u.newestBy(ctx, 0, before, func(w *writer.Writer) bool { return same(w, own) })
+	if err == nil && m.at == 0 {
+		err = fmt.Errorf("%w: the log has no commit by %s; memctl log shows the commits", errs.ErrNotFound, own.Name())
+	}
+	return m, err
+}
+
+// same reports whether two writers are the same except for the process and the command of the program.
+func same(a, b *writer.Writer) bool {
+	program := func(w *writer.Writer) string { name, _, _ := strings.Cut(w.Program, " "); return name }
+	return program(a) == program(b) && a.Host == b.Host && a.Agent == b.Agent && a.Session == b.Session &&
+		a.Client == b.Client && a.Token == b.Token
+}

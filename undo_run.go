@@ -1,0 +1,161 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/undo"
+)
+
+// UndoOptions select what Store.Undo takes back: the commit at Position, the commits of Run, or with neither the last
+// commit of the caller.
+type UndoOptions struct {
+	// Position is one in a commit, as Commit.LSN or a version that it made. One in an undo of several commits stands
+	// for all of that undo.
+	Position uint64
+	// Run is the number or a name of a writer, as in LogOptions.By: what it wrote is taken back, except what it removed
+	// because it had expired. The name may be that of its session.
+	Run     string
+	Since   time.Time // of Run: what was committed at this time or later
+	Before  uint64    // what was committed before this position; 0: the end of the log
+	Partial bool      // leave out what has conflicts
+}
+
+// What an undo does to a document.
+const (
+	UndoRestore  = undo.Restore  // put an earlier version in the place of the newest one
+	UndoUndelete = undo.Undelete // put a deleted document back
+	UndoDelete   = undo.Delete   // delete what was created
+)
+
+// UndoChange is what an undo does to one memory or assembly.
+type UndoChange struct {
+	Kind, ID string
+	What     string // UndoRestore, UndoUndelete or UndoDelete
+	Version  uint64 // the newest version, which is replaced or deleted; 0: none
+	Restores uint64 // the version that is put back; of UndoDelete the deletion before, or 0
+}
+
+// UndoConflict is a memory or an assembly that an undo cannot take back, or not as far as the first of the commits.
+type UndoConflict struct {
+	Kind, ID string
+	Version  uint64 // of another commit that is in the way; 0: none
+	Writer   Writer // of that version; Number 0: unknown
+	// Err is why: ErrBuiltUpon, ErrPurged or ErrUnkept, with the details, or another error of the store.
+	Err error
+}
+
+// UndoPlan is what an undo does, and after Undo what it did.
+type UndoPlan struct {
+	// UndoOptions are what was selected. Position is set if the last commit of the caller is taken back, and Before is
+	// always: an undo with these options takes back the same.
+	UndoOptions
+	Commits     int            // that are taken back
+	First, Last uint64         // positions of the first and the last of them
+	Changes     []UndoChange   // in the order in which they are made
+	Conflicts   []UndoConflict // what stays
+	Scopes      []string       // scopes of working memory that the commits changed: that stays
+	Unread      []error        // parts of the log that cannot be read and may have more of what is to be taken back
+	Continues   bool           // an undo that was interrupted is completed
+	Done        int            // changes that were made; 0 in a plan
+	Parts       []uint64       // positions of the commits that made them
+}
+
+// The reasons of conflicts; test for them with errors.Is.
+var (
+	ErrBuiltUpon = undo.ErrBuiltUpon // a newer version, or an assembly, rests on what is to be taken back
+	ErrPurged    = undo.ErrPurged    // the version before was purged
+	ErrUnkept    = undo.ErrUnkept    // the version before is neither in the log nor in its archive
+)
+
+// UndoError is the error of an undo that has conflicts: with UndoOptions.Partial it takes back the rest. It matches
+// ErrConflict.
+type UndoError struct{ Plan UndoPlan }
+
+func (e *UndoError) Error() string {
+	p := &e.Plan
+	what := fmt.Sprintf("%d of %d documents cannot be taken back", len(p.Conflicts), len(p.Changes)+len(p.Conflicts))
+	switch {
+	case len(p.Conflicts) > 0:
+		c := &p.Conflicts[0]
+		what += fmt.Sprintf(": %s %s: %v", c.Kind, human.Quote(c.ID), c.Err)
+		if n := len(p.Conflicts) - 1; n > 0 {
+			what += fmt.Sprintf(" (and %d more)", n)
+		}
+	case len(p.Unread) > 0:
+		what = fmt.Sprintf("a part of the log cannot be read: %v", p.Unread[0])
+	}
+	if p.Done > 0 {
+		return what + fmt.Sprintf("; the other %d were taken back", p.Done)
+	}
+	return what + "; nothing was changed"
+}
+
+// Unwrap makes the error match ErrConflict.
+func (e *UndoError) Unwrap() error { return errs.ErrConflict }
+
+// PlanUndo returns what Undo would do, with its conflicts. It changes nothing.
+func (st *Store) PlanUndo(ctx context.Context, o UndoOptions) (*UndoPlan, error) {
+	if err := st.inner.Engine.BeginUse(); err != nil {
+		return nil, err
+	}
+	defer st.inner.Engine.EndUse()
+	p, err := st.inner.Undoer.Plan(ctx, undo.Options(o))
+	return planOf(p), err
+}
+
+// Undo takes back what commits did to memories and assemblies: it puts back the exact bytes that they replaced or
+// deleted, with members that this version does not know, times and embeddings, and deletes what they created. A
+// document that the commits did not change, or that is as it was before them, stays. An undo is a commit like others,
+// so it can be undone.
+//
+// What others have built upon is a conflict: another commit has changed the document since, an assembly that stays
+// contains the memory, the version before is not kept any more or was purged. Undo then changes nothing and returns an
+// *UndoError, which has the whole plan; with Partial it takes back the rest. A count of accesses or an embedding that
+// the store added is taken back along. An expiry that is over does not come back, nor does an embedding by a model
+// that the store had before. What expired comes back by its position only, and what a limit of age removed is removed
+// again. An undo never passes a limit of the store, and evicts nothing: it fails with a *LimitError.
+//
+// Undo is one commit. If that would be more than half a segment it is several; between them the store may have more
+// memories than its limits. An undo of several commits that is interrupted is completed by an undo of the same, or of
+// the caller's last commit, by any process. Others may write meanwhile: nothing of theirs is overwritten. Where they
+// have changed something after the first of the commits, Undo takes back the rest and returns an *UndoError.
+//
+// The caller's own commits are those of the same program on the same machine, for the same agent, session, client and
+// token, in any process; commits that changed only working memory, and those of the store itself, are ignored.
+// Without a Writer, Undo needs a position or a run: ErrInvalid. ErrNotFound if nothing is at the position, or no
+// writer has the name. Undo raises the feature of the store that Options.Writer raises.
+func (st *Store) Undo(ctx context.Context, o UndoOptions) (*UndoPlan, error) {
+	if err := st.inner.Engine.BeginUse(); err != nil {
+		return nil, err
+	}
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
+		return nil, err
+	}
+	plan, err := st.inner.Undoer.Undo(ctx, undo.Options(o))
+	p := planOf(plan)
+	if conflicts := (*undo.Error)(nil); errors.As(err, &conflicts) && p != nil {
+		err = &UndoError{*p}
+	}
+	return p, err
+}
+
+func planOf(p *undo.Plan) *UndoPlan {
+	if p == nil {
+		return nil
+	}
+	plan := &UndoPlan{UndoOptions: UndoOptions(p.Options), Commits: p.Commits, First: p.First, Last: p.Last,
+		Scopes: p.Scopes, Unread: p.Unread, Continues: p.Continues, Done: p.Done, Parts: p.Parts}
+	for _, c := range p.Changes {
+		plan.Changes = append(plan.Changes, UndoChange(c))
+	}
+	for _, c := range p.Conflicts {
+		plan.Conflicts = append(plan.Conflicts, UndoConflict(c))
+	}
+	return plan
+}
