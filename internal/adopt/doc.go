@@ -38,6 +38,14 @@
 // names are compared by the first process that opens the store, each time. While config.json is missing, as in
 // a branch of git without the store, no file is put back and no deletion adopted.
 //
+// Of a kind whose files win (kind.Kind.FileWins, notes) a round leaves a file that is none of the versions in its place,
+// and it is judged there: bytes of an older version are a file that lags behind, and are replaced; anything else
+// becomes the newest version, also when a newer one or a deletion had not reached the file. The version has the time
+// of the file, so that no round writes the file again, and one that is removed before the round stays removed. A
+// file that was emptied less than two seconds ago is waited for. The loss of most files is their deletion; only that
+// of the whole folder is an accident. After a crash, when a place may hold anything, a round replaces such files as
+// those of any other kind, and sets them aside.
+//
 // # A verdict
 //
 // Under flush.lock no other process of ours changes files, so a file that differs from the index is
