@@ -65,7 +65,7 @@ func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error]
 			Before: o.Before}
 		if o.By != "" {
 			var err error
-			if f.By, f.First, err = st.inner.Engine.WrittenBy(ctx, o.By); err != nil {
+			if f.By, f.First, err = st.writtenBy(ctx, o.By); err != nil {
 				yield(Commit{}, err)
 				return
 			}
@@ -78,6 +78,19 @@ func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error]
 			return yield(out, err)
 		})
 	})
+}
+
+// writtenBy is Engine.WrittenBy, also for a writer that another process has just explained.
+func (st *Store) writtenBy(ctx context.Context,
+	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
+	if err := st.inner.Engine.BeginUse(); err != nil {
+		return nil, 0, err
+	}
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.CatchUp(ctx); err != nil {
+		return nil, 0, err
+	}
+	return st.inner.Engine.WrittenBy(ctx, name)
 }
 
 // WriterOf returns the writer of a version by its number, as Memory.By has it: with Number 0 if it is

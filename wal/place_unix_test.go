@@ -59,9 +59,8 @@ func TestInPlace(t *testing.T) {
 				}
 			}
 		}, true},
-		"a link to the page": {func(t *testing.T, _ *FileLog, dir string) { // the inode is another one, the page is not
-			if err := errors.Join(os.Link(page(dir), page(dir)+".1"), os.Remove(page(dir)),
-				os.Rename(page(dir)+".1", page(dir))); err != nil {
+		"a link to the page": {func(t *testing.T, _ *FileLog, dir string) { // a second name, as a copy of hard links makes
+			if err := os.Link(page(dir), page(dir)+".1"); err != nil {
 				t.Fatal(err)
 			}
 		}, true},

@@ -10,32 +10,32 @@
 // files. A version (Version) is a line of the index and, once read, the document's bytes.
 //
 // Before each look-up the process catches up with everything that any process has made durable
-// (Sight). A version that it finds may be replaced, flushed or released while it is read: then the
+// (CatchUp). A version that it finds may be replaced, flushed or released while it is read: then the
 // look-up starts again, at most FindTries times, each time because another process made progress.
 //
 // # Lifecycle
 //
-// BeginUse and Ended enclose every operation; Close waits for operations that have begun. Lasting
-// operations are not ended by a caller's context.
+// BeginUse and EndUse enclose every operation; Close waits for operations that have begun. Finish
+// ends those that make no progress.
 //
-// # Functions of packages above
+// # Calls upwards
 //
-// RemakeIndex, Judge and DueNow are given to the engine before the log is opened: the packages
-// above rebuild an index, decide about a file that is not the version that the index names, and
-// start a round of the flusher.
+// Host has what the engine asks of packages above: they rebuild an index, decide about a file that is not the
+// version that the index names, and start a round of the flusher.
 //
 // # Files
 //
-//	engine       the Engine, and what it is given
-//	lasting      begin and end of operations
-//	machine      the engine as the log's Machine: the state, and the index that the log begins with
-//	views        mapping the present index, when another process has written one
-//	find past    the newest version of a document; versions of which log and archive have the bytes
-//	cache load   the same by way of the cache of documents
-//	lines filter share expiring   listings in the order of ids, their filters, reading them in parallel, what has expired
-//	follower     keeping a fold of the log up to date
-//	as_of        what changed between two positions
-//	kind stored name              kinds of documents in an open store, and their files
-//	moved        a store that was moved to another folder
-//	told mutex   records for OpenReport and Health; a mutex whose waiters honour their context
+//	engine                          the Engine, its constructor and its Host
+//	enter enter_newer moved         entering the folder of a store, of a newer version too, or one that was moved
+//	progress                        begin and end of operations, and those that make no progress
+//	machine                         the engine as the log's Machine: the state, and the index that the log begins with
+//	mapped                          mapping the present index, when another process has written one
+//	find past                       the newest version of a document; versions of which log and archive have the bytes
+//	cache load                      the same by way of the cache of documents
+//	lines filter share sorted       listings, their filters and orders
+//	when expiring overlay_order     times of documents, what has expired, the order of changes in memory
+//	follower between as_of          what changed between two positions; keeping a view of the log up to date
+//	kind stored assemblies          kinds of documents in an open store, and their files
+//	writers                         the writer of an entry and its number
+//	health mutex                    records for OpenReport and Health; a mutex whose waiters honour their context
 package engine

@@ -66,7 +66,8 @@ func commands() []command {
 		{name: "export --file", args: []string{"export", "--file", "{box}/out/all.jsonl"}},
 		{name: "history", args: []string{"history", "a"}},
 		{name: "log", args: []string{"log"}},
-		{name: "undo", args: []string{"undo", "--yes"}},
+		// The last commit of memctl has replaced the text of this one.
+		{name: "undo", args: []string{"undo", "--yes"}, loses: []string{"memory big"}},
 		{name: "undo --run", args: []string{"undo", "--run", "unknown", "--plan"}},
 		{name: "undelete", args: []string{"undelete", "gone", "a"}},
 		{name: "revert", args: []string{"revert", "a", "64"}},

@@ -26,19 +26,21 @@ const KindUser = 16
 
 // Entry is one change of one key.
 type Entry struct {
-	LSN      LSN       // where it stands; set by Append and by reading
-	Time     time.Time // of the commit, whole microseconds, different for every entry; set likewise
-	Reading  time.Time // of the clock at the commit: Time, or what the clock said that was behind it; set likewise
-	Key      string    // whose change it is
-	Kind     uint8     // the kind of the value, 16…255; the log does not interpret the value
-	Delete   bool      // the key is absent after this
-	More     bool      // the batch continues; set by reading
-	Writer   uint32    // the number of the writer, 0 where it is not known; see wal.Batch
-	Cause    uint8     // why the entry was written, of the causes of package wal; 0: a caller asked for it
-	Restores LSN       // of an entry that an undo wrote, the version that it put back; 0: none. See package segment
-	Own      bool      // this handle wrote the entry, and did not read it; set when it is applied
-	Size     uint64    // bytes of log that the entry takes, from LSN on; set by reading
-	Inflated uint32    // bytes of Value after decompression; 0 means len(Value)
+	LSN  LSN       // where it stands; set by Append and by reading
+	Time time.Time // of the commit, whole microseconds, different for every entry; set likewise
+	// Reading is what the clock read at the commit. It is Time unless the clock was more than a second behind it
+	// (package wal, "Choices"); set by Append and by reading.
+	Reading  time.Time
+	Key      string // whose change it is
+	Kind     uint8  // the kind of the value, 16…255; the log does not interpret the value
+	Delete   bool   // the key is absent after this
+	More     bool   // the batch continues; set by reading
+	Writer   uint32 // the number of the writer, 0 where it is not known; see wal.Batch
+	Cause    uint8  // why the entry was written, of the causes of package wal; 0: a caller asked for it
+	Restores LSN    // of an entry that an undo wrote, the version that it put back; 0: none. See package segment
+	Own      bool   // this handle wrote the entry, and did not read it; set when it is applied
+	Size     uint64 // bytes of log that the entry takes, from LSN on; set by reading
+	Inflated uint32 // bytes of Value after decompression; 0 means len(Value)
 	Value    []byte
 }
 
