@@ -37,6 +37,9 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		return BackupInfo{}, err
 	}
 	defer st.inner.Engine.EndUse()
+	if err := st.overwriteFirst(ctx); err != nil {
+		return BackupInfo{}, err
+	}
 	source, err := st.inner.Copied(ctx, true)
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
@@ -57,6 +60,21 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	return info, st.inner.Engine.Env().Explain(err)
 }
 
+// overwriteFirst overwrites redacted versions whose bytes a backup would copy with the log.
+func (st *Store) overwriteFirst(ctx context.Context) error {
+	rows, err := st.inner.Engine.ToOverwrite()
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	if err = st.inner.Engine.Writable(); err == nil {
+		_, err = st.inner.Purger.Overwrite(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%d redacted versions are not overwritten yet, and a backup would copy them: %w", len(rows), err)
+	}
+	return nil
+}
+
 // CheckBackup reads a backup from end to end. Its faults are joined, each a *CorruptionError.
 func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
 	return backup.Check(ctx, vfs.Only(vfs.OS(), "", dir), dir, nil)
@@ -74,6 +92,9 @@ type RestoreOptions struct {
 	// in its log and archive where the backup ends, up to the moment or to their end. The folder is
 	// only read.
 	Log string
+	// WithPurged restores also what was purged since. Without it a restore leaves out what the backup, or the store of
+	// Log, knows to be purged, whatever the moment.
+	WithPurged bool
 	// Strict refuses a damaged backup. Otherwise what is sound is restored, and
 	// RestoreReport.Damage names the rest.
 	Strict bool
@@ -116,7 +137,8 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 		FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, from, dir), opt.LockWait), Backup: from, Dir: dir,
 		FileMode: opt.FileMode, FolderMode: opt.FolderMode,
 		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Strict: o.Strict, Progress: o.Progress,
-		Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
+		WithPurged: o.WithPurged,
+		Files:      map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
 	if o.Log != "" {
 		past := opt
@@ -127,6 +149,11 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 		}
 		defer living.Close()
 		s.Living, s.To = living.past()
+		gone, err := living.inner.Engine.Purged()
+		if err != nil {
+			return RestoreReport{}, err
+		}
+		s.Purges = gone.Sorted()
 		s.Features = living.inner.Engine.Log().Features()
 		s.Has = func(letter byte, id string) (bool, error) {
 			_, err := living.inner.Engine.State().Find(letter, id)

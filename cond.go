@@ -6,8 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 )
 
-// PutOption is an option of a put: a condition, or one of AnyDimension, VectorNumber and
-// AllowMissing.
+// PutOption is an option of a put: a condition, or one of AnyDimension, VectorNumber,
+// AllowMissing, ForcePurged and RefusePurged.
 type PutOption interface{ demand(*commit.Conditions) }
 
 // Cond is a condition on a write. If it does not hold, nothing is written and the error is a
@@ -47,6 +47,13 @@ func AnyDimension() PutOption { return putOption(func(c *commit.Conditions) { c.
 // AllowMissing lets an assembly name memories that do not exist. Imports need it, and verify
 // reports such members.
 func AllowMissing() PutOption { return putOption(func(c *commit.Conditions) { c.Missing = true }) }
+
+// ForcePurged stores the text of a document although it was purged, and takes the purge of this text back: it counts as
+// any other text from then on. Without it a store whose config.json has block_purged refuses the text with ErrPurged.
+func ForcePurged() PutOption { return putOption(func(c *commit.Conditions) { c.ForcePurged = true }) }
+
+// RefusePurged refuses a text that was purged, with ErrPurged, whatever config.json says. Imports use it.
+func RefusePurged() PutOption { return putOption(func(c *commit.Conditions) { c.RefusePurged = true }) }
 
 // VectorNumber is the number of a memory's vector in an external FAISS file. The vector keeps it if
 // it is a number that this store never assigns (at least 1<<48) and the memory has no vector with

@@ -22,6 +22,8 @@ type Config struct {
 	// *.tmp, .DS_Store and others, see docs/reference/settings.md); empty: none. A pattern without a slash is of the last
 	// segment of the path, any other one of the whole path, with ** for any number of segments.
 	NotesIgnore []string `json:"notes_ignore,omitzero"`
+	// BlockPurged refuses to put a text that was purged, with ErrPurged: false.
+	BlockPurged bool `json:"block_purged,omitempty"`
 
 	// Limits of one document, put or edited by hand; what is already stored is read regardless.
 	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // bytes of one memory's JSON: 16 MiB
@@ -102,8 +104,9 @@ type VectorConfig struct {
 func (c *Config) in() *settings.Config {
 	return &settings.Config{
 		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval,
-		FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes,
-		MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims,
+		FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, BlockPurged: c.BlockPurged,
+		MaxMemoryBytes: c.MaxMemoryBytes,
+		MaxIDBytes:     c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims,
 		MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories,
 		MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes,
 		AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays,
@@ -117,8 +120,9 @@ func (c *Config) in() *settings.Config {
 func configOf(c *settings.Config) Config {
 	return Config{
 		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval,
-		FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes,
-		MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims,
+		FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, BlockPurged: c.BlockPurged,
+		MaxMemoryBytes: c.MaxMemoryBytes,
+		MaxIDBytes:     c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims,
 		MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories,
 		MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes,
 		AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays,

@@ -29,6 +29,8 @@ func TestConfigFields(t *testing.T) {
 			f.Set(reflect.MakeSlice(p.Type, 1, 1))
 		case f.Kind() == reflect.String:
 			f.SetString(p.Name)
+		case f.Kind() == reflect.Bool:
+			f.SetBool(true)
 		default:
 			f.Set(reflect.New(p.Type.Elem()))
 		}

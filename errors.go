@@ -27,6 +27,8 @@ var (
 	ErrTruncated      = errs.ErrTruncated      // the log no longer reaches back that far
 	ErrCopyBehind     = errs.ErrCopyBehind     // a copy elsewhere lacks log that is no longer kept
 	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached
+	ErrPurged         = errs.ErrPurged         // what was asked for, or a text that is put, was purged: see PurgedError
+	ErrRedacted       = errs.ErrRedacted       // the version was removed on purpose: see RedactedError
 	ErrSession        = errs.ErrSession        // the memory belongs to another session
 	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError
 	ErrModel          = errs.ErrModel          // see ModelError
@@ -45,6 +47,8 @@ type (
 	LockError           = errs.LockError
 	BatchError          = errs.BatchError
 	SessionError        = errs.SessionError
+	PurgedError         = errs.PurgedError
+	RedactedError       = errs.RedactedError
 	LimitError          = errs.LimitError
 	InflatedError       = errs.InflatedError
 	UnfiledError        = errs.UnfiledError

@@ -180,6 +180,7 @@ type Stats struct {
 	HistorySince time.Time // the beginning of the oldest part of the history that is kept; zero when unknown
 	Edits        int       // edited files met by this process
 	Watcher      int       // id of the process that watches the files for edits, 0 when none does
+	ToOverwrite  int       // redacted versions whose bytes are not overwritten yet
 	WatcherPolls string    // why Watcher looks at all files each minute instead of being notified, "" when it is notified
 
 	Vectors      int64  // of memories and assemblies, in the files
@@ -228,6 +229,9 @@ func (ad Admin) Stats() Stats {
 		if set.Delta() != nil {
 			s.IndexSize += set.Delta().Size()
 		}
+	}
+	if rows, err := ad.st.inner.Engine.ToOverwrite(); err == nil {
+		s.ToOverwrite = len(rows)
 	}
 	s.HistoryBytes, s.HistorySince = ad.st.inner.Engine.Log().Archive().Kept()
 	ad.st.countVectors(&s)

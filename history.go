@@ -28,6 +28,10 @@ type Version struct {
 	Document    []byte   // the exact bytes of the file; the caller may change them
 	Writer      Writer   // who wrote the version; Number 0: unknown
 	Cause       string   // why the store wrote it, see CommitChange; "": a caller asked for it
+	// Redacted: the version was removed on purpose (Admin.PurgeVersion): Document, Size and ContentHash are zero
+	Redacted   bool
+	RedactedAt time.Time // when it was removed
+	RedactedBy Writer    // who removed it; Number 0: unknown
 }
 
 // Decode returns the version's document as a Memory. ErrNotFound for a deletion.
@@ -60,7 +64,8 @@ func (st *Store) versionsOf(ctx context.Context, k *engine.Kind, id string) iter
 	})
 }
 
-// GetAt returns one version of a memory, by the LSN that was its Memory.Version. If there is no
+// GetAt returns one version of a memory, by the LSN that was its Memory.Version. Of a redacted version the error is a
+// *RedactedError. If there is no
 // such version the error is a *NoVersionError, or a *TruncatedError for a position before those
 // that the log and the archive still have.
 func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {

@@ -41,6 +41,7 @@ var order = []string{
 	"internal/refcount",
 	"internal/vfs",
 	"internal/writerfile",
+	"internal/purgefile",
 	"internal/jsondoc",
 	"internal/docfile",
 	"internal/record",
@@ -353,18 +354,18 @@ func TestLayoutNamesFiles(t *testing.T) {
 // exported is how many methods each package of the house may export: what one offers the
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
-	"internal/engine":       116, // eleven are for writers; HasHad, Present, Filed, Folds: kinds that not every store has
-	"internal/commit":       47,  // PutDocument, DeleteDocument, ChangeDocuments, Places: kinds without rules; Restoration
+	"internal/engine":       128, // eleven are for writers, twelve for purges; HasHad, Present, Filed, Folds: rare kinds
+	"internal/commit":       48,  // PutDocument, DeleteDocument, ChangeDocuments, Places: kinds without rules; Restoration
 	"internal/rebuild":      2,
 	"internal/flush":        38,
 	"internal/views":        11,
-	"internal/adopt":        26,
+	"internal/adopt":        28, // Ignores, and Missing for a folder of a tree
 	"internal/embedding":    20,
 	"internal/history":      7,
 	"internal/undo":         7,
 	"internal/search":       5,
 	"internal/retention":    18,
-	"internal/erase/purge":  2,
+	"internal/erase/purge":  5,
 	"internal/view/counts":  19,
 	"internal/view/vectors": 38,
 	"internal/scopes":       23, // DropBare is for a purge
@@ -545,7 +546,7 @@ var longLines = map[string]int{
 }
 
 // longTestLines is how many lines of tests and of bench/ have more than 120 columns. The number may only fall.
-const longTestLines = 1052
+const longTestLines = 1050
 
 // TestLineLength: a line has at most 120 columns.
 func TestLineLength(t *testing.T) {

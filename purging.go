@@ -2,8 +2,13 @@ package varve
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/working"
 )
@@ -71,6 +76,91 @@ type Mention = repair.Mention
 // file system.
 func (ad Admin) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	return ad.st.purgeAll(ctx, ad.st.inner.Engine.Kinds().Memories, ids)
+}
+
+// PurgePlan is which memories a purge is going to delete.
+type PurgePlan struct {
+	IDs     []string // in ascending order, each once
+	Deleted int      // those of them that are deleted already, and have versions in the log or the archive
+	Bytes   int64    // of the documents of the others
+	Unread  []error  // parts of log and archive that could not be read: deleted memories of these are missing
+}
+
+// PlanPurge returns the memories that pass the filters, for a purge of all of them in one go. It changes nothing.
+// Memories that have expired are among them. If all filters are InSession and WrittenBy, deleted memories are found
+// too: those of which log or archive have a version in the session, or by the writer. At least one filter is
+// required.
+func (ad Admin) PlanPurge(ctx context.Context, filters ...Filter) (*PurgePlan, error) {
+	st := ad.st
+	if err := st.inner.Engine.BeginUse(); err != nil {
+		return nil, err
+	}
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	f := filtersOf(ctx, st.inner.Engine, filters)
+	if f.All() && len(f.Writers) == 0 {
+		return nil, fmt.Errorf("%w: a purge of all memories: give a filter", errs.ErrInvalid)
+	}
+	f.Expired = true
+	k, p := st.inner.Engine.Kinds().Memories, new(PurgePlan)
+	live := map[string]bool{}
+	add := func(id string, size int64) {
+		live[id] = true
+		p.IDs, p.Bytes = append(p.IDs, id), p.Bytes+size
+	}
+	for l, err := range st.inner.Engine.Lines(ctx, k, f) {
+		if err == nil && f.Reads() {
+			v, ferr := st.inner.Engine.Find(ctx, k, l.ID, true)
+			if errors.Is(ferr, errs.ErrNotFound) {
+				continue
+			}
+			var c engine.Parsed
+			if err = ferr; err == nil {
+				c, err = k.Parse(v.Doc, l.ID)
+			}
+			if err == nil && !f.Memory(c.Memory) {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		add(l.ID, l.Line.Size)
+	}
+	if f.Session != nil || len(f.Writers) > 0 {
+		rest := f
+		if rest.Session, rest.By, rest.Writers = nil, nil, nil; rest.All() {
+			if err := st.deletedOf(ctx, &f, live, p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.Sort(p.IDs)
+	return p, nil
+}
+
+// deletedOf adds the deleted memories to a plan of which a version passes the filters.
+func (st *Store) deletedOf(ctx context.Context, f *engine.Filters, known map[string]bool, p *PurgePlan) error {
+	k := st.inner.Engine.Kinds().Memories
+	st.inner.History.Log(ctx, history.LogFilter{Session: f.Session, By: f.By}, func(c history.Commit, err error) bool {
+		if err != nil {
+			p.Unread = append(p.Unread, err)
+			return ctx.Err() == nil
+		}
+		for _, ch := range c.Changes {
+			if ch.Kind != k.Noun || known[ch.ID] {
+				continue
+			}
+			known[ch.ID] = true
+			if _, err := st.inner.Engine.State().Find(k.Letter, ch.ID); errors.Is(err, errs.ErrNotFound) {
+				p.IDs, p.Deleted = append(p.IDs, ch.ID), p.Deleted+1
+			}
+		}
+		return true
+	})
+	return ctx.Err()
 }
 
 // Purge deletes assemblies and removes every trace of them from the store's folder, as Admin.Purge
@@ -144,4 +234,58 @@ func scopeKeysOf(scopes []working.Scope) []string {
 		keys[i] = s.Key()
 	}
 	return keys
+}
+
+// Redaction is what PurgeVersion did.
+type Redaction struct {
+	ID      string
+	Version uint64
+	Already bool     // the version was redacted before
+	Equal   []uint64 // other versions with the same bytes, which stay
+}
+
+// PurgeVersion removes the content of one version of a memory, which stays as it is otherwise: an earlier version,
+// or one of a deleted memory. When it returns nil, history shows the version as redacted, with its time and writer
+// and those of the redaction, and nothing gives its content: GetAt, Revert and Undelete return a *RedactedError.
+// Its bytes are overwritten within about a minute by a process that has the store open and runs in the background,
+// with the next backup, or by OverwriteRedacted. ErrConflict if it is the version that the memory has now. Versions
+// with equal bytes stay, and are in the report.
+//
+// A restore of a backup that is made since leaves the version out, and so does one of an older backup with
+// RestoreOptions.Log. Files of the user are not searched.
+func (ad Admin) PurgeVersion(ctx context.Context, id string, version uint64) (*Redaction, error) {
+	return ad.st.redact(ctx, ad.st.inner.Engine.Kinds().Memories, id, version)
+}
+
+// PurgeVersion removes the content of one version of an assembly; see Admin.PurgeVersion.
+func (as Assemblies) PurgeVersion(ctx context.Context, id string, version uint64) (*Redaction, error) {
+	return as.st.redact(ctx, as.st.inner.Engine.Kinds().Assemblies, id, version)
+}
+
+func (st *Store) redact(ctx context.Context, k *engine.Kind, id string, version uint64) (*Redaction, error) {
+	if err := st.inner.Engine.BeginUse(); err != nil {
+		return nil, err
+	}
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
+		return nil, err
+	}
+	r, err := st.inner.Purger.Redact(ctx, k, id, version)
+	return (*Redaction)(r), err
+}
+
+// OverwriteRedacted overwrites the bytes of all versions that PurgeVersion has removed and that are not overwritten
+// yet, in one go. It returns what Purge returns; a nil report if there is nothing to overwrite. It may be
+// interrupted at any point and repeated.
+func (ad Admin) OverwriteRedacted(ctx context.Context) (*PurgeReport, error) {
+	st := ad.st
+	if err := st.inner.Engine.BeginUse(); err != nil {
+		return nil, err
+	}
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
+		return nil, err
+	}
+	r, err := st.inner.Purger.Overwrite(ctx)
+	return (*PurgeReport)(r), err
 }

@@ -179,10 +179,10 @@ func (u *untilDone) Read(b []byte) (int, error) {
 	return u.r.Read(b)
 }
 
-// Restore writes a memory or an assembly that was set aside, as a new version of its id. The present version, if there
-// is one, stays in the history. An expires_at that is over does not come back, nor does the embedding of a model that
-// was replaced since. ErrInvalid if the file is not a document that the store accepts; a *ConflictError if a condition
-// does not hold. The file stays in quarantine/.
+// Restore writes a memory or an assembly that was set aside, as a new version of its id. The present version, if
+// there is one, stays in the history. An expires_at that is over does not come back, nor does the embedding of a
+// model that was replaced since. ErrPurged if its text was purged. ErrInvalid if the file is not a document that
+// the store accepts; a *ConflictError if a condition does not hold. The file stays in quarantine/.
 func (q Quarantine) Restore(ctx context.Context, name string, conds ...Cond) (RestoredDocument, error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return RestoredDocument{}, err
@@ -207,7 +207,7 @@ func (q Quarantine) restore(ctx context.Context, p *docfile.Piece, conds []Cond)
 	if err != nil {
 		return RestoredDocument{}, err
 	}
-	options := []PutOption{AllowMissing()}
+	options := []PutOption{AllowMissing(), RefusePurged()}
 	for _, c := range conds {
 		options = append(options, c)
 	}

@@ -68,7 +68,6 @@ type UndoPlan struct {
 // The reasons of conflicts; test for them with errors.Is.
 var (
 	ErrBuiltUpon = undo.ErrBuiltUpon // a newer version, or an assembly, rests on what is to be taken back
-	ErrPurged    = undo.ErrPurged    // the version before was purged
 	ErrUnkept    = undo.ErrUnkept    // the version before is neither in the log nor in its archive
 )
 

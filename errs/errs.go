@@ -55,6 +55,10 @@ var (
 	ErrCopyBehind = errors.New("the copy elsewhere is too far behind")
 	// ErrLimit: a limit of config.json, or of the operation, is reached. See LimitError.
 	ErrLimit = errors.New("limit reached")
+	// ErrPurged: what was asked for, or a text that is put, was purged from this store. See PurgedError.
+	ErrPurged = errors.New("purged")
+	// ErrRedacted: the version was removed on purpose. See RedactedError.
+	ErrRedacted = errors.New("redacted")
 	// ErrSession: the memory belongs to another session. See SessionError.
 	ErrSession = errors.New("belongs to another session")
 	// ErrCorrupt: stored data is damaged. See CorruptionError.

@@ -85,6 +85,8 @@ func plannedFor(f Finding) (a Action, ok bool) {
 		if f.Severity == Lost {
 			a.Loses = f.Stake + ", as far as the damaged bytes contained it"
 		}
+	case PurgesDamaged:
+		a.Do, a.Loses = SetAside, f.Stake+", where log and archive do not have it"
 	case BackupDamaged:
 		a.Do = SetAside
 	case MemoryMissing, MemoryEmpty, MemoryRot, MemoryInvalid, MemoryWrongID, MemoryStale, MemoryUnreadable:

@@ -43,6 +43,9 @@ type BackupInfo struct {
 	// known.
 	Writers string `json:"writers,omitempty"`
 
+	// Purges is the sha256 of files.purges; "" if that file is missing, because nothing was purged.
+	Purges string `json:"purges,omitempty"`
+
 	// Features are the store's features, a wal.Features in 16 hex digits; "" for none. A program
 	// that restores the backup must know all of them.
 	Features string `json:"features,omitempty"`
@@ -118,7 +121,7 @@ type RestoreReport struct {
 	Scopes     int64            // of working memory
 	Others     map[string]int64 // of other kinds of documents, by folder
 	FromLog    int64            // of all of them
-	// Memories and assemblies of the backup that were purged before the moment, and are omitted.
+	// Documents of the backup that were purged since, and are omitted.
 	Purged  int64
 	Damaged []DamagedFile // documents that could not be read when the backup was made
 	Damage  []Damage      // of the backup itself

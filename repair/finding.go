@@ -21,6 +21,7 @@ const (
 	SegmentForeign   Kind = "segment foreign"   // a segment of another store, or not a segment
 	EntryInvalid     Kind = "entry invalid"     // the frame is sound, its content is not
 	EntryUnknown     Kind = "entry unknown"     // an entry that neither index nor overlay have
+	PurgesDamaged    Kind = "purges damaged"    // a line of what was purged does not verify
 	ArchiveDamaged   Kind = "archive damaged"   // a block does not verify, or the file is cut short
 	HistoryGap       Kind = "history gap"       // an earlier repair left a gap there; the entries around it are kept
 	IndexDamaged     Kind = "index damaged"     // base or delta cannot be used or contradict themselves
@@ -67,6 +68,7 @@ const (
 	WorkingDamaged Kind = "working memory damaged"
 	WorkingEdited  Kind = "working memory edited" // saved by hand, and valid
 
+	PurgedFile      Kind = "purged text"        // a file whose text was purged: it stays, and is not adopted
 	Stranger        Kind = "file without entry" // a memory or assembly without an entry in the store
 	Misplaced       Kind = "file misplaced"     // a document whose file name does not match its id
 	Unparsable      Kind = "file unparsable"    // a file without an entry that is not a document

@@ -51,7 +51,7 @@ type Erased struct {
 // frame, because they may belong to such an entry. EraseIn calls unknown, which may be nil, with
 // those bytes before it clears them. For a damaged frame with a sound header, wanted gets the key
 // and a nil value. The last frame of a piece may lack zeros at its end.
-func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte) bool,
+func (g Geometry) EraseIn(b []byte, at LSN, wanted func(at LSN, key string, value []byte) bool,
 	unknown func(b []byte)) (found Erased) {
 	clean := 0 // b is done up to this offset
 	clearTo := func(off int) {
@@ -68,7 +68,7 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte
 		if !ok {
 			// Only the header is sound: its key, which may be damaged, is the best information
 			// there is.
-			if n := int(h.KeyLen); n > 0 && n <= len(payload) && wanted(string(payload[:n]), nil) {
+			if n := int(h.KeyLen); n > 0 && n <= len(payload) && wanted(at+LSN(off), string(payload[:n]), nil) {
 				found.Keyed++
 			}
 			off += 8
@@ -76,7 +76,7 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte
 		}
 		end := min(off+HeaderSize+len(payload), len(b))
 		switch {
-		case len(key) > 0 && wanted(string(key), value):
+		case len(key) > 0 && wanted(h.LSN, string(key), value):
 			if found.Wanted++; end-off < HeaderSize+len(payload) {
 				clear(b[off:end]) // the frame is cut short, so it cannot become a complete erased frame
 			} else {

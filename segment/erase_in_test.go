@@ -61,7 +61,7 @@ func TestEraseIn(t *testing.T) {
 		if b = b[:len(b)-cut*r.IntN(8)]; cut == 0 {
 			b = bytes.TrimRight(b, "\x00") // as a torn tail is
 		}
-		found := g.EraseIn(b, at, func(key string, _ []byte) bool { return key == "mine" }, nil)
+		found := g.EraseIn(b, at, func(_ LSN, key string, _ []byte) bool { return key == "mine" }, nil)
 		if n := found.Others; n != want && n != want-cut { // the last may be
 			t.Fatalf("%d others, want %d", n, want)
 		}
@@ -83,7 +83,8 @@ func TestEraseIn(t *testing.T) {
 			t.Fatal("it still has the key")
 		}
 		again := bytes.Clone(b)
-		if found := g.EraseIn(again, at, func(key string, _ []byte) bool { return key == "mine" }, nil); found.Wanted+found.Keyed+found.Unknown > 0 {
+		if found := g.EraseIn(again, at, func(_ LSN, key string, _ []byte) bool { return key == "mine" },
+			nil); found.Wanted+found.Keyed+found.Unknown > 0 {
 			t.Fatalf("done again it finds %+v", found)
 		}
 		if !bytes.Equal(again, b) {

@@ -139,7 +139,7 @@ func TestNewerArchive(t *testing.T) {
 			t.Errorf("newer %v: %v", newer, err)
 		}
 		var p Purged
-		if err := l.purgeArchive(context.Background(), func(string, []byte) bool { return true }, &p); err != nil || len(p.Damaged) > 0 != newer || len(p.Lost) > 0 || p.Frames > 0 == newer {
+		if err := l.purgeArchive(context.Background(), func(LSN, string, []byte) bool { return true }, &p); err != nil || len(p.Damaged) > 0 != newer || len(p.Lost) > 0 || p.Frames > 0 == newer {
 			t.Errorf("newer %v: %+v, %v", newer, p, err)
 		}
 		if still, err := os.ReadFile(name); err != nil || string(still) == string(b) != newer {

@@ -16,6 +16,8 @@
 //	wal/expiry         not part of the log: when the store saw that something had expired
 //	wal/aged           likewise: that history was older than history_days
 //	wal/writers        likewise: what explains the writers of entries, where it is released; package writer
+//	wal/purges         likewise: what was purged, where the log has released that; internal/purgefile
+//	wal/purged-texts   likewise: by which texts that were purged are recognised
 //	wal/archive/*.zst  copies of released segments
 //	checkpoint         two slots, written in turn: what a node's files cover
 //

@@ -15,7 +15,7 @@ var errNotThrough = errors.New("the frames do not reach to the end of the copy")
 // erased is a segment out of the archive with some frames erased, and
 // zeros behind the last one. It is in b where that is large enough.
 func (l *FileLog) erased(number uint64, b []byte,
-	wanted func(key string, value []byte) bool) (frames int, changed bool, _ []byte, err error) {
+	wanted func(at LSN, key string, value []byte) bool) (frames int, changed bool, _ []byte, err error) {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {
 		return 0, false, b, err
@@ -45,7 +45,7 @@ func (l *FileLog) erased(number uint64, b []byte,
 
 // eraseFrames erases frames of a segment in memory. at is where the frames end, here what follows.
 func eraseFrames(geo segment.Geometry, number uint64, b []byte,
-	wanted func(key string, value []byte) bool) (frames int, at LSN, here error) {
+	wanted func(at LSN, key string, value []byte) bool) (frames int, at LSN, here error) {
 	for at = geo.Start(number); ; {
 		rest := b[geo.Offset(at):]
 		h, err := geo.ParseHeader(rest, at)
@@ -60,7 +60,7 @@ func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 		if err != nil {
 			return frames, at, err
 		}
-		if len(key) > 0 && wanted(string(key), value) {
+		if len(key) > 0 && wanted(h.LSN, string(key), value) {
 			h.Erase(payload)
 			frames++
 		}

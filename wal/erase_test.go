@@ -68,7 +68,7 @@ func TestErasedBlocks(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	frames, changed, b, err := l.erased(1, nil, func(key string, _ []byte) bool { return key == "msecret" })
+	frames, changed, b, err := l.erased(1, nil, func(_ LSN, key string, _ []byte) bool { return key == "msecret" })
 	if err != nil || frames != 1 || !changed {
 		t.Fatal(frames, changed, err)
 	}
@@ -94,7 +94,7 @@ func TestErasedBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none := func(string, []byte) bool { return false }
+	none := func(LSN, string, []byte) bool { return false }
 	if frames, changed, _, err = l.erased(1, b, none); err != nil || frames != 0 || changed {
 		t.Errorf("nothing to erase: %d, %v, %v", frames, changed, err)
 	}

@@ -35,6 +35,10 @@ const (
 	// would take it for damaged and make it again, in turns with the others.
 	FeatureTerms Features = 1 << 3
 
+	// FeaturePurges: the log has entries that name what was purged, and wal/purges has those that the log has
+	// released. A program that does not know them would release what they say, and bring back what was purged.
+	FeaturePurges Features = 1 << 4
+
 	// FeatureFields: frames of the log have fields between key and value, see package segment. A
 	// program that does not know them would take them for a part of the value.
 	FeatureFields Features = 1 << 32
@@ -50,7 +54,8 @@ const (
 )
 
 // KnownFeatures are the features that this build knows.
-const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureTerms | FeatureNotes | FeatureFields
+const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureTerms | FeaturePurges | FeatureFields |
+	FeatureNotes
 
 // forReaders are the features that a program must know also to read.
 const forReaders Features = 0xffffffff << 32
@@ -65,6 +70,8 @@ func (f Features) name() string {
 		return "writers"
 	case FeatureTerms:
 		return "terms"
+	case FeaturePurges:
+		return "purges"
 	case FeatureNotes:
 		return "notes"
 	case FeatureFields:

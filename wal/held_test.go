@@ -32,7 +32,7 @@ func TestHeldProves(t *testing.T) {
 	}
 	held, other := mustHold(t, one), mustHold(t, two)
 	defer other.Unlock()
-	m, nobody := one.AppliedMark(), func(string, []byte) bool { return false }
+	m, nobody := one.AppliedMark(), func(LSN, string, []byte) bool { return false }
 	calls := map[string]func(*Held) error{
 		"SetCheckpoint": func(h *Held) error { return one.SetCheckpoint(h, m, m, [Folders]int64{}) },
 		"Forget":        func(h *Held) error { return one.Archive().Release(h, "index", 0) },

@@ -103,7 +103,7 @@ type Purged struct {
 // a copy of a newer format is kept, and named in Damaged. While a backup copies the log the error is
 // errs.ErrLocked.
 func (g Purges) Erase(ctx context.Context, held *Held,
-	wanted func(key string, value []byte) bool) (p Purged, err error) {
+	wanted func(at LSN, key string, value []byte) bool) (p Purged, err error) {
 	if err := held.proves(g.l); err != nil {
 		return p, err
 	}
@@ -210,7 +210,8 @@ const (
 	purgeAway   = ".away" // where names cannot be exchanged
 )
 
-func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, value []byte) bool, p *Purged) error {
+func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key string, value []byte) bool,
+	p *Purged) error {
 	dir := l.o.wal("archive")
 	if err := l.clearArchive(dir); err != nil {
 		return l.ioError("clearing", dir, err)

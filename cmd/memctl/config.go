@@ -68,6 +68,8 @@ func settings() []setting {
 			func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
 		{notesIgnore, "patterns of files in notes/ that are not adopted as notes, separated by spaces; \"\" for none",
 			func(c *varve.Config) any { return strings.Join(c.Resolved().NotesIgnore, " ") }},
+		{"block_purged", "a text that was purged is not stored again; put --force-purged stores it",
+			func(c *varve.Config) any { return c.BlockPurged }},
 		{"backup_interval", "time between two backups of the index (seconds)",
 			func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
 		{"flush_threshold", "changes that start a flush; one also starts within a second",
@@ -153,7 +155,7 @@ func choices(name string) []string {
 	switch name {
 	case "at_limit":
 		return []string{varve.AtLimitRefuse, varve.AtLimitEvictOldest, varve.AtLimitEvictLowest}
-	case "auto_repair", "adopt_deletions":
+	case "auto_repair", "adopt_deletions", "block_purged":
 		return []string{"true", "false"}
 	}
 	return nil

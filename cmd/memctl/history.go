@@ -24,8 +24,9 @@ func historyCommand(a *cli.App) *cobra.Command {
 		Long: `List the versions of a memory that the log and the archive still have, oldest first, including
 those of a deleted memory; with --assembly, of an assembly. On a terminal the result is a table,
 otherwise one version per line with version, time (UTC), size, hash and writer, separated by tabs;
---output id prints ID@VERSION. memctl get ID@VERSION prints a version, memctl diff ID@VERSION ID what has
-changed since.`,
+--output id prints ID@VERSION. Of a version that was redacted (memctl purge ID --version N) the list has
+the time and the writer, and in the place of the hash when and by whom it was redacted. memctl get
+ID@VERSION prints a version, memctl diff ID@VERSION ID what has changed since.`,
 		Example: "  memctl history notes\n  memctl history notes --json | jq '.versions[-2].version'",
 		Args:    cli.Exactly(1, "the id of a memory"),
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
@@ -55,6 +56,13 @@ type listedVersion struct {
 	Kept     bool          `json:"kept,omitempty"`
 	Writer   *varve.Writer `json:"writer,omitempty"`
 	Cause    string        `json:"cause,omitempty"`
+	Redacted *redacted     `json:"redacted,omitempty"`
+}
+
+// redacted says when and by whom a version was redacted.
+type redacted struct {
+	Time   time.Time     `json:"time"`
+	Writer *varve.Writer `json:"writer,omitempty"`
 }
 
 // versionList is a list of versions, begun when the id is known.
@@ -115,14 +123,22 @@ func (l *versionList) show(ctx context.Context, vs versions, id string) error {
 
 func versionItem(v *varve.Version) cli.Item {
 	d := listedVersion{v.LSN, cli.OrNil(v.Time), v.Deleted, v.Size, "", v.Previous, v.Kept, writerItem(&v.Writer),
-		v.Cause}
-	if !v.Deleted {
+		v.Cause, nil}
+	if v.Redacted {
+		d.Redacted = &redacted{v.RedactedAt, writerItem(&v.RedactedBy)}
+	} else if !v.Deleted {
 		d.Hash = "sha256:" + hex.EncodeToString(v.ContentHash[:])
 	}
 	number, at := strconv.FormatUint(v.LSN, 10), v.Time.Format("2006-01-02T15:04:05.000000Z")
 	size, hash := fmt.Sprintf("%d B", v.Size), "sha256:"+hex.EncodeToString(v.ContentHash[:6])
 	if v.Deleted {
 		size, hash = "deleted", ""
+	}
+	if v.Redacted {
+		size, hash = "redacted", v.RedactedAt.Format("2006-01-02T15:04:05Z")
+		if by := writtenBy(&v.RedactedBy, ""); by != "" {
+			hash += " by " + by
+		}
 	}
 	by := writtenBy(&v.Writer, v.Cause)
 	return cli.Item{

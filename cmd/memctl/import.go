@@ -48,7 +48,8 @@ what, and counts what was left out by the kind of the reason; of each kind it na
 6; what the store has already is not.
 
 A second run adds only what is new. A memory or an assembly that the store already has with
-another text is kept as it is and reported, unless --replace is given. If --store names a folder
+another text is kept as it is and reported, unless --replace is given. A text that was purged from
+the store is refused and reported: memctl put --force-purged stores it. If --store names a folder
 that is not a store yet, a store is created there.`,
 		Example: `  memctl import --from synthians ~/synthians/storage --store memory
   memctl import sessions/ --zone Europe/Berlin

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -241,7 +242,13 @@ func TestJSONDocuments(t *testing.T) {
 	try("version", "")
 	try("manual", "", in("man"))
 	try("help", "")
+	try("put", "", "newer", "--id", "c")
+	old := try("history", "", "c")["versions"].([]any)[0].(map[string]any)["version"].(float64)
+	try("purge --version", "", strconv.FormatFloat(old, 'f', 0, 64), "c", "--yes")
+	try("history", "", "c")
 	try("purge", "", "c", "--yes")
+	try("put", "", "of a session", "--id", "s", "--session", "leaky")
+	try("purge", "", "--session", "leaky", "--yes")
 	try("rm", "", "b")
 	try("undelete", "", "b")
 	try("sessions rm", "", "s1", "--yes")

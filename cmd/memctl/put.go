@@ -31,7 +31,7 @@ type putFlags struct {
 	ttl, expires, happened string
 	until, at              time.Time // times of expiry and of the event
 	appendTo               string
-	ifAbsent               bool
+	ifAbsent, forcePurged  bool
 	ifVersion              uint64
 }
 
@@ -108,6 +108,8 @@ are validated before any is written, and they are written in one commit if it ca
 			"next month, in 3 days")
 	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if no memory has this id")
 	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest")
+	fl.BoolVar(&f.forcePurged, "force-purged", false,
+		"store the text although it was purged; from then on it counts as any other")
 	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")
 	c.MarkFlagsMutuallyExclusive("ttl", "expires")
 	for _, other := range []string{"file", "id", "session", "category", "key", "meta", "tag", "timestamp", "embedding",
@@ -121,14 +123,17 @@ are validated before any is written, and they are written in one commit if it ca
 	return c
 }
 
-func (f *putFlags) options(cmd *cobra.Command) []varve.PutOption {
+func (f *putFlags) options(cmd *cobra.Command) (list []varve.PutOption) {
 	switch {
 	case f.ifAbsent:
-		return []varve.PutOption{varve.IfAbsent()}
+		list = append(list, varve.IfAbsent())
 	case cmd.Flags().Changed("if-version"):
-		return []varve.PutOption{varve.IfVersion(f.ifVersion)}
+		list = append(list, varve.IfVersion(f.ifVersion))
 	}
-	return nil
+	if f.forcePurged {
+		list = append(list, varve.ForcePurged())
+	}
+	return list
 }
 
 // check returns an error if the command line lacks the text or has it twice.

@@ -122,6 +122,7 @@ var sentinels = map[string]error{
 	"ErrTooManyFiles":   fmt.Errorf("%w: %w", varve.ErrTooManyFiles, syscall.EMFILE),
 	"ErrOutcomeUnknown": varve.ErrOutcomeUnknown, "ErrTruncated": varve.ErrTruncated,
 	"ErrCopyBehind": &varve.CopyBehindError{}, "ErrHistoryGone": &varve.HistoryGoneError{}, "ErrLimit": varve.ErrLimit,
+	"ErrRedacted": varve.ErrRedacted, "ErrPurged": varve.ErrPurged,
 	"ErrSession": varve.ErrSession,
 	"ErrCorrupt": varve.ErrCorrupt, "ErrModel": varve.ErrModel, "ErrMoved": varve.ErrMoved,
 	"ErrReplaced": varve.ErrReplaced, "ErrEmbedderDown": varve.ErrEmbedderDown, "ErrSkip": varve.ErrSkip,

@@ -9,6 +9,7 @@
 //	valid, made of the newest version   adopted: a new version, through the log (adopt.go)
 //	valid, made of an older version     put aside in quarantine/ with a note (aside.go)
 //	not valid, or another id            stays, is reported once; the previous version is served (refused.go)
+//	its text was purged                 stays, and is reported: to set it aside would keep the text (refused.go)
 //	a new file                          adopted (times.go)
 //	deleted                             a deletion, or put back, as adopt_deletions says (settle.go)
 //	most of a folder deleted, or all    put back: an accident (gone.go)

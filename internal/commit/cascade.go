@@ -297,6 +297,9 @@ func (j *Joint) named(o *Op, i int, p *prepared) error {
 		j.out.of = t.of
 	}
 	a.Remove(j.deletedAfter(i)...)
+	if err := cm.purged(o, cm.engine.Kinds().Assemblies, a.ID, engine.TextOf(&engine.Parsed{Group: a}, nil)); err != nil {
+		return err
+	}
 	if err := j.check(a, was, o.Conds.Missing); err != nil {
 		return err
 	}

@@ -140,6 +140,7 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			commits.Add(1)
 		}
 		cm.wrote(all, w)
+		cm.lift(ctx, ops)
 		cm.again(w)
 		cm.pace.BeatInline()
 		cm.pace.RoundInline(ctx)
@@ -469,6 +470,9 @@ func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.V
 	}
 	m := o.Memory
 	if err := Join(o.Conds.Session, m); err != nil {
+		return err
+	}
+	if err := cm.purged(o, cm.engine.Kinds().Memories, m.ID, m.Content); err != nil {
 		return err
 	}
 	if values.scratch == nil {

@@ -18,9 +18,12 @@ type Conditions struct {
 	Misfit    bool    // an embedding may have any dimension; no condition
 	Number    int64   // that the vector brings along; no condition
 	Unlimited bool    // what the store itself changes is not held to its limits; no condition
-	Unkept    bool    // of what it replaces no copy is to be kept; no condition
-	Session   *string // the only one whose memories may be touched
-	inherited bool    // from an operation before: a batch that is prepared again finds it so
+	// A text that was purged: ForcePurged stores it, and has it count as any other text from then on; RefusePurged
+	// refuses it also where config.json does not; no conditions
+	ForcePurged, RefusePurged bool
+	Unkept                    bool    // of what it replaces no copy is to be kept; no condition
+	Session                   *string // the only one whose memories may be touched
+	inherited                 bool    // from an operation before: a batch that is prepared again finds it so
 }
 
 // Any reports whether something is demanded.

@@ -20,7 +20,7 @@ const documentTries = 100
 // session, no limit on how many there are. id may be "" if the document contains it. PutDocument returns
 // the version.
 func (cm *Committer) PutDocument(ctx context.Context, k *engine.Kind, id string, doc []byte) (wal.LSN, error) {
-	p, err := k.ParseEdit(doc, id)
+	p, err := k.ParseNew(doc, id)
 	if err != nil {
 		return 0, err
 	}

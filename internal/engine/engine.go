@@ -69,6 +69,9 @@ type Engine struct {
 	health health
 
 	writing writing
+	purged  purged
+
+	purgedTexts purgedTexts
 
 	cache    *Cache // nil: no cache
 	overlay  overlayOrder
@@ -100,7 +103,7 @@ func New(e *env.Env, s *settings.Settings, host Host, c Config) (*Engine, error)
 	eng.progress.Init()
 	eng.expiring.init(eng)
 	eng.state.Refused, eng.state.Worked, eng.state.Explained = host.NoteRefused, host.NoteWorked, eng.explainedBelow
-	eng.kinds = newKinds(eng.Layout(), e.NaiveTimes, c.Limits)
+	eng.kinds = newKinds(eng.Layout(), e.NaiveTimes, c.Limits, eng.refuseText)
 	var err error
 	eng.cache, err = NewCache(c.CacheBytes)
 	return eng, err

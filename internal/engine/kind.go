@@ -24,6 +24,7 @@ type Kind struct {
 	*docfile.Folder
 	Parse    func(data []byte, id string) (Parsed, error)
 	parseNew func(data []byte, id string) (Parsed, error) // by today's limits, which hold for what is written
+	purged   func(p *Parsed, data []byte) error           // refuses a document whose text was purged
 }
 
 // Parsed is a document that was read; see package kind.
@@ -48,7 +49,8 @@ type kinds struct {
 
 // newKinds returns the kinds in a store's folder. Times without a zone are in zone; limits are
 // those of today.
-func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Limits, assembly.Limits)) *kinds {
+func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Limits, assembly.Limits),
+	purged func(k *Kind, p *Parsed, data []byte) error) *kinds {
 	ks := &kinds{Scopes: &Kind{Kind: kind.Scopes, Folder: in.Folder(kind.Scopes.Folder)}}
 	for _, k := range kind.Kinds {
 		ks.All = append(ks.All, &Kind{
@@ -62,6 +64,9 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 					Location: zone, ID: id})
 			},
 		})
+	}
+	for _, k := range ks.All {
+		k.purged = func(p *Parsed, data []byte) error { return purged(k, p, data) }
 	}
 	ks.Memories, ks.Assemblies = ks.All[kind.Memories.At], ks.All[kind.Assemblies.At]
 	return ks
@@ -112,8 +117,20 @@ func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 }
 
 // ParseEdit reads what a person has written: the limits of a document hold for it as for
-// one that is put.
+// one that is put, and its text was not purged.
 func (k *Kind) ParseEdit(data []byte, id string) (Parsed, error) {
+	p, err := k.ParseNew(data, id)
+	if err != nil {
+		return p, err
+	}
+	if err := k.purged(&p, data); err != nil {
+		return Parsed{}, err
+	}
+	return p, nil
+}
+
+// ParseNew reads what is put: the limits of a document hold for it.
+func (k *Kind) ParseNew(data []byte, id string) (Parsed, error) {
 	p, err := k.parseNew(data, id)
 	if err != nil {
 		if _, stored := k.Parse(data, id); stored == nil {

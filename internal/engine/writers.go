@@ -178,6 +178,11 @@ func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (ui
 		if err != nil {
 			return 0, err
 		}
+		// Asked after the newest: a writer of this handle that is explained behind newest.Since makes the
+		// commit below conflict; one at or before it is found here. The other order would explain it twice.
+		if n := eng.state.OwnWriter(&described); n != 0 {
+			return n, nil
+		}
 		if newest.Number == math.MaxUint32 {
 			newest.Number = 0 // a number alone names no writer: see package writer
 		}
@@ -199,9 +204,6 @@ func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (ui
 				return 0, err
 			}
 			eng.RemapDue()
-			if n := eng.state.OwnWriter(&described); n != 0 {
-				return n, nil
-			}
 		case errors.Is(err, errs.ErrDiskFull):
 			return 0, nil // what is written next may have room
 		case err != nil:

@@ -129,6 +129,10 @@ func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, fi
 		set.Release()
 		return nil, err
 	}
+	if err := fl.engine.SavePurges(to.LSN); err != nil {
+		set.Release()
+		return nil, err
+	}
 	list, overtaken, err := fl.engine.StateAt(ctx, set.LSN(), to.LSN)
 	if err == nil {
 		err = files.put(ctx, nil, overtaken)

@@ -7,4 +7,5 @@
 //	watch.go     changes from a position on: Watch waits for more, Until ends with what has
 //	             been committed; a commit is delivered as a whole
 //	filter.go    of one kind, or of one session
+//	redacted.go  versions that were redacted, without their content
 package history

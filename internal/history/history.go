@@ -43,10 +43,16 @@ type Version struct {
 	Document    []byte        // the exact bytes of the file, the caller's own
 	Writer      writer.Writer // who wrote it; Number 0: not known
 	Cause       string        // why the store wrote it: see Changed
+	Redacted    bool          // it was removed on purpose: Document, Size and ContentHash are zero
+	RedactedAt  time.Time     // when
+	RedactedBy  writer.Writer // by whom; Number 0: not known
 }
 
 // Decode is the version's document as a Memory. ErrNotFound for a deletion.
 func (v *Version) Decode() (memstore.Memory, error) {
+	if v.Redacted {
+		return memstore.Memory{}, v.redactedError()
+	}
 	if v.Deleted {
 		return memstore.Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", human.Quote(v.ID), errs.ErrNotFound,
 			v.LSN)
@@ -61,6 +67,9 @@ func (v *Version) Decode() (memstore.Memory, error) {
 
 // DecodeAssembly is the document of an assembly's version. ErrNotFound for a deletion.
 func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
+	if v.Redacted {
+		return assembly.Assembly{}, v.redactedError()
+	}
 	if v.Deleted {
 		return assembly.Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", human.Quote(v.ID),
 			errs.ErrNotFound, v.LSN)
@@ -75,6 +84,12 @@ func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 
 // Each reports whether it has yielded anything.
 func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield func(Version, error) bool) (any bool) {
+	masked := h.mask(k, id, yield)
+	any = h.each(ctx, k, id, masked.give)
+	return masked.end(ctx) || any
+}
+
+func (h *History) each(ctx context.Context, k *engine.Kind, id string, yield func(Version, error) bool) (any bool) {
 	give := func(v Version, err error) bool {
 		any = true
 		return yield(v, err) && ctx.Err() == nil
@@ -236,6 +251,13 @@ func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 // At gives one version of a document: errs.NoVersionError where there is no such.
 func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64) (Version, error) {
 	if err := h.engine.CatchUp(ctx); err != nil {
+		return Version{}, err
+	}
+	if row, is, err := h.redaction(k, id, lsn); is || err != nil {
+		if err == nil {
+			v := h.redacted(k, id, &row)
+			err = v.redactedError()
+		}
 		return Version{}, err
 	}
 	e, err := h.engine.Log().Past().At(ctx, lsn, h.engine.Log().Durable())

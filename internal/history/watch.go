@@ -49,8 +49,10 @@ func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(C
 	for err == nil {
 		err = w.read(ctx)
 		for _, e := range w.list {
-			if !yield(h.changeOf(e)) {
-				return
+			if e.Delete || !h.hides(&e) {
+				if !yield(h.changeOf(e)) {
+					return
+				}
 			}
 		}
 	}
@@ -74,8 +76,10 @@ func (h *History) Until(ctx context.Context, from uint64, yield func(Change, err
 		w.list = w.list[:0]
 		err = w.readMore(ctx)
 		for _, e := range w.list {
-			if !yield(h.changeOf(e)) {
-				return
+			if e.Delete || !h.hides(&e) {
+				if !yield(h.changeOf(e)) {
+					return
+				}
 			}
 		}
 	}
@@ -239,6 +243,12 @@ func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 			return err
 		}
 	}
+}
+
+// hides reports whether a change is of a version that was redacted since, and is not overwritten yet.
+func (h *History) hides(e *watched) bool {
+	_, is, err := h.redaction(e.kind, e.Key[1:], e.LSN)
+	return is || err != nil
 }
 
 // changeOf decodes what was written.

@@ -93,7 +93,8 @@ const Most = 8
 
 // Reserved are the letters of keys that are no documents: those of package record, and those that
 // package state keeps for preconditions.
-const Reserved = string(record.Working) + string(record.Model) + string(record.Writer) + string(record.Kept) + "benr"
+const Reserved = string(record.Working) + string(record.Model) + string(record.Writer) + string(record.Purge) +
+	string(record.Kept) + "benr"
 
 // Register adds a kind, and with it a section to every index and a folder to every store that is
 // opened or made afterwards. It sets k.At and k.Section. It refuses a letter, a folder or a noun that

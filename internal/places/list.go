@@ -67,6 +67,8 @@ var list = slices.Concat([]place{
 	{"wal/ended", named},
 	{"wal/sent", named},
 	{"wal/writers", named},
+	{"wal/purges", named},
+	{"wal/purged-texts", named},
 	{MovedName, named | note},
 	{SecondNote, named | note},
 	{MigrationName, named | note},

@@ -83,7 +83,7 @@ func IsName(rel string, isFolder bool) bool {
 func IsIndexTemp(name string) bool {
 	what, rest, _ := strings.Cut(name, ".")
 	switch what {
-	case "index", "expiry", "aged", "writers":
+	case "index", "expiry", "aged", "writers", "purges", "purged-texts":
 		token, _, _ := strings.Cut(rest, ".")
 		return IsToken(token) || rest == "new" || rest == "repair"
 	}

@@ -143,6 +143,10 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 				return nil, err
 			}
 		}
+		if why := mk.engine.CameBack(k, &p, doc.Bytes); why != nil && was.at == 0 && r.restored == nil {
+			mk.engine.NoteProblem(fmt.Errorf("%s/%s: %w", k.Name(), e.Name, why))
+			continue
+		}
 		if was.at != 0 {
 			c.Version, versions[p.ID] = was.at, true
 		} else if len(p.Vector) > 0 {
@@ -191,6 +195,9 @@ func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string
 func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error,
 	asked bool) error {
 	if err := mk.engine.SaveWriters(ctx, at.LSN); err != nil {
+		return err
+	}
+	if err := mk.engine.SavePurges(at.LSN); err != nil {
 		return err
 	}
 	past := mk.versions(recent)

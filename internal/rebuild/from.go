@@ -48,6 +48,9 @@ func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.S
 		if err := mk.engine.RestoreWriters(r.Store, r.restored.Writers); err != nil {
 			return nil, "", 0, err
 		}
+		if err := mk.engine.RestorePurges(r.restored.Purges); err != nil {
+			return nil, "", 0, err
+		}
 	}
 	if _,
 		serr := mk.engine.Env().FS.Stat(mk.vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil &&

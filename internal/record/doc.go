@@ -30,6 +30,9 @@
 // So the state is the file of the scope with the later entries, found along previous, applied in
 // order. An entry that leaves the scope empty is a deletion.
 //
+// An entry of the key 'p' names what was purged or redacted: package internal/purgefile draws its
+// line. It is no change of a document, and is never erased.
+//
 // A kept version, whose key is 'k' and the key of a document, is a copy of a version that neither
 // log nor archive had when a later entry of the same batch replaced or deleted it. It is no change:
 // nothing but history and purge look at it.

@@ -16,6 +16,7 @@ const (
 	KindModel  = 18 // what makes the vectors: see internal/state
 	KindKept   = 19 // a copy of an older version: see Kept
 	KindWriter = 20 // explains the number of a writer
+	KindPurge  = 21 // names what was purged: see internal/purgefile
 )
 
 // Key namespaces: the first byte of a key in the log.
@@ -26,6 +27,7 @@ const (
 	Working  = 'w'
 	Model    = 'v' // of the vectors: the key is this byte alone, see internal/state
 	Writer   = 'u' // of explanations of writers: the key is this byte alone, see internal/state
+	Purge    = 'p' // of what was purged: the key is this byte alone, see internal/state
 	Kept     = 'k' // of copies of older versions: followed by the document's key, see kept.go
 )
 

@@ -31,6 +31,8 @@ type Config struct {
 	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
 	// patterns of files in notes/ that are not adopted as new notes: IgnoredNotes; empty: none
 	NotesIgnore []string `json:"notes_ignore,omitzero"`
+	// BlockPurged refuses to put a text that was purged, with ErrPurged: false.
+	BlockPurged bool `json:"block_purged,omitempty"`
 
 	// What one document may have, put or edited by hand; what is stored is read all the same.
 	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // of one memory's JSON: 16 MiB

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
@@ -91,6 +92,10 @@ func checkKey(e *wal.Entry) error {
 			if want = record.KindWriter; e.Key != WriterKey || e.Delete {
 				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
 			}
+		case letter == record.Purge:
+			if want = record.KindPurge; e.Key != PurgeKey || e.Delete {
+				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
+			}
 		case letter == record.Model:
 			if want = record.KindModel; e.Key != ModelKey || e.Delete {
 				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
@@ -145,6 +150,10 @@ func Check(e *wal.Entry) (record.View, error) {
 		}
 	case e.Key[0] == record.Writer:
 		if _, err = writer.Parse(view.Line); err != nil {
+			err = invalid(e, err)
+		}
+	case e.Key[0] == record.Purge:
+		if _, err = purgefile.Parse(view.Line); err != nil {
 			err = invalid(e, err)
 		}
 	}

@@ -43,6 +43,7 @@ type State struct {
 	interests interests
 	models    models
 	writers   writers
+	purges    purges
 
 	// Explained returns the newest writer that was explained below a position, of those that the state
 	// does not have any more; the zero Writer if there is none. It is set before Begin, and must be
@@ -79,6 +80,7 @@ func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.models.begin(set)
 	s.swaps.Add(1)
 	s.writers.begin()
+	s.purges.begin()
 	s.puts.begin()
 	s.interests.begin(s.swaps.Load())
 	return err
@@ -138,6 +140,13 @@ func (s *State) Apply(entries []wal.Entry) error {
 		}
 		if letter == record.Writer {
 			if err := s.writers.apply(e, v.Line); err != nil {
+				return err
+			}
+			s.applied = e.LSN
+			continue
+		}
+		if letter == record.Purge {
+			if err := s.purges.apply(e, v.Line); err != nil {
 				return err
 			}
 			s.applied = e.LSN
@@ -216,6 +225,8 @@ func (s *State) Current(key string) (wal.LSN, error) {
 	case record.Writer:
 		w, err := s.NewestWriter()
 		return w.Since, err
+	case record.Purge:
+		return 0, nil // nothing is conditional on it
 	}
 	p, err := s.Find(key[0], key[1:])
 	if errors.Is(err, errs.ErrNotFound) {
@@ -304,7 +315,7 @@ func (s *State) Unchanged(p wal.Precondition) bool {
 		return s.MembersHint() == p.Hint
 	case Puts, PutBytes, Interests:
 		return false // Current does not have to look
-	case record.Model, record.Writer:
+	case record.Model, record.Writer, record.Purge:
 		return false // it costs nothing to ask
 	}
 	return !s.Changed(p.Key[0], p.Key[1:], p.LSN, p.Hint-1)
@@ -362,6 +373,7 @@ func (s *State) Swap(set *index.Set) error {
 	s.members.swap(set)
 	s.models.swap(set)
 	s.writers.drop(set.LSN())
+	s.purges.drop(set.LSN())
 	s.members.mu.Unlock()
 	s.overlay.Load().DropBelow(set.LSN())
 	return err

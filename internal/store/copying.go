@@ -7,6 +7,7 @@ import (
 	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/writer"
 )
@@ -62,6 +63,13 @@ func (st *Store) Copied(ctx context.Context, unflushed bool) (backup.Source, err
 		Writers: func() ([]writer.Writer, error) {
 			t, err := st.Engine.Writers(ctx)
 			return t.All(), err
+		},
+		Purges: func() ([]purgefile.Row, error) {
+			t, err := st.Engine.Purged()
+			if err != nil {
+				return nil, err
+			}
+			return t.Sorted(), nil
 		},
 		Documents: documents,
 		ScopeKeys: st.Scopes.KeysToCopy, ReadScope: st.Scopes.ReadCopy,

@@ -59,7 +59,10 @@ func (h host) JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Ed
 	h.st.Adopter.AdoptAside(ctx, held, aside)
 }
 
-func (h host) Upkeep(ctx context.Context) { h.st.Retention.Upkeep(ctx) }
+func (h host) Upkeep(ctx context.Context) {
+	h.st.Retention.Upkeep(ctx)
+	h.st.Purger.OverwriteDue(ctx)
+}
 
 func (h host) CheckParked(ctx context.Context) { h.st.Adopter.CheckParked(ctx) }
 

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -110,8 +112,34 @@ func (u *Undoer) document(c *change, e *wal.Entry) (index.Entry, []byte, error) 
 	return line, doc, err
 }
 
+// hidden returns why the version that a change puts back is not shown any more: it was redacted, or purged. nil if it
+// may be put back.
+func (c *change) hidden(t *purgefile.Table) error {
+	if c.What == Delete {
+		return nil
+	}
+	if row, is := t.Redacted(c.key, c.Restores); is {
+		return &errs.RedactedError{Kind: c.Kind, ID: c.ID, Version: c.Restores, At: time.UnixMicro(row.At)}
+	}
+	if c.Restores <= t.UpTo(c.key) {
+		return fmt.Errorf("%w: version %d", ErrPurged, c.Restores)
+	}
+	return nil
+}
+
 // locate finds the bytes of what is put back, and drops the changes for which there are none.
 func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document, list []*change) ([]*change, error) {
+	hidden, err := u.engine.Purged()
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(c *change) bool {
+		why := c.hidden(hidden)
+		if why != nil {
+			p.Conflicts = append(p.Conflicts, Conflict{Kind: c.Kind, ID: c.ID, Err: why})
+		}
+		return why != nil
+	})
 	var want []*change
 	for _, c := range list {
 		if c.What != Delete {

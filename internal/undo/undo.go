@@ -2,6 +2,7 @@ package undo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -71,7 +72,7 @@ type Conflict struct {
 // The reasons of conflicts. Others are errors of the store, such as a limit.
 var (
 	ErrBuiltUpon error = &reason{"others have built upon it", errs.ErrConflict}
-	ErrPurged    error = &reason{"a purge has removed what was before", errs.ErrTruncated}
+	ErrPurged    error = &reason{"a purge has removed what was before", errors.Join(errs.ErrTruncated, errs.ErrPurged)}
 	ErrUnkept    error = &reason{"what was before is not kept in the history", errs.ErrTruncated}
 )
 

@@ -10,6 +10,9 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/fixture"
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/wal"
 )
 
 // TestRestoreBehindAPurge: what was purged between a backup and the moment is not in the restored store, which would
@@ -55,18 +58,22 @@ func TestRestoreBehindAPurge(t *testing.T) {
 
 	for _, c := range []struct {
 		at     uint64
+		with   bool
 		purged int64
 		want   map[string]bool
 	}{
-		{before, 0, map[string]bool{"purged": true, "kept": true, "deleted before": true, "deleted behind": true,
+		{before, true, 0, map[string]bool{"purged": true, "kept": true, "deleted before": true, "deleted behind": true,
 			"again": true, "before the purge": true}},
-		{behind, 2, map[string]bool{"kept": true, "deleted behind": true, "again": true, "before the purge": true,
+		{before, false, 3, map[string]bool{"kept": true, "deleted before": true, "deleted behind": true,
+			"before the purge": true}},
+		{behind, false, 2, map[string]bool{"kept": true, "deleted behind": true, "again": true, "before the purge": true,
 			"behind the purge": true}},
-		{0, 2, map[string]bool{"kept": true, "again": true, "before the purge": true, "behind the purge": true,
+		{0, false, 2, map[string]bool{"kept": true, "again": true, "before the purge": true, "behind the purge": true,
 			"newest": true}},
 	} {
-		to := filepath.Join(dir, fmt.Sprint("at", c.at))
-		r, err := varve.Restore(ctx, backup, to, &varve.RestoreOptions{Log: store, Version: c.at, Options: options()})
+		to := filepath.Join(dir, fmt.Sprint("at", c.at, c.with))
+		r, err := varve.Restore(ctx, backup, to, &varve.RestoreOptions{Log: store, Version: c.at,
+			WithPurged: c.with, Options: options()})
 		fixture.Must(t, err)
 		if r.Purged != c.purged {
 			t.Errorf("at %d: %d left out, want %d", c.at, r.Purged, c.purged)
@@ -85,5 +92,44 @@ func TestRestoreBehindAPurge(t *testing.T) {
 			t.Errorf("at %d: the assembly: %v", c.at, err)
 		}
 		fixture.Must(t, restored.Close())
+	}
+}
+
+// TestRestoreBehindAnUnrecordedPurge is TestRestoreBehindAPurge with a purge by a program that did not record
+// purges yet: it is known by the erased frames of the living log.
+func TestRestoreBehindAnUnrecordedPurge(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	store, backup, to := filepath.Join(dir, "s"), filepath.Join(dir, "backup"), filepath.Join(dir, "new")
+	o := &varve.Options{NoBackground: true}
+	st, err := varve.Open(ctx, store, o)
+	fixture.Must(t, err)
+	defer st.Close()
+	for _, id := range []string{"purged", "kept"} {
+		_, err := st.Put(ctx, varve.Memory{ID: id, Content: "about " + id})
+		fixture.Must(t, err)
+	}
+	_, err = st.Backup(ctx, backup, varve.BackupOptions{})
+	fixture.Must(t, err)
+	fixture.Must(t, st.Delete(ctx, "purged"))
+	inner := storetest.Inner(st)
+	log := inner.Engine.Log()
+	fixture.Must(t, log.Purges().Roll(ctx))
+	held, err := log.LockFlush(ctx)
+	fixture.Must(t, err)
+	fixture.Must(t, inner.Flusher.FlushRound(ctx, held, flush.MergeAlways))
+	c, err := log.Checkpoint()
+	fixture.Must(t, err)
+	fixture.Must(t, log.SetCheckpoint(held, c.Flushed, c.Spilled, inner.Flusher.FolderTimes()))
+	done, err := log.Purges().Erase(ctx, held, func(_ wal.LSN, key string, _ []byte) bool { return key == "mpurged" })
+	held.Unlock()
+	if fixture.Must(t, err); done.Frames != 2 {
+		t.Fatalf("%d frames were erased", done.Frames)
+	}
+	_, err = st.Put(ctx, varve.Memory{ID: "behind", Content: "behind it"})
+	fixture.Must(t, err)
+	r, err := varve.Restore(ctx, backup, to, &varve.RestoreOptions{Log: store, Options: o})
+	if fixture.Must(t, err); r.Purged != 1 || r.Memories != 2 {
+		t.Errorf("%+v", r)
 	}
 }

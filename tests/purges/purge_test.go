@@ -441,6 +441,9 @@ func TestPurgeCut(t *testing.T) {
 					t.Fatal(err)
 				}
 				fixture.Compare(t, s.others(fixture.Contents(t, st)), want, true)
+				if done {
+					remembers(t, st, s.ids...)
+				}
 				r.Disk.KeepFreed()
 				if err := purgeTails(ctx, st, s.ids...); err != nil {
 					t.Errorf("once more: %v", err)

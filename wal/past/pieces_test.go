@@ -208,7 +208,7 @@ func TestPiecesVanished(t *testing.T) {
 func TestPiecesErased(t *testing.T) {
 	w := write(2)
 	b := w.segments[1]
-	if e := geo.EraseIn(b, geo.Start(1), func(key string, _ []byte) bool { return key == "m4" },
+	if e := geo.EraseIn(b, geo.Start(1), func(_ segment.LSN, key string, _ []byte) bool { return key == "m4" },
 		func([]byte) {}); e.Wanted == 0 {
 		t.Fatal("nothing erased")
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -57,6 +58,8 @@ type Source struct {
 	Writer func(number uint32, version uint64) writer.Writer
 	// Writers returns the writers that the store can name, in the order of the log.
 	Writers func() ([]writer.Writer, error)
+	// Purges returns what the store knows to be purged.
+	Purges func() ([]purgefile.Row, error)
 	// ScopeKeys lists the scopes of working memory; ReadScope returns the document of one.
 	ScopeKeys func(context.Context) iter.Seq2[string, error]
 	ReadScope func(context.Context, string) (Document, error)
@@ -178,8 +181,12 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.writers(end.LSN); err != nil {
 		return err
 	}
+	if err := b.purges(end.LSN); err != nil {
+		return err
+	}
 	if err := errors.Join(checkDocuments(ctx, b.n.fs, b.n.part, &b.info, nil, func(err error) error { return err }),
-		checkComputed(ctx, b.n.fs, b.n.part, &b.info), checkWriters(b.n.fs, b.n.part, &b.info)); err != nil {
+		checkComputed(ctx, b.n.fs, b.n.part, &b.info), checkWriters(b.n.fs, b.n.part, &b.info),
+		checkPurges(b.n.fs, b.n.part, &b.info)); err != nil {
 		return fmt.Errorf("verifying the copy: %w", err)
 	}
 	if err := b.moments(ctx, end, c.Time); err != nil {

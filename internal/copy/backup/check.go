@@ -44,6 +44,7 @@ func Check(ctx context.Context, fsys vfs.FS, dir string, progress func(done, tot
 	for _, check := range []func() error{
 		func() error { return checkComputed(ctx, fsys, dir, &info) },
 		func() error { return checkWriters(fsys, dir, &info) },
+		func() error { return checkPurges(fsys, dir, &info) },
 		func() error { return checkOwnLog(ctx, fsys, dir, &info) },
 	} {
 		if err == nil {

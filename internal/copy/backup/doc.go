@@ -9,6 +9,7 @@
 // assemblies/<name>.json each assembly, in the same way
 // files.sha256           one line per file, in the format of sha256sum
 // files.writers          the writers of the files, as far as they are known
+// files.purges           the purges that the store knows of; missing in a store without a purge
 // vector_index/reembed   the vectors computed so far by a running re-embedding, if there is one
 // wal/<number>.wal       the log from the state of the files to its end; the last segment is cut there
 // backup.json            the store, the range of the log, and checksums; written last
@@ -70,6 +71,13 @@
 // Its sha256 is in backup.json. A restored store numbers the writers of its documents from 1 on. It
 // keeps the positions of their descriptions, which are below all positions of its own log.
 //
+// files.purges has the lines of wal/purges (package internal/purgefile), of the store and of the
+// stores from which it was restored, below the end of the log. Its sha256 is in backup.json. A
+// restore omits each document that the backup, or the living store, names as purged up to the
+// position at which the files of the backup are complete, and each version in a log that is purged or
+// redacted, whatever the requested moment; RestoreSource.WithPurged restores them. The restored store
+// has all of these lines. The keyed hashes of purged texts are not in a backup.
+//
 // # A damaged backup
 //
 // A damaged backup is restored as far as it is sound, unless Strict is set. The report names each
@@ -78,6 +86,7 @@
 // backup.json    one wrong bit is corrected by the checksum; otherwise the restore fails
 // files.sha256   each readable line is still used to verify its file (rescue.go)
 // files.writers  the writers of documents that are not in the log are unknown
+// files.purges   documents that the damaged lines name are restored
 // a document     one wrong bit is corrected; otherwise a version with the same hash is taken from the
 //
 //	log, or from the store

@@ -305,7 +305,7 @@ const (
 // knownName reports whether a backup or a restored store may have a file or folder of this name.
 func knownName(rel string, folder bool) bool {
 	switch rel {
-	case vfs.MarkName, repair.BackupName, repair.BackupName + ".new", backupList, backupBy:
+	case vfs.MarkName, repair.BackupName, repair.BackupName + ".new", backupList, backupBy, backupPurges:
 		return !folder
 	}
 	return places.IsName(rel, folder)

@@ -26,6 +26,7 @@ const (
 	modelless    = 1 // the format for a store that never had a model
 	backupList   = "files.sha256"
 	backupBy     = "files.writers"
+	backupPurges = "files.purges"
 	backupWAL    = "wal"
 )
 

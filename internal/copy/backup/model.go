@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -267,6 +268,7 @@ type Restored struct {
 	Later   index.Model // the newest model in the backup
 	older   []uint64    // hashes of the names of files with vectors of the previous model, ascending
 
+	Purges  []purgefile.Row   // purges of the stores before
 	Writers []writer.Writer   // writers of the documents, by the numbers in the new store
 	by      map[uint64]uint32 // number of the writer, by the hash of the name of the file
 }

@@ -286,6 +286,10 @@ func (r *restore) deliver(f listedFile, data []byte, mtime time.Time, version ui
 	if path.Dir(f.name) == places.Working {
 		return r.scope(f.name, data)
 	}
+	if r.hidden(f.name, data) {
+		r.report.Purged++
+		return nil
+	}
 	r.note(f.name, f.older, version, number)
 	r.writers.keep(f.name)
 	return r.put(f.name, data, mtime)

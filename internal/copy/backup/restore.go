@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -43,6 +44,11 @@ type RestoreSource struct {
 	To     wal.LSN // position up to which it is durable
 	// Has reports whether that store has a document now, expired or not.
 	Has func(letter byte, id string) (bool, error)
+
+	// Purges are what the living store knows to be purged.
+	Purges []purgefile.Row
+	// WithPurged restores what was purged too.
+	WithPurged bool
 
 	Features wal.Features // of the living store; 0 if there is none
 	Known    wal.Features // features that the new store may have, besides those that package wal knows
@@ -120,8 +126,9 @@ type restore struct {
 
 	restored Restored
 	writers  *writers
-	purged   bool            // up to the moment, the living store's log has frames that a purge erased
-	deleted  map[string]bool // keys that are deleted after the moment; nil: not read yet
+	gone     *purgefile.Table // what the backup or the living store knows to be purged
+	purged   bool             // up to the moment, the living store's log has frames that a purge erased
+	deleted  map[string]bool  // keys that are deleted after the moment; nil: not read yet
 
 	until  wal.LSN // version that corresponds to the requested time; 0: the log has no commit that early
 	end    wal.LSN // end of the last commit that is restored
@@ -212,7 +219,7 @@ func (r *restore) choose(ctx context.Context) error {
 			return r.impossible("the backup is complete only from a later moment on; use an older backup")
 		}
 	}
-	if err := r.readWriters(); err != nil {
+	if err := errors.Join(r.readWriters(), r.readPurges()); err != nil {
 		return err
 	}
 	r.newest, r.names, r.scopes = map[string]changed{}, map[string]bool{}, map[string]*worklog.Replay{}
@@ -226,6 +233,7 @@ func (r *restore) choose(ctx context.Context) error {
 		err = r.lookForPurges(ctx)
 	}
 	r.unmet()
+	r.leaveOut()
 	switch {
 	case err != nil:
 		return err
@@ -353,6 +361,7 @@ func (r *restore) run(ctx context.Context) error {
 	if err := wal.BeginAbove(r.n.fs, r.n.part, above, geometryOf(&r.info), r.features, r.n.mode); err != nil {
 		return err
 	}
+	r.restored.Purges = r.gone.Sorted()
 	r.restored.Writers, r.restored.by = r.writers.numbered()
 	slices.Sort(r.restored.older)
 	r.restored.Settled = r.restored.settled()
@@ -383,7 +392,7 @@ func (r *restore) files(ctx context.Context) error {
 			continue
 		}
 		data, info, err := f.read(r.s.FS, r.s.Backup)
-		if err == nil && r.purged {
+		if err == nil && r.purged && !r.s.WithPurged {
 			switch gone, err := r.wasPurged(ctx, f.name, data); {
 			case err != nil:
 				return fmt.Errorf("searching the store for purged documents: %w", err)

@@ -29,6 +29,10 @@ func (r *restore) scope(name string, data []byte) error {
 	if err != nil {
 		return damagedBackup(name, err)
 	}
+	if key := f.Scope.Key(); r.purges() && r.gone.HidesAt(string(rune(record.Working))+key, r.info.From.LSN) {
+		r.report.Purged++
+		return nil
+	}
 	if s := r.scopes[name]; s != nil {
 		s.File = f
 		return nil
@@ -42,7 +46,7 @@ func (r *restore) playWork(codec *record.Codec, e *wal.Entry) error {
 		return nil
 	}
 	s := r.scopes[kind.Scopes.File(e.Key[1:])]
-	if s == nil {
+	if s == nil || r.purges() && r.gone.Hides(e.Key, e.LSN) {
 		return nil
 	}
 	before := s.Played

@@ -1,6 +1,7 @@
 package purge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -79,6 +81,10 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		return nil, err
 	}
 	r := &Report{Device: p.overwrites()}
+	// On a full disk room is made below.
+	if err := p.engine.Log().Raise(ctx, wal.FeaturePurges); err != nil && !vfs.IsDiskFull(err) {
+		return r, err
+	}
 	if k == p.engine.Kinds().Memories {
 		p.retention.ForgetTouched(ids)
 	}
@@ -103,8 +109,9 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	traces := trace.Of(k.Kind, ids)
 	traces.Log = p.engine.Log().Past().Geometry
 	err := p.preparePurge(ctx, r)
+	var texts *purgefile.Texts
 	if err == nil {
-		err = p.learn(ctx, k, ids, traces)
+		texts, err = p.learn(ctx, k, ids, traces)
 	}
 	if err != nil {
 		if !cut && !p.engine.Log().Purges().Failed() {
@@ -127,7 +134,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 			return r, err
 		}
 	}
-	if err = p.purgeLocked(ctx, held, k, ids, traces, cut, r); err == nil {
+	if err = p.purgeLocked(ctx, held, k, ids, traces, texts, cut, r); err == nil {
 		err = p.engine.Log().Purges().Done()
 	}
 	if deleted = err != nil; deleted {
@@ -177,27 +184,33 @@ func (p *Purger) leaveFolder() {
 // learnMost is of how many versions of one document the content is looked for.
 const learnMost = 100
 
-// learn tells traces what the documents said, while that can still be read.
-func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) error {
+// learn tells traces what the documents said, while that can still be read, and returns by which texts they are
+// recognised when they come back.
+func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) (*purgefile.Texts, error) {
+	texts, err := p.engine.NewTexts()
+	if err != nil {
+		return nil, err
+	}
 	if k == p.engine.Kinds().Scopes {
 		for _, id := range ids {
 			if err := p.learnScope(ctx, id, traces); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		return nil
+		return texts, nil
 	}
-	learned := map[string]map[[32]byte]bool{} // of each id, which documents: a version may be found more than once
-	return history.Readable(ctx, p.history, k, ids, func(v *history.Version) {
-		of := learned[v.ID]
-		if of == nil {
-			of = map[[32]byte]bool{}
-			learned[v.ID] = of
+	seen, learned := map[[32]byte]bool{}, map[string]int{} // a version may be found more than once
+	return texts, history.Readable(ctx, p.history, k, ids, func(v *history.Version) {
+		if c, err := k.Parse(v.Document, v.ID); err == nil {
+			if text := engine.TextOf(&c, v.Document); strings.TrimSpace(text) != "" {
+				texts.Add(texts.Sum(k.Key(v.ID), text))
+			}
 		}
-		if of[v.ContentHash] || len(of) == learnMost {
+		if seen[v.ContentHash] || learned[v.ID] == learnMost {
 			return
 		}
-		of[v.ContentHash] = true
+		seen[v.ContentHash] = true
+		learned[v.ID]++
 		if k.Opaque {
 			traces.LearnDocument(v.Document)
 		} else if k == p.engine.Kinds().Assemblies {
@@ -237,19 +250,8 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 			return fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)
 		}
 	}
-	for _, id := range r.Deleted {
-		err := error(nil)
-		if k == p.engine.Kinds().Scopes {
-			err = p.dropScope(ctx, id)
-		} else if k != p.engine.Kinds().Memories && k != p.engine.Kinds().Assemblies {
-			err = p.commits.DeleteDocument(ctx, k, id)
-		} else {
-			err = p.commits.Commit(ctx, []commit.Op{{Group: k == p.engine.Kinds().Assemblies, ID: id,
-				Conds: commit.Conditions{Unkept: true}}}, nil, 0)
-		}
-		if err != nil {
-			return fmt.Errorf("deleting %s: %w", human.Quote(id), err)
-		}
+	if err := p.deleteAll(ctx, k, r.Deleted); err != nil {
+		return err
 	}
 	if k == p.engine.Kinds().Scopes {
 		return nil
@@ -286,6 +288,84 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 	return nil
 }
 
+// deletedTogether is how many documents one commit deletes.
+const deletedTogether = 256
+
+// deleteAll deletes documents that there are.
+func (p *Purger) deleteAll(ctx context.Context, k *engine.Kind, ids []string) error {
+	if k == p.engine.Kinds().Memories || k == p.engine.Kinds().Assemblies {
+		for some := range slices.Chunk(ids, deletedTogether) {
+			if err := p.deleteSome(ctx, k, some); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, id := range ids {
+		remove := p.commits.DeleteDocument
+		if k == p.engine.Kinds().Scopes {
+			remove = func(ctx context.Context, _ *engine.Kind, id string) error { return p.dropScope(ctx, id) }
+		}
+		if err := remove(ctx, k, id); err != nil {
+			return fmt.Errorf("deleting %s: %w", human.Quote(id), err)
+		}
+	}
+	return nil
+}
+
+// deleteSome deletes memories or assemblies in one commit, or in several where one is too large.
+func (p *Purger) deleteSome(ctx context.Context, k *engine.Kind, ids []string) error {
+	ops := make([]commit.Op, len(ids))
+	for i, id := range ids {
+		ops[i] = commit.Op{Group: k == p.engine.Kinds().Assemblies, ID: id, Conds: commit.Conditions{Unkept: true}}
+	}
+	err := p.commits.Commit(ctx, ops, nil, 0)
+	switch of := (*errs.BatchError)(nil); {
+	case err == nil:
+		return nil
+	case errors.Is(err, errs.ErrBatchTooLarge) && len(ids) > 1:
+		half := len(ids) / 2
+		if err := p.deleteSome(ctx, k, ids[:half]); err != nil {
+			return err
+		}
+		return p.deleteSome(ctx, k, ids[half:])
+	case errors.As(err, &of) && of.Index < len(ids):
+		return fmt.Errorf("deleting %s: %w", human.Quote(ids[of.Index]), err)
+	}
+	return fmt.Errorf("deleting %s: %w", human.Quote(ids[0]), err)
+}
+
+// commitPurge commits which documents are purged, and up to which version: all versions before this moment. One that
+// was written again after the deletion is not purged, and neither are later ones.
+func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string) error {
+	if len(ids) == 0 { // versions alone are overwritten
+		return nil
+	}
+	if raised, err := p.engine.Log().RaiseFlushing(held, wal.FeaturePurges); err != nil || !raised {
+		return cmp.Or(err, errs.ErrLocked)
+	}
+	if err := p.engine.CatchUp(ctx); err != nil {
+		return err
+	}
+	log := p.engine.Log()
+	to := log.Applied() - 1
+	rows := make([]purgefile.Row, 0, len(ids))
+	for _, id := range ids {
+		r := purgefile.Row{Key: purgefile.KeyOf(log.UUID(), k.Key(id)), Version: to}
+		if k != p.engine.Kinds().Scopes {
+			current, err := p.engine.State().Current(k.Key(id))
+			if err != nil {
+				return err
+			}
+			if current != 0 {
+				r.Version = min(to, current-1)
+			}
+		}
+		rows = append(rows, r)
+	}
+	return p.engine.CommitPurge(ctx, rows)
+}
+
 // takeOut takes a memory out of an assembly.
 func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 	return p.commits.Transact(ctx, nil, p.commits.Commit, func(tx *commit.Tx) error {
@@ -305,7 +385,7 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 // cover all that came before; then nothing needs the older segments, and every place is gone
 // through.
 func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set,
-	cut bool, r *Report) error {
+	texts *purgefile.Texts, cut bool, r *Report) error {
 	made := false
 	room := func(step func() error) error {
 		err := step()
@@ -317,6 +397,12 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 			return errors.Join(err, rerr)
 		}
 		return step()
+	}
+	if err := room(func() error { return p.commitPurge(held.In(ctx), held, k, ids) }); err != nil {
+		return fmt.Errorf("recording what is purged: %w", err)
+	}
+	if err := room(func() error { return p.engine.SaveTexts(texts) }); err != nil {
+		return fmt.Errorf("recording which texts are purged: %w", err)
 	}
 	if err := room(func() error { return p.engine.Log().Purges().Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)
@@ -400,7 +486,7 @@ func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r 
 
 // purgeBackups rewrites those of the index, and names full ones.
 func (p *Purger) purgeBackups(held *wal.Held, k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
-	if k != p.engine.Kinds().Scopes {
+	if k != p.engine.Kinds().Scopes && len(ids) > 0 { // their lines have nothing of a document's text
 		if err := p.purgeIndexBackups(held, k, ids, c, r); err != nil {
 			return err
 		}

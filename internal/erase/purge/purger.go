@@ -1,6 +1,8 @@
 package purge
 
 import (
+	"sync/atomic"
+
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
@@ -19,6 +21,8 @@ type Purger struct {
 	scopes    *scopes.Scopes
 	retention *retention.Retention
 	history   *history.History
+
+	tried atomic.Int64 // when OverwriteDue tried last, Unix nanoseconds; 0: never
 }
 
 // New returns what purges a store.

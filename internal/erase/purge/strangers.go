@@ -47,7 +47,7 @@ func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 		if err != nil {
 			return p.engine.Env().IOError("reading", path, err)
 		}
-		if !traces.Stands(name) && !traces.Holds(b) {
+		if !traces.Stranger(name, b) {
 			if how := traces.Mentioned(name, b); how != "" {
 				r.Mentions = append(r.Mentions, repair.Mention{Path: k.Name() + "/" + name, How: how})
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/varve-db/varve/internal/proofs"
@@ -49,6 +50,10 @@ func TestContents(t *testing.T) {
 			}
 		}
 	}
+}
+
+func has(b []byte, list [][]byte) bool {
+	return slices.ContainsFunc(list, func(part []byte) bool { return bytes.Contains(b, part) })
 }
 
 func BenchmarkContents(b *testing.B) {

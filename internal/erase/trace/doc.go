@@ -13,6 +13,9 @@
 // overwritten under its second name <name>.purged. When the purge is repeated after a kill or an
 // error, files named .purged are overwritten first.
 //
+// A set of redacted versions (redacted.go) finds entries by their positions, and files by their exact
+// bytes: what other versions of the document have stays.
+//
 // Files that could not be overwritten are in Unwiped, as *vfs.UnwipedError, or in the result held
 // of PurgeParked, and in varve.PurgeReport.Left:
 //

@@ -1,13 +1,11 @@
 package trace
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/varve-db/varve/errs"
@@ -28,11 +26,13 @@ const (
 	pieceSize   = 24 // of a content, long enough not to be met by chance
 	pieceLetter = 8  // different bytes that it must have for that
 	pieces      = 8  // of one content
+	// pieces of all contents, about: of very many documents fewer of each are learned, so that they fit into memory
+	piecesMost = 1 << 18
 )
 
 // Learn takes pieces of a content, by which a copy of it is known.
 func (t *Set) Learn(content string) {
-	step := max(pieceSize, (len(content)-pieceSize)/(pieces-1))
+	step := max(pieceSize, (len(content)-pieceSize)/max(1, t.learns-1))
 	for at := 0; at+pieceSize <= len(content); at += step {
 		piece := content[at : at+pieceSize]
 		seen := map[byte]bool{}
@@ -60,15 +60,14 @@ func (t *Set) LearnDocument(doc []byte) {
 
 // Mentioned says what a file has of one of the memories; "" when it has nothing.
 func (t *Set) Mentioned(name string, b []byte) string {
-	inPath := func(n string) bool { return bytes.Contains(b, []byte(t.kind.Folder+"/"+n)) }
 	switch {
 	case t.content.in(b):
 		return mentionsContent
 	case t.kind.Tree(): // a name that ends as a path does says nothing
-	case t.Named(name), slices.ContainsFunc(t.names, func(n string) bool { return strings.HasPrefix(name, n) }):
+	case t.Named(name), t.names.begin(name):
 		return mentionsName
 	}
-	if has(b, t.members) || has(b, t.plain) || slices.ContainsFunc(t.names, inPath) {
+	if t.members.in(b) || t.plain.in(b) || t.inPath(b, "/") {
 		return mentionsID
 	}
 	return ""

@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"bytes"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -87,7 +86,10 @@ func (t *Set) replace(o Options, temp, path string, b []byte) error {
 // had one of the memories: that has its id, and a composite made of its embedding; or
 // one of working memory that has pieces of what they said, for that may be what they
 // were made of.
-func (t *Set) Entry(key string, value []byte) bool {
+func (t *Set) Entry(at segment.LSN, key string, value []byte) bool {
+	if t.redacted != nil {
+		return t.redactedEntry(at, key, value)
+	}
 	kept := len(key) > 2 && key[0] == record.Kept // a copy of one of a document's versions
 	if kept {
 		key = key[1:]
@@ -133,6 +135,5 @@ func (t *Set) worked(value []byte) bool {
 
 // proof reports whether bytes are not only a mention.
 func (t *Set) proof(b []byte) bool {
-	return has(b, t.members) || slices.ContainsFunc(t.names,
-		func(n string) bool { return bytes.Contains(b, []byte(t.kind.Folder+"/"+n)) })
+	return t.members.in(b) || t.inPath(b, "/")
 }

@@ -173,19 +173,22 @@ func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
 	if rest, ok := strings.CutPrefix(name, t.kind.Folder+"@"); ok {
 		parked, _, _ := strings.Cut(rest, "@")
-		return slices.ContainsFunc(t.names, func(n string) bool { return docfile.ParkedName(n) == parked })
+		return t.parked.all[parked]
 	}
 	return t.from(whence(fsys, folder, name))
 }
 
 // from reports whether a path in the store is that of one of them.
 func (t *Set) from(rel string) bool {
-	return kind.At(rel) == t.kind && slices.Contains(t.names, t.kind.Below(rel))
+	return kind.At(rel) == t.kind && t.names.all[t.kind.Below(rel)]
 }
 
 // inFile reports whether a file has one of them. left is what can be kept of it, a piece of the log that has entries of
 // others too. What its user has to decide is added to unread.
 func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
+	if t.redacted != nil {
+		return t.redactedFile(fsys, folder, name)
+	}
 	if t.called(fsys, folder, name) {
 		return true, nil, nil
 	}

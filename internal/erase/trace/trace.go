@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/vfs"
@@ -30,12 +31,17 @@ func (o *Options) fileMode() fs.FileMode { return cmp.Or(o.FileMode, 0o600) }
 type Set struct {
 	kind    *kind.Kind
 	ids     map[string]bool
-	names   []string // of their files
-	members [][]byte // their id as a document's first member has it
-	plain   [][]byte // ids that are long enough not to be met by chance
+	names   names    // of their files
+	parked  names    // likewise, as tmp/parked/ has them, of a kind whose documents are in folders
+	members patterns // their id as a document's first member has it
+	plain   patterns // ids that are long enough not to be met by chance
 	content contents // pieces of what they said
+	learns  int      // how many pieces of one content are learned
 	// the sums of documents of an opaque kind, which say no id
 	documents map[[32]byte]bool
+
+	// not nil: only these versions; see Redacted
+	redacted func(at segment.LSN, key string) bool
 
 	// Log is that of the store: of a piece of it without a start, which has entries of others
 	// as well, these are kept.
@@ -91,29 +97,34 @@ const rare = 6
 // Of are those of some documents of a kind; the ids of scopes are their keys.
 func Of(k *kind.Kind, ids []string) *Set {
 	t := &Set{kind: k, ids: map[string]bool{}, documents: map[[32]byte]bool{}}
+	t.learns = max(1, min(pieces, piecesMost/max(1, len(ids))))
 	for _, id := range ids {
 		t.ids[id] = true
-		t.names = append(t.names, k.FileName(id))
+		t.names.add(k.FileName(id))
+		if k.Tree() {
+			t.parked.add(docfile.ParkedName(k.FileName(id)))
+		}
 		quoted := append(jsondoc.AppendEscaped([]byte(`"`), id), '"')
 		for _, space := range []string{" ", ""} {
 			if k.Opaque { // its documents do not say their ids
 				break
 			}
-			t.members = append(t.members, append([]byte(`"`+k.IDName+`":`+space), quoted...))
+			t.members.add(append([]byte(`"`+k.IDName+`":`+space), quoted...))
 		}
 		if k == kind.Scopes {
 			// What the log says of it has no document that names it: its key stands before
 			// the first byte of a record. A key alone may be the beginning of another one.
-			t.members = append(t.members, []byte(k.Key(id)+"\x01"))
+			t.members.add([]byte(k.Key(id) + "\x01"))
 		} else if len(id) >= rare {
-			t.plain = append(t.plain, []byte(id), bytes.Trim(quoted, `"`))
+			t.plain.add([]byte(id))
+			t.plain.add(bytes.Trim(quoted, `"`))
 		}
 	}
 	return t
 }
 
 // Stands reports whether a file in memories/, or in assemblies/, has the name of one of theirs.
-func (t *Set) Stands(name string) bool { return slices.Contains(t.names, name) }
+func (t *Set) Stands(name string) bool { return t.names.all[name] }
 
 // What quarantine puts before and behind a file's name. A dash or a dot alone tells
 // nothing: work-notes.json and notes.json.json are other memories' than notes.json.
@@ -124,17 +135,13 @@ var (
 
 // Named reports whether a file, also in quarantine/ or tmp/parked/, was called after one
 // of the memories' files.
-func (t *Set) Named(name string) bool {
-	for _, n := range t.names {
-		for at := strings.Index(name, n); at >= 0; {
-			if beforeName.MatchString(name[:at]) && behindName.MatchString(name[at+len(n):]) {
-				return true
-			}
-			next := strings.Index(name[at+1:], n)
-			if next < 0 {
-				break
-			}
-			at += 1 + next
+func (t *Set) Named(name string) (is bool) {
+	for at := range len(name) {
+		if t.names.at(name[at:], func(n int) bool {
+			is = beforeName.MatchString(name[:at]) && behindName.MatchString(name[at+n:])
+			return !is
+		}); is {
+			return true
 		}
 	}
 	return false
@@ -174,11 +181,22 @@ func (t *Set) Holds(b []byte) bool {
 	if json.Unmarshal(b, &doc) == nil {
 		return t.about(&doc)
 	}
-	return has(b, t.members)
+	return t.members.in(b)
 }
 
-func has(b []byte, list [][]byte) bool {
-	return slices.ContainsFunc(list, func(part []byte) bool { return bytes.Contains(b, part) })
+// inPath reports whether bytes have the path of one of their files, with this between folder and name.
+func (t *Set) inPath(b []byte, slash string) bool {
+	folder := []byte(t.kind.Folder + slash)
+	for {
+		at := bytes.Index(b, folder)
+		if at < 0 {
+			return false
+		}
+		b = b[at+len(folder):]
+		if most := t.names.lens; len(most) > 0 && t.names.begin(string(b[:min(len(b), most[len(most)-1])])) {
+			return true
+		}
+	}
 }
 
 // In reports whether bytes are about one of them. A whole document is about whose id
@@ -193,14 +211,12 @@ func (t *Set) In(b []byte) bool {
 		}
 		return t.about(&doc) || t.among(&doc, b)
 	}
-	for _, name := range t.names {
-		for _, slash := range []string{"/", `\/`, `\\`} {
-			if bytes.Contains(b, []byte(t.kind.Folder+slash+name)) {
-				return true
-			}
+	for _, slash := range []string{"/", `\/`, `\\`} {
+		if t.inPath(b, slash) {
+			return true
 		}
 	}
-	return has(b, t.members) || has(b, t.plain)
+	return t.members.in(b) || t.plain.in(b)
 }
 
 // among reports whether a document is an assembly that has one of the memories: its
@@ -210,7 +226,7 @@ func (t *Set) among(doc *outline, b []byte) bool {
 		return false
 	}
 	var ids []string
-	return has(b, t.members) || json.Unmarshal(doc.Members, &ids) == nil && slices.ContainsFunc(ids,
+	return t.members.in(b) || json.Unmarshal(doc.Members, &ids) == nil && slices.ContainsFunc(ids,
 		func(id string) bool { return t.ids[id] })
 }
 

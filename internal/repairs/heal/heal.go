@@ -82,6 +82,8 @@ func (h *healer) heal(d *repair.Done) error {
 		return h.rebuildScope(held, d)
 	case d.Findings[0].Kind == repair.ArchiveDamaged:
 		return h.archived(held, d)
+	case d.Findings[0].Kind == repair.PurgesDamaged:
+		return h.purges(held, d)
 	case k == nil:
 		return h.r.setAside(d, d.Path, reasonOf(d.Findings))
 	case d.Do == repair.TakeOut, d.Do == repair.Recompute:

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/repairs/past"
 	"github.com/varve-db/varve/internal/repairs/verify"
@@ -62,6 +63,7 @@ type renewal struct {
 	low      bool        // the new log begins below positions in marks or index
 
 	explained []writer.Writer // found in readable entries
+	purged    []purgefile.Row // likewise
 }
 
 type found struct {
@@ -186,6 +188,12 @@ func (n *renewal) saw(e *wal.Entry) {
 	if len(e.Key) > 0 && e.Key[0] == record.Writer {
 		if w, err := state.WriterIn(e); err == nil {
 			n.explained = append(n.explained, w)
+		}
+		return
+	}
+	if len(e.Key) > 0 && e.Key[0] == record.Purge {
+		if rows, err := state.PurgesIn(e, n.log.UUID()); err == nil {
+			n.purged = append(n.purged, rows...)
 		}
 		return
 	}

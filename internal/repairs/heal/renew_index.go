@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/kind"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/writerfile"
 	"github.com/varve-db/varve/segment"
@@ -65,6 +66,9 @@ func (n *renewal) begin() error {
 	if err := n.writers(mark.LSN); err != nil {
 		return err
 	}
+	if err := n.purges(mark.LSN); err != nil {
+		return err
+	}
 	if err := n.index(mark); err != nil {
 		return err
 	}
@@ -110,6 +114,40 @@ func (n *renewal) writers(to wal.LSN) error {
 	}
 	list := slices.DeleteFunc(t.All(), func(w writer.Writer) bool { return w.Since >= to })
 	if err := f.Write(list, r.path("tmp", writerfile.Name+".repair"), r.o.fileMode()); err != nil {
+		return fmt.Errorf("writing %s: %w", f.Path(), err)
+	}
+	return nil
+}
+
+// purges makes what was purged below the new log durable in wal/purges: the new log does not have it.
+func (n *renewal) purges(to wal.LSN) error {
+	if n.log.Features()&wal.FeaturePurges == 0 {
+		return nil
+	}
+	r := n.r
+	f := purgefile.New(r.o.FS, r.dir)
+	c, err := f.Read()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", f.Path(), err)
+	}
+	known := len(c.Rows.All())
+	if !c.Whole() {
+		// What is damaged there as well is lost, and was reported.
+		_ = state.PastPurges(r.ctx, n.log.Past(), 0, to, c.Rows.Add)
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	for _, row := range n.purged {
+		c.Rows.Add(row)
+	}
+	if len(c.Rows.All()) == known {
+		return nil
+	}
+	if err := r.keepFor(n.d, "wal/"+purgefile.Name); err != nil {
+		return err
+	}
+	if err := f.Write(c.Rows.Sorted(), c.Damaged, r.path("tmp", purgefile.Name+".repair"), r.o.fileMode()); err != nil {
 		return fmt.Errorf("writing %s: %w", f.Path(), err)
 	}
 	return nil

@@ -47,7 +47,7 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	case err != nil:
 	case e.Key[0] == record.Model:
 		_, err = state.ModelIn(e)
-	case e.Key[0] == record.Writer:
+	case e.Key[0] == record.Writer, e.Key[0] == record.Purge:
 		_, err = state.Check(e)
 	case e.Key[0] == record.Working:
 		_, _, err = worklog.Work(r.v.Source.Codec, e)

@@ -264,6 +264,10 @@ func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Findi
 		return out
 	}
 	if err := v.Fits(k, c.ID, f.Data); err != nil {
+		if purged(out, err) {
+			out.ID = c.ID
+			return out
+		}
 		out.Kind, out.ID, out.Err = repair.Unparsable, c.ID, err
 		out.Stake, out.Heals = "nothing of the store", repair.ByMoving
 		return out

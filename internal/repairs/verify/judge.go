@@ -186,6 +186,7 @@ func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standin
 	case !k.Opaque && v.Past.Older(want.Version, f.Has):
 		out.Kind, out.Offset, out.Err = repair.MemoryStale, -1,
 			fmt.Errorf("the file has an older version than %d", want.Version)
+	case purged(out, v.Fits(k, out.ID, f.Data)):
 	case v.Fits(k, out.ID, f.Data) != nil:
 		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryInvalid, -1, v.Fits(k, out.ID, f.Data), byHand(k, out, f)
 	default:

@@ -43,7 +43,7 @@ func Findings(ctx context.Context, s view.Source, o repair.VerifyOptions) iter.S
 		err := v.steps(v.folders, v.config, v.checkpoint, v.index)
 		if err == nil {
 			wait := v.beside(func(log *Run) error {
-				return log.steps(log.log, log.archive, log.overlay, log.backups, log.vectorFiles)
+				return log.steps(log.log, log.archive, log.overlay, log.backups, log.purges, log.vectorFiles)
 			})
 			err = v.files()
 			if werr := wait(err == nil); err == nil {

@@ -35,6 +35,7 @@ func TestClassify(t *testing.T) {
 		{varve.ErrTooLarge, CodeRefused, ""},
 		{varve.ErrBatchTooLarge, CodeRefused, ""},
 		{varve.ErrLimit, CodeRefused, ""},
+		{&varve.PurgedError{ID: "a"}, CodeRefused, ""},
 		{varve.ErrSession, CodeRefused, ""},
 		{varve.ErrNoStore, CodeNoStore, ""},
 		{&varve.LockError{Path: "wal/append.lock", Err: context.DeadlineExceeded}, CodeLocked, "wal/append.lock"},

@@ -105,6 +105,8 @@ var classes = []struct {
 	{is(varve.ErrLimit), CodeRefused, "limit", "limits are in config.json: memctl config"},
 	{vfs.IsStarved, CodeRefused, "limit", starved},
 	{is(varve.ErrTooManyFiles), CodeRefused, "limit", starved},
+	{as[*varve.PurgedError], CodeRefused, "purged", "omit it; memctl put --force-purged stores the text nevertheless"},
+	{is(varve.ErrRedacted), CodeRefused, "redacted", "memctl history ID lists the other versions"},
 	{is(varve.ErrSession), CodeRefused, "refused", ""},
 	{as[*keptError], CodeRefused, "refused", ""},
 	{is(vfs.ErrNotFolder), CodeRefused, "wrong kind",

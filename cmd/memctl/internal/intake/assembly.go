@@ -27,7 +27,7 @@ func (in *Intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 	if err != nil || !wanted {
 		return err
 	}
-	options := []varve.PutOption{varve.AllowMissing(), varve.AnyDimension()}
+	options := []varve.PutOption{varve.AllowMissing(), varve.AnyDimension(), varve.RefusePurged()}
 	if cond != nil {
 		options = append(options, cond)
 	}

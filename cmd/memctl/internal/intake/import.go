@@ -83,7 +83,7 @@ type item struct {
 
 func (it *item) options() []varve.PutOption {
 	// A memory is stored even if its vector cannot be used.
-	list := []varve.PutOption{varve.AnyDimension(), varve.VectorNumber(it.source.VectorID)}
+	list := []varve.PutOption{varve.AnyDimension(), varve.VectorNumber(it.source.VectorID), varve.RefusePurged()}
 	if it.cond != nil {
 		list = append(list, it.cond)
 	}

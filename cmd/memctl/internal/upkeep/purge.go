@@ -17,8 +17,11 @@ import (
 
 func Purge(a *cli.App) *cobra.Command {
 	var yes, groups, scopes bool
+	var sel selection
+	var version uint64
+	var now bool
 	c := &cobra.Command{
-		Use:   "purge ID...",
+		Use:   "purge ID...|-",
 		Short: "Delete memories, assemblies or working memory and every trace of them",
 		Long: `Delete memories (with --assembly assemblies, with --working scopes of working memory) and remove
 every trace of them from the store's folder: files, all versions in the log and the archive, the
@@ -55,13 +58,52 @@ share their blocks (cp --reflink) and the spare blocks of an SSD keep them as we
 fstrim, deleting snapshots, a balance on btrfs, and from the start an encrypted file system whose
 key can be destroyed.
 
+--session, --where and --by choose memories as memctl list does, and - reads ids from standard input,
+one per line: all are purged in one go, which costs no more than a purge of one for the log, the
+archive and the index. With --session and --by alone, deleted memories are purged too of which log or
+archive have a version in the session, or by the writer. What is going to be purged is counted first,
+and without a terminal or --yes nothing else is done.
+
+--version redacts one version of a memory that stays otherwise: history shows it as redacted, with its
+time and writer and those of the redaction, and nothing gives its content any more. It must not be the
+version that the memory has now: update or delete that first. Versions with equal bytes stay, and are
+named. The bytes are overwritten at once if no other process has the store open, or with --now;
+otherwise by such a process, within about a minute, so that many redactions are overwritten together.
+memctl status counts what is left to overwrite, and a backup overwrites it first.
+
+A purge lasts: the store keeps a digest of each id with the versions that are purged, and a restore
+leaves them out. Files with a purged text are not taken over when they come back, and imports refuse
+it; so do put and the tool remember with memctl config set block_purged true. memctl put
+--force-purged stores such a text. A clone by git, and an index rebuilt without wal/, cannot know what
+was purged.
+
 On a terminal purge asks for confirmation; elsewhere it requires --yes. The ending of an id that
 memctl list shows is enough where purge asks; with --yes the id must be whole. With several ids, nothing
 is purged if the store has no trace of one of them, since it may be mistyped (exit status 4).`,
 		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json\n  memctl purge --assembly project-x\n  " +
-			"memctl purge --working session:s1",
-		Args: cli.AtLeastOne("the id of a memory, or with --assembly of an assembly, or with --working a scope"),
+			"memctl purge --working session:s1\n  memctl purge --session s1 --yes\n  " +
+			"memctl list --where source=leak --limit 0 --output id | memctl purge - --yes",
+		Args: sel.arguments("the id of a memory, or with --assembly of an assembly, or with --working a scope"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("version") {
+				if sel.given(cmd, args) || scopes || len(args) != 1 {
+					return cli.Usagef(cmd.CommandPath(), "--version names a version of one memory, or with --assembly of an assembly")
+				}
+				return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
+					return purgeVersion(cmd, a, st, groups, args[0], version, now, yes)
+				})
+			}
+			if now {
+				return cli.Usagef(cmd.CommandPath(), "--now goes with --version: every other purge overwrites at once")
+			}
+			if sel.given(cmd, args) {
+				if groups || scopes {
+					return cli.Usagef(cmd.CommandPath(), "--session, --where, --by and - choose memories, not --assembly or --working")
+				}
+				return cli.Resumable(a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
+					return purgeSelected(cmd, a, st, &sel, yes)
+				}), repeatable)
+			}
 			if _, ok := cli.Terminal(a.In); !ok && !yes {
 				return cli.Usagef(cmd.CommandPath(),
 					"nothing was purged: a purge cannot be undone, and without a terminal it needs --yes")
@@ -99,39 +141,50 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 					return err
 				}
 				r, err := purge(cmd.Context(), args...)
-				if r == nil {
-					return err
-				}
-				tellPurged(a, args, r, err == nil)
-				if len(r.Left) == 0 {
-					return err
-				}
-				for _, left := range r.Left {
-					var u *vfs.UnwipedError
-					if errors.As(left, &u) {
-						left = cli.WithFix(notWiped{u}, u.Help())
-					}
-					var piece *varve.CorruptionError
-					if errors.As(left, &piece) && (strings.HasPrefix(piece.Path, "quarantine/") ||
-						strings.HasPrefix(piece.Path, "tmp/parked/")) {
-						fix := "inspect this piece before you remove it: another memory may have its only copy there"
-						if len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped == 0 {
-							fix = "nothing was found that certainly belongs to " + cli.PrintableID(args[0]) +
-								": check the id before you remove anything"
-						}
-						left = cli.WithFix(left, fix)
-					}
-					a.Fail(left)
-				}
-				return nil
+				return tellResult(a, args, r, err)
 			})
-			return cli.Resumable(err, "a purge may be repeated until it is complete")
+			return cli.Resumable(err, repeatable)
 		}),
 	}
+	sel.add(c)
+	c.Flags().Uint64Var(&version, "version", 0,
+		"redact this `version`, an earlier one or one of a deleted memory, and keep the rest")
+	c.Flags().BoolVar(&now, "now", false, "with --version, overwrite its bytes before the command ends")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	c.Flags().BoolVar(&scopes, "working", false, "the arguments are scopes of working memory")
 	c.Flags().BoolVar(&groups, "assembly", false, "the ids are ids of assemblies")
 	return c
+}
+
+const repeatable = "a purge may be repeated until it is complete"
+
+// tellResult prints what a purge did, and what it left.
+func tellResult(a *cli.App, ids []string, r *varve.PurgeReport, err error) error {
+	if r == nil {
+		return err
+	}
+	tellPurged(a, ids, r, err == nil)
+	if len(r.Left) == 0 {
+		return err
+	}
+	for _, left := range r.Left {
+		var u *vfs.UnwipedError
+		if errors.As(left, &u) {
+			left = cli.WithFix(notWiped{u}, u.Help())
+		}
+		var piece *varve.CorruptionError
+		if errors.As(left, &piece) && (strings.HasPrefix(piece.Path, "quarantine/") ||
+			strings.HasPrefix(piece.Path, "tmp/parked/")) {
+			fix := "inspect this piece before you remove it: another memory may have its only copy there"
+			if len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped == 0 {
+				fix = "nothing was found that certainly belongs to " + cli.PrintableID(ids[0]) +
+					": check the id before you remove anything"
+			}
+			left = cli.WithFix(left, fix)
+		}
+		a.Fail(left)
+	}
+	return nil
 }
 
 // notWiped is a file that was not overwritten, without what helps.
@@ -140,6 +193,9 @@ type notWiped struct{ *vfs.UnwipedError }
 func (e notWiped) Error() string { return e.What() }
 
 var errUnconfirmed = errors.New("nothing was purged")
+
+// unknownShown is how many ids an error names.
+const unknownShown = 10
 
 // allKnown refuses several ids when there is nothing of one: it may be mistyped.
 // A single one is looked for everywhere.
@@ -151,11 +207,15 @@ func allKnown(ctx context.Context, unknownOf func(context.Context, ...string) ([
 	if err != nil || len(unknown) == 0 {
 		return err
 	}
+	more := ""
+	if n := len(unknown) - unknownShown; n > 0 {
+		unknown, more = unknown[:unknownShown], fmt.Sprintf(" and %d more", n)
+	}
 	for i, id := range unknown {
 		unknown[i] = cli.PrintableID(id)
 	}
-	return cli.WithFix(fmt.Errorf("%w: the store has no trace of %s: %w", varve.ErrNotFound, strings.Join(unknown, ", "),
-		errUnconfirmed),
+	return cli.WithFix(fmt.Errorf("%w: the store has no trace of %s%s: %w", varve.ErrNotFound,
+		strings.Join(unknown, ", "), more, errUnconfirmed),
 		"correct the ids; to search the whole store for one of them, purge it alone")
 }
 

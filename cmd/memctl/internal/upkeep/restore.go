@@ -16,7 +16,7 @@ import (
 
 func Restore(a *cli.App) *cobra.Command {
 	var at, log, spelled string
-	var strict bool
+	var strict, withPurged bool
 	c := &cobra.Command{
 		Use:   "restore BACKUP DIR",
 		Short: "Create a new store from a backup, as of any moment",
@@ -28,7 +28,11 @@ one; what was committed before that is restored too, also while the clock was ah
 backup all that is sound is restored; what is damaged is taken from its log, or with --log from the
 store, where they have it, and is named with exit status 2 otherwise. Existing files are never
 overwritten; the new store has its own UUID, and
-its folder gets its name only after everything was written and read back.`,
+its folder gets its name only after everything was written and read back.
+
+What was purged stays away: a document that the backup, or the store of --log, knows to be purged is
+left out, whatever the moment, and counted; --with-purged restores it. A backup that is older than
+the purge does not know of it, so without --log such a backup restores what was purged since.`,
 		Example: "  memctl restore /mnt/backups/2026-01-31 restored\n  memctl restore /mnt/backups/2026-01-31 before --at " +
 			"2026-01-31T09:59:00Z --log storage\n  memctl restore /mnt/backups/2026-01-31 before --at 67108992",
 		Args: cli.Exactly(2, "a backup and the folder of the new store"),
@@ -36,7 +40,8 @@ its folder gets its name only after everything was written and read back.`,
 			if _, err := a.Outside(args[1], "a store"); err != nil {
 				return err
 			}
-			o := varve.RestoreOptions{Log: log, Strict: strict, Options: &varve.Options{LockWait: a.Wait, Clock: a.Clock}}
+			o := varve.RestoreOptions{Log: log, Strict: strict, WithPurged: withPurged,
+				Options: &varve.Options{LockWait: a.Wait, Clock: a.Clock}}
 			if cmd.Flags().Changed("at") {
 				if lsn, err := strconv.ParseUint(at, 10, 64); err == nil && lsn > 0 {
 					o.Version = lsn
@@ -55,6 +60,7 @@ its folder gets its name only after everything was written and read back.`,
 			"which a number alone is")
 	c.Flags().StringVar(&log, "log", "", "the `store` that was backed up, if it still exists; it is only read")
 	c.Flags().BoolVar(&strict, "strict", false, "refuse a damaged backup (exit status 3)")
+	c.Flags().BoolVar(&withPurged, "with-purged", false, "restore also what was purged since")
 	return c
 }
 
@@ -68,7 +74,7 @@ type restored struct {
 	Time       *time.Time `json:"time,omitempty"`
 	Damaged    []string   `json:"damaged"`
 	Damage     []rescued  `json:"damaged_files"`
-	Purged     int64      `json:"purged"` // omitted: purged in the store before the moment
+	Purged     int64      `json:"purged"` // omitted: purged in the store
 }
 
 // rescued is a damaged file of a backup.
@@ -129,7 +135,7 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	}
 	tellLeft(a, r.Left)
 	if r.Purged > 0 {
-		a.Note("omitted %s of the backup: purged in the store before that moment",
+		a.Note("omitted %s of the backup: purged in the store; --with-purged restores what was purged",
 			cli.Count(int(r.Purged), "document", "documents"))
 	}
 	a.Document.Member("restored", s)

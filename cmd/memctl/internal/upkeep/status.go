@@ -48,13 +48,15 @@ type State struct {
 	Unflushed  int64    `json:"unflushed_bytes"`  // bytes of log that are not in files yet
 	Slowed     string   `json:"slowed,omitempty"` // why commits wait
 	// config.json is missing or invalid: the store removes nothing because of its settings
-	Unknown   bool       `json:"settings_unknown,omitempty"`
-	History   int64      `json:"history_bytes"` // bytes of old log kept besides the log itself
-	Since     *time.Time `json:"history_since"` // beginning of the oldest part of log and history, null: unknown
-	Writable  bool       `json:"writable"`
-	ReadOnly  string     `json:"read_only,omitempty"` // why the system does not permit writing
-	Processes []int      `json:"processes"`
-	Unseen    []int      `json:"processes_unseen,omitempty"` // registered processes that are not visible here
+	Unknown bool       `json:"settings_unknown,omitempty"`
+	History int64      `json:"history_bytes"` // bytes of old log kept besides the log itself
+	Since   *time.Time `json:"history_since"` // beginning of the oldest part of log and history, null: unknown
+	// redacted versions whose bytes are not overwritten yet
+	Redacted  int    `json:"to_overwrite,omitempty"`
+	Writable  bool   `json:"writable"`
+	ReadOnly  string `json:"read_only,omitempty"` // why the system does not permit writing
+	Processes []int  `json:"processes"`
+	Unseen    []int  `json:"processes_unseen,omitempty"` // registered processes that are not visible here
 	// the process that adopts edits of files, null: none
 	Watcher *int `json:"watcher"`
 	// Why it checks all files each minute instead of watching them.
@@ -148,7 +150,7 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 		LastFlush:  modified(files, filepath.Join(dir, "checkpoint")),
 		LastBackup: newest(files, filepath.Join(dir, "backups")),
 	}
-	s.Copy = copiedOf(&health.Copy)
+	s.Copy, s.Redacted = copiedOf(&health.Copy), n.ToOverwrite
 	if s.History = n.HistoryBytes; !n.HistorySince.IsZero() {
 		s.Since = &n.HistorySince
 	}
@@ -284,6 +286,10 @@ func showState(a *cli.App, s State) {
 		history += " besides the log, since " + s.Since.Local().Format("2006-01-02 15:04:05")
 	}
 	line("history", "%s", history)
+	if s.Redacted > 0 {
+		line("redacted", "%s not overwritten yet: a process that has the store open does it within about a minute, and so "+
+			"does the next backup", cli.Count(s.Redacted, "version is", "versions are"))
+	}
 	switch c := s.Copy; {
 	case c == nil:
 	case c.Problem != "":

@@ -1,0 +1,21 @@
+package errs
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// PurgedError reports that a document has a text that was purged. It matches ErrPurged.
+type PurgedError struct {
+	Kind string // "memory", "assembly"
+	ID   string
+}
+
+// Error is the message, in one line. What returns the error names the document.
+func (e *PurgedError) Error() string {
+	return fmt.Sprintf("%v: the text of this %s was removed from the store on purpose", ErrPurged,
+		cmp.Or(e.Kind, "document"))
+}
+
+// Unwrap makes the error match ErrPurged.
+func (e *PurgedError) Unwrap() error { return ErrPurged }

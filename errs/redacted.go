@@ -1,0 +1,26 @@
+package errs
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/varve-db/varve/internal/human"
+)
+
+// RedactedError reports that a version of a memory or an assembly was removed on purpose, and its document remains. It
+// matches ErrRedacted.
+type RedactedError struct {
+	Kind    string // "memory" or "assembly"
+	ID      string
+	Version uint64
+	At      time.Time // when it was removed
+}
+
+// Error is the message, in one line.
+func (e *RedactedError) Error() string {
+	return fmt.Sprintf("version %d of %s %s is %v: the content was removed on purpose, at %s", e.Version, e.Kind,
+		human.Quote(e.ID), ErrRedacted, e.At.UTC().Format(time.RFC3339))
+}
+
+// Unwrap makes the error match ErrRedacted.
+func (e *RedactedError) Unwrap() error { return ErrRedacted }

@@ -1,0 +1,35 @@
+package commit
+
+import (
+	"context"
+
+	"github.com/varve-db/varve/internal/engine"
+)
+
+// purged refuses a document with a text that was purged, where an operation or config.json asks for that.
+func (cm *Committer) purged(o *Op, k *engine.Kind, id, text string) error {
+	if o.Conds.ForcePurged || o.Derived || o.Cause != 0 ||
+		!o.Conds.RefusePurged && !cm.engine.Settings().Now().BlockPurged {
+		return nil
+	}
+	return cm.engine.CheckText(context.Background(), k, id, text)
+}
+
+// lift has the texts that were stored on purpose count as any other. It goes on after an error: the texts are stored.
+func (cm *Committer) lift(ctx context.Context, ops []Op) {
+	for i := range ops {
+		o := &ops[i]
+		if !o.Conds.ForcePurged || o.deletes() {
+			continue
+		}
+		id, text := o.ID, ""
+		if o.Memory != nil {
+			id, text = o.Memory.ID, o.Memory.Content
+		} else {
+			text = engine.TextOf(&engine.Parsed{Group: o.Assembly}, nil)
+		}
+		if err := cm.engine.LiftText(ctx, o.kind, id, text); err != nil {
+			cm.engine.Env().Logger.Warn("a text that was purged is stored, and still counts as purged", "err", err)
+		}
+	}
+}

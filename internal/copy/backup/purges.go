@@ -1,0 +1,119 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/varve-db/varve/internal/kind"
+	"github.com/varve-db/varve/internal/purgefile"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// A purge lasts: a backup says what its store has purged, and a restore leaves out what the backup or the living
+// store names, whatever the moment.
+
+// purgesMost bounds what is read of files.purges.
+const purgesMost = 1 << 30
+
+// purges writes files.purges: what was purged below the end of the log. A document that was copied and is purged since
+// is in the backup, so the backup has the purge too.
+func (b *backup) purges(end wal.LSN) error {
+	list, err := b.s.Purges()
+	if err != nil {
+		return err
+	}
+	own := b.s.Log.UUID()
+	list = slices.DeleteFunc(slices.Clone(list), func(r purgefile.Row) bool { return r.Store == own && r.Since >= end })
+	if len(list) == 0 {
+		return nil
+	}
+	rows, err := purgefile.Rows(list)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(rows)
+	b.info.Purges = hex.EncodeToString(sum[:])
+	return vfs.WriteDurable(b.n.fs, b.n.path(backupPurges+".new"), b.n.path(backupPurges), rows, b.n.mode)
+}
+
+// purgesIn reads files.purges of a backup. Where it is damaged the rows that verify are returned with the error.
+func purgesIn(fsys vfs.FS, dir string, info *repair.BackupInfo) (c purgefile.Content, err error) {
+	c.Rows = new(purgefile.Table)
+	if info.Purges == "" {
+		return c, nil
+	}
+	b, err := vfs.ReadFile(fsys, filepath.Join(dir, backupPurges), purgesMost)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || notAFile(err):
+		return c, damagedBackup(backupPurges, err)
+	case err != nil:
+		return c, err
+	}
+	purgefile.ReadRows(b, &c)
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != info.Purges || len(c.Damaged) > 0 {
+		return c, damagedBackup(backupPurges, errors.New("the content differs from what was backed up"))
+	}
+	return c, nil
+}
+
+// checkPurges reads files.purges.
+func checkPurges(fsys vfs.FS, dir string, info *repair.BackupInfo) error {
+	_, err := purgesIn(fsys, dir, info)
+	return err
+}
+
+// readPurges collects what the backup and the living store know to be purged.
+func (r *restore) readPurges() error {
+	r.gone = new(purgefile.Table)
+	c, err := purgesIn(r.s.FS, r.s.Backup, &r.info)
+	if r.tolerated(err) {
+		r.noteDamage(backupPurges, reason(err), "what the damaged part names as purged is restored")
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, row := range c.Rows.All() {
+		r.gone.Add(row)
+	}
+	for _, row := range r.s.Purges {
+		r.gone.Add(row)
+	}
+	return nil
+}
+
+// purges reports whether anything is to be left out.
+func (r *restore) purges() bool { return !r.s.WithPurged && len(r.gone.All()) > 0 }
+
+// leaveOut takes what was purged out of what the logs have.
+func (r *restore) leaveOut() {
+	if !r.purges() {
+		return
+	}
+	for key, c := range r.newest {
+		if !c.deleted && r.gone.Hides(key, c.lsn) {
+			r.newest[key] = changed{c.lsn, true}
+			r.report.Purged++
+		}
+	}
+}
+
+// hidden reports whether a file of the backup, which no log has changed, has what was purged.
+func (r *restore) hidden(name string, data []byte) bool {
+	k := kind.At(name)
+	if k == nil || !k.IsDocument(k.Below(name)) || !r.purges() {
+		return false
+	}
+	id := k.IDAt(k.Below(name))
+	c, err := k.Decode(slices.Clone(data), kind.DecodeOptions{Limits: kind.StoredLimits, ID: id})
+	if err == nil {
+		id = c.ID
+	}
+	return r.gone.HidesAt(k.Key(id), r.info.From.LSN)
+}

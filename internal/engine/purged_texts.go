@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/purgefile"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// purgedTexts is what was read of wal/purged-texts.
+type purgedTexts struct {
+	mu    sync.Mutex
+	texts *purgefile.Texts // nil: no text was purged
+	file  vfs.Info
+	err   error
+}
+
+func (eng *Engine) textsFile() *purgefile.TextsFile {
+	return purgefile.NewTextsFile(eng.env.FS, eng.env.Dir)
+}
+
+// readTexts returns what recognises purged texts, nil where none was purged. The caller does not change it.
+func (eng *Engine) readTexts() (*purgefile.Texts, error) {
+	if eng.log != nil && eng.log.Features()&wal.FeaturePurges == 0 { // nil: the log is being opened
+		return nil, nil
+	}
+	f, p := eng.textsFile(), &eng.purgedTexts
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	info, err := eng.env.FS.Stat(f.Path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, eng.env.IOError("reading", f.Path(), err)
+	}
+	if info.Size == p.file.Size && info.Mtime.Equal(p.file.Mtime) && info.Ino == p.file.Ino {
+		return p.texts, p.err
+	}
+	t, _, _, err := f.Read()
+	p.texts, p.file, p.err = t, info, eng.env.IOError("reading", f.Path(), err)
+	return p.texts, p.err
+}
+
+// TextOf returns the text by which a document is recognised when it comes back after a purge.
+func TextOf(p *Parsed, doc []byte) string {
+	switch {
+	case p.Memory != nil:
+		return p.Memory.Content
+	case p.Group != nil:
+		return p.Group.Name + "\n" + p.Group.Description
+	}
+	return string(doc)
+}
+
+// CheckText returns an *errs.PurgedError if the text of a document was purged. What the document has now it may keep.
+func (eng *Engine) CheckText(ctx context.Context, k *Kind, id, text string) error {
+	t, err := eng.readTexts()
+	if err != nil || !t.Has(k.Key(id), text) {
+		return err
+	}
+	if place, err := eng.state.Find(k.Letter, id); err == nil {
+		if v, ok := eng.FromLog(ctx, k, id, place.Version); ok {
+			if p, err := k.Parse(v.Doc, id); err == nil && TextOf(&p, v.Doc) == text {
+				return nil
+			}
+		}
+	}
+	return &errs.PurgedError{Kind: k.Noun, ID: id}
+}
+
+// NewTexts returns an empty list of texts that are going to be purged, with the key of the store.
+func (eng *Engine) NewTexts() (*purgefile.Texts, error) {
+	t, _, _, err := eng.textsFile().Read()
+	if err != nil {
+		return nil, eng.env.IOError("reading", eng.textsFile().Path(), err)
+	}
+	if t != nil {
+		return t.Empty(), nil
+	}
+	var key [purgefile.KeySize]byte
+	if err := eng.env.Random(key[:]); err != nil {
+		return nil, err
+	}
+	return purgefile.NewTexts(key), nil
+}
+
+// SaveTexts adds texts of NewTexts to those that are purged, durably. The caller holds flush.lock.
+func (eng *Engine) SaveTexts(texts *purgefile.Texts) error {
+	if texts.Len() == 0 {
+		return nil
+	}
+	t, _, _, err := eng.textsFile().Read()
+	if err != nil {
+		return eng.env.IOError("reading", eng.textsFile().Path(), err)
+	}
+	if t == nil {
+		t = texts.Empty()
+	}
+	if !t.AddAll(texts) {
+		return nil
+	}
+	return eng.writeTexts(t)
+}
+
+func (eng *Engine) writeTexts(t *purgefile.Texts) error {
+	f := eng.textsFile()
+	temp := filepath.Join(eng.env.Dir, "tmp", purgefile.TextsName+"."+eng.token)
+	// Never for others, whatever the mode of the store's files is: with the key a guess can be confirmed.
+	return eng.env.IOError("writing", f.Path(), f.Write(t, temp, eng.env.FileMode&^0o007))
+}
+
+// LiftText has a text that was purged count as any other.
+func (eng *Engine) LiftText(ctx context.Context, k *Kind, id, text string) error {
+	if t, err := eng.readTexts(); err != nil || !t.Has(k.Key(id), text) {
+		return err
+	}
+	held, err := eng.log.LockFlush(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Unlock()
+	t, _, _, err := eng.textsFile().Read()
+	if err != nil || t == nil || !t.Remove(k.Key(id), text) {
+		return eng.env.IOError("reading", eng.textsFile().Path(), err)
+	}
+	return eng.writeTexts(t)
+}
+
+// refuseText returns an error for a document in a file whose text was purged.
+func (eng *Engine) refuseText(k *Kind, p *Parsed, data []byte) error {
+	err := eng.CheckText(context.Background(), k, p.ID, TextOf(p, data))
+	if purged := (*errs.PurgedError)(nil); errors.As(err, &purged) {
+		return inFile(purged)
+	}
+	return err
+}
+
+func inFile(err *errs.PurgedError) error {
+	return fmt.Errorf("%w: delete the file, or store the text on purpose: memctl put --force-purged", err)
+}
+
+// CameBack returns an error for a document in a file whose id and text are purged. It is for an index that is made of
+// files alone: there a purged text in a document of another id says nothing, since that may always have had it.
+func (eng *Engine) CameBack(k *Kind, p *Parsed, data []byte) error {
+	t, err := eng.readTexts()
+	if err != nil || !t.Has(k.Key(p.ID), TextOf(p, data)) {
+		return nil
+	}
+	if rows, err := eng.Purged(); err != nil || rows.UpTo(k.Key(p.ID)) == 0 {
+		return nil
+	}
+	return inFile(&errs.PurgedError{Kind: k.Noun, ID: p.ID})
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/varve-db/varve/internal/purgefile"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// purged is what was read of the rows of purges.
+type purged struct {
+	mu      sync.Mutex
+	table   *purgefile.Table // nil: nothing was read
+	changes uint64           // state.State.PurgeChanges by then
+	file    vfs.Info         // wal/purges by then
+}
+
+// purgesFile returns wal/purges of the store.
+func (eng *Engine) purgesFile() *purgefile.File { return purgefile.New(eng.env.FS, eng.env.Dir) }
+
+// Purged returns what the store knows to be purged and redacted. The caller does not change it.
+func (eng *Engine) Purged() (*purgefile.Table, error) {
+	if eng.log == nil { // it is being opened
+		c, err := eng.purgesFile().Read()
+		return c.Rows, err
+	}
+	if eng.log.Features()&wal.FeaturePurges == 0 {
+		return new(purgefile.Table), nil
+	}
+	p := &eng.purged
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changes := eng.state.PurgeChanges() // first: what leaves the state is in the file by then
+	info, err := eng.env.FS.Stat(eng.purgesFile().Path())
+	if err != nil {
+		info = vfs.Info{}
+	}
+	if p.table != nil && p.changes == changes && p.file.Size == info.Size && p.file.Mtime.Equal(info.Mtime) &&
+		p.file.Ino == info.Ino {
+		return p.table, nil
+	}
+	recent, changes := eng.state.Purges()
+	t, _, err := eng.readPurges(recent)
+	if err != nil {
+		return nil, err
+	}
+	p.table, p.changes, p.file = t, changes, info
+	return t, nil
+}
+
+// readPurges reads wal/purges, and adds the rows that the state has. Where lines of the file are damaged, log and
+// archive may have what they said.
+func (eng *Engine) readPurges(recent []purgefile.Row) (*purgefile.Table, [][]byte, error) {
+	f := eng.purgesFile()
+	c, err := f.Read()
+	if err != nil {
+		return nil, nil, eng.env.IOError("reading", f.Path(), err)
+	}
+	if !c.Whole() {
+		// What cannot be read says nothing: verify reports it.
+		_ = state.PastPurges(context.Background(), eng.log.Past(), 0, eng.log.Durable(), c.Rows.Add)
+	}
+	for _, r := range recent {
+		r.Store = eng.log.UUID()
+		c.Rows.Add(r)
+	}
+	return c.Rows, c.Damaged, nil
+}
+
+// CommitPurge commits the entries that name what was purged. The store has wal.FeaturePurges.
+func (eng *Engine) CommitPurge(ctx context.Context, rows []purgefile.Row) error {
+	for part := range slices.Chunk(rows, purgefile.MostRows) {
+		line, err := purgefile.Line(part)
+		if err != nil {
+			return err
+		}
+		value, inflated := eng.codec.Encode(nil, &record.Record{Line: line})
+		if _, err := eng.Append(ctx, &wal.Batch{
+			Entries: []wal.Entry{{Key: state.PurgeKey, Kind: record.KindPurge, Value: value, Inflated: inflated}},
+			Frees:   true,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SavePurges makes the rows of purges below a position durable in wal/purges: an index is about to cover their
+// entries, after which the log may release them. The caller holds flush.lock, or has the store alone.
+func (eng *Engine) SavePurges(to wal.LSN) error {
+	if eng.log.Features()&wal.FeaturePurges == 0 {
+		return nil
+	}
+	recent, _ := eng.state.Purges()
+	if recent = slices.DeleteFunc(recent, func(r purgefile.Row) bool { return r.Since >= to }); len(recent) == 0 {
+		return nil
+	}
+	t, damaged, err := eng.readPurges(recent)
+	if err != nil {
+		return err
+	}
+	return eng.writePurges(t, damaged, to, "purges."+eng.token)
+}
+
+// writePurges writes wal/purges as a whole. A row of this store at a position that is not below is of a log that was
+// replaced by an older copy, or the log still has the entry.
+func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN, temp string) error {
+	own := eng.log.UUID()
+	list := slices.DeleteFunc(t.Sorted(), func(r purgefile.Row) bool { return r.Store == own && r.Since >= to })
+	f := eng.purgesFile()
+	err := f.Write(list, damaged, filepath.Join(eng.env.Dir, "tmp", temp), eng.env.FileMode)
+	return eng.env.IOError("writing", f.Path(), err)
+}
+
+// RestorePurges gives a store that is being restored what the stores before it have purged.
+func (eng *Engine) RestorePurges(list []purgefile.Row) error {
+	if len(list) == 0 {
+		return nil
+	}
+	f := eng.purgesFile()
+	temp := filepath.Join(eng.env.Dir, "tmp", "purges.new")
+	return eng.env.IOError("writing", f.Path(), f.Write(list, nil, temp, eng.env.FileMode))
+}
+
+// FinishRedactions records that nothing of some redacted versions is left to overwrite. The caller holds
+// flush.lock, and wal/purges has their rows.
+func (eng *Engine) FinishRedactions(done map[uint64]bool) error {
+	f := eng.purgesFile()
+	c, err := f.Read()
+	if err != nil {
+		return eng.env.IOError("reading", f.Path(), err)
+	}
+	temp := filepath.Join(eng.env.Dir, "tmp", "purges."+eng.token)
+	err = f.Write(c.Rows.Finish(eng.log.UUID(), done), c.Damaged, temp, eng.env.FileMode)
+	return eng.env.IOError("writing", f.Path(), err)
+}
+
+// ToOverwrite returns the redactions whose versions are not overwritten yet.
+func (eng *Engine) ToOverwrite() ([]purgefile.Row, error) {
+	t, err := eng.Purged()
+	if err != nil {
+		return nil, err
+	}
+	return t.Pending(eng.log.UUID()), nil
+}

@@ -1,0 +1,87 @@
+package trace
+
+import "slices"
+
+// patterns are sequences of at least two bytes, found in one pass over the bytes that may have them, however many
+// there are. The zero value has none.
+type patterns struct {
+	all  map[string]bool
+	lens map[[2]byte][]int // lengths of those that begin so, ascending
+	// a bit for each two bytes with which one begins, so that most places are passed without the map
+	may [1 << 10]uint64
+}
+
+func (p *patterns) add(b []byte) {
+	if p.all == nil {
+		p.all, p.lens = map[string]bool{}, map[[2]byte][]int{}
+	}
+	p.all[string(b)] = true
+	first := [2]byte(b)
+	if at, found := slices.BinarySearch(p.lens[first], len(b)); !found {
+		p.lens[first] = slices.Insert(p.lens[first], at, len(b))
+	}
+	word, bit := bitOfTwo(first)
+	p.may[word] |= bit
+}
+
+// bitOfTwo is the place in may of two bytes.
+func bitOfTwo(two [2]byte) (word int, bit uint64) {
+	n := int(two[0])<<8 | int(two[1])
+	return n / 64, 1 << (n % 64)
+}
+
+// in reports whether bytes have one of the patterns.
+func (p *patterns) in(b []byte) bool {
+	if len(p.all) == 0 {
+		return false
+	}
+	for ; len(b) >= 2; b = b[1:] {
+		first := [2]byte(b)
+		if word, bit := bitOfTwo(first); p.may[word]&bit == 0 {
+			continue
+		}
+		for _, n := range p.lens[first] {
+			if n > len(b) {
+				break
+			}
+			if p.all[string(b[:n])] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// names are names of files, found by their beginning at a place.
+type names struct {
+	all  map[string]bool
+	lens []int // ascending
+}
+
+func (ns *names) add(name string) {
+	if ns.all == nil {
+		ns.all = map[string]bool{}
+	}
+	ns.all[name] = true
+	if at, found := slices.BinarySearch(ns.lens, len(name)); !found {
+		ns.lens = slices.Insert(ns.lens, at, len(name))
+	}
+}
+
+// at yields the lengths of the names with which text begins.
+func (ns *names) at(text string, yield func(n int) bool) {
+	for _, n := range ns.lens {
+		if n > len(text) {
+			return
+		}
+		if ns.all[text[:n]] && !yield(n) {
+			return
+		}
+	}
+}
+
+// begin reports whether text begins with one of the names.
+func (ns *names) begin(text string) (is bool) {
+	ns.at(text, func(int) bool { is = true; return false })
+	return is
+}

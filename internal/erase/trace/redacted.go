@@ -1,0 +1,79 @@
+package trace
+
+import (
+	"crypto/sha256"
+	"errors"
+	"path/filepath"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
+)
+
+// Redacted are single versions of documents, by their positions. is reports whether one of these is a version of the
+// document with a key. What belongs to other versions, and to other documents, stays.
+func Redacted(is func(at segment.LSN, key string) bool) *Set {
+	return &Set{kind: kind.Memories, ids: map[string]bool{}, documents: map[[32]byte]bool{}, learns: pieces,
+		redacted: is}
+}
+
+// LearnVersion takes what a version that is redacted has: its copies are known by their bytes.
+func (t *Set) LearnVersion(k *kind.Kind, id string, doc []byte) {
+	t.documents[sha256.Sum256(doc)] = true
+	t.names.add(k.FileName(id))
+}
+
+// redactedEntry is Entry of a set of redacted versions.
+func (t *Set) redactedEntry(at segment.LSN, key string, value []byte) bool {
+	if len(key) > 2 && key[0] == record.Kept {
+		view, err := record.Parse(value)
+		return err == nil && t.redacted(segment.LSN(view.Previous), key[1:])
+	}
+	return t.redacted(at, key)
+}
+
+// redactedFile is inFile of a set of redacted versions.
+func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
+	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name), places.CopyMost)
+	switch {
+	case places.Gone(err) || errors.Is(err, vfs.ErrNotRegular):
+		return false, nil, nil
+	case errors.Is(err, errs.ErrTooLarge):
+		t.ask(folder, name, "it is larger than "+human.Bytes(places.CopyMost)+", and was not read")
+		return false, nil, nil
+	case err != nil:
+		return false, nil, err
+	}
+	if t.documents[sha256.Sum256(b)] {
+		return true, nil, nil
+	}
+	plain, whole, archived := past.InflateCopy(b)
+	if archived {
+		b = plain
+	}
+	p, ok := t.pieceOf(name, whence(fsys, folder, name), b)
+	if !ok || archived && !whole {
+		return false, nil, nil
+	}
+	found := p.g.EraseIn(p.b, p.at, t.Entry, nil)
+	if found.Wanted+found.Keyed == 0 {
+		return false, nil, nil
+	}
+	if archived || found.Others == 0 {
+		return true, nil, nil
+	}
+	return true, p.b, nil
+}
+
+// Stranger reports whether a file in a folder of documents, which no document has, is to go.
+func (t *Set) Stranger(name string, b []byte) bool {
+	if t.redacted != nil {
+		return t.documents[sha256.Sum256(b)]
+	}
+	return t.Stands(name) || t.Holds(b)
+}

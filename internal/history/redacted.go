@@ -1,0 +1,104 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/purgefile"
+)
+
+// A redacted version is shown without its content, from the commit of its redaction on, whether its bytes are
+// overwritten yet or come back with a file of the log.
+
+func (v *Version) redactedError() error {
+	return &errs.RedactedError{Kind: v.Kind, ID: v.ID, Version: v.LSN, At: v.RedactedAt}
+}
+
+// redactions returns the redactions of a document, in the order of its versions.
+func (h *History) redactions(k *engine.Kind, id string) ([]purgefile.Row, error) {
+	t, err := h.engine.Purged()
+	if err != nil {
+		return nil, err
+	}
+	own := h.engine.Log().UUID()
+	rows := slices.DeleteFunc(t.Redactions(k.Key(id)), func(r purgefile.Row) bool { return r.Store != own })
+	slices.SortFunc(rows, func(a, b purgefile.Row) int { return cmp.Compare(a.Version, b.Version) })
+	return rows, nil
+}
+
+// redaction returns the redaction of a version.
+func (h *History) redaction(k *engine.Kind, id string, version uint64) (row purgefile.Row, is bool, err error) {
+	rows, err := h.redactions(k, id)
+	for _, r := range rows {
+		if r.Version == version {
+			return r, true, nil
+		}
+	}
+	return row, false, err
+}
+
+// redacted returns what is shown of a redacted version.
+func (h *History) redacted(k *engine.Kind, id string, r *purgefile.Row) Version {
+	return Version{Kind: k.Noun, LSN: r.Version, Time: time.UnixMicro(r.Time).UTC(), ID: id,
+		Writer: h.engine.Writer(r.Writer, r.Version), Redacted: true, RedactedAt: time.UnixMicro(r.At).UTC(),
+		RedactedBy: h.engine.Writer(r.By, r.Since)}
+}
+
+// masked yields versions, and redacted ones in their places.
+type masked struct {
+	h     *History
+	kind  *engine.Kind
+	id    string
+	rows  []purgefile.Row // those that are not yielded yet
+	err   error           // why rows are not known
+	yield func(Version, error) bool
+	any   bool
+	ended bool // the caller wants no more
+}
+
+func (h *History) mask(k *engine.Kind, id string, yield func(Version, error) bool) *masked {
+	m := &masked{h: h, kind: k, id: id, yield: yield}
+	m.rows, m.err = h.redactions(k, id)
+	return m
+}
+
+func (m *masked) pass(v Version, err error) bool {
+	m.any = true
+	m.ended = m.ended || !m.yield(v, err)
+	return !m.ended
+}
+
+// give yields a version behind the redacted ones that came before it.
+func (m *masked) give(v Version, err error) bool {
+	if m.err != nil { // a version that may be redacted is not shown
+		m.pass(Version{}, m.err)
+		return false
+	}
+	for err == nil && len(m.rows) > 0 && m.rows[0].Version < v.LSN {
+		if !m.next() {
+			return false
+		}
+	}
+	if err == nil && len(m.rows) > 0 && m.rows[0].Version == v.LSN {
+		return m.next()
+	}
+	return m.pass(v, err)
+}
+
+func (m *masked) next() bool {
+	v := m.h.redacted(m.kind, m.id, &m.rows[0])
+	m.rows = m.rows[1:]
+	return m.pass(v, nil)
+}
+
+// end yields the redacted versions that are left, and reports whether anything was yielded.
+func (m *masked) end(ctx context.Context) bool {
+	for len(m.rows) > 0 && m.err == nil && !m.ended && ctx.Err() == nil {
+		m.next()
+	}
+	return m.any
+}

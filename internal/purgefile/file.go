@@ -1,0 +1,107 @@
+package purgefile
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// The names of the files in the folder wal/.
+const (
+	Name      = "purges"
+	TextsName = "purged-texts"
+)
+
+// most bounds what is read of a file.
+const most = 1 << 30
+
+// File is wal/purges of one store.
+type File struct {
+	fs   vfs.FS
+	path string
+}
+
+// New returns the file of the store in the folder dir.
+func New(fsys vfs.FS, dir string) *File { return &File{fsys, filepath.Join(dir, "wal", Name)} }
+
+// Path returns the path of the file.
+func (f *File) Path() string { return f.path }
+
+// notThere reports whether the file is missing, or something that no store wrote is in its place.
+func notThere(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
+}
+
+// Content is what a file has.
+type Content struct {
+	Rows    *Table
+	There   bool     // there is a file
+	Size    int64    // in bytes
+	Damaged [][]byte // lines that do not verify
+	First   int      // number of the first of these, from 1 on
+}
+
+// Whole reports whether the file is there and all its lines verify.
+func (c *Content) Whole() bool { return c.There && len(c.Damaged) == 0 }
+
+// Read reads the file.
+func (f *File) Read() (c Content, err error) {
+	c.Rows = new(Table)
+	b, err := vfs.ReadFile(f.fs, f.path, most)
+	if notThere(err) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	ReadRows(b, &c)
+	return c, nil
+}
+
+// ReadRows reads lines of wal/purges.
+func ReadRows(b []byte, c *Content) {
+	if c.Rows == nil {
+		c.Rows = new(Table)
+	}
+	c.There, c.Size = true, int64(len(b))
+	n := 0
+	for line := range bytes.Lines(b) {
+		n++
+		if r, ok := ParseRow(line); ok {
+			c.Rows.Add(r)
+			continue
+		}
+		if c.First == 0 {
+			c.First = n
+		}
+		c.Damaged = append(c.Damaged, line)
+	}
+}
+
+// Rows returns the lines of rows.
+func Rows(list []Row) (b []byte, err error) {
+	for i := range list {
+		if b, err = AppendRow(b, &list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// Write writes the file as a whole, through a temporary file. Lines that do not verify stay in it, in front, until a
+// repair has seen them.
+func (f *File) Write(list []Row, damaged [][]byte, temp string, perm fs.FileMode) error {
+	var b []byte
+	for _, line := range damaged {
+		b = append(append(b, bytes.TrimSuffix(line, []byte("\n"))...), '\n')
+	}
+	rows, err := Rows(list)
+	if err != nil {
+		return err
+	}
+	return vfs.WriteDurable(f.fs, temp, f.path, append(b, rows...), perm)
+}

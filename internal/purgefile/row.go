@@ -1,0 +1,127 @@
+package purgefile
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// MostRows is how many rows an entry has at most: it fits into the smallest segment.
+const MostRows = 128
+
+// mostLine bounds what Parse reads.
+const mostLine = 32 << 10
+
+// digest is the first bytes of a hash, in JSON hexadecimal digits.
+type digest [16]byte
+
+func (d digest) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(d[:])), nil }
+
+func (d *digest) UnmarshalText(b []byte) error {
+	if hex.DecodedLen(len(b)) != len(d) {
+		return fmt.Errorf("%d digits, not %d", len(b), hex.EncodedLen(len(d)))
+	}
+	_, err := hex.Decode(d[:], b)
+	return err
+}
+
+// Key is the digest of the key that a document has in the log.
+type Key = digest
+
+// KeyOf returns the digest of the key of a document, as of a store with a UUID.
+func KeyOf(store [16]byte, key string) Key {
+	h := sha256.New()
+	h.Write([]byte("varve purge"))
+	h.Write(store[:])
+	h.Write([]byte(key))
+	return Key(h.Sum(nil)[:16])
+}
+
+// Row is a document that was purged, or a version that was redacted.
+type Row struct {
+	Key      Key    `json:"key"`
+	Version  uint64 `json:"version"` // versions up to this one are purged; of a redaction, the version
+	Redacted bool   `json:"redacted,omitempty"`
+	Time     int64  `json:"time,omitempty"`   // of the redacted version: its commit, Unix microseconds
+	Writer   uint32 `json:"writer,omitempty"` // of the redacted version
+	Next     uint64 `json:"next,omitempty"`   // the version that replaced or deleted the redacted one; 0: not known
+
+	Since uint64 `json:"since,omitempty"` // position of the entry
+	At    int64  `json:"at,omitempty"`    // commit of the entry, Unix microseconds
+	By    uint32 `json:"by,omitempty"`    // writer of the entry
+	Store digest `json:"store,omitzero"`  // UUID with which Key is made
+	Done  bool   `json:"done,omitempty"`  // of a redaction: nothing is left to overwrite
+}
+
+var errRows = errors.New("not a list of what was purged")
+
+type line struct {
+	Purged []Row `json:"purged"`
+}
+
+// Line returns the line of an entry. Of the rows it has what the entry does not say itself.
+func Line(rows []Row) ([]byte, error) {
+	l := line{make([]Row, len(rows))}
+	for i, r := range rows {
+		r.Since, r.At, r.By, r.Store, r.Done = 0, 0, 0, digest{}, false
+		l.Purged[i] = r
+	}
+	return json.Marshal(l)
+}
+
+// Parse reads the line of an entry.
+func Parse(b []byte) ([]Row, error) {
+	if len(b) > mostLine {
+		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", errRows, len(b), mostLine)
+	}
+	var l line
+	if err := json.Unmarshal(b, &l); err != nil {
+		return nil, fmt.Errorf("%w: %w", errRows, err)
+	}
+	if len(l.Purged) == 0 || len(l.Purged) > MostRows {
+		return nil, fmt.Errorf("%w: %d rows", errRows, len(l.Purged))
+	}
+	for i := range l.Purged {
+		r := &l.Purged[i]
+		if r.Version == 0 || r.Since != 0 || r.At != 0 || r.By != 0 || r.Store != (digest{}) || r.Done {
+			return nil, fmt.Errorf("%w: row %d", errRows, i)
+		}
+	}
+	return l.Purged, nil
+}
+
+// AppendRow appends the line of wal/purges for a row.
+func AppendRow(dst []byte, r *Row) ([]byte, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return dst, err
+	}
+	return appendSummed(dst, b), nil
+}
+
+// ParseRow reads a line of wal/purges; false for one that does not verify.
+func ParseRow(b []byte) (r Row, ok bool) {
+	b, ok = summed(b)
+	if !ok || json.Unmarshal(b, &r) != nil || r.Version == 0 || r.Since == 0 {
+		return Row{}, false
+	}
+	return r, true
+}
+
+// appendSummed appends a line with its checksum.
+func appendSummed(dst, rest []byte) []byte {
+	dst = fmt.Appendf(dst, "%016x ", xxhash.Sum64(rest))
+	return append(append(dst, rest...), '\n')
+}
+
+// summed returns what a line has behind its checksum; false for one that does not verify.
+func summed(b []byte) (rest []byte, ok bool) {
+	b, whole := bytes.CutSuffix(b, []byte("\n"))
+	sum, rest, found := bytes.Cut(b, []byte(" "))
+	return rest, whole && found && string(sum) == fmt.Sprintf("%016x", xxhash.Sum64(rest))
+}

@@ -1,0 +1,126 @@
+package purgefile
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Table has rows in the order in which they were added, and finds them by document. The zero value is empty.
+type Table struct {
+	list   []Row
+	upTo   map[Key]uint64
+	one    map[Key][]int // redactions, as indexes in list
+	stores []digest
+}
+
+// Add adds a row. One that says nothing new is ignored.
+func (t *Table) Add(r Row) {
+	if t.upTo == nil {
+		t.upTo, t.one = map[Key]uint64{}, map[Key][]int{}
+	}
+	if r.Redacted {
+		if slices.ContainsFunc(t.one[r.Key], func(i int) bool { return t.list[i].Version == r.Version }) {
+			return // wal/purges, which is read first, knows whether it is done
+		}
+		t.one[r.Key] = append(t.one[r.Key], len(t.list))
+	} else {
+		if t.upTo[r.Key] >= r.Version {
+			return
+		}
+		t.upTo[r.Key] = r.Version
+	}
+	if !slices.Contains(t.stores, r.Store) {
+		t.stores = append(t.stores, r.Store)
+	}
+	t.list = append(t.list, r)
+}
+
+// All returns the rows. The caller does not change them.
+func (t *Table) All() []Row { return t.list }
+
+// Sorted returns the rows in the order of their entries.
+func (t *Table) Sorted() []Row {
+	list := slices.Clone(t.list)
+	slices.SortStableFunc(list, func(a, b Row) int { return cmp.Compare(a.Since, b.Since) })
+	return list
+}
+
+// UpTo returns the version up to which a document is purged, 0 if it was never purged. key is the document's key in
+// the log.
+func (t *Table) UpTo(key string) (version uint64) {
+	for _, store := range t.stores {
+		version = max(version, t.upTo[KeyOf(store, key)])
+	}
+	return version
+}
+
+// Redactions returns the rows of redacted versions of a document, except for those that a purge of it covers.
+func (t *Table) Redactions(key string) (rows []Row) {
+	if len(t.one) == 0 {
+		return nil
+	}
+	for _, store := range t.stores {
+		digest := KeyOf(store, key)
+		for _, i := range t.one[digest] {
+			if t.list[i].Version > t.upTo[digest] {
+				rows = append(rows, t.list[i])
+			}
+		}
+	}
+	return rows
+}
+
+// Redacted returns the row of a version that is redacted.
+func (t *Table) Redacted(key string, version uint64) (Row, bool) {
+	for _, r := range t.Redactions(key) {
+		if r.Version == version {
+			return r, true
+		}
+	}
+	return Row{}, false
+}
+
+// Hides reports whether a version of a document is purged or redacted.
+func (t *Table) Hides(key string, version uint64) bool {
+	if len(t.list) == 0 {
+		return false
+	}
+	if version <= t.UpTo(key) {
+		return true
+	}
+	_, is := t.Redacted(key, version)
+	return is
+}
+
+// HidesAt reports whether the version is purged or redacted that a document had behind everything before a position.
+// That version need not be known.
+func (t *Table) HidesAt(key string, position uint64) bool {
+	if len(t.list) == 0 {
+		return false
+	}
+	if t.UpTo(key) >= position {
+		return true
+	}
+	return slices.ContainsFunc(t.Redactions(key), func(r Row) bool { return r.Version < position && position <= r.Next })
+}
+
+// Pending returns the redactions of a store whose versions are not overwritten yet.
+func (t *Table) Pending(store [16]byte) (rows []Row) {
+	for _, r := range t.list {
+		if r.Redacted && !r.Done && r.Store == store && r.Version > t.upTo[r.Key] {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// Finish returns the rows in the order of their entries, with redactions of versions marked as done.
+func (t *Table) Finish(store [16]byte, done map[uint64]bool) []Row {
+	list := t.Sorted()
+	for i := range list {
+		if r := &list[i]; r.Redacted && r.Store == store && done[r.Version] {
+			r.Done = true
+		}
+	}
+	return list
+}

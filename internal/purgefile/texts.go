@@ -1,0 +1,150 @@
+package purgefile
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// LeastText is the length in bytes from which on a purged text is recognised in any document.
+const LeastText = 32
+
+// KeySize is the number of bytes of the key of a Texts.
+const KeySize = 32
+
+// Texts recognises texts that were purged, and does not have them.
+type Texts struct {
+	key  [KeySize]byte
+	sums map[digest]bool
+}
+
+// NewTexts returns an empty Texts with a random key.
+func NewTexts(key [KeySize]byte) *Texts { return &Texts{key, map[digest]bool{}} }
+
+// Sum is what is kept of a text of a document, whose key in the log is key.
+func (t *Texts) Sum(key, text string) [16]byte {
+	text = strings.TrimSpace(text)
+	h := hmac.New(sha256.New, t.key[:])
+	if len(text) < LeastText {
+		h.Write([]byte(key))
+		h.Write([]byte{0})
+	}
+	h.Write([]byte(text))
+	return [16]byte(h.Sum(nil)[:16])
+}
+
+// Has reports whether a text was purged. An empty one never was.
+func (t *Texts) Has(key, text string) bool {
+	return t != nil && len(t.sums) > 0 && strings.TrimSpace(text) != "" && t.sums[t.Sum(key, text)]
+}
+
+// Add adds what Sum has returned, and reports whether that is new.
+func (t *Texts) Add(sum [16]byte) bool {
+	if t.sums[sum] {
+		return false
+	}
+	t.sums[sum] = true
+	return true
+}
+
+// AddAll adds all of another Texts, and reports whether any is new.
+func (t *Texts) AddAll(of *Texts) (any bool) {
+	for sum := range of.sums {
+		any = t.Add(sum) || any
+	}
+	return any
+}
+
+// Empty returns an empty Texts with the same key.
+func (t *Texts) Empty() *Texts { return NewTexts(t.key) }
+
+// Remove forgets a text, and reports whether it was there.
+func (t *Texts) Remove(key, text string) bool {
+	sum := digest(t.Sum(key, text))
+	if !t.sums[sum] {
+		return false
+	}
+	delete(t.sums, sum)
+	return true
+}
+
+// Len returns the number of texts.
+func (t *Texts) Len() int { return len(t.sums) }
+
+// TextsFile is wal/purged-texts of one store.
+type TextsFile struct {
+	fs   vfs.FS
+	path string
+}
+
+// NewTextsFile returns the file of the store in the folder dir.
+func NewTextsFile(fsys vfs.FS, dir string) *TextsFile {
+	return &TextsFile{fsys, filepath.Join(dir, "wal", TextsName)}
+}
+
+// Path returns the path of the file.
+func (f *TextsFile) Path() string { return f.path }
+
+// Read reads the file: nil without a file, or where its key is damaged. damaged is the number of lines that do not
+// verify, and first the number of the first of these.
+func (f *TextsFile) Read() (t *Texts, damaged, first int, err error) {
+	b, err := vfs.ReadFile(f.fs, f.path, most)
+	if notThere(err) {
+		return nil, 0, 0, nil
+	}
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	n := 0
+	for line := range bytes.Lines(b) {
+		n++
+		if !parseText(line, &t) {
+			if damaged++; first == 0 {
+				first = n
+			}
+		}
+	}
+	return t, damaged, first, nil
+}
+
+// parseText takes a line in; false for one that does not verify.
+func parseText(line []byte, t **Texts) bool {
+	rest, ok := summed(line)
+	what, digits, found := bytes.Cut(rest, []byte(" "))
+	if !ok || !found {
+		return false
+	}
+	b, err := hex.DecodeString(string(digits))
+	switch {
+	case err != nil:
+	case string(what) == "key" && len(b) == KeySize && *t == nil:
+		*t = NewTexts([KeySize]byte(b))
+		return true
+	case string(what) == "text" && len(b) == len(digest{}) && *t != nil:
+		(*t).sums[digest(b)] = true
+		return true
+	}
+	return false
+}
+
+// Write writes the file as a whole, through a temporary file.
+func (f *TextsFile) Write(t *Texts, temp string, perm fs.FileMode) error {
+	b := appendSummed(nil, fmt.Appendf(nil, "key %x", t.key))
+	sums := make([]digest, 0, len(t.sums))
+	for sum := range t.sums {
+		sums = append(sums, sum)
+	}
+	slices.SortFunc(sums, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
+	for _, sum := range sums {
+		b = appendSummed(b, fmt.Appendf(nil, "text %x", sum[:]))
+	}
+	return vfs.WriteDurable(f.fs, temp, f.path, b, perm)
+}

@@ -1,0 +1,57 @@
+package heal
+
+import (
+	"fmt"
+
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/purgefile"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// purges writes wal/purges again without the lines that do not verify, and with what log and archive have.
+func (h *healer) purges(_ *wal.Held, d *repair.Done) error {
+	if d.Path == "wal/"+purgefile.TextsName {
+		return h.purgedTexts(d)
+	}
+	f := purgefile.New(h.r.o.FS, h.r.dir)
+	c, err := f.Read()
+	if err != nil {
+		return err
+	}
+	if len(c.Damaged) == 0 {
+		return errNothing
+	}
+	if err := h.r.keepFor(d, "wal/"+purgefile.Name); err != nil {
+		return err
+	}
+	// What is damaged there as well is lost.
+	log := h.v.Source.Log
+	before := len(c.Rows.All())
+	_ = state.PastPurges(h.r.ctx, log.Past(), 0, log.Spilled(), c.Rows.Add)
+	if err := h.r.ctx.Err(); err != nil {
+		return err
+	}
+	d.Result = fmt.Sprintf("written again with %s, %d of them from log and archive",
+		human.Count(len(c.Rows.All()), "line", "lines"), len(c.Rows.All())-before)
+	return f.Write(c.Rows.Sorted(), nil, h.r.path("tmp", purgefile.Name+".repair"), h.r.o.fileMode())
+}
+
+// purgedTexts writes wal/purged-texts again without the lines that do not verify. Without its key the file says
+// nothing. No copy is set aside: its key must not be in quarantine/.
+func (h *healer) purgedTexts(d *repair.Done) error {
+	f := purgefile.NewTextsFile(h.r.o.FS, h.r.dir)
+	t, damaged, _, err := f.Read()
+	switch {
+	case err != nil:
+		return err
+	case damaged == 0:
+		return errNothing
+	case t == nil:
+		d.Result = "removed: its key is damaged"
+		return h.r.o.FS.Remove(f.Path())
+	}
+	d.Result = fmt.Sprintf("written again with %s", human.Count(t.Len(), "text", "texts"))
+	return f.Write(t, h.r.path("tmp", purgefile.TextsName+".repair"), h.r.o.fileMode()&^0o007)
+}

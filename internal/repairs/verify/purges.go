@@ -1,0 +1,65 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/purgefile"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+// purges reads wal/purges, which has what the log has released.
+func (v *Run) purges() error {
+	f := purgefile.New(v.Source.FS, v.Source.Dir)
+	c, err := f.Read()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", filepath.Join("wal", purgefile.Name), err)
+	}
+	if err := v.purgedTexts(); err != nil || len(c.Damaged) == 0 {
+		return err
+	}
+	return v.report(repair.Finding{
+		Kind: repair.PurgesDamaged, Severity: repair.Healable, Path: "wal/" + purgefile.Name, Offset: -1,
+		Err:   unmatched(len(c.Damaged), c.First),
+		Stake: "what these lines name as purged may come back with a restore",
+		Heals: repair.ByLog, Next: repair.NextRepair,
+	})
+}
+
+// purgedTexts reads wal/purged-texts, which a repair cannot complete: nothing else has it.
+func (v *Run) purgedTexts() error {
+	_, damaged, first, err := purgefile.NewTextsFile(v.Source.FS, v.Source.Dir).Read()
+	switch {
+	case vfs.IsPermission(err): // of another user of the store
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", filepath.Join("wal", purgefile.TextsName), err)
+	case damaged == 0:
+		return nil
+	}
+	return v.report(repair.Finding{
+		Kind: repair.PurgesDamaged, Severity: repair.Healable, Path: "wal/" + purgefile.TextsName, Offset: -1,
+		Err:   unmatched(damaged, first),
+		Stake: "purged texts of these lines are not recognised when they come back",
+		Heals: repair.ByMoving, Next: repair.NextRepair,
+	})
+}
+
+// purged reports whether a file cannot be taken over because its text was purged, and says so. The user decides: to set
+// the file aside would keep the text.
+func purged(out *repair.Finding, why error) bool {
+	if !errors.Is(why, errs.ErrPurged) {
+		return false
+	}
+	out.Kind, out.Severity, out.Offset, out.Err = repair.PurgedFile, repair.Info, -1, why
+	out.Stake, out.Heals, out.Next = "nothing: the text was removed on purpose", repair.ByHand, ""
+	return true
+}
+
+func unmatched(lines, first int) error {
+	return fmt.Errorf("%s damaged, the first is line %d", human.Count(lines, "line is", "lines are"), first)
+}

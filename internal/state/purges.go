@@ -1,0 +1,124 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/varve-db/varve/internal/purgefile"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
+)
+
+// PurgeKey is the key of the entries that name what was purged.
+const PurgeKey = "p"
+
+// purges are the rows of purges behind the set.
+type purges struct {
+	mu      sync.Mutex
+	list    []purgefile.Row
+	changes uint64 // grows with each change of list
+}
+
+func (ps *purges) begin() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.list, ps.changes = nil, ps.changes+1
+}
+
+func (ps *purges) apply(e *wal.Entry, line []byte) error {
+	rows, err := purgefile.Parse(line)
+	if err != nil {
+		return fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.list, ps.changes = append(ps.list, dated(rows, e)...), ps.changes+1
+	return nil
+}
+
+// drop forgets what a set covers: wal/purges has it.
+func (ps *purges) drop(below uint64) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	before := len(ps.list)
+	ps.list = slices.DeleteFunc(ps.list, func(r purgefile.Row) bool { return r.Since < below })
+	if len(ps.list) != before {
+		ps.changes++
+	}
+}
+
+// dated adds to rows what their entry says. The store is not known here.
+func dated(rows []purgefile.Row, e *wal.Entry) []purgefile.Row {
+	for i := range rows {
+		rows[i].Since, rows[i].At, rows[i].By = e.LSN, e.Reading.UnixMicro(), e.Writer
+	}
+	return rows
+}
+
+// Purges returns the rows of purges behind the current set, in the order of the log, without the UUID of the store;
+// and a number that grows with each change of them.
+func (s *State) Purges() ([]purgefile.Row, uint64) {
+	s.purges.mu.Lock()
+	defer s.purges.mu.Unlock()
+	return slices.Clone(s.purges.list), s.purges.changes
+}
+
+// PurgeChanges returns the number that grows with each change of what Purges returns.
+func (s *State) PurgeChanges() uint64 {
+	s.purges.mu.Lock()
+	defer s.purges.mu.Unlock()
+	return s.purges.changes
+}
+
+// PurgesIn returns the rows in an entry of the key PurgeKey, as of a store.
+func PurgesIn(e *wal.Entry, store [16]byte) ([]purgefile.Row, error) {
+	view, err := Check(e)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := purgefile.Parse(view.Line)
+	if err != nil {
+		return nil, invalid(e, err)
+	}
+	rows = dated(rows, e)
+	for i := range rows {
+		rows[i].Store = store
+	}
+	return rows, nil
+}
+
+// PastPurges yields the rows that log and archive have in [from, to). What is damaged there, or gone, says nothing;
+// the first such error is returned.
+func PastPurges(ctx context.Context, past *past.Log, from, to wal.LSN, yield func(r purgefile.Row)) error {
+	first, err := past.First(to)
+	if err != nil {
+		return err
+	}
+	first = max(first, from)
+	if first >= to {
+		return ctx.Err()
+	}
+	is := func(key []byte) bool { return string(key) == PurgeKey }
+	var damage error
+	for e, err := range past.EntriesOf(ctx, wal.Mark{LSN: first}, to, is) {
+		if ctx.Err() != nil {
+			break
+		}
+		var rows []purgefile.Row
+		if err == nil {
+			rows, err = PurgesIn(&e, past.Geometry.UUID)
+		}
+		if err != nil && damage == nil {
+			damage = err
+		}
+		for _, r := range rows {
+			yield(r)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return damage
+}
