@@ -35,7 +35,7 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 		return // others have it open: their flushes move the time
 	}
 	before := ed.engine.Log().Report().Mtimes
-	for i, k := range ed.engine.Present() {
+	for i, k := range ed.present() {
 		// The checkpoint has no time of a tree, which would have one of each of its folders, or of a kind
 		// that there is no room for: the names are compared each time.
 		timed := !k.Tree() && i < len(before)

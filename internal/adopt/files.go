@@ -3,6 +3,7 @@ package adopt
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
@@ -20,10 +21,17 @@ func NewFiles(ed *Adopter) *Files { return &Files{ed} }
 // Folders are the names of the folders with documents, relative to Dir.
 func (f *Files) Folders() []string {
 	var list []string
-	for _, k := range f.ed.engine.Present() {
+	for _, k := range f.ed.present() {
 		list = append(list, k.Name())
 	}
 	return list
+}
+
+// present returns the kinds of which the store has, or has had, documents, and those whose folder was made by hand.
+func (ed *Adopter) present() []*engine.Kind {
+	return slices.DeleteFunc(slices.Clone(ed.engine.Kinds().All), func(k *engine.Kind) bool {
+		return !ed.engine.HasHad(k) && k.Check() != nil
+	})
 }
 
 // Path is where a folder is.
