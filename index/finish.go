@@ -48,6 +48,17 @@ func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, e
 	return append(dst, rest...), nil
 }
 
+// HasMtime reports whether the line of a record has the time of a file: see WithMtime.
+func HasMtime(line []byte) bool {
+	at := bytes.Index(line, sizeMember)
+	if at < 0 {
+		return false
+	}
+	for at += len(sizeMember); at < len(line) && line[at] >= '0' && line[at] <= '9'; at++ {
+	}
+	return bytes.HasPrefix(line[at:], mtimeMember)
+}
+
 // WithMtime returns the line of a record with the time of a file (unix microseconds), which its version keeps.
 func WithMtime(line []byte, mtime int64) []byte {
 	at := bytes.Index(line, sizeMember)

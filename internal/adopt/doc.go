@@ -42,8 +42,8 @@
 // names are compared by the first process that opens the store, each time. While config.json is missing, as in
 // a branch of git without the store, no file is put back and no deletion adopted.
 //
-// Of a kind whose files win (kind.Kind.FileWins, notes) a round leaves a file that is none of the versions in its place,
-// and it is judged there: bytes of an older version are a file that lags behind, and are replaced; anything else
+// Of a kind whose files win (kind.Kind.FileWins, notes) a round leaves a file that is none of the versions in its
+// place, and it is judged there: bytes of an older version are a file that lags behind, and are replaced; anything else
 // becomes the newest version, also when a newer one or a deletion had not reached the file. The version has the time
 // of the file, so that no round writes the file again, and one that is removed before the round stays removed. A
 // file that was emptied less than two seconds ago is waited for. The loss of most files is their deletion; only that

@@ -258,7 +258,7 @@ func (ed *Adopter) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind
 		return ed.verdict(ctx, held, k, s.ID)
 	}
 	v := &Verdict{ID: s.ID, name: s.Name}
-	data, info, err := k.Read(s.Name, places.StoredMost)
+	data, info, err := ed.read(ctx, k, s.Name)
 	if err != nil {
 		v.Err = fmt.Errorf("reading %s/%s: %w", k.Name(), s.Name, err)
 		return v

@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -79,14 +80,15 @@ func (m *moves) came(k *engine.Kind, id, name string, data []byte, lsn wal.LSN, 
 	if m.arrived == nil || len(m.arrived) >= mostArrived {
 		m.arrived = map[string]arrival{}
 	}
-	m.arrived[id] = arrival{id: id, inode: inode{info.Dev, info.Ino}, hash: sha256.Sum256(data), size: len(data), lsn: lsn,
-		at: now}
+	m.arrived[id] = arrival{id: id, inode: inode{info.Dev, info.Ino}, hash: sha256.Sum256(data), size: len(data),
+		lsn: lsn, at: now}
 }
 
 // pair returns the arrivals of the last time that have the files of missing documents, by the id of the document that
 // is missing: those with its inode, of which like judges whether the content can be an edit of it, and then those with
 // its content, where only one missing document and one arrival have it. An empty file has no content.
-func (m *moves) pair(gone map[string]*engine.Version, now time.Time, like func(id string, a arrival) bool) map[string]arrival {
+func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
+	like func(id string, a arrival) bool) map[string]arrival {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	byInode, byHash := map[inode]arrival{}, map[[32]byte][]arrival{}
@@ -108,12 +110,15 @@ func (m *moves) pair(gone map[string]*engine.Version, now time.Time, like func(i
 	}
 	hashes := map[[32]byte][]string{}
 	order := slices.Collect(maps.Keys(gone))
-	slices.SortFunc(order, func(a, b string) int { return cmp.Compare(m.arrived[a].lsn, m.arrived[b].lsn) }) // the oldest first
+	slices.SortFunc(order, func(a, b string) int { // one that was renamed twice last
+		return cmp.Compare(m.arrived[a].lsn, m.arrived[b].lsn)
+	})
 	for _, id := range order {
 		v := gone[id]
 		is, known := m.inodes[id]
 		delete(m.inodes, id)
-		if a, ok := byInode[is]; known && ok && !taken[a.id] && a.lsn > v.LSN && (a.hash == v.Line.ContentHash || like(id, a)) {
+		if a, ok := byInode[is]; known && ok && !taken[a.id] && a.lsn > v.LSN &&
+			(a.hash == v.Line.ContentHash || like(id, a)) {
 			take(id, a)
 			continue
 		}
@@ -241,6 +246,24 @@ func alike(was, is []byte) bool {
 		}
 	}
 	return len(was) > 0 && 2*same >= len(was)
+}
+
+// tick is longer than the step of the clock by which a kernel gives files their times.
+const tick = 20 * time.Millisecond
+
+// read reads a file that is to be judged. One of a kind whose files win was changed longer than a tick ago then: the
+// version that is made of it has its time, and another change within the tick would not move that, and be damage.
+func (ed *Adopter) read(ctx context.Context, k *engine.Kind, name string) (data []byte, info vfs.Info, err error) {
+	for try := 0; ; try++ {
+		data, info, err = k.Read(name, places.StoredMost)
+		age := ed.engine.Env().Clock().Sub(info.Mtime)
+		if err != nil || !k.FileWins || age < 0 || age >= tick || try == judgeTries {
+			return data, info, err
+		}
+		if err := ed.engine.Env().Sleep(ctx, tick-age); err != nil {
+			return nil, info, err
+		}
+	}
 }
 
 // normal gives files their names in normal form C, and returns the names that they have then.

@@ -125,7 +125,7 @@ func (s *settling) one(held *wal.Held, id string) error {
 	return nil
 }
 
-// companion deletes the companion of a document that is deleted, unless its file is gone too: then it is one of the ids.
+// companion deletes the companion of a document that is deleted, unless its file is gone too: it is of the ids then.
 func (s *settling) companion(id string) error {
 	if s.k.Companion == nil {
 		return nil

@@ -320,7 +320,8 @@ func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, prev
 }
 
 // Ours reports whether a file holds a version of this document that we know: one of
-// the chain, or the one that the index names.
+// the chain, or the one that the index names. Of a kind whose files win that ends with the newest version that was
+// adopted from the file.
 func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info,
 	data func() ([]byte, error)) bool {
 	var content []byte
@@ -343,6 +344,9 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 		}
 		if !v.Line.Deleted && same(&v.Line) {
 			return true
+		}
+		if k.FileWins && index.HasMtime(view.Line) && !fl.engine.Log().Notes().Distrusted() {
+			return false // this version was in the file: what was there before it does not lag behind
 		}
 		at = view.Previous
 	}

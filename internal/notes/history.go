@@ -12,7 +12,8 @@ import (
 // History yields the versions of the note at a path that are still kept, the oldest first: those at the paths that it
 // had before, and those at this one, also of notes that were deleted there. Version.ID is the path of the version. It
 // reports whether there is any.
-func (ns *Notes) History(ctx context.Context, path string, yield func(history.Version, error) bool) (any bool, err error) {
+func (ns *Notes) History(ctx context.Context, path string,
+	yield func(history.Version, error) bool) (any bool, err error) {
 	if err := note.CheckPath(path); err != nil {
 		return false, err
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // Notes are those of an open store.
@@ -22,12 +25,21 @@ type Notes struct {
 	engine  *engine.Engine
 	commits *commit.Committer
 	history *history.History
+	disk    Disk
 	kind    *engine.Kind
+
+	mu     sync.Mutex
+	judged map[string]vfs.Info // the file of a note as it was judged last
+}
+
+// Disk is *adopt.Files: it adopts what was written to files by hand.
+type Disk interface {
+	Look(ctx context.Context, folder string, names []string) (absent []string, err error)
 }
 
 // New returns the notes of a store.
-func New(eng *engine.Engine, cm *commit.Committer, h *history.History) *Notes {
-	return &Notes{engine: eng, commits: cm, history: h, kind: eng.Kinds().All[kind.Notes.At]}
+func New(eng *engine.Engine, cm *commit.Committer, h *history.History, d Disk) *Notes {
+	return &Notes{engine: eng, commits: cm, history: h, disk: d, kind: eng.Kinds().All[kind.Notes.At]}
 }
 
 // Info is what is known of a note without its content.
@@ -101,6 +113,9 @@ func propertiesOf(s *note.Sidecar) Properties {
 
 // load reads a note and its sidecar, with the content of the file, which is adopted first where it was edited.
 func (ns *Notes) load(ctx context.Context, path string) (s state, err error) {
+	if err := ns.look(ctx, path); err != nil {
+		return s, err
+	}
 	if s.note, err = ns.find(ctx, path); err != nil {
 		return s, err
 	}
@@ -111,6 +126,44 @@ func (ns *Notes) load(ctx context.Context, path string) (s state, err error) {
 		s.sidecar, err = note.DecodeSidecar(s.side.Doc)
 	}
 	return s, err
+}
+
+// mostJudged is of how many files it is remembered how they were when they were judged.
+const mostJudged = 1 << 12
+
+// look has the file of a note judged, if it is not as it was when that was done last: also one whose newest version is
+// not in its file yet, and a file that is no note yet.
+func (ns *Notes) look(ctx context.Context, path string) error {
+	if ns.engine.Env().ReadOnly || !ns.engine.HasHad(ns.kind) || ns.engine.Log().Notes().Distrusted() {
+		return nil
+	}
+	name := ns.kind.FileName(path)
+	info, err := ns.kind.Stat(name)
+	if err != nil {
+		return nil // the engine judges what is missing
+	}
+	ns.mu.Lock()
+	was, ok := ns.judged[path]
+	ns.mu.Unlock()
+	if ok && was.Ino == info.Ino && was.Dev == info.Dev && was.Size == info.Size && was.Mtime.Equal(info.Mtime) {
+		return nil
+	}
+	if info.Size == 0 {
+		return nil // an editor that saves in place empties the file first: see adopt
+	}
+	if _, err := ns.disk.Look(ctx, ns.kind.Name(), []string{name}); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	if ns.judged == nil || len(ns.judged) >= mostJudged {
+		ns.judged = map[string]vfs.Info{}
+	}
+	ns.judged[path] = info
+	return nil
 }
 
 // find returns the newest version of a document, the zero value if there is none.

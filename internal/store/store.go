@@ -159,7 +159,7 @@ func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	st.Retention = retention.New(eng, st.Committer, st.Counts, orders, st.Scopes)
 	st.History = history.New(eng)
 	st.Undoer = undo.New(eng, st.Committer)
-	st.Notes = notes.New(eng, st.Committer, st.History)
+	st.Notes = notes.New(eng, st.Committer, st.History, adopt.NewFiles(st.Adopter))
 	st.Purger = purge.New(eng, st.Vectors, st.Committer, st.Flusher, st.Scopes, st.Retention, st.History)
 	st.Search = search.New(eng, st.Vectors, words, orders)
 	eng.SetOrders(orders, orders.Times)

@@ -133,6 +133,20 @@ func TestEditedByHand(t *testing.T) {
 	if has := versions(t, st, "a.md"); !slices.Equal(has, want) {
 		t.Errorf("%q, want %q", has, want)
 	}
+	must(t, st.Flush(t.Context()))
+	// Older bytes that come back before the adopted version was in a round: it was in the file, so they do not lag.
+	save(t, name, "saved")
+	if s := text(t, st, "a.md"); s != "saved" {
+		t.Errorf("%q", s)
+	}
+	was = save(t, name, "one")
+	_, err := adopt.NewFiles(storetest.Inner(st).Adopter).Look(t.Context(), "notes", []string{"a.md"})
+	must(t, err)
+	must(t, st.Flush(t.Context()))
+	untouched(t, name, was, "one")
+	if s := text(t, st, "a.md"); s != "one" {
+		t.Errorf("%q", s)
+	}
 	// A deletion that is not carried out yet, and an edit meanwhile: the note is there again.
 	must(t, st.Flush(t.Context()))
 	must(t, st.Notes().Delete(t.Context(), "a.md"))
@@ -311,4 +325,25 @@ func TestCheckout(t *testing.T) {
 		t.Errorf("%q, want %q", has, want)
 	}
 	git("diff", "--exit-code")
+}
+
+// TestFirstByHand: the first note of a store is a file that was made by hand, while a process watches and while none
+// does.
+func TestFirstByHand(t *testing.T) {
+	dir := t.TempDir()
+	st := watched(t, dir)
+	_, err := st.Put(t.Context(), varve.Memory{ID: "a", Content: "x"})
+	must(t, err)
+	save(t, at(dir, "deep/a.md"), "by hand")
+	await(t, st, "deep/a.md", "by hand")
+	must(t, st.Close())
+
+	dir = t.TempDir()
+	must(t, opened(t, dir).Close())
+	save(t, at(dir, "b.md"), "by hand")
+	st, err = varve.Open(t.Context(), dir, nil)
+	must(t, err)
+	defer st.Close()
+	await(t, st, "b.md", "by hand")
+	clean(t, st)
 }

@@ -50,7 +50,8 @@ func TestMovedByHand(t *testing.T) {
 	dir := t.TempDir()
 	st := watched(t, dir)
 	write(t, st, "a.md", "first\n")
-	write(t, st, "a.md", "one line\nand another one\nand a third\n")
+	const lines = "one line\nand another one\nand a third\n"
+	write(t, st, "a.md", lines)
 	write(t, st, "same/1.md", "equal")
 	write(t, st, "same/2.md", "equal")
 	write(t, st, "deep/er/x.md", "in a folder")
@@ -70,10 +71,11 @@ func TestMovedByHand(t *testing.T) {
 	was, err := os.Stat(at(dir, "a.md"))
 	must(t, err)
 	must(t, os.Rename(at(dir, "a.md"), at(dir, "sub/b.md")))
-	awaitMoved(t, st, "a.md", "sub/b.md", "first\n", "one line\nand another one\nand a third\n", "one line\nand another one\nand a third\n")
+	awaitMoved(t, st, "a.md", "sub/b.md", "first\n", lines, lines)
 	must(t, st.Flush(t.Context()))
-	untouched(t, at(dir, "sub/b.md"), was, "one line\nand another one\nand a third\n")
-	if n, err := st.Notes().Read(t.Context(), "sub/b.md"); err != nil || !slices.Equal(n.Properties.Tags, []string{"tag"}) {
+	untouched(t, at(dir, "sub/b.md"), was, lines)
+	n, err := st.Notes().Read(t.Context(), "sub/b.md")
+	if err != nil || !slices.Equal(n.Properties.Tags, []string{"tag"}) {
 		t.Errorf("%+v, %v", n, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "notes", ".varve", ".a.md.json")); !os.IsNotExist(err) {
@@ -184,13 +186,12 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestFormD: a file whose name is in Unicode's normal form D, as macOS writes it, is the note at the path in form C. Where
-// that is taken the file stays.
+// TestFormD: a file whose name is in Unicode's normal form D, as macOS writes it, is the note at the path in form C.
 func TestFormD(t *testing.T) {
 	dir := t.TempDir()
 	st := watched(t, dir)
 	save(t, filepath.Join(dir, "notes", "cafe\u0301", "re\u0301sume\u0301.md"), "from a Mac")
-	write(t, st, "z.md", "a note") // makes the folder known
+	write(t, st, "z.md", "a note")
 	await(t, st, "caf\u00e9/r\u00e9sum\u00e9.md", "from a Mac")
 	if _, err := os.Stat(filepath.Join(dir, "notes", "cafe\u0301", "re\u0301sume\u0301.md")); err == nil {
 		if _, err := os.Stat(at(dir, "caf\u00e9/r\u00e9sum\u00e9.md")); err != nil {

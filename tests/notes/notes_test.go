@@ -100,7 +100,8 @@ func TestNone(t *testing.T) {
 		must(t, err)
 		return string(b)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "notes")); !errors.Is(err, fs.ErrNotExist) || strings.Contains(index(), "note") {
+	_, err = os.Stat(filepath.Join(dir, "notes"))
+	if !errors.Is(err, fs.ErrNotExist) || strings.Contains(index(), "note") {
 		t.Errorf("%v, %s", err, index())
 	}
 	if text(t, st, "a") != none {
@@ -167,7 +168,8 @@ func TestWrite(t *testing.T) {
 	if !errors.Is(err, varve.ErrConflict) {
 		t.Error(err)
 	}
-	i, err = ns.Write(t.Context(), "c", []byte("two"), varve.IfHash(strings.ToUpper(i.ContentHash)), varve.IfVersion(i.Version))
+	i, err = ns.Write(t.Context(), "c", []byte("two"), varve.IfHash(strings.ToUpper(i.ContentHash)),
+		varve.IfVersion(i.Version))
 	must(t, err)
 	must(t, ns.Delete(t.Context(), "c", varve.IfHash(i.ContentHash)))
 	if err := ns.Delete(t.Context(), "c"); !errors.Is(err, varve.ErrNotFound) {
@@ -179,8 +181,10 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
-	for path, with := range map[string]string{"a": "a/b c/d.md", "empty/x": "empty", "a/b c/d.md/x/y": "d.md", "a/b c": "d.md"} {
-		if _, err := ns.Write(t.Context(), path, nil); !errors.Is(err, varve.ErrInvalid) || !strings.Contains(err.Error(), with) {
+	for path, with := range map[string]string{"a": "a/b c/d.md", "empty/x": "empty", "a/b c/d.md/x/y": "d.md",
+		"a/b c": "d.md"} {
+		_, err := ns.Write(t.Context(), path, nil)
+		if !errors.Is(err, varve.ErrInvalid) || !strings.Contains(err.Error(), with) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -440,7 +444,8 @@ func TestListing(t *testing.T) {
 		}
 	}
 	for pattern, want := range map[string]string{"*.md": "a.md", "**/*.md": "a.md|a/b.md|a/c/d.md|z/z/z/z.md",
-		"a/**": "a/b.md|a/c/d.md|a/c/e.txt", "a/*/?.txt": "a/c/e.txt", "z/**/z.md": "z/z/z/z.md", "**": strings.Join(list("", 0), "|"),
+		"a/**": "a/b.md|a/c/d.md|a/c/e.txt", "a/*/?.txt": "a/c/e.txt", "z/**/z.md": "z/z/z/z.md",
+		"**": strings.Join(list("", 0), "|"),
 		"b*": "", "a/c/[d]*": "a/c/d.md"} {
 		var has []string
 		for e, err := range st.Notes().Glob(t.Context(), pattern) {
@@ -456,7 +461,8 @@ func TestListing(t *testing.T) {
 			t.Error(e)
 		}
 	}
-	for path, want := range map[string]string{"": "a.md:2 needle|a/b.md:1 needle", "a": "a/b.md:1 needle", "a.md": "a.md:2 needle"} {
+	for path, want := range map[string]string{"": "a.md:2 needle|a/b.md:1 needle", "a": "a/b.md:1 needle",
+		"a.md": "a.md:2 needle"} {
 		var has []string
 		for m, err := range st.Notes().Grep(t.Context(), path, regexp.MustCompile("^need")) {
 			must(t, err)
