@@ -199,7 +199,9 @@ func (ns Notes) History(ctx context.Context, path string) iter.Seq2[Version, err
 			return
 		}
 		defer st.inner.Engine.EndUse()
-		some, err := st.inner.Notes.History(ctx, path, func(v history.Version, err error) bool { return yield(Version(v), err) })
+		some, err := st.inner.Notes.History(ctx, path, func(v history.Version, err error) bool {
+			return yield(Version(v), err)
+		})
 		if err == nil && !some {
 			err = fmt.Errorf("note %s: %w", human.Quote(path), ErrNotFound)
 		}

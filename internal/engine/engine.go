@@ -82,7 +82,7 @@ type Engine struct {
 	refreshing sync.Mutex
 	damaged    atomic.Bool // a read met damage in the index, which the next flush rebuilds
 
-	lacking    []*kind.Kind      // kinds with a Feature that have no folder here, as far as it was listed when it was entered
+	lacking    []*kind.Kind      // kinds with a Feature that had no folder when the store was entered
 	linked     *errs.LinkedError // the log belongs to another folder: this handle reads only
 	unfinished bool              // see Config
 	moved      moved

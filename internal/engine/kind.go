@@ -88,7 +88,9 @@ func (eng *Engine) lacks(k *kind.Kind) bool { return slices.Contains(eng.lacking
 
 // Filed returns the kinds that may have files: the others had no folder when the store was entered.
 func (eng *Engine) Filed() []*Kind {
-	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool { return eng.lacks(k.Kind) && !eng.state.Had(k.Letter) })
+	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool {
+		return eng.lacks(k.Kind) && !eng.state.Had(k.Letter)
+	})
 }
 
 // Folds reports whether paths that differ are compared as equal in this store; see kind.Folding.

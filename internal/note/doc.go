@@ -31,7 +31,8 @@
 // # Names of files
 //
 // notes/ has the folders and the extensions of the paths. What a name cannot hold is escaped, so that each path has one
-// file, and each such file one path. The rules depend on the operating system: on Linux and macOS a question mark stays.
+// file, and each such file one path. The rules depend on the operating system: on Linux and macOS a question mark
+// stays.
 // A segment becomes a name in these steps:
 //
 //  1. A byte is written as % and two upper-case hexadecimal digits if it is

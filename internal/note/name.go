@@ -97,8 +97,8 @@ func (n Names) read(path string) (id string, ok bool) {
 	return id, true
 }
 
-// Normal returns the path in normal form C of a file whose path is in another form: macOS and what was copied from it may
-// have names in form D. It is kind.Normalizing.
+// Normal returns the path in normal form C of a file whose path is in another form: macOS and what was copied from it
+// may have names in form D. It is kind.Normalizing.
 func (n Names) Normal(path string) (string, bool) {
 	if norm.NFC.IsNormalString(path) {
 		return "", false

@@ -63,7 +63,7 @@ path ends with a slash.`,
 		}),
 	}
 	c.Flags().IntVar(&depth, "depth", 0, "list at most `N` levels; 0 means all")
-	c.Flags().StringVar(&glob, "glob", "", "only notes whose paths match this `pattern`: *, ?, [a-z], and ** for any folders")
+	c.Flags().StringVar(&glob, "glob", "", "only notes whose paths match this `pattern`: *, ?, [a-z], ** for any folders")
 	c.MarkFlagsMutuallyExclusive("depth", "glob")
 	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
 	return c
