@@ -223,3 +223,51 @@ func (ns Notes) GetAt(ctx context.Context, path string, version uint64) (Version
 
 // FS returns the notes as a file system for reading, with ctx for each call of it.
 func (ns Notes) FS(ctx context.Context) fs.FS { return ns.st.inner.Notes.FS(ctx) }
+
+// Purge deletes notes and removes every trace of them from the store's folder, as Admin.Purge does with memories: their
+// properties, and also what history has of them at the paths that they had before. Of a path where another note is now,
+// the versions from before are redacted, see PurgeVersion, and overwritten. Traces of a note that does not exist now are
+// searched as well: ErrNotFound if there are none.
+func (ns Notes) Purge(ctx context.Context, paths ...string) (*PurgeReport, error) {
+	k := ns.st.inner.Notes.Kind()
+	var ids []string
+	redacted := false
+	for _, path := range paths {
+		own, others, err := ns.st.inner.Notes.Traces(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range others {
+			if _, err := ns.st.redact(ctx, k, o.Path, o.Version); err != nil {
+				return nil, err
+			}
+			redacted = true
+		}
+		ids = append(ids, own...)
+	}
+	r, err := ns.st.purgeAll(ctx, k, ids)
+	if err == nil && redacted {
+		_, err = ns.st.Admin().OverwriteRedacted(ctx)
+	}
+	return r, err
+}
+
+// PurgeVersion removes the content of one version of the note at a path, also of one from before it was renamed; see
+// Admin.PurgeVersion. A rename makes a version with the content of the one before it: the two are removed together.
+func (ns Notes) PurgeVersion(ctx context.Context, path string, version uint64) (*Redaction, error) {
+	v, err := ns.GetAt(ctx, path, version)
+	if err != nil {
+		return nil, err
+	}
+	twins, err := ns.st.inner.Notes.Twins(ctx, path, version)
+	if err != nil {
+		return nil, err
+	}
+	k := ns.st.inner.Notes.Kind()
+	for _, t := range twins {
+		if _, err := ns.st.redact(ctx, k, t.Path, t.Version); err != nil {
+			return nil, err
+		}
+	}
+	return ns.st.redact(ctx, k, v.ID, version)
+}

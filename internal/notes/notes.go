@@ -30,6 +30,8 @@ type Notes struct {
 
 	mu     sync.Mutex
 	judged map[string]vfs.Info // the file of a note as it was judged last
+
+	expiring expiring
 }
 
 // Disk is *adopt.Files: it adopts what was written to files by hand.
