@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
 // Notes are those of an open store.
@@ -29,9 +30,16 @@ type Notes struct {
 	kind    *engine.Kind
 
 	mu     sync.Mutex
-	judged map[string]vfs.Info // the file of a note as it was judged last
+	judged map[string]judged // by path
 
 	expiring expiring
+}
+
+// judged is the file of a note as it was judged last, and up to where the log was in files then: a flush that deletes a
+// note leaves the file that a person has saved since, which is another note then.
+type judged struct {
+	info    vfs.Info
+	flushed wal.LSN
 }
 
 // Disk is *adopt.Files: it adopts what was written to files by hand.
@@ -136,7 +144,7 @@ const mostJudged = 1 << 12
 // look has the file of a note judged, if it is not as it was when that was done last: also one whose newest version is
 // not in its file yet, and a file that is no note yet.
 func (ns *Notes) look(ctx context.Context, path string) error {
-	if ns.engine.Env().ReadOnly || !ns.engine.HasHad(ns.kind) || ns.engine.Log().Notes().Distrusted() {
+	if ns.engine.Env().ReadOnly || ns.engine.Log().Notes().Distrusted() {
 		return nil
 	}
 	name := ns.kind.FileName(path)
@@ -144,10 +152,12 @@ func (ns *Notes) look(ctx context.Context, path string) error {
 	if err != nil {
 		return nil // the engine judges what is missing
 	}
+	flushed := ns.engine.Log().Flushed()
 	ns.mu.Lock()
 	was, ok := ns.judged[path]
 	ns.mu.Unlock()
-	if ok && was.Ino == info.Ino && was.Dev == info.Dev && was.Size == info.Size && was.Mtime.Equal(info.Mtime) {
+	if ok && was.flushed == flushed && was.info.Ino == info.Ino && was.info.Dev == info.Dev &&
+		was.info.Size == info.Size && was.info.Mtime.Equal(info.Mtime) {
 		return nil
 	}
 	if info.Size == 0 {
@@ -162,9 +172,9 @@ func (ns *Notes) look(ctx context.Context, path string) error {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if ns.judged == nil || len(ns.judged) >= mostJudged {
-		ns.judged = map[string]vfs.Info{}
+		ns.judged = map[string]judged{}
 	}
-	ns.judged[path] = info
+	ns.judged[path] = judged{info, flushed}
 	return nil
 }
 
