@@ -112,6 +112,7 @@ var order = []string{
 	"importer",
 	"internal/queryargs",
 	"mcpserver",
+	"server",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",
 	"cmd/memctl/internal/wrap",
@@ -125,6 +126,7 @@ var order = []string{
 	"cmd/memctl/internal/notecmd",
 	"cmd/memctl/internal/workingcmd",
 	"cmd/memctl/internal/mcpcmd",
+	"cmd/memctl/internal/servecmd",
 	"cmd/memctl/internal/servicecmd",
 	"cmd/memctl/internal/upkeep",
 	"cmd/memctl",
@@ -546,7 +548,7 @@ var longLines = map[string]int{
 }
 
 // longTestLines is how many lines of tests and of bench/ have more than 120 columns. The number may only fall.
-const longTestLines = 1050
+const longTestLines = 1047
 
 // TestLineLength: a line has at most 120 columns.
 func TestLineLength(t *testing.T) {

@@ -226,8 +226,8 @@ func (ns Notes) FS(ctx context.Context) fs.FS { return ns.st.inner.Notes.FS(ctx)
 
 // Purge deletes notes and removes every trace of them from the store's folder, as Admin.Purge does with memories: their
 // properties, and also what history has of them at the paths that they had before. Of a path where another note is now,
-// the versions from before are redacted, see PurgeVersion, and overwritten. Traces of a note that does not exist now are
-// searched as well: ErrNotFound if there are none.
+// the versions from before are redacted, see PurgeVersion, and overwritten. Traces of a note that does not exist now
+// are searched as well: ErrNotFound if there are none.
 func (ns Notes) Purge(ctx context.Context, paths ...string) (*PurgeReport, error) {
 	k := ns.st.inner.Notes.Kind()
 	var ids []string

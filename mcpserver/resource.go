@@ -21,6 +21,9 @@ func (s *server) addResource(m *mcp.Server) {
 		URI: resourceURI, Name: "knowledge-graph", Title: "Knowledge Graph",
 		Description: "The full knowledge graph with all entities and relations", MIMEType: "application/json",
 	}, func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		if !s.permitted(r.Extra, s.tool("read_graph")) {
+			return nil, mcp.ResourceNotFoundError(resourceURI)
+		}
 		var f *found
 		err := s.during(ctx, func() (err error) {
 			f, err = s.readGraph(ctx)

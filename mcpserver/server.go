@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/semaphore"
@@ -88,12 +89,22 @@ type Options struct {
 	// (varve.ErrReplaced), and closes the replaced one; see varve.Admin.InPlace. nil: every later
 	// call gets the error, too.
 	Reopen func(ctx context.Context, replaced *varve.Store) (*varve.Store, error)
+	// Permits reports whether the client of a request may use a tool, by what the transport knows of the client (nil on a
+	// transport without tokens). What it may not use is not listed, and is refused as unknown. nil permits all.
+	Permits func(client *auth.TokenInfo, t Tool) bool
 	// Version of the host, told to clients; "" is left to the library.
 	Version string
 	// Logger receives what cannot be reported to a client; nil discards it.
 	Logger *slog.Logger
 	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
+}
+
+// Tool is a tool that is offered to clients.
+type Tool struct {
+	Name     string
+	Group    string
+	ReadOnly bool // it changes nothing
 }
 
 // Validate returns the first invalid option as a *varve.FieldError, or nil.
@@ -112,8 +123,9 @@ const defaultGraphBytes = 64 << 20
 
 // server is the state that the tools share.
 type server struct {
-	o     Options
-	tools []tool
+	o      Options
+	tools  []tool
+	groups map[string]string // of each tool, by its name
 
 	mu   sync.RWMutex // read-locked by each call while it uses st and view
 	st   *varve.Store
@@ -151,12 +163,15 @@ func New(st *varve.Store, o Options) *mcp.Server {
 	if o.Groups == nil {
 		o.Groups = DefaultGroups()
 	}
-	s := &server{st: st, o: o, loads: semaphore.NewWeighted(maxLoads)}
+	s := &server{st: st, o: o, loads: semaphore.NewWeighted(maxLoads), groups: map[string]string{}}
 	s.view = newView(st, o.GraphBytes, s.unreadable, o.Clock)
 	var about []string
 	for _, g := range groups() {
 		if slices.Contains(o.Groups, g.name) {
 			s.tools = append(s.tools, g.tools...)
+			for i := range g.tools {
+				s.groups[g.tools[i].name] = g.name
+			}
 			about = append(about, g.instructions)
 		}
 	}
@@ -197,6 +212,9 @@ func (s *server) stamp(n int) time.Time {
 // handler checks the arguments, and returns a tool's error as a result, which the model sees.
 func (s *server) handler(t *tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if !s.permitted(req.Extra, t) {
+			return unknown(t.name), nil
+		}
 		args, err := t.arguments(req.Params.Arguments)
 		if err != nil {
 			return failed(err.Error()), nil
@@ -204,7 +222,7 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		if c := callOf(req.Extra); c != nil && c.arguments != nil {
 			c.arguments, req.Params.Arguments = nil, nil // so that the line can be freed
 		}
-		ctx = byClient(ctx, req.Session)
+		ctx = byClient(ctx, req)
 		var a *answer
 		err = s.during(ctx, func() (err error) {
 			a, err = t.run(ctx, s, args)
@@ -221,17 +239,45 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 	}
 }
 
-// byClient returns a context in which the writer is the client of the session, with the name that
-// it gave when it was initialized.
-func byClient(ctx context.Context, session *mcp.ServerSession) context.Context {
-	if session == nil {
+// byClient returns a context in which the writer is the client of a call, with the name that it gave itself, and the
+// name of its token.
+func byClient(ctx context.Context, req *mcp.CallToolRequest) context.Context {
+	var w varve.Writer
+	if c := req.ClientInfo(); c != nil {
+		w.Client, w.ClientVersion = c.Name, c.Version
+	}
+	if t := tokenOf(req.Extra); t != nil {
+		w.Token = t.UserID
+	}
+	if w == (varve.Writer{}) {
 		return ctx
 	}
-	p := session.InitializeParams()
-	if p == nil || p.ClientInfo == nil || p.ClientInfo.Name == "" {
-		return ctx
+	return varve.WithWriter(ctx, w)
+}
+
+// tokenOf returns what the transport knows of a client, nil without a token.
+func tokenOf(extra *mcp.RequestExtra) *auth.TokenInfo {
+	if extra == nil {
+		return nil
 	}
-	return varve.WithWriter(ctx, varve.Writer{Client: p.ClientInfo.Name, ClientVersion: p.ClientInfo.Version})
+	return extra.TokenInfo
+}
+
+// permitted reports whether the client of a request may use a tool.
+func (s *server) permitted(extra *mcp.RequestExtra, t *tool) bool {
+	return s.o.Permits == nil || s.o.Permits(tokenOf(extra), Tool{t.name, s.groups[t.name], t.hints.readOnly})
+}
+
+// tool returns the tool that has a name, nil if none is offered.
+func (s *server) tool(name string) *tool {
+	if i := slices.IndexFunc(s.tools, func(t tool) bool { return t.name == name }); i >= 0 {
+		return &s.tools[i]
+	}
+	return nil
+}
+
+func unknown(tool string) *mcp.CallToolResult {
+	return failed(fmt.Sprintf("MCP error -32602: Tool %s not found", tool))
 }
 
 // tellEvicted adds a text for people and models, and a member of _meta for programs, because the
@@ -274,7 +320,7 @@ func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 		case "tools/list":
 			r, err := next(ctx, method, req)
 			if all, ok := r.(*mcp.ListToolsResult); ok && err == nil {
-				return s.listing(all), nil
+				return s.listing(all, req.GetExtra()), nil
 			}
 			return r, err
 		case "tools/call":
@@ -285,8 +331,8 @@ func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 				if kind := rawKind(p.Arguments); kind != "object" && kind != "undefined" {
 					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: noRecord(kind)}
 				}
-				if !slices.ContainsFunc(s.tools, func(t tool) bool { return t.name == p.Name }) {
-					return failed(fmt.Sprintf("MCP error -32602: Tool %s not found", p.Name)), nil
+				if s.tool(p.Name) == nil {
+					return unknown(p.Name), nil
 				}
 			}
 			r, err := next(ctx, method, req)
@@ -313,10 +359,12 @@ type listed struct {
 	Tools []json.RawMessage `json:"tools"`
 }
 
-func (s *server) listing(of *mcp.ListToolsResult) *listed {
-	l := &listed{ListToolsResult: of}
+func (s *server) listing(of *mcp.ListToolsResult, extra *mcp.RequestExtra) *listed {
+	l := &listed{ListToolsResult: of, Tools: []json.RawMessage{}}
 	for i := range s.tools {
-		l.Tools = append(l.Tools, s.tools[i].json())
+		if s.permitted(extra, &s.tools[i]) {
+			l.Tools = append(l.Tools, s.tools[i].json())
+		}
 	}
 	return l
 }

@@ -69,7 +69,8 @@ func flagValues(a *cli.App) map[string]cobra.CompletionFunc {
 		"import --from": complete.Words(formats...),
 		"import --zone": complete.Words("UTC", "Local"),
 		"export --to":   complete.Words(string(importer.JSONL), string(importer.ServerMemory)),
-		"mcp --tools":   complete.Words(mcpserver.Groups()...),
-		"migrate --to":  complete.Folders, "restore --log": complete.Folders,
+		"--tools":       complete.Words(mcpserver.Groups()...),
+		"--tokens":      files, "--tls-cert": files, "--tls-key": files,
+		"migrate --to": complete.Folders, "restore --log": complete.Folders,
 	}
 }

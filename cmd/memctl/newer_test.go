@@ -23,7 +23,9 @@ import (
 
 // storeless are the commands that open no store that exists.
 var storeless = []string{
-	"init", "restore", "demo", "manual", "version", "help", "completion", "completion bash", "completion fish", "completion powershell", "completion zsh",
+	"serve token", "serve token add", "serve token list", "serve token remove",
+	"init", "restore", "demo", "manual", "version", "help", "completion", "completion bash", "completion fish",
+	"completion powershell", "completion zsh",
 	"service", "service install", "service uninstall",
 	"assembly", "note", "quarantine", "sessions", // which name their commands
 	"working", "working checkpoint", "working scratchpad",
@@ -86,29 +88,32 @@ func TestNewerFormats(t *testing.T) {
 			}
 			before := contents(t, c.store())
 			writeFile(t, filepath.Join(c.dir, "lines.jsonl"), "{}\n")
-			eachCommand(t, c.dir, strings.NewReplacer("FIRST", "1", "CHECKPOINT", "1", "NOTE", "1"), storeless, "storeless", func(_ string, _ commandCase, args []string) {
-				code, out, errOut := c.run("", append(args, "--store", c.store())...)
-				if code != cli.CodeNewer {
-					t.Errorf("%v: exit code %d: %s%s", args, code, errOut, out)
-					return
-				}
-				format := "format 2, this program reads up to 1"
-				if part.name == "checkpoint" {
-					format = "format 3, this program reads up to 2"
-				}
-				for _, say := range []string{filepath.Base(part.file), format, "newer version", "newest memctl"} {
-					if part.name == "entry" && say == filepath.Base(part.file) {
-						say = "wal"
+			eachCommand(t, c.dir, strings.NewReplacer("FIRST", "1", "CHECKPOINT", "1", "NOTE", "1"), storeless,
+				"storeless",
+				func(_ string, _ commandCase, args []string) {
+					code, out, errOut := c.run("", append(args, "--store", c.store())...)
+					if code != cli.CodeNewer {
+						t.Errorf("%v: exit code %d: %s%s", args, code, errOut, out)
+						return
 					}
-					if !strings.Contains(errOut, say) {
-						t.Errorf("%v does not say %q: %s", args, say, errOut)
+					format := "format 2, this program reads up to 1"
+					if part.name == "checkpoint" {
+						format = "format 3, this program reads up to 2"
 					}
-				}
-			})
+					for _, say := range []string{filepath.Base(part.file), format, "newer version", "newest memctl"} {
+						if part.name == "entry" && say == filepath.Base(part.file) {
+							say = "wal"
+						}
+						if !strings.Contains(errOut, say) {
+							t.Errorf("%v does not say %q: %s", args, say, errOut)
+						}
+					}
+				})
 			var d struct {
 				Error struct{ Kind, Path string }
 			}
-			if code, out, _ := c.run("", "get", "a", "--json"); code != cli.CodeNewer || json.Unmarshal([]byte(out), &d) != nil || d.Error.Kind != "newer format" || !strings.Contains(part.file, d.Error.Path) || d.Error.Path == "" {
+			if code, out, _ := c.run("", "get", "a", "--json"); code != cli.CodeNewer || json.Unmarshal([]byte(out),
+				&d) != nil || d.Error.Kind != "newer format" || !strings.Contains(part.file, d.Error.Path) || d.Error.Path == "" {
 				t.Errorf("--json: %d, %s", code, out)
 			}
 			if after := contents(t, c.store()); !maps.Equal(before, after) {
@@ -169,7 +174,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, filepath.Join("wal", "shared")) || strings.HasSuffix(path, filepath.Join("wal", "owner")) {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, ".lock") ||
+			strings.HasSuffix(path, filepath.Join("wal", "shared")) || strings.HasSuffix(path, filepath.Join("wal", "owner")) {
 			return err
 		}
 		b, err := os.ReadFile(path)

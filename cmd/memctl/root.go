@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/notecmd"
+	"github.com/varve-db/varve/cmd/memctl/internal/servecmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/servicecmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
 	"github.com/varve-db/varve/cmd/memctl/internal/workingcmd"
@@ -50,6 +51,7 @@ var commands = []func(*cli.App) *cobra.Command{
 	upkeep.RebuildIndex,
 	upkeep.Reindex,
 	mcpcmd.Command,
+	servecmd.Command,
 	flushCommand,
 	configCommand,
 	demoCommand,

@@ -48,6 +48,7 @@ var ways = []way{
 	{name: "migrate, named", at: "any", args: []string{"--store", "$/any", "migrate", "--to", "$/copy"}, used: true},
 	{name: "restore --log", at: "any", args: []string{"restore", "$/backup", "$/copy", "--log", "$/any"}, used: true},
 	{name: "mcp --store", at: "any", args: []string{"mcp", "--store", "$/any"}, used: true},
+	{name: "serve", at: "storage", args: []string{"serve", "--addr", "127.0.0.1:0", "--tokens", "$/tokens.json"}},
 	{name: "MEMORY_FILE_PATH", at: "memory.jsonl.varve", env: "MEMORY_FILE_PATH=$/memory.jsonl", args: []string{"mcp"}},
 	{name: "MEMORY_FILE_PATH, relative", at: "memory.jsonl.varve", env: "MEMORY_FILE_PATH=memory.jsonl", args: []string{"mcp"}},
 	{name: "data folder", at: "varve/memory", env: "XDG_DATA_HOME=$", args: []string{"mcp"}, link: true},
@@ -206,7 +207,7 @@ func TestWaysAreAll(t *testing.T) {
 		"upkeep.migrateStore": locate + "; --to: " + path, "upkeep.repairStore": locate, "upkeep.statusIn": locate,
 		"upkeep.restoreBackup": path,
 		"main.demoPut":         path, "main.demoWrite": path, "main.runDemo": path, "main.initCommand": path + ", or locate.Storage",
-		"mcpcmd.serveStore": path + ", or locate.BesideFile, or locate.DataFolder",
+		"mcpcmd.Served": path + ", or locate.BesideFile, or locate.DataFolder",
 	}
 	opens := map[string]bool{"WithIn": true, "Open": true, "PlanRepair": true, "Migrate": true, "Restore": true}
 	found := map[string]bool{}

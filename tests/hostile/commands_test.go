@@ -106,6 +106,10 @@ func commands() []command {
 		{name: "config set", args: []string{"config", "set", "flush_threshold", "7"}},
 		{name: "config unset", args: []string{"config", "unset", "flush_threshold"}},
 		{name: "mcp", args: []string{"mcp", "--store", store}, stdin: requests, mcp: true},
+		{name: "serve token add", args: []string{"serve", "token", "add", "laptop", "--tokens", "{box}/out/tokens.json"}},
+		{name: "serve token list", args: []string{"serve", "token", "list", "--tokens", "{box}/out/tokens.json"}},
+		{name: "serve token remove", args: []string{"serve", "token", "remove", "laptop", "--tokens",
+			"{box}/out/tokens.json"}},
 		{name: "demo", args: []string{"demo", "{box}/out/demo"}},
 		{name: "manual", args: []string{"manual", "{box}/out/man"}},
 		{name: "version", args: []string{"version"}},
@@ -146,7 +150,7 @@ func commands() []command {
 			c.room = 256 << 20
 		}
 		switch c.args0() {
-		case "version", "help", "demo", "manual", "service", "completion":
+		case "version", "help", "demo", "manual", "service", "serve", "completion":
 			c.store = false
 		}
 		switch c.name {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -25,12 +26,31 @@ func (a *App) Named() string {
 // Locate returns the store's folder. A store that belongs to another user, or to which a link
 // leads, is used only if it was named.
 func (a *App) Locate() (string, error) {
+	dir, _, err := a.nearest()
+	return dir, err
+}
+
+// LocateOrDefault is Locate, except that without any store it returns the folder of memctl mcp, where a server creates
+// one. A store that must not be used is an error.
+func (a *App) LocateOrDefault() (string, error) {
+	dir, passed, err := a.nearest()
+	if !errors.Is(err, varve.ErrNoStore) || passed {
+		return dir, err
+	}
+	if dir, err = DataFolder(a.Getenv, runtime.GOOS); err != nil {
+		return "", err
+	}
+	return dir, a.Admit(locate.DataFolder, dir, "if it is the store that you want, name it: --store "+ShellQuote(dir))
+}
+
+// nearest returns the store's folder, and whether a store was found that must not be used.
+func (a *App) nearest() (found string, passedOver bool, err error) {
 	if dir := a.Named(); dir != "" {
-		return dir, nil
+		return dir, false, nil
 	}
 	dir, err := a.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("finding the current folder: %w", err)
+		return "", false, fmt.Errorf("finding the current folder: %w", err)
 	}
 	found, passed, err := locate.Nearest(dir, StoreVariable, locate.Self(a.Getenv))
 	a.passedOver.Do(func() {
@@ -49,7 +69,7 @@ func (a *App) Locate() (string, error) {
 		err = WithFix(err,
 			"create one with memctl init DIR, or name one with --store DIR; the store of memctl mcp is "+ShellQuote(served))
 	}
-	return found, err
+	return found, len(passed) > 0, err
 }
 
 // Admit returns an error if a store, or the place of a new one, that was found must not be used;

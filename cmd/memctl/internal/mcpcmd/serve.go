@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,56 +127,14 @@ func whole(command, of, path string) (string, error) {
 func serveStore(
 	ctx context.Context, a *cli.App, dir string, file *memoryFile, o mcpserver.Options, again func() (string, error),
 ) error {
-	e, err := a.Embedder()
-	if err != nil {
-		return err
-	}
-	more, err := a.Embedding(func(v *varve.Options) {
-		v.NoBackground, v.WatchFiles = false, true
-		v.CacheBytes = mcpCache
-		v.Logger = o.Logger
-	})
-	if err != nil {
-		return err
-	}
 	if err := file.look(dir); err != nil {
 		return err
 	}
-	return a.WithIn(ctx, dir, cli.Serve, more, func(st *varve.Store) error {
+	return Served(ctx, a, dir, o, again, func(st *varve.Store, o mcpserver.Options) error {
 		if err := takeOver(ctx, a, st, file); err != nil {
 			return err
 		}
-		var served atomic.Pointer[varve.Store]
-		served.Store(st)
-		defer func() { // WithIn closes the first store
-			if last := served.Load(); last != st {
-				a.CloseServed(last)
-			}
-		}()
-		if e != nil {
-			o.EmbedModel = e.Model()
-			o.Embed = func(ctx context.Context, texts []string) ([][]float32, error) {
-				return served.Load().Vectors().Embed(ctx, texts)
-			}
-		}
-		o.Reopen = func(ctx context.Context, replaced *varve.Store) (*varve.Store, error) {
-			dir, err := again() // with every check of the first start
-			if err != nil {
-				return nil, err
-			}
-			next, err := a.Reopen(ctx, dir, more)
-			if err != nil {
-				return nil, err
-			}
-			served.Store(next)
-			a.CloseServed(replaced)
-			a.Warn("the store's folder %s was replaced: another store is served now", dir)
-			return next, nil
-		}
-		if abs, err := filepath.Abs(dir); err == nil {
-			dir = abs // the working directory of the server is unknown to the user
-		}
-		a.Note("serving the store %s", dir)
+		NoteServing(a, dir)
 		if _, ok := cli.Terminal(a.In); ok {
 			a.Note("waiting for a client on stdin: let your agent start memctl mcp, or press Ctrl-C to end it")
 		}

@@ -1,0 +1,169 @@
+package servecmd
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/server"
+)
+
+// TokenVariable names the variable with a token that the server accepts besides those of the file.
+const TokenVariable = "VARVE_TOKEN"
+
+// tokensPath returns the file of tokens.
+func tokensPath(a *cli.App, s *settings) (string, error) {
+	if s.tokens != "" {
+		return s.tokens, nil
+	}
+	base := a.Getenv("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(base) {
+		dir, err := os.UserConfigDir()
+		if err != nil {
+			return "", cli.WithFix(fmt.Errorf("finding the folder of settings: %w", err), "name the file: --tokens FILE")
+		}
+		base = dir
+	}
+	return filepath.Join(base, "varve", "tokens.json"), nil
+}
+
+// shownToken is a token in output.
+type shownToken struct {
+	Name     string     `json:"name"`
+	Token    string     `json:"token,omitempty"`
+	ReadOnly bool       `json:"read_only"`
+	Tools    []string   `json:"tools"`
+	Created  *time.Time `json:"created"`
+}
+
+func shown(t *server.Token, secret string) shownToken {
+	s := shownToken{Name: t.Name, Token: secret, ReadOnly: t.ReadOnly, Tools: t.Tools}
+	if !t.Created.IsZero() {
+		s.Created = &t.Created
+	}
+	return s
+}
+
+func addCommand(a *cli.App, s *settings) *cobra.Command {
+	var readOnly bool
+	var tools []string
+	c := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Make a token and print it",
+		Long: `Make a token, add it to the file, and print it: it is not shown again. NAME is shown in history as who wrote
+with it.`,
+		Example: "  memctl serve token add laptop\n  memctl serve token add dashboard --read-only --tools memory",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			path, err := tokensPath(a, s)
+			if err != nil {
+				return err
+			}
+			secret := server.NewSecret()
+			t := server.Token{Name: args[0], Sum: server.SumOf(secret), ReadOnly: readOnly, Tools: tools,
+				Created: a.Clock().UTC().Truncate(time.Second)}
+			err = server.AddToken(cmd.Context(), path, t)
+			if errors.Is(err, server.ErrTokenExists) {
+				err = cli.WithFix(fmt.Errorf("%w: %w", varve.ErrInvalid, err),
+					"choose another name, or remove it first: memctl serve token remove "+cli.ShellQuote(t.Name))
+			}
+			if err != nil {
+				return err
+			}
+			a.Document.Member("added", shown(&t, secret))
+			fmt.Fprintln(a.Out, secret)
+			a.Note("added to %s; it is not shown again", path)
+			return nil
+		}),
+	}
+	c.Flags().BoolVar(&readOnly, "read-only", false, "the token may not change anything")
+	c.Flags().StringSliceVar(&tools, "tools", nil,
+		"`groups` of tools that it may use: "+strings.Join(mcpserver.Groups(), ", ")+" (default all that are served)")
+	return c
+}
+
+func listCommand(a *cli.App, s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List tokens",
+		Long:    "List the names of the tokens in the file, what each may do, and when it was made.",
+		Example: "  memctl serve token list\n  memctl serve token list --json",
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			path, err := tokensPath(a, s)
+			if err != nil {
+				return err
+			}
+			list, err := server.ReadTokens(path)
+			if err != nil {
+				return err
+			}
+			return printTokens(cmd.Context(), a, list, path)
+		}),
+	}
+}
+
+func printTokens(ctx context.Context, a *cli.App, list []server.Token, path string) error {
+	l := a.List("tokens", nil, cli.Column{Name: "ID"}, cli.Column{Name: "ACCESS"}, cli.Column{Name: "TOOLS"},
+		cli.Column{Name: "CREATED"}, cli.Column{Name: "SHA-256"})
+	for _, t := range list {
+		access, tools := "write", "all"
+		if t.ReadOnly {
+			access = "read"
+		}
+		if t.Tools != nil {
+			tools = strings.Join(t.Tools, ",")
+		}
+		cells := []string{t.Name, access, tools, t.Created.Format(time.DateOnly), hex.EncodeToString(t.Sum[:4])}
+		if err := l.Add(ctx, cli.Item{ID: t.Name, JSON: shown(&t, ""),
+			Text:  func() string { return strings.Join(cells, "\t") },
+			Cells: func() []string { return cells },
+		}); err != nil {
+			return err
+		}
+	}
+	if err := l.End(ctx); err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		a.Note("%s has no tokens; memctl serve token add NAME makes one", path)
+	}
+	return nil
+}
+
+func removeCommand(a *cli.App, s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Remove a token",
+		Long: "Remove a token from the file. A server that runs refuses it from then on, and ends its requests within a " +
+			"second.",
+		Example: "  memctl serve token remove laptop",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			path, err := tokensPath(a, s)
+			if err != nil {
+				return err
+			}
+			err = server.RemoveToken(cmd.Context(), path, args[0])
+			if errors.Is(err, server.ErrNoToken) {
+				err = cli.WithFix(fmt.Errorf("%w: %w", varve.ErrNotFound, err), "see the names with: memctl serve token list")
+			}
+			if err != nil {
+				return err
+			}
+			a.Document.Member("removed", args[0])
+			a.Say("removed %s", args[0])
+			return nil
+		}),
+	}
+}

@@ -1,0 +1,219 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+)
+
+// FailureDelay is how long the answer to a wrong token waits, and MostFailures the maximum number of answers that
+// wait at once.
+const (
+	FailureDelay = 300 * time.Millisecond
+	MostFailures = 64
+)
+
+// guard checks what every request must pass, whatever its path, and logs it.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		l := &logged{ResponseWriter: w}
+		by := &who{}
+		r = r.WithContext(context.WithValue(r.Context(), whoKey{}, by))
+		defer func() {
+			_, path, _ := strings.Cut(r.Pattern, "/") // what a client wrote instead of a path may be a secret
+			s.o.Logger.Info("request", "method", r.Method, "path", "/"+path, "status", l.status, "bytes", l.bytes,
+				"duration", time.Since(began), "token", by.name, "from", r.RemoteAddr)
+		}()
+		l.Header().Set("X-Content-Type-Options", "nosniff")
+		l.Header().Set("Cache-Control", "no-store")
+		slots := s.slots
+		if r.Header.Get(methodHeader) == listen {
+			slots = s.listening
+		}
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		default:
+			l.Header().Set("Retry-After", "1")
+			plain(l, http.StatusServiceUnavailable, "too many requests are under way: try again")
+			return
+		}
+		switch {
+		case !s.ownHost(r):
+			plain(l, http.StatusForbidden,
+				"the Host header names another server: start this one with --host NAME if it is one of "+
+					"its names")
+		case !s.ownOrigin(r):
+			plain(l, http.StatusForbidden, "requests of web pages of other sites are refused")
+		default:
+			next.ServeHTTP(l, r)
+		}
+	})
+}
+
+// ownHost reports whether the Host header names this server. A web page of another site whose name server answers with
+// a loopback address cannot pass: its browser sends the name of the site.
+func (s *Server) ownHost(r *http.Request) bool {
+	host := withoutPort(r.Host)
+	if slices.ContainsFunc(s.o.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
+		return true
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local == nil || isLoopback(withoutPort(local.String())) {
+		return isLoopback(host)
+	}
+	return len(s.o.Hosts) == 0
+}
+
+// ownOrigin reports whether a request comes from no web page, or from one of this server.
+func (s *Server) ownOrigin(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		return false
+	}
+	given, present := r.Header["Origin"]
+	if !present {
+		return true
+	}
+	if len(given) != 1 {
+		return false
+	}
+	u, err := url.Parse(given[0])
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+func withoutPort(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(addr, "["), "]")
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// authenticated passes on requests that present a valid token, which is then auth.TokenInfo's in their context.
+func (s *Server) authenticated(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, err := s.o.Tokens.Find(SumOf(secretIn(r)))
+		switch {
+		case token != nil:
+			s.serveAs(token, w, r, next)
+		case err != nil:
+			s.o.Logger.Error("tokens cannot be read", "err", err)
+			plain(w, http.StatusServiceUnavailable, "the tokens of the server cannot be read: see its log")
+		default:
+			s.refuse(w, r)
+		}
+	})
+}
+
+// secretIn returns the token that a request presents, "" if it presents none.
+func secretIn(r *http.Request) string {
+	if scheme, secret, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(secret)
+	}
+	return r.Header.Get("x-api-key")
+}
+
+// refuse answers a request without a valid token, after FailureDelay.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
+	select {
+	case s.failing <- struct{}{}:
+	default:
+		w.Header().Set("Retry-After", "1")
+		plain(w, http.StatusTooManyRequests, "too many requests with wrong tokens")
+		return
+	}
+	wait := time.NewTimer(FailureDelay)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-r.Context().Done():
+	}
+	<-s.failing
+	w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.base(r)+metadataPath+`"`)
+	text := "no valid token: send one of memctl serve token add as Authorization: Bearer …"
+	plain(w, http.StatusUnauthorized, text)
+}
+
+// serveAs serves a request for the holder of a token.
+func (s *Server) serveAs(t *Token, w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if by, ok := r.Context().Value(whoKey{}).(*who); ok {
+		by.name = t.Name
+	}
+	q := &request{token: t, listens: r.Header.Get(methodHeader) == listen}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	// A ResponseWriter without deadlines, such as that of a test, returns an error.
+	deadline, until := http.NewResponseController(w), time.Time{}
+	if !q.listens {
+		until = time.Now().Add(s.o.Timeout)
+		ctx, cancel = context.WithDeadline(ctx, until)
+		defer cancel()
+		_ = deadline.SetWriteDeadline(until.Add(headerTimeout))
+	}
+	_ = deadline.SetReadDeadline(until)
+	s.current.add(q, cancel)
+	defer s.current.remove(q)
+	// The SDK has a middleware that verifies tokens; it wants their expiration, and does not know x-api-key.
+	info := &auth.TokenInfo{UserID: t.Name, Extra: map[string]any{tokenInfoKey: t}}
+	verify := func(context.Context, string, *http.Request) (*auth.TokenInfo, error) { return info, nil }
+	r.Header.Set("Authorization", "Bearer x") // what was presented is not needed any more
+	r.Header.Del("x-api-key")
+	r = r.WithContext(ctx)
+	auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next).ServeHTTP(w, r)
+}
+
+// methodHeader has the method of a call; the SDK refuses a call of another.
+const methodHeader = "Mcp-Method"
+
+// listen is the method of the calls that last until their client ends them.
+const listen = "subscriptions/listen"
+
+// tokenInfoKey is the key of the *Token in auth.TokenInfo.Extra.
+const tokenInfoKey = "varve"
+
+// who receives the name of the token of a request, for the log.
+type who struct{ name string }
+
+type whoKey struct{}
+
+// logged counts what is answered.
+type logged struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (l *logged) WriteHeader(status int) {
+	if l.status == 0 {
+		l.status = status
+	}
+	l.ResponseWriter.WriteHeader(status)
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	if l.status == 0 {
+		l.status = http.StatusOK
+	}
+	n, err := l.ResponseWriter.Write(b)
+	l.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (l *logged) Unwrap() http.ResponseWriter { return l.ResponseWriter }

@@ -1,0 +1,49 @@
+package server
+
+import (
+	"context"
+	"sync"
+)
+
+// request is a request that is under way and has presented a valid token.
+type request struct {
+	token   *Token
+	listens bool // it lasts until its client ends it
+}
+
+// requests are those under way, each with what ends it.
+type requests struct {
+	mu sync.Mutex
+	of map[*request]context.CancelFunc
+}
+
+func (l *requests) add(r *request, end context.CancelFunc) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of[r] = end
+}
+
+func (l *requests) remove(r *request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.of, r)
+}
+
+// endUnless ends the requests of which the token is not valid any more.
+func (l *requests) endUnless(valid func(t *Token) bool) {
+	l.end(func(r *request) bool { return !valid(r.token) })
+}
+
+func (l *requests) endListeners() { l.end(func(r *request) bool { return r.listens }) }
+
+func (l *requests) endAll() { l.end(func(*request) bool { return true }) }
+
+func (l *requests) end(which func(r *request) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for r, end := range l.of {
+		if which(r) {
+			end()
+		}
+	}
+}

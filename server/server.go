@@ -1,0 +1,204 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/mcpserver"
+)
+
+// Options are the settings of a server. The zero value of each field but Tokens has its default.
+type Options struct {
+	Tokens *Tokens // required
+	// Tools are the options of the tools that agents get; see package mcpserver. Permits is set by the server. Of
+	// Reopen, the server takes over the store that it returns.
+	Tools mcpserver.Options
+	// Hosts are further names of the server, without a port: those under which a proxy, or a name server, makes it
+	// known. On a loopback address the names of loopback are always accepted. On another address every name
+	// is, unless Hosts has one.
+	Hosts []string
+	// Metrics answers /metrics; nil: 404.
+	Metrics http.Handler
+
+	Body     int64         // maximum size of a request's body in bytes; 0 means 32 MiB
+	Requests int           // maximum number of requests under way, and of those that listen for changes; 0 means 256
+	Timeout  time.Duration // of a request that does not listen for changes; 0 means a minute
+	Drain    time.Duration // for which Serve lets requests finish at its end; 0 means 10 s
+	Logger   *slog.Logger  // of a line for each request, and of what goes wrong; nil discards
+}
+
+// The defaults of Options.
+const (
+	defaultBody     = 32 << 20
+	defaultRequests = 256
+	defaultTimeout  = time.Minute
+	defaultDrain    = 10 * time.Second
+)
+
+// Limits of a connection.
+const (
+	mostHeader    = 64 << 10
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+)
+
+// checkEvery is how often the tokens of requests under way are checked again.
+const checkEvery = time.Second
+
+// Server serves a store.
+type Server struct {
+	o         Options
+	store     atomic.Pointer[varve.Store] // the one that is served now
+	mux       *http.ServeMux
+	slots     chan struct{} // one for each request under way
+	listening chan struct{} // likewise, of those that listen for changes
+	failing   chan struct{} // one for each answer to a wrong token that waits
+	current   requests
+}
+
+// New returns a server for a store, which must stay open as long as the server is used.
+func New(st *varve.Store, o Options) (*Server, error) {
+	if o.Tokens == nil {
+		return nil, fmt.Errorf("%w: a server needs Options.Tokens", varve.ErrInvalid)
+	}
+	if err := o.Tools.Validate(); err != nil {
+		return nil, err
+	}
+	setDefault(&o.Body, defaultBody)
+	setDefault(&o.Requests, defaultRequests)
+	setDefault(&o.Timeout, defaultTimeout)
+	setDefault(&o.Drain, defaultDrain)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{o: o, mux: http.NewServeMux(), slots: make(chan struct{}, o.Requests),
+		listening: make(chan struct{}, o.Requests), failing: make(chan struct{}, MostFailures)}
+	s.store.Store(st)
+	s.current.of = map[*request]context.CancelFunc{}
+	s.routes(st)
+	return s, nil
+}
+
+func setDefault[T int | int64 | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// routes adds the handlers of all paths.
+func (s *Server) routes(st *varve.Store) {
+	tools := s.o.Tools
+	tools.Permits = permits
+	if reopen := tools.Reopen; reopen != nil {
+		tools.Reopen = func(ctx context.Context, replaced *varve.Store) (*varve.Store, error) {
+			next, err := reopen(ctx, replaced)
+			if err == nil {
+				s.store.Store(next)
+			}
+			return next, err
+		}
+	}
+	agents := mcpserver.New(st, tools)
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return agents },
+		&mcp.StreamableHTTPOptions{
+			Stateless: true, JSONResponse: true, Logger: slog.New(slog.DiscardHandler), MaxRequestBodyBytes: s.o.Body,
+			DisableLocalhostProtection:   true, // guard checks the header Host for all paths
+			PropagateRequestCancellation: true,
+		})
+	s.mux.Handle("/mcp", s.authenticated(handler))
+	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	s.mux.HandleFunc("GET /readyz", s.ready)
+	s.mux.HandleFunc("GET "+metadataPath, s.metadata)
+	if s.o.Metrics != nil {
+		s.mux.Handle("GET /metrics", s.authenticated(s.o.Metrics))
+	}
+}
+
+// Handler returns the handler of all paths, for a host that has an http.Server of its own, and that runs Watch while
+// it serves. The http.Server should have limits for headers and time, as that of Serve has.
+func (s *Server) Handler() http.Handler { return s.guard(s.mux) }
+
+// Store returns the store that is served now.
+func (s *Server) Store() *varve.Store { return s.store.Load() }
+
+// Serve serves on a listener, which it closes, until ctx ends; then it returns nil. A listener that
+// fails is an error.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	web := &http.Server{
+		Handler: s.Handler(), MaxHeaderBytes: mostHeader, ReadHeaderTimeout: headerTimeout, ReadTimeout: s.o.Timeout,
+		IdleTimeout: idleTimeout,
+		ErrorLog:    slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go s.Watch(watching)
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.current.endListeners()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Drain)
+	defer cancel()
+	if err := web.Shutdown(last); err != nil {
+		s.o.Logger.Warn("requests were cut off", "after", s.o.Drain)
+		s.current.endAll()
+		_ = web.Close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Watch ends the requests of tokens that were removed, until ctx ends. Serve calls it.
+func (s *Server) Watch(ctx context.Context) {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.current.endUnless(func(t *Token) bool {
+				now, err := s.o.Tokens.Find(t.Sum)
+				return err != nil || now != nil && now.ReadOnly == t.ReadOnly
+			})
+		}
+	}
+}
+
+// ready answers whether the store can be read and written.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	st := s.store.Load()
+	err := st.Admin().InPlace()
+	if err == nil {
+		if h := st.Health(r.Context()); !h.Writable && h.ReadOnly == nil && len(h.Problems) > 0 {
+			err = h.Problems[0]
+		}
+	}
+	if err != nil {
+		s.o.Logger.Warn("not ready", "err", err)
+		plain(w, http.StatusServiceUnavailable, "the store cannot be used: see the log of the server, or memctl status")
+		return
+	}
+	plain(w, http.StatusOK, "ready")
+}
+
+// plain answers with a line of text.
+func plain(w http.ResponseWriter, status int, line string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(line + "\n"))
+}

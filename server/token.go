@@ -1,0 +1,140 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/mcpserver"
+)
+
+// Limits of tokens.
+const (
+	MostName    = 64   // bytes of a name
+	LeastSecret = 20   // bytes of a token that a user chose
+	MostTokens  = 1000 // of a file
+)
+
+// secretBegin is how a token of NewSecret begins, so that programs that search for secrets recognise it.
+const secretBegin = "varve_"
+
+// Sum identifies a token: its SHA-256.
+type Sum [sha256.Size]byte
+
+// SumOf returns the Sum of a token.
+func SumOf(secret string) Sum { return sha256.Sum256([]byte(secret)) }
+
+// NewSecret returns a random token of 256 bits.
+func NewSecret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return secretBegin + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// Token is what a client may do that presents the token with this Sum.
+type Token struct {
+	Name     string // shown in history as Writer.Token
+	Sum      Sum
+	ReadOnly bool
+	Tools    []string  // groups of tools; nil allows all that the server offers
+	Created  time.Time // zero if unknown
+}
+
+// Validate returns the first invalid field as a *varve.FieldError, or nil.
+func (t *Token) Validate() error {
+	field := func(field, value, format string, args ...any) error {
+		return &varve.FieldError{Field: field, Value: value,
+			Err: fmt.Errorf("%w: "+format, append([]any{varve.ErrInvalid}, args...)...)}
+	}
+	switch {
+	case t.Name == "":
+		return field("name", t.Name, "a token needs a name")
+	case len(t.Name) > MostName:
+		return field("name", t.Name, "the name of a token has at most %d bytes", MostName)
+	case !utf8.ValidString(t.Name) || strings.ContainsFunc(t.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return field("name", t.Name, "the name of a token has printable characters only")
+	}
+	for _, g := range t.Tools {
+		if !slices.Contains(mcpserver.Groups(), g) {
+			return field("tools", g, "there is no such group of tools; there are %s", strings.Join(mcpserver.Groups(), ", "))
+		}
+	}
+	return nil
+}
+
+// tokenFile is the file of tokens as JSON.
+type tokenFile struct {
+	Version int          `json:"version"`
+	Tokens  []tokenEntry `json:"tokens"`
+}
+
+type tokenEntry struct {
+	Name     string    `json:"name"`
+	Sum      string    `json:"sha256"`
+	ReadOnly bool      `json:"read_only,omitempty"`
+	Tools    []string  `json:"tools,omitempty"`
+	Created  time.Time `json:"created,omitzero"`
+}
+
+// parseTokens reads the content of a file of tokens. An error names the entry and what is wrong with it.
+func parseTokens(b []byte) ([]Token, error) {
+	var f tokenFile
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields() // a restriction that this program does not know must not be ignored
+	if err := d.Decode(&f); err != nil {
+		return nil, fmt.Errorf("%w: %w", varve.ErrInvalid, err)
+	}
+	if d.More() {
+		return nil, fmt.Errorf("%w: something follows the JSON object", varve.ErrInvalid)
+	}
+	if f.Version != 1 {
+		return nil, fmt.Errorf("%w: version %d; this program reads version 1", varve.ErrInvalid, f.Version)
+	}
+	if len(f.Tokens) > MostTokens {
+		return nil, fmt.Errorf("%w: %d tokens, the limit is %d", varve.ErrInvalid, len(f.Tokens), MostTokens)
+	}
+	var list []Token
+	names, sums := map[string]bool{}, map[Sum]bool{}
+	for i, e := range f.Tokens {
+		t := Token{Name: e.Name, ReadOnly: e.ReadOnly, Tools: e.Tools, Created: e.Created}
+		sum, err := hex.DecodeString(e.Sum)
+		switch {
+		case err != nil || len(sum) != len(t.Sum):
+			err = fmt.Errorf("%w: sha256 does not have 64 hex digits", varve.ErrInvalid)
+		case names[e.Name]:
+			err = fmt.Errorf("%w: the name %q occurs twice", varve.ErrInvalid, e.Name)
+		case sums[Sum(sum)]:
+			err = fmt.Errorf("%w: %q is the same token as another", varve.ErrInvalid, e.Name)
+		default:
+			err = t.Validate()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("token %d: %w", i+1, err)
+		}
+		t.Sum = Sum(sum)
+		names[t.Name], sums[t.Sum] = true, true
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// formatTokens returns the content of a file with these tokens, sorted by their names.
+func formatTokens(list []Token) []byte {
+	f := tokenFile{Version: 1, Tokens: []tokenEntry{}}
+	for _, t := range slices.SortedFunc(slices.Values(list), func(a, b Token) int { return cmp.Compare(a.Name, b.Name) }) {
+		f.Tokens = append(f.Tokens, tokenEntry{t.Name, hex.EncodeToString(t.Sum[:]), t.ReadOnly, t.Tools, t.Created})
+	}
+	b, _ := json.MarshalIndent(f, "", "  ") // strings, bools and times of years that have four digits
+	return append(b, '\n')
+}

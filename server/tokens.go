@@ -1,0 +1,204 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// ErrNoToken: there is no token by this name.
+var ErrNoToken = errors.New("no such token")
+
+// ErrTokenExists: a token by this name exists.
+var ErrTokenExists = errors.New("a token by this name exists")
+
+// mostFile is the maximum size of a file of tokens in bytes.
+const mostFile = 1 << 20
+
+// lockEvery is how often a lock of the file that another process holds is asked for again.
+const lockEvery = 20 * time.Millisecond
+
+// Tokens are the tokens that a server accepts: those of a file, which is read again when it changes, and fixed
+// ones. It is safe for concurrent use.
+type Tokens struct {
+	path  string
+	fixed []Token
+
+	mu    sync.Mutex
+	known fileState
+	list  map[Sum]*Token
+	err   error // why the file cannot be used
+}
+
+// fileState is what tells that a file has changed.
+type fileState struct {
+	exists bool
+	size   int64
+	mtime  time.Time
+	file   os.FileInfo
+}
+
+func (s fileState) equal(o fileState) bool {
+	return s.exists == o.exists && (!s.exists || s.size == o.size && s.mtime.Equal(o.mtime) && os.SameFile(s.file, o.file))
+}
+
+// OpenTokens returns the tokens of the file at path ("": no file; one that does not exist yet has none), and fixed
+// ones. A fixed token has precedence over one of the file with the same Sum. The error is that of the
+// file.
+func OpenTokens(path string, fixed ...Token) (*Tokens, error) {
+	for i := range fixed {
+		if err := fixed[i].Validate(); err != nil {
+			return nil, err
+		}
+	}
+	t := &Tokens{path: path, fixed: slices.Clone(fixed)}
+	_, err := t.all()
+	return t, err
+}
+
+// Len returns the number of tokens that are valid now.
+func (t *Tokens) Len() int {
+	all, _ := t.all()
+	return len(all)
+}
+
+// Find returns the token with a Sum, nil if there is none. The error is that of the file, if it cannot be read: fixed
+// tokens are found nevertheless.
+func (t *Tokens) Find(sum Sum) (*Token, error) {
+	all, err := t.all()
+	if k := all[sum]; k != nil {
+		return k, nil
+	}
+	return nil, err
+}
+
+// all returns all valid tokens by their Sum. It reads the file if that has changed.
+func (t *Tokens) all() (map[Sum]*Token, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, err := stateOf(t.path)
+	if err == nil && t.list != nil && t.err == nil && now.equal(t.known) {
+		return t.list, nil
+	}
+	var list []Token
+	if err == nil && now.exists {
+		list, err = ReadTokens(t.path)
+	}
+	t.known, t.err, t.list = now, err, map[Sum]*Token{}
+	for _, k := range append(list, t.fixed...) {
+		t.list[k.Sum] = &k
+	}
+	return t.list, err
+}
+
+func stateOf(path string) (fileState, error) {
+	if path == "" {
+		return fileState{}, nil
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fileState{}, nil
+	}
+	if err != nil {
+		return fileState{}, err
+	}
+	return fileState{true, info.Size(), info.ModTime(), info}, nil
+}
+
+// ReadTokens reads a file of tokens. It is refused if another user owns it, or may write it: that user could add a
+// token. A file that does not exist has no tokens.
+func ReadTokens(path string) ([]Token, error) {
+	fsys := vfs.OS()
+	info, err := fsys.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !vfs.SelfOn(fsys, os.Getenv).Trusted(&info) {
+		return nil, fmt.Errorf("%w: %s belongs to another user, who could add tokens: copy it, or name another file",
+			varve.ErrPermission, path)
+	}
+	if runtime.GOOS != "windows" && info.Mode.Perm()&0o022 != 0 { // there the mode says nothing
+		return nil, fmt.Errorf("%w: %s may be written by others, who could add tokens: chmod 600 %s", varve.ErrPermission,
+			path, path)
+	}
+	b, err := vfs.ReadFile(fsys, path, mostFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	list, err := parseTokens(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return list, nil
+}
+
+// ChangeTokens reads the file of tokens, applies change, and writes the result durably. Concurrent calls, also of other
+// processes, follow each other. The file is made, with its folder, if it does not exist.
+func ChangeTokens(ctx context.Context, path string, change func(list []Token) ([]Token, error)) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, lockEvery); err != nil {
+		return fmt.Errorf("locking %s: %w", lock.Path(), err)
+	}
+	defer func() { _ = lock.Close() }() // the lock ends with the descriptor
+	list, err := ReadTokens(path)
+	if err != nil {
+		return err
+	}
+	if list, err = change(list); err != nil {
+		return err
+	}
+	if len(list) > MostTokens {
+		return fmt.Errorf("%w: a file of tokens has at most %d: remove one first", varve.ErrTooLarge, MostTokens)
+	}
+	if err := vfs.WriteDurable(vfs.OS(), path+".new", path, formatTokens(list), 0o600); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+// AddToken adds a token to a file. The error matches ErrTokenExists if the file has one by its name.
+func AddToken(ctx context.Context, path string, t Token) error {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	return ChangeTokens(ctx, path, func(list []Token) ([]Token, error) {
+		for _, k := range list {
+			switch {
+			case k.Name == t.Name:
+				return nil, fmt.Errorf("%w: %s", ErrTokenExists, t.Name)
+			case k.Sum == t.Sum:
+				return nil, fmt.Errorf("%w: the same token is in the file as %s", ErrTokenExists, k.Name)
+			}
+		}
+		return append(list, t), nil
+	})
+}
+
+// RemoveToken removes a token from a file. The error matches ErrNoToken if the file has none by this name.
+func RemoveToken(ctx context.Context, path, name string) error {
+	return ChangeTokens(ctx, path, func(list []Token) ([]Token, error) {
+		rest := slices.DeleteFunc(slices.Clone(list), func(k Token) bool { return k.Name == name })
+		if len(rest) == len(list) {
+			return nil, fmt.Errorf("%w: %s", ErrNoToken, name)
+		}
+		return rest, nil
+	})
+}
