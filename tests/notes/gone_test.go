@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,16 +82,18 @@ func TestSidecarDeleted(t *testing.T) {
 // TestExpired: a note whose time is over is absent at once, and deleted with its properties an hour later, by the rule
 // that also holds for memories; a clock that jumps deletes nothing.
 func TestExpired(t *testing.T) {
-	now, up := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), time.Hour
+	var ahead, up atomic.Int64
+	up.Store(int64(time.Hour))
+	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(ahead.Load())) }
 	dir := t.TempDir()
 	st, err := varve.Open(t.Context(), dir, storetest.In(
-		&varve.Options{NoBackground: true, Clock: func() time.Time { return now }},
-		storetest.Environment{System: vfs.System{Uptime: func() time.Duration { return up }}}))
+		&varve.Options{NoBackground: true, Clock: now},
+		storetest.Environment{System: vfs.System{Uptime: func() time.Duration { return time.Duration(up.Load()) }}}))
 	must(t, err)
 	defer st.Close()
 	write(t, st, "keep.md", "stays")
 	write(t, st, "old/a.md", "goes")
-	_, err = st.Notes().SetProperties(t.Context(), "old/a.md", varve.NoteProperties{ExpiresAt: now.Add(time.Minute)})
+	_, err = st.Notes().SetProperties(t.Context(), "old/a.md", varve.NoteProperties{ExpiresAt: now().Add(time.Minute)})
 	must(t, err)
 	must(t, st.Flush(t.Context()))
 	sweep := func() bool {
@@ -99,14 +102,15 @@ func TestExpired(t *testing.T) {
 		_, err := os.Stat(at(dir, "old/a.md"))
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	now = now.Add(48 * time.Hour) // the clock jumps, and no time passes
+	ahead.Add(int64(48 * time.Hour)) // the clock jumps, and no time passes
 	expect(t, st, map[string]string{"keep.md": "stays", "old/a.md": none})
 	for range 3 {
 		if sweep() {
 			t.Fatal("a clock that jumped has deleted a note")
 		}
 	}
-	now, up = now.Add(61*time.Minute), up+61*time.Minute
+	ahead.Add(int64(61 * time.Minute))
+	up.Add(int64(61 * time.Minute))
 	if !sweep() && !sweep() {
 		t.Error("the note is not deleted")
 	}

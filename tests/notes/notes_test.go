@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -373,14 +374,15 @@ func TestRenameLarge(t *testing.T) {
 // TestProperties: they stay over writes, renames and a rebuild; a note whose time is over is no note.
 func TestProperties(t *testing.T) {
 	dir := t.TempDir()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, Clock: func() time.Time { return now }})
+	var ahead atomic.Int64
+	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(ahead.Load())) }
+	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, Clock: now})
 	must(t, err)
 	defer st.Close()
 	ns := st.Notes()
 	write(t, st, "d/a", "text")
 	p := varve.NoteProperties{SessionID: "s", Tags: []string{"b", "a"}, Metadata: map[string]any{"k": "v"},
-		ExpiresAt: now.Add(time.Hour)}
+		ExpiresAt: now().Add(time.Hour)}
 	_, err = ns.SetProperties(t.Context(), "d/a", p)
 	must(t, err)
 	write(t, st, "d/a", "text 2")
@@ -395,7 +397,7 @@ func TestProperties(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "notes", ".varve", "e", ".a.json")); err != nil {
 		t.Error(err)
 	}
-	now = now.Add(2 * time.Hour)
+	ahead.Add(int64(2 * time.Hour))
 	expect(t, st, map[string]string{"e/a": none})
 	write(t, st, "e/a", "again")
 	n, err = ns.Read(t.Context(), "e/a")
