@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// TestAnyBytes: a note may have any bytes up to the limit, and has them as they are in its file, after a flush and after
-// a rebuild. What is no text is said so, and is not searched.
+// TestAnyBytes: a note may have any bytes up to the limit, and has them as they are in its file, after a flush and
+// after a rebuild. What is no text is said so, and is not searched.
 func TestAnyBytes(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir)
@@ -125,8 +125,8 @@ func TestFolderForFile(t *testing.T) {
 	clean(t, st)
 }
 
-// TestEditedByTwo: of two handles that edit one note, each edit is made of the newest content, and those with a hash are
-// refused where it is another one: no edit that was acknowledged is lost.
+// TestEditedByTwo: of two handles that edit one note, each edit is made of the newest content, and those with a hash
+// are refused where it is another one: no edit that was acknowledged is lost.
 func TestEditedByTwo(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir)

@@ -137,11 +137,12 @@ func TestEditedByHand(t *testing.T) {
 	// Older bytes that come back before the adopted version was in a round: it was in the file, so they do not lag.
 	save(t, name, "saved")
 	inner := storetest.Inner(st)
-	if v, err := inner.Engine.Find(t.Context(), inner.Notes.Kind(), "a.md", true); err != nil || string(v.Doc) != "saved" {
+	v, err := inner.Engine.Find(t.Context(), inner.Notes.Kind(), "a.md", true)
+	if err != nil || string(v.Doc) != "saved" {
 		t.Errorf("%q, %v", v.Doc, err)
 	}
 	was = save(t, name, "one")
-	_, err := adopt.NewFiles(inner.Adopter).Look(t.Context(), "notes", []string{"a.md"})
+	_, err = adopt.NewFiles(inner.Adopter).Look(t.Context(), "notes", []string{"a.md"})
 	must(t, err)
 	must(t, st.Flush(t.Context()))
 	untouched(t, name, was, "one")
