@@ -9,12 +9,16 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/meter"
 )
 
 // Get returns a memory, or ErrNotFound; with InSession, ErrSession if the memory is not of that
 // session. It never writes; see Touch.
 func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memory, error) {
+	meters := st.inner.Engine.Env().Meters
+	began := meters.Begin(meter.Get)
 	v, err := st.inner.Engine.Get(ctx, st.inner.Engine.Kinds().Memories, id)
+	meters.End(meter.Get, began, err != nil)
 	if err != nil {
 		return Memory{}, err
 	}

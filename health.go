@@ -3,6 +3,7 @@ package varve
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/kind"
+	"github.com/varve-db/varve/internal/meter"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 )
@@ -183,15 +185,66 @@ type Stats struct {
 	ToOverwrite  int       // redacted versions whose bytes are not overwritten yet
 	WatcherPolls string    // why Watcher looks at all files each minute instead of being notified, "" when it is notified
 
-	Vectors      int64  // of memories and assemblies, in the files
-	Dimension    int    // of each vector, 0 while there is none
-	Metric       string // "ip" or "l2"
-	VectorBytes  int64  // of their files
-	VectorsUpTo  uint64 // position in the log up to which the vectors are complete
-	Model        string // the model that makes the vectors, "" when unknown
-	NextModel    string // a re-embedding by this model is under way and has not changed Model yet
-	Switching    bool   // Model was changed, and documents with embeddings by the previous one are still being rewritten
-	VectorsKnown bool   // the vectors are complete as of the index; otherwise the next search or flush completes them
+	Vectors     int64  // of memories and assemblies, in the files
+	Dimension   int    // of each vector, 0 while there is none
+	Metric      string // "ip" or "l2"
+	VectorBytes int64  // of their files
+	VectorsUpTo uint64 // position in the log up to which the vectors are complete
+	Model       string // the model that makes the vectors, "" when unknown
+	NextModel   string // a re-embedding by this model is under way and has not changed Model yet
+	// Model was changed, and documents with embeddings by the previous one are still being rewritten
+	Switching bool
+
+	Operations []OperationStats // what this handle did; what other processes do is not among it
+	Syncs      Durations        // of the log, by this process
+	LockWaits  Durations        // for locks that other processes had
+	Flushes    Durations        // rounds of the flusher
+	Slowed     Durations        // writers that waited until the files had followed the log
+
+	VectorsKnown bool // the vectors are complete as of the index; otherwise the next search or flush completes them
+}
+
+// OperationStats counts the calls of an operation.
+type OperationStats struct {
+	// "put" (also PutAsync), "delete", "apply" (also PutAll), "transact" (also Update), "get", "search"
+	Name       string
+	OK, Failed uint64
+	Durations  Durations // of "get" those of one call in sixteen
+}
+
+// Durations is a histogram.
+type Durations struct {
+	Bounds []time.Duration // upper bounds of buckets, ascending
+	Counts []uint64        // of each bucket, and of what is beyond the last bound
+	Sum    time.Duration
+}
+
+// Count returns how many durations there are.
+func (d Durations) Count() (n uint64) {
+	for _, c := range d.Counts {
+		n += c
+	}
+	return n
+}
+
+// durationsOf converts what was counted.
+func durationsOf(r *meter.Reading) Durations {
+	return Durations{Bounds: slices.Clone(meter.Bounds[:]), Counts: r.Buckets[:], Sum: r.Sum}
+}
+
+// countOperations fills what this handle has counted.
+func (st *Store) countOperations(s *Stats) {
+	m := st.inner.Engine.Env().Meters
+	for k, name := range []string{meter.Put: "put", meter.Delete: "delete", meter.Apply: "apply",
+		meter.Transact: "transact", meter.Get: "get", meter.Search: "search"} {
+		r := m.Read(meter.Kind(k))
+		s.Operations = append(s.Operations, OperationStats{name, r.OK, r.Failed, durationsOf(&r)})
+	}
+	for k, d := range map[meter.Kind]*Durations{meter.Sync: &s.Syncs, meter.LockWait: &s.LockWaits,
+		meter.Flush: &s.Flushes, meter.Slowed: &s.Slowed} {
+		r := m.Read(k)
+		*d = durationsOf(&r)
+	}
 }
 
 // Stats returns the current numbers about the store.
@@ -235,6 +288,7 @@ func (ad Admin) Stats() Stats {
 	}
 	s.HistoryBytes, s.HistorySince = ad.st.inner.Engine.Log().Archive().Kept()
 	ad.st.countVectors(&s)
+	ad.st.countOperations(&s)
 	ad.st.inner.Engine.Health().Mu.Lock()
 	s.LastFlush, s.Edits = ad.st.inner.Engine.Health().At, ad.st.inner.Engine.Health().Edits
 	ad.st.inner.Engine.Health().Mu.Unlock()

@@ -40,6 +40,7 @@ var order = []string{
 	"writer",
 	"internal/refcount",
 	"internal/vfs",
+	"internal/meter",
 	"internal/writerfile",
 	"internal/purgefile",
 	"internal/jsondoc",
@@ -113,6 +114,7 @@ var order = []string{
 	"internal/queryargs",
 	"mcpserver",
 	"server",
+	"metrics",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",
 	"cmd/memctl/internal/wrap",

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/fswatch"
+	"github.com/varve-db/varve/internal/meter"
 	"github.com/varve-db/varve/internal/scopes"
 	"github.com/varve-db/varve/internal/store"
 	"github.com/varve-db/varve/internal/vfs"
@@ -210,7 +211,8 @@ func (o *Options) fill() {
 // environment is that of a store in a folder; o is filled.
 func (o *Options) environment(dir string) *env.Env {
 	return &env.Env{
-		Dir: dir, FS: vfs.Patient(vfs.Only(o.env.System.FS, o.StateDir, dir), o.LockWait), ReadOnly: o.ReadOnly,
+		Meters: new(meter.Meters),
+		Dir:    dir, FS: vfs.Patient(vfs.Only(o.env.System.FS, o.StateDir, dir), o.LockWait), ReadOnly: o.ReadOnly,
 		NoBackground: o.NoBackground, LockWait: o.LockWait,
 		Logger: o.Logger, Listener: func(e env.Event) { o.Listener(publicEvent(e)) }, Clock: o.Clock,
 		NaiveTimes: o.NaiveTimes,

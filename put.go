@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/meter"
 )
 
 // Put stores a memory and returns it as stored, with its id, times and Version. When it returns
@@ -24,8 +25,12 @@ func (st *Store) put(ctx context.Context, m Memory, options []PutOption) (Memory
 	if err := st.inner.Engine.Writable(); err != nil {
 		return Memory{}, err
 	}
+	meters := st.inner.Engine.Env().Meters
+	began := meters.Begin(meter.Put)
 	ops := []commit.Op{{ID: m.ID, Memory: &m, Conds: conditionsOf(options)}}
-	if err := st.inner.Embedding.Commit(ctx, ops, nil, 0, nil); err != nil {
+	err := st.inner.Embedding.Commit(ctx, ops, nil, 0, nil)
+	meters.End(meter.Put, began, err != nil)
+	if err != nil {
 		return Memory{}, err
 	}
 	return *m.Clone(), nil
@@ -40,7 +45,11 @@ func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
 	if err := st.inner.Engine.Writable(); err != nil {
 		return err
 	}
-	return st.inner.Committer.Commit(ctx, []commit.Op{{ID: id, Conds: conditionsOf(conds), MustExist: true}}, nil, 0)
+	meters := st.inner.Engine.Env().Meters
+	began := meters.Begin(meter.Delete)
+	err := st.inner.Committer.Commit(ctx, []commit.Op{{ID: id, Conds: conditionsOf(conds), MustExist: true}}, nil, 0)
+	meters.End(meter.Delete, began, err != nil)
+	return err
 }
 
 // Batch is a list of operations that Store.Apply writes completely or not at all. The zero
@@ -84,7 +93,11 @@ func (st *Store) Apply(ctx context.Context, b *Batch, in ...SessionOption) error
 	if err := st.inner.Engine.Writable(); err != nil {
 		return err
 	}
+	meters := st.inner.Engine.Env().Meters
+	began := meters.Begin(meter.Apply)
 	ops := append([]commit.Op(nil), b.ops...)
 	commit.Confine(ops, sessionOf(in))
-	return st.inner.Embedding.Commit(ctx, ops, nil, 0, nil)
+	err := st.inner.Embedding.Commit(ctx, ops, nil, 0, nil)
+	meters.End(meter.Apply, began, err != nil)
+	return err
 }

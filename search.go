@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/varve-db/varve/internal/meter"
 	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/memstore"
 )
@@ -100,7 +101,10 @@ type (
 // read, for a filter or because they are among the best, and the hits are those among the others. Concurrent writes may
 // or may not be seen; memories that are deleted by the end are omitted.
 func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit, error) {
+	meters := st.inner.Engine.Env().Meters
+	began := meters.Begin(meter.Search)
 	found, err := st.inner.Search.Memories(ctx, search.Query(q), filtersOf(ctx, st.inner.Engine, filters))
+	meters.End(meter.Search, began, err != nil)
 	var hits []Hit
 	for _, h := range found {
 		hits = append(hits, Hit(h))

@@ -9,6 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/meter"
 )
 
 // Tx reads and writes several memories and assemblies in one commit. It is valid only inside the
@@ -37,7 +38,11 @@ func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *com
 	if err := st.inner.Engine.Writable(); err != nil {
 		return err
 	}
-	return st.inner.Embedding.Transact(ctx, session, f)
+	meters := st.inner.Engine.Env().Meters
+	began := meters.Begin(meter.Transact)
+	err := st.inner.Embedding.Transact(ctx, session, f)
+	meters.End(meter.Transact, began, err != nil)
+	return err
 }
 
 // Update changes one memory by a function, which may run again if another writer changes the memory

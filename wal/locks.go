@@ -78,6 +78,9 @@ func (l *FileLog) lockSlow(ctx context.Context, role int, mode vfs.Mode, done fu
 	defer cancel()
 	held, err = l.waitLock(wait, role, mode, done)
 	took := l.o.Clock().Sub(began)
+	if l.o.Waited != nil {
+		l.o.Waited(took)
+	}
 	if took >= slowWait {
 		l.o.Logger.Debug("waited for a lock", "lock", roleNames[role], "took", took, "holder", l.holder(role).String())
 		l.o.Event(Event{Kind: EventLockWait, Path: "wal/" + roleNames[role], Took: took, Note: l.holder(role).String()})

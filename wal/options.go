@@ -43,6 +43,10 @@ type Options struct {
 	Logger *slog.Logger
 	Event  func(Event)
 
+	// Synced and Waited receive how long a sync of a segment took, and a wait for a lock that another process had. nil:
+	// nothing does.
+	Synced, Waited func(time.Duration)
+
 	// Rescue puts what is durable and in no file yet into files. It is called in a goroutine of its own,
 	// when files of the log were removed and the store's folder is still the one that was opened: nothing but
 	// documents may be written, and no other process of the store puts files in place meanwhile. again reports

@@ -98,7 +98,11 @@ func (l *FileLog) syncLocked() error {
 	for _, s := range open {
 		began := l.o.Clock()
 		err := s.file.Datasync()
-		if took := l.o.Clock().Sub(began); took > slowSync {
+		took := l.o.Clock().Sub(began)
+		if l.o.Synced != nil {
+			l.o.Synced(took)
+		}
+		if took > slowSync {
 			l.o.Logger.Warn("slow sync", "segment", s.number, "took", took)
 			l.o.Event(Event{Kind: EventSlowSync, Path: "wal/" + segment.Name(s.number), Took: took, Err: err})
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/internal/meter"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -37,6 +38,7 @@ type Env struct {
 	StateDir     string
 	Self         vfs.Users // whose folders are this user's own
 	System       vfs.System
+	Meters       *meter.Meters // nil: nothing is counted
 
 	release func() // the handle of the folder; nil before Hold
 }

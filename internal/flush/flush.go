@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/meter"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/rebuild"
 	"github.com/varve-db/varve/internal/vfs"
@@ -256,8 +257,9 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	}
 	fl.judgeAside(ctx, held)
 	if n > 0 || spilled {
-		fl.engine.Env().Event(env.Event{Kind: env.EventFlush, Count: n, LSN: fl.engine.Log().Flushed(),
-			Took: fl.engine.Env().Clock().Sub(began)})
+		took := fl.engine.Env().Clock().Sub(began)
+		fl.engine.Env().Meters.Took(meter.Flush, took)
+		fl.engine.Env().Event(env.Event{Kind: env.EventFlush, Count: n, LSN: fl.engine.Log().Flushed(), Took: took})
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/meter"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -118,6 +119,7 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 		return nil
 	}
 	fl.slowed.note(fl, wait)
+	fl.engine.Env().Meters.Took(meter.Slowed, wait)
 	if err := fl.engine.Env().Sleep(ctx, wait-slack/2); err != nil {
 		fl.engine.Log().Pace().GiveBack(ends - begins)
 		return err
@@ -148,6 +150,7 @@ func (fl *Flusher) stopped(ctx context.Context) error {
 			return fl.flushAhead(ctx)
 		}
 		fl.slowed.note(fl, stopPause)
+		fl.engine.Env().Meters.Took(meter.Slowed, stopPause)
 		select {
 		case fl.urge <- struct{}{}:
 		default:

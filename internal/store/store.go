@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
@@ -18,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/erase/purge"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/meter"
 	"github.com/varve-db/varve/internal/notes"
 	"github.com/varve-db/varve/internal/rebuild"
 	"github.com/varve-db/varve/internal/retention"
@@ -184,6 +186,8 @@ func (st *Store) openLog(ctx context.Context, c *Config) error {
 		Aged:     st.Retention.HistoryCut,
 		MakeRoom: func() bool { return diskspace.MakeRoom(eng) }, Machine: eng.Machine(),
 		Rescue: st.Flusher.Rescue, Resides: eng.CheckMoved,
+		Synced: func(took time.Duration) { e.Meters.Took(meter.Sync, took) },
+		Waited: func(took time.Duration) { e.Meters.Took(meter.LockWait, took) },
 	})
 	if err != nil {
 		return err

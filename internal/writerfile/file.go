@@ -21,6 +21,12 @@ const most = 1 << 30
 // tail is how much of the end of the file is read first: its newest lines.
 const tail = 64 << 10
 
+// longest is more than a row has, and farthest how much of the file is read without a row in it.
+const (
+	longest  = 16 << 10
+	farthest = 1 << 20
+)
+
 // File is wal/writers of one store.
 type File struct {
 	fs    vfs.FS
@@ -84,19 +90,27 @@ func (f *File) Below(position uint64) (newest writer.Writer, err error) {
 	if err != nil {
 		return newest, err
 	}
-	size := min(info.Size, most)
-	for n := min(size, tail); n > 0; n = size {
-		b := make([]byte, n)
-		if _, err := in.ReadAt(b, size-n); err != nil {
+	size := info.Size
+	if size > most {
+		return newest, nil
+	}
+	// Backwards, in pieces that overlap by a row: rows are in the order of their positions, so the first one that is
+	// below the position is the newest. What has no row for farthest bytes is not a file of writers.
+	b := make([]byte, min(size, tail))
+	for end, seen := size, size; end > 0 && newest.Number == 0 && seen-end < farthest; {
+		begin := max(0, end-tail)
+		piece := b[:end-begin]
+		if _, err := in.ReadAt(piece, begin); err != nil {
 			return newest, err
 		}
-		f.each(b, func(w writer.Writer) {
+		f.each(piece, func(w writer.Writer) {
+			seen = begin
 			if w.Since < position && w.Since >= newest.Since {
 				newest = w
 			}
 		})
-		if newest.Number != 0 || n == size {
-			break
+		if end = begin; begin > 0 {
+			end = begin + longest
 		}
 	}
 	return newest, nil

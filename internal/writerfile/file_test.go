@@ -3,6 +3,7 @@ package writerfile
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -105,5 +106,26 @@ func TestFileOfAnother(t *testing.T) {
 	}
 	if list, _, whole, err := f.Read(); len(list.All()) != 0 || whole || err != nil {
 		t.Error(list.All(), whole, err)
+	}
+}
+
+// What is not a file of writers, however large, is not read whole.
+func TestSparse(t *testing.T) {
+	t.Parallel()
+	f, temp := newFile(t)
+	if err := f.Write(numbered(1, 3), temp, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int64{8 << 20, most, 4 << 30} {
+		if err := os.Truncate(f.Path(), size); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		w, err := f.Below(1 << 60)
+		runtime.ReadMemStats(&after)
+		if read := after.TotalAlloc - before.TotalAlloc; w.Number != 0 || err != nil || read > 16<<20 {
+			t.Errorf("of %d bytes: %+v, %v, with %d bytes of memory", size, w, err, read)
+		}
 	}
 }

@@ -6,12 +6,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/metrics"
 	"github.com/varve-db/varve/server"
 )
 
@@ -112,8 +116,14 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 		return err
 	}
 	return mcpcmd.Served(ctx, a, dir, tools, a.LocateOrDefault, func(st *varve.Store, tools mcpserver.Options) error {
-		web, err := server.New(st, server.Options{Tokens: tokens, Tools: tools, Hosts: s.hosts, Requests: s.requests,
-			Timeout: s.timeout, Drain: s.drain, Logger: log})
+		var web *server.Server
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(metrics.New(func() *varve.Store { return web.Store() }), collectors.NewGoCollector(),
+			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		numbers := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
+		var err error
+		web, err = server.New(st, server.Options{Tokens: tokens, Tools: tools, Hosts: s.hosts, Requests: s.requests,
+			Timeout: s.timeout, Drain: s.drain, Logger: log, Metrics: numbers})
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,116 @@
+package meter
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// Kind is what is counted.
+type Kind int
+
+// The kinds.
+const (
+	Put Kind = iota
+	Delete
+	Apply
+	Transact
+	Get
+	Search
+	Sync     // of the log
+	LockWait // for a lock of another process
+	Flush    // a round of the flusher
+	Slowed   // a writer waits until the files have followed the log
+	kinds
+)
+
+// Bounds are the upper bounds of the buckets of durations; beyond the last one is one more bucket.
+var Bounds = [...]time.Duration{
+	50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
+	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
+	50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
+}
+
+// stripes is how many copies there are of each counter; sampled is how many calls of Get there are for one whose
+// duration is taken.
+const (
+	stripes = 8
+	sampled = 16
+)
+
+// counters are those of a kind, on cache lines of their own.
+type counters struct {
+	ok, failed atomic.Uint64
+	sum        atomic.Int64 // nanoseconds
+	buckets    [len(Bounds) + 1]atomic.Uint64
+	_          [64]byte
+}
+
+// Meters are the counters of a store. The zero value is ready for use; a nil *Meters counts nothing.
+type Meters struct{ of [kinds][stripes]counters }
+
+// Begin returns the time at which something begins, for End. It is zero where the duration is not taken.
+func (m *Meters) Begin(k Kind) time.Time {
+	if m == nil || k == Get && rand.Uint32N(sampled) != 0 {
+		return time.Time{}
+	}
+	return time.Now()
+}
+
+// End counts something that began at a time of Begin; failed tells its result.
+func (m *Meters) End(k Kind, began time.Time, failed bool) {
+	if m == nil {
+		return
+	}
+	c := &m.of[k][rand.Uint32N(stripes)]
+	if failed {
+		c.failed.Add(1)
+	} else {
+		c.ok.Add(1)
+	}
+	if !began.IsZero() {
+		c.took(time.Since(began))
+	}
+}
+
+// Took counts something that took a time.
+func (m *Meters) Took(k Kind, d time.Duration) {
+	if m == nil {
+		return
+	}
+	c := &m.of[k][rand.Uint32N(stripes)]
+	c.ok.Add(1)
+	c.took(d)
+}
+
+func (c *counters) took(d time.Duration) {
+	i := 0
+	for i < len(Bounds) && d > Bounds[i] {
+		i++
+	}
+	c.buckets[i].Add(1)
+	c.sum.Add(int64(d))
+}
+
+// Reading is what was counted of a kind.
+type Reading struct {
+	OK, Failed uint64
+	Buckets    [len(Bounds) + 1]uint64 // of those whose duration was taken
+	Sum        time.Duration           // of these
+}
+
+// Read returns what was counted of a kind until now.
+func (m *Meters) Read(k Kind) (r Reading) {
+	if m == nil {
+		return r
+	}
+	for i := range m.of[k] {
+		c := &m.of[k][i]
+		r.OK, r.Failed, r.Sum = r.OK+c.ok.Load(), r.Failed+c.failed.Load(), r.Sum+time.Duration(c.sum.Load())
+		for j := range c.buckets {
+			r.Buckets[j] += c.buckets[j].Load()
+		}
+	}
+	return r
+}

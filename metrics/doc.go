@@ -1,0 +1,30 @@
+// Package metrics gives the numbers of a store to Prometheus, for a program that embeds the store and for
+// memctl serve.
+//
+//	registry.MustRegister(metrics.New(func() *varve.Store { return st }))
+//
+// # Metrics
+//
+// Base units, without labels by memory, session or user. Counters begin at 0 with the process, and count what
+// this process did; gauges are of the whole store, by all processes.
+//
+//	varve_memories, varve_assemblies               documents now
+//	varve_store_bytes{part}                        memories, index, vectors, history: their files
+//	varve_log_bytes                                log that the next open would read
+//	varve_backlog_bytes                            log that is not in files yet
+//	varve_view_lag_bytes{view}                     log that the index, or the vectors, do not cover yet
+//	varve_operations_total{operation,result}       calls; result is ok or error
+//	varve_operation_duration_seconds{operation}    histogram; of get one call in sixteen
+//	varve_fsync_duration_seconds                   histogram: syncs of the log
+//	varve_lock_wait_seconds                        histogram: waits for locks of other processes
+//	varve_flush_duration_seconds                   histogram: rounds of the flusher
+//	varve_slowed_seconds_total                     time for which writers waited until the files had followed the log
+//	varve_embed_pending                            memories that wait for their vectors
+//	varve_healthy                                  1 if Health has no problems
+//	varve_writable                                 1 if the store can be written
+//	varve_problems                                 number of problems that Health has
+//	varve_disk_free_bytes, varve_disk_low_bytes    free on the store's disk; the store warns below the second
+//	varve_quarantined_files                        documents that were set aside
+//	varve_processes                                processes that have the store open to write
+//	varve_backup_last_success_timestamp_seconds    newest full backup in the store's own backups/; 0 without one
+package metrics

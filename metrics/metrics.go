@@ -1,0 +1,132 @@
+package metrics
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/repair"
+)
+
+// Collector reads the numbers of a store when it is asked for them.
+type Collector struct{ store func() *varve.Store }
+
+// New returns a collector. store returns the store of which the numbers are; it may be another one at each call.
+func New(store func() *varve.Store) *Collector { return &Collector{store} }
+
+// desc describes a metric of this package.
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("varve_"+name, help, labels, nil)
+}
+
+var (
+	memories    = desc("memories", "Memories in the store.")
+	assemblies  = desc("assemblies", "Assemblies in the store.")
+	storeBytes  = desc("store_bytes", "Bytes of the files of the store.", "part")
+	logBytes    = desc("log_bytes", "Bytes of log that the next open would read.")
+	backlog     = desc("backlog_bytes", "Bytes of log that are not in files yet.")
+	viewLag     = desc("view_lag_bytes", "Bytes of log that a view does not cover yet.", "view")
+	operations  = desc("operations_total", "Calls of this process.", "operation", "result")
+	durations   = desc("operation_duration_seconds", "Duration of calls of this process.", "operation")
+	syncs       = desc("fsync_duration_seconds", "Duration of syncs of the log by this process.")
+	lockWaits   = desc("lock_wait_seconds", "Waits of this process for locks of others.")
+	flushes     = desc("flush_duration_seconds", "Duration of rounds of the flusher.")
+	slowed      = desc("slowed_seconds_total", "Time for which writers waited until files had followed the log.")
+	pending     = desc("embed_pending", "Memories that wait for their vectors.")
+	healthy     = desc("healthy", "1 if the store has no problems.")
+	writable    = desc("writable", "1 if the store can be written.")
+	problems    = desc("problems", "Problems that the store has.")
+	diskFree    = desc("disk_free_bytes", "Bytes that are free on the disk of the store.")
+	diskLow     = desc("disk_low_bytes", "Free bytes below which the store warns.")
+	quarantined = desc("quarantined_files", "Files that were set aside.")
+	processes   = desc("processes", "Processes that have the store open to write.")
+	backup      = desc("backup_last_success_timestamp_seconds", "Newest full backup in backups/, 0 without one.")
+)
+
+// Describe sends nothing: which metrics there are depends on the store.
+func (c *Collector) Describe(chan<- *prometheus.Desc) {}
+
+// patience is how long Collect waits for the numbers of a store.
+const patience = 5 * time.Second
+
+// Collect sends the numbers of the store as they are now.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	st := c.store()
+	s, h := st.Admin().Stats(), st.Health(ctx)
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	}
+	gauge(memories, float64(s.Memories))
+	gauge(assemblies, float64(s.Assemblies))
+	if u, err := st.Admin().Usage(ctx); err == nil {
+		gauge(storeBytes, float64(u.Bytes), "memories")
+	}
+	gauge(storeBytes, float64(s.IndexSize), "index")
+	gauge(storeBytes, float64(s.VectorBytes), "vectors")
+	gauge(storeBytes, float64(s.HistoryBytes), "history")
+	gauge(logBytes, float64(s.Backlog))
+	gauge(backlog, float64(s.Unflushed))
+	gauge(viewLag, float64(s.Durable-min(s.Durable, s.Spilled)), "index")
+	if s.VectorsUpTo > 0 {
+		gauge(viewLag, float64(s.Durable-min(s.Durable, s.VectorsUpTo)), "vectors")
+	}
+	for _, o := range s.Operations {
+		counter(operations, float64(o.OK), o.Name, "ok")
+		counter(operations, float64(o.Failed), o.Name, "error")
+		histogram(to, durations, &o.Durations, o.Name)
+	}
+	histogram(to, syncs, &s.Syncs)
+	histogram(to, lockWaits, &s.LockWaits)
+	histogram(to, flushes, &s.Flushes)
+	counter(slowed, s.Slowed.Sum.Seconds())
+	gauge(pending, float64(h.Pending))
+	gauge(healthy, truth(h.OK))
+	gauge(writable, truth(h.Writable))
+	gauge(problems, float64(len(h.Problems)))
+	if h.Space.Total > 0 {
+		gauge(diskFree, float64(h.Space.Free))
+		gauge(diskLow, float64(h.Space.Low))
+	}
+	if n, err := st.Admin().Quarantine().Count(); err == nil {
+		gauge(quarantined, float64(n))
+	}
+	gauge(processes, float64(len(s.Processes)+len(s.Elsewhere)))
+	gauge(backup, newestBackup(filepath.Join(s.Dir, "backups")))
+}
+
+// histogram sends a histogram, whose buckets Prometheus wants cumulative.
+func histogram(to chan<- prometheus.Metric, d *prometheus.Desc, h *varve.Durations, labels ...string) {
+	buckets, n := map[float64]uint64{}, uint64(0)
+	for i, bound := range h.Bounds {
+		n += h.Counts[i]
+		buckets[bound.Seconds()] = n
+	}
+	to <- prometheus.MustNewConstHistogram(d, h.Count(), h.Sum.Seconds(), buckets, labels...)
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// newestBackup returns when the newest backup in a folder was completed, in seconds since 1970; 0 if there is none.
+func newestBackup(dir string) (newest float64) {
+	names, _ := os.ReadDir(dir) // none, if the folder cannot be read
+	for _, name := range names {
+		if info, err := os.Stat(filepath.Join(dir, name.Name(), repair.BackupName)); err == nil {
+			newest = max(newest, float64(info.ModTime().UnixNano())/1e9)
+		}
+	}
+	return newest
+}
