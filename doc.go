@@ -132,6 +132,7 @@
 //	history watch log undo                      the versions of a memory, and all commits
 //	sessions session usage                              sessions, the sweep, and the size of the store
 //	assemblies                                          groups of memories
+//	notes                                               text files at paths
 //	search vectors                                      search; comparing vectors; embedders and a change of the model
 //	working                                             working memory in the store
 //	quarantine                                          what was set aside in quarantine/; internal/docfile keeps it

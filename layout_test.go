@@ -46,6 +46,7 @@ var order = []string{
 	"internal/jsondoc",
 	"internal/docfile",
 	"internal/record",
+	"internal/note",
 	"internal/jsonskip",
 	"internal/text",
 	"internal/filter",
@@ -101,6 +102,7 @@ var order = []string{
 	"internal/embedding",
 	"internal/history",
 	"internal/undo",
+	"internal/notes",
 	"internal/search",
 	"internal/retention",
 	"internal/erase/purge",
@@ -124,6 +126,7 @@ var order = []string{
 	"cmd/memctl/internal/intake",
 	"cmd/memctl/internal/manual",
 	"cmd/memctl/internal/assemblycmd",
+	"cmd/memctl/internal/notecmd",
 	"cmd/memctl/internal/workingcmd",
 	"cmd/memctl/internal/projectcmd",
 	"cmd/memctl/internal/mcpcmd",
@@ -357,12 +360,12 @@ func TestLayoutNamesFiles(t *testing.T) {
 // exported is how many methods each package of the house may export: what one offers the
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
-	"internal/engine":       124, // eleven are for writers, twelve for purges
-	"internal/commit":       46,  // PutDocument, DeleteDocument, Places: kinds without rules of their own; Restoration
+	"internal/engine":       128, // eleven are for writers, twelve for purges; HasHad, Present, Filed, Folds: rare kinds
+	"internal/commit":       48,  // PutDocument, DeleteDocument, ChangeDocuments, Places: kinds without rules; Restoration
 	"internal/rebuild":      2,
 	"internal/flush":        38,
 	"internal/views":        11,
-	"internal/adopt":        26,
+	"internal/adopt":        28, // Ignores, and Missing for a folder of a tree
 	"internal/embedding":    20,
 	"internal/history":      7,
 	"internal/undo":         7,
@@ -451,7 +454,7 @@ func TestFileLogIsSmall(t *testing.T) {
 func TestStoreIsSmall(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
-	const most = 31
+	const most = 32
 	names, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -548,7 +551,7 @@ var longLines = map[string]int{
 }
 
 // longTestLines is how many lines of tests and of bench/ have more than 120 columns. The number may only fall.
-const longTestLines = 1048
+const longTestLines = 1047
 
 // TestLineLength: a line has at most 120 columns.
 func TestLineLength(t *testing.T) {

@@ -16,7 +16,9 @@ type ConflictError struct {
 	Found    uint64 // the newest version; 0: no document
 	// Of IfUnmodifiedSince: the time that was given, and that of the newest version.
 	Since, Written time.Time
-	Remedy         string // "": read the current version and try again
+	// Of IfHash: the sha256 of the content that was given, and of the newest version, as hexadecimal digits.
+	Hash, FoundHash string
+	Remedy          string // "": read the current version and try again
 }
 
 // Error is the message, in one line.
@@ -29,6 +31,12 @@ func (e *ConflictError) Error() string {
 	case !e.Since.IsZero() || !e.Written.IsZero():
 		return fmt.Sprintf("%v: %s was written at %s, as version %d, after %s: %s", ErrConflict, id,
 			e.Written.UTC().Format(time.RFC3339Nano), e.Found, e.Since.UTC().Format(time.RFC3339Nano), remedy)
+	case e.Hash != "":
+		found := "there is none (deleted, or never written)"
+		if e.Found != 0 {
+			found = fmt.Sprintf("found %s (version %d)", e.FoundHash, e.Found)
+		}
+		return fmt.Sprintf("%v: %s: expected content with sha256 %s, %s: %s", ErrConflict, id, e.Hash, found, remedy)
 	case e.Found == 0:
 		return fmt.Sprintf("conflict: %s: expected version %d, but there is none (deleted, or never written): %s", id,
 			e.Expected, remedy)

@@ -10,8 +10,9 @@
 //	by_expiry    time with nine digits, Z, NUL, id    1
 //	members      assembly, NUL, memory                1
 //	by_member    memory, NUL, assembly                1
+//	notes        the path, or ./ and the path         the line of a note, or of its sidecar
 //
-// Files written before assemblies existed lack the last two.
+// Files written before assemblies existed lack members and by_member. A file without notes lacks notes.
 //
 // A line is a JSON object without white space. Its members, in this order:
 //
@@ -19,6 +20,7 @@
 //	          [mtime version [by]] [dimension] [vector_id] [session_id] [expires_at]
 //	assembly: filepath created_at updated_at member_count content_hash size
 //	          [mtime version [by]] [dimension] [vector_id] … [members]
+//	note:     filepath created_at updated_at content_hash size [mtime version [by]] dimension
 //
 // dimension is that of the vector, 0 if there is none. Lines written before vectors existed lack it; then only the
 // document shows the dimension. vector_id (an integer above 0) is the FAISS id of the vector. It is omitted if it
@@ -26,6 +28,7 @@
 // version (the LSN of the frame) are unknown when a record is prepared; Finish adds them when the line enters a table,
 // together with by, the number of the writer of this version (an integer above 0; package writer), if the frame has
 // one. An index rebuilt from the files alone has no by. session_id and expires_at are omitted when there is none.
+// The line of a note that was adopted from its file has its mtime already in the log: that of the file.
 // members, the ids of an assembly's members, is in the log only: Finish removes it, and the table has the pairs.
 // Readers skip unknown members of a line.
 //

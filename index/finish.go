@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 var errLine = errors.New("not an index line")
@@ -13,7 +14,8 @@ var sizeMember = []byte(`,"size":`)
 // Finish appends a record's line to dst: with mtime (unix microseconds), version and the number of the writer (0 for
 // none) inserted after size, and without members, which end the line of an assembly in the log. The line is not parsed
 // again, because it comes from a verified record. Inside a JSON string every quote has a backslash before it, so
-// ,"size": can only be the member.
+// ,"size": can only be the member. A line that has an mtime of its own keeps that: the file was
+// there before the version.
 func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, error) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || !bytes.HasPrefix(line, []byte(`{"filepath":"`)) || line[len(line)-1] != '}' ||
@@ -25,14 +27,49 @@ func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, e
 	for line[end] >= '0' && line[end] <= '9' { // the closing } ends it at the latest
 		end++
 	}
-	if end == digits || line[end] != ',' && end != len(line)-1 || bytes.HasPrefix(line[end:], []byte(`,"mtime":`)) {
+	rest := line[end:]
+	if own, ok := bytes.CutPrefix(rest, mtimeMember); ok { // the time of the file that was adopted
+		n := 0
+		for mtime = 0; n < len(own) && own[n] >= '0' && own[n] <= '9' && n < 18; n++ {
+			mtime = 10*mtime + int64(own[n]-'0')
+		}
+		if rest = own[n:]; n == 0 || bytes.HasPrefix(rest, versionMember) {
+			return dst, fmt.Errorf("%w: it has a version, or no time: %.60q", errLine, line)
+		}
+	}
+	if end == digits || len(rest) == 0 || rest[0] != ',' && len(rest) != 1 {
 		return dst, fmt.Errorf("%w: the size is not followed by the session, the expiry or the end: %.60q", errLine, line)
 	}
 	dst = append(dst, line[:end]...)
 	dst = appendStamp(dst, version, mtime, by)
-	rest := line[end:]
 	if at := bytes.Index(rest, membersMember); at >= 0 {
 		return append(append(dst, rest[:at]...), '}'), nil
 	}
 	return append(dst, rest...), nil
+}
+
+// HasMtime reports whether the line of a record has the time of a file: see WithMtime.
+func HasMtime(line []byte) bool {
+	at := bytes.Index(line, sizeMember)
+	if at < 0 {
+		return false
+	}
+	for at += len(sizeMember); at < len(line) && line[at] >= '0' && line[at] <= '9'; at++ {
+	}
+	return bytes.HasPrefix(line[at:], mtimeMember)
+}
+
+// WithMtime returns the line of a record with the time of a file (unix microseconds), which its version keeps.
+func WithMtime(line []byte, mtime int64) []byte {
+	at := bytes.Index(line, sizeMember)
+	if at < 0 || mtime <= 0 || mtime >= 1e17 {
+		return line
+	}
+	end := at + len(sizeMember)
+	for end < len(line) && line[end] >= '0' && line[end] <= '9' {
+		end++
+	}
+	out := append(make([]byte, 0, len(line)+32), line[:end]...)
+	out = strconv.AppendInt(append(out, mtimeMember...), mtime, 10)
+	return append(out, line[end:]...)
 }

@@ -18,6 +18,7 @@ const (
 	ByExpiry
 	Members
 	ByMember
+	Notes
 )
 
 // Names in a store's folder.
@@ -45,7 +46,7 @@ var added []table.Section
 func AddDocuments(name string) int {
 	added = append(added, table.Section{Name: name, Count: name + "_count", Optional: true, Dead: IsTombstone,
 		Valid: validLine})
-	return ByMember + len(added)
+	return Notes + len(added)
 }
 
 // Schema returns the layout of memory_index.json.
@@ -57,6 +58,7 @@ func Schema() *table.Schema {
 		{Name: "by_expiry", Dead: isDeadPair, Valid: validPair},
 		{Name: "members", Optional: true, Dead: isDeadPair, Valid: validPair},
 		{Name: "by_member", Optional: true, Dead: isDeadPair, Valid: validPair},
+		{Name: record.NoteFolder, Count: "note_count", Optional: true, Spare: true, Dead: IsTombstone, Valid: validLine},
 	}, added...)}
 }
 

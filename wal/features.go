@@ -42,6 +42,11 @@ const (
 	// FeatureFields: frames of the log have fields between key and value, see package segment. A
 	// program that does not know them would take them for a part of the value.
 	FeatureFields Features = 1 << 32
+	// FeatureNotes: the store has notes, or had some: entries of a kind of document that other programs do not know, with
+	// a folder and a section of the index. A program that does not know them would take the section, and its count in
+	// the metadata, for damage of the index, and an adopted version, whose line has the time of its file, for damage of
+	// the log, also if it only reads. It is raised before the first note.
+	FeatureNotes Features = 1 << 33
 
 	// Reserved for tests: no build knows these two by itself, see Options.Known.
 	FeatureTestWrite Features = 1 << 31
@@ -49,7 +54,8 @@ const (
 )
 
 // KnownFeatures are the features that this build knows.
-const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureTerms | FeaturePurges | FeatureFields
+const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureTerms | FeaturePurges | FeatureFields |
+	FeatureNotes
 
 // forReaders are the features that a program must know also to read.
 const forReaders Features = 0xffffffff << 32
@@ -66,6 +72,8 @@ func (f Features) name() string {
 		return "terms"
 	case FeaturePurges:
 		return "purges"
+	case FeatureNotes:
+		return "notes"
 	case FeatureFields:
 		return "fields"
 	case FeatureTestWrite:

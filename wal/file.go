@@ -78,7 +78,8 @@ type Report struct {
 	// where the new log begins, when the one that the checkpoint names is not there any more; else 0
 	Gone LSN
 	// of a read-only handle in a folder of links whose log is at home elsewhere: it follows no page
-	Linked *errs.LinkedError
+	Linked   *errs.LinkedError
+	Features Features // of the store when it was opened
 }
 
 // TornTail describes the bytes that recovery cut off behind the last complete batch.
@@ -90,7 +91,11 @@ type TornTail struct {
 }
 
 // Report returns what Open found.
-func (l *FileLog) Report() Report { return l.report }
+func (l *FileLog) Report() Report {
+	r := l.report
+	r.Features |= l.required
+	return r
+}
 
 // UUID is the store's.
 func (l *FileLog) UUID() [16]byte { return l.geo.UUID }

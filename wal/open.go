@@ -254,7 +254,7 @@ func (l *FileLog) follow(ctx context.Context) error {
 		}
 		l.geo.UUID, l.geo.Size = c.UUID, c.SegmentSize
 		l.state.lastTime = max(l.state.lastTime, c.Time)
-		l.report.Flushed, l.report.Mtimes = c.Flushed.LSN, c.Mtimes
+		l.report.Flushed, l.report.Mtimes, l.report.Features = c.Flushed.LSN, c.Mtimes, c.Features
 		if err = l.begin(ctx, c.Spilled, Start{}); err != nil {
 			return err
 		}

@@ -97,6 +97,18 @@ var commandCases = map[string]commandCase{
 	"assembly merge":     {args: []string{"g", "g2"}, writes: true, opens: true},
 	"assembly activate":  {args: []string{"g"}, writes: true, opens: true},
 	"assembly rm":        {args: []string{"g"}, writes: true, opens: true},
+	"note":               {},
+	"note ls":            {opens: true},
+	"note cat":           {args: []string{"n"}, opens: true},
+	"note write":         {args: []string{"n"}, writes: true, opens: true, stdin: []string{"n2"}},
+	"note append":        {args: []string{"n"}, opens: true, stdin: []string{"n2"}}, // nothing, so that it writes nothing
+	"note edit":          {args: []string{"n", "--old", "text", "--new", "x"}, writes: true, opens: true},
+	"note mv":            {args: []string{"n", "n2"}, writes: true, opens: true},
+	"note rm":            {args: []string{"n"}, writes: true, opens: true},
+	"note grep":          {args: []string{"text"}, opens: true},
+	"note log":           {args: []string{"n"}, opens: true},
+	"note diff":          {args: []string{"n", "NOTE"}, opens: true},
+	"note restore":       {args: []string{"n", "NOTE"}, writes: true, opens: true},
 	"working":            {},
 	"working checkpoint": {},
 	"working scratchpad": {},
@@ -141,6 +153,15 @@ func storeOfCases(t *testing.T, dir string) *strings.Replacer {
 	in("rm", "gone")
 	in("assembly", "put", "a", "--id", "g", "--name", "g")
 	in("assembly", "put", "b", "--id", "g2", "--name", "g2")
+	note := func(text string) (n struct{ Version uint64 }) {
+		code, out, _ := c.run(text, "note", "write", "n", "--json", "--store", c.store())
+		if err := json.Unmarshal([]byte(out), &n); err != nil || code != 0 {
+			t.Fatal(code, err, out)
+		}
+		return n
+	}
+	noted := note("first text")
+	note("text")
 	in("working", "set", "k", "1", "--scope", oneScope)
 	in("working", "task", "--description", "x", "--scope", oneScope)
 	in("working", "scratchpad", "append", "x", "--scope", oneScope)
@@ -152,7 +173,8 @@ func storeOfCases(t *testing.T, dir string) *strings.Replacer {
 		&made); err != nil {
 		t.Fatal(err)
 	}
-	return strings.NewReplacer("FIRST", fmt.Sprint(first.Memories[0].Version), "CHECKPOINT", made.Checkpoint.ID)
+	return strings.NewReplacer("FIRST", fmt.Sprint(first.Memories[0].Version), "CHECKPOINT", made.Checkpoint.ID,
+		"NOTE", fmt.Sprint(noted.Version))
 }
 
 // eachCommand calls f for every command, with its arguments, except for those in the list except,

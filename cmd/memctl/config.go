@@ -66,6 +66,8 @@ func settings() []setting {
 			func(c *varve.Config) any { return orElse(c.AutoRepair, true) }},
 		{"adopt_deletions", "deleting a file deletes its memory; false: the file is restored",
 			func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
+		{notesIgnore, "patterns of files in notes/ that are not adopted as notes, separated by spaces; \"\" for none",
+			func(c *varve.Config) any { return strings.Join(c.Resolved().NotesIgnore, " ") }},
 		{"block_purged", "a text that was purged is not stored again; put --force-purged stores it",
 			func(c *varve.Config) any { return c.BlockPurged }},
 		{"backup_interval", "time between two backups of the index (seconds)",
@@ -291,6 +293,9 @@ func assign(c *varve.Config, name, value string) error {
 		return nil
 	case "text_language":
 		c.TextLanguage = value
+		return nil
+	case notesIgnore:
+		c.NotesIgnore = append([]string{}, strings.Fields(value)...)
 		return nil
 	case textFields:
 		return assignFields(c, value)

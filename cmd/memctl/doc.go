@@ -28,6 +28,7 @@
 //
 //	cmd/memctl             memories, and the settings of the store
 //	internal/assemblycmd   memctl assembly
+//	internal/notecmd       memctl note
 //	internal/workingcmd    memctl working
 //	internal/mcpcmd        memctl mcp
 //	internal/servicecmd    memctl service

@@ -180,6 +180,18 @@ func TestJSONDocuments(t *testing.T) {
 	try("assembly activate", "", "g")
 	try("assembly merge", "", "g", "h")
 	try("assembly rm", "", "i")
+	try("note write", "text\n", "f/n.md", "--if-absent")
+	try("note append", "more\n", "f/n.md")
+	try("note edit", "", "f/n.md", "--old", "more", "--new", "less")
+	try("note ls", "")
+	try("note ls", "", "--depth", "1")
+	try("note cat", "", "f/n.md")
+	try("note grep", "", "less")
+	try("note mv", "", "f", "g")
+	try("note log", "", "g/n.md")
+	try("note diff", "", "g/n.md")
+	try("note rm", "", "g/n.md")
+	try("note restore", "", "g/n.md")
 	try("working set", "", "k", "1", whole, "--ttl", "1h")
 	try("working get", "", "k", whole)
 	try("working keys", "", whole)
@@ -257,7 +269,8 @@ func TestJSONDocuments(t *testing.T) {
 			name := strings.TrimPrefix(path+" "+sub.Name(), " ")
 			if sub.Runnable() && !sub.Hidden && shapes[name] == nil &&
 				!slices.Contains([]string{"mcp", "serve", "completion"}, strings.Fields(name)[0]) &&
-				!slices.Contains([]string{"assembly", "project", "quarantine", "service", "sessions", "working", "working checkpoint",
+				!slices.Contains([]string{"assembly", "note", "project", "quarantine", "service", "sessions", "working",
+					"working checkpoint",
 					"working scratchpad"}, name) {
 				t.Errorf("docs/json.md has no %q; it has %q", name, slices.Sorted(maps.Keys(shapes)))
 			}

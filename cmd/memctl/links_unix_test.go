@@ -55,7 +55,7 @@ func linkCommands(c *inProcess) [][]string {
 		{"put", "new", "--id", "new"}, {"get", "a"}, {"list"}, {"search", "one"}, {"rm", "a"}, {"purge", "a", "--yes"},
 		{"flush"}, {"verify"}, {"status"}, {"rebuild-index"}, {"backup", filepath.Join(c.dir, "backup")},
 		{"backup", filepath.Join(c.store(), "backups", "old")}, {"reindex"}, {"reindex", "--cancel"},
-		{"sessions", "sweep", "--older-than", "1ns", "--apply"}, {"assembly", "list"}, {"working", "list"},
+		{"sessions", "sweep", "--older-than", "1ns", "--apply"}, {"assembly", "list"}, {"note", "ls"}, {"working", "list"},
 		{"working", "set", "--scope", "session:s1", "k", "v"},
 		{"history", "a"}, {"log"}, {"undo", "--yes"}, {"export", "--file", filepath.Join(c.dir, "out.jsonl")},
 		{"migrate", "--to", filepath.Join(c.dir, "moved"), "--switch"},

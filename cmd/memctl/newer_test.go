@@ -28,7 +28,7 @@ var storeless = []string{
 	"completion powershell", "completion zsh",
 	"service", "service install", "service uninstall",
 	"project join", "project move",
-	"assembly", "project", "quarantine", "sessions", // which name their commands
+	"assembly", "note", "project", "quarantine", "sessions", // which name their commands
 	"working", "working checkpoint", "working scratchpad",
 }
 
@@ -89,7 +89,8 @@ func TestNewerFormats(t *testing.T) {
 			}
 			before := contents(t, c.store())
 			writeFile(t, filepath.Join(c.dir, "lines.jsonl"), "{}\n")
-			eachCommand(t, c.dir, strings.NewReplacer("FIRST", "1", "CHECKPOINT", "1"), storeless, "storeless",
+			eachCommand(t, c.dir, strings.NewReplacer("FIRST", "1", "CHECKPOINT", "1", "NOTE", "1"), storeless,
+				"storeless",
 				func(_ string, _ commandCase, args []string) {
 					code, out, errOut := c.run("", append(args, "--store", c.store())...)
 					if code != cli.CodeNewer {

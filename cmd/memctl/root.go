@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/assemblycmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
+	"github.com/varve-db/varve/cmd/memctl/internal/notecmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/projectcmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/servecmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/servicecmd"
@@ -28,6 +29,7 @@ var commands = []func(*cli.App) *cobra.Command{
 	rmCommand,
 	upkeep.Purge,
 	assemblycmd.Command,
+	notecmd.Command,
 	sessionsCommand,
 	workingcmd.Command,
 	importCommand,

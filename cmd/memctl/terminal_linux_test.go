@@ -41,6 +41,12 @@ func hostileStore(t *testing.T, dir string) {
 				Tags: []string{evil.Text}, Keywords: []string{evil.Text}})
 		must(err)
 	}
+	for _, text := range []string{"first " + evil.Text, evil.Text + "\n" + evil.Text} {
+		_, err = st.Notes().Write(ctx, "n/evil.md", []byte(text))
+		must(err)
+	}
+	_, err = st.Notes().SetProperties(ctx, "n/evil.md", varve.NoteProperties{Tags: []string{evil.Text}})
+	must(err)
 	m, err := st.Working().Open(ctx, working.Scope{Session: evil.Text}, nil)
 	must(err)
 	must(m.Set(ctx, evil.Text, evil.Text))
@@ -175,6 +181,18 @@ var screenCases = map[string][][]string{
 	"assembly merge":    {{"EVIL", "group"}, {"EVIL", "noneEVIL"}},
 	"assembly activate": {{"EVIL", "noneEVIL"}},
 	"assembly rm":       {{"EVIL", "noneEVIL"}},
+	"note":              {{}},
+	"note ls":           {{}, {"EVIL"}, {"--glob", "EVIL"}, {"--depth", "1", "--color", "always"}},
+	"note cat":          {{"EVIL", "n/evil.md", "noneEVIL"}},
+	"note write":        {{"EVIL"}, {"n/evil.md", "--if-hash", "EVIL"}},
+	"note append":       {{"EVIL"}},
+	"note edit":         {{"EVIL", "--old", "x", "--new", "EVIL"}, {"n/evil.md", "--old", "EVIL", "--new", "EVIL"}},
+	"note mv":           {{"EVIL", "noneEVIL"}, {"n/evil.md", "EVIL"}},
+	"note rm":           {{"EVIL", "noneEVIL"}, {"-r", "EVIL"}},
+	"note grep":         {{"EVIL"}, {"."}, {"x", "EVIL"}, {"[EVIL"}},
+	"note log":          {{"EVIL"}, {"n/evil.md"}},
+	"note diff":         {{"EVIL"}, {"n/evil.md"}, {"n/evil.md", "EVIL"}},
+	"note restore":      {{"EVIL"}, {"n/evil.md", "EVIL"}},
 	"working list":      {{}},
 	"working stats":     {{"--scope", evilScope}, {}},
 	"working drop":      {{"--scope", evilScope}, {"--scope", "EVIL"}},

@@ -36,9 +36,6 @@ type merge struct {
 func (m *merge) all() ([]int64, error) {
 	m.live = make([]int64, len(m.s.sch.Sections))
 	for sec := range m.s.sch.Sections {
-		if err := m.w.Section(); err != nil {
-			return nil, err
-		}
 		m.live[sec] = m.s.Count(sec)
 		e, err := m.plan.Edits(sec)
 		if err != nil {
@@ -62,6 +59,13 @@ func (m *merge) section(sec int, e Edits) error {
 		return err
 	}
 	key, value, hasE, err := e.Next()
+	if m.s.sch.Sections[sec].Spare && !hasD && !hasE && err == nil && lines == 0 {
+		m.w.Skip()
+		return nil
+	}
+	if err := m.w.Section(); err != nil {
+		return err
+	}
 	for hasD || hasE {
 		if err != nil {
 			return err

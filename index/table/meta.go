@@ -45,7 +45,7 @@ func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 	dst = append(dst, `","last_updated":"`...)
 	dst = m.Updated.UTC().AppendFormat(dst, timeForm)
 	dst = append(dst, '"')
-	for i, s := range sch.Sections {
+	for i, s := range sch.Sections[:len(sections)] {
 		if s.Count != "" {
 			dst = append(dst, `,"`...)
 			dst = append(dst, s.Count...)
@@ -63,7 +63,7 @@ func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 		dst = append(dst, `,"extra":`...)
 		dst = append(dst, m.Extra...)
 	}
-	for i, s := range sch.Sections {
+	for i, s := range sch.Sections[:len(sections)] {
 		if i == 0 {
 			dst = append(dst, `,"sections":{"`...)
 		} else {
@@ -97,8 +97,9 @@ func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte
 	p.expect(`"`)
 	counts := make([]uint64, len(sch.Sections))
 	for i, s := range sch.Sections {
-		if s.Count != "" {
-			p.expect(`,"` + s.Count + `":`)
+		member := `,"` + s.Count + `":`
+		if s.Count != "" && (!s.Optional || bytes.HasPrefix(p.rest, []byte(member))) {
+			p.expect(member)
 			counts[i] = p.number()
 		}
 	}
@@ -116,6 +117,9 @@ func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte
 		} else {
 			next := `],"` + s.Name + `":[`
 			if s.Optional && !bytes.HasPrefix(p.rest, []byte(next)) {
+				if counts[i] != 0 {
+					p.fail(s.Count + " is the count of a section that is not there")
+				}
 				sections = sections[:i]
 				break
 			}

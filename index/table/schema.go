@@ -11,8 +11,10 @@ type Section struct {
 	Name  string // the name of its JSON member
 	Count string // the name of the metadata member with its number of live entries; "" for none
 	// Optional means that older files may lack this section and those after it; such a section is empty. New files have
-	// all sections.
+	// all sections, except Spare ones.
 	Optional bool
+	// Spare: a file lacks the section while it is empty, unless one behind it is there. It is Optional too.
+	Spare bool
 	// Dead reports whether a value of a delta hides the base's entry.
 	Dead func(value []byte) bool
 	// Valid returns the error of an invalid value, for Check. nil checks nothing.

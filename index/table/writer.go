@@ -26,6 +26,7 @@ type Writer struct {
 	hashes   []byte // of the written blocks, hex
 	sections []span
 	open     int // index of the current section, -1 before the first
+	skipped  int // empty Spare sections after that, which are written only if a section after them is
 	turns    yield.Turns
 }
 
@@ -38,8 +39,21 @@ func NewWriter(f io.WriterAt, sch *Schema) *Writer {
 	}
 }
 
+// Skip passes the next section, which is Spare and empty.
+func (w *Writer) Skip() { w.skipped++ }
+
 // Section begins the next section.
 func (w *Writer) Section() error {
+	for n := w.skipped; n > 0; n-- {
+		w.skipped = 0
+		if err := w.begin(); err != nil {
+			return err
+		}
+	}
+	return w.begin()
+}
+
+func (w *Writer) begin() error {
 	if w.open >= 0 {
 		if err := w.endSection(); err != nil {
 			return err
@@ -154,9 +168,10 @@ func (w *Writer) raw(b []byte) error {
 // Finish ends the last section and writes the metadata and the last line, without a sync. live has the number of live
 // entries of each section; nil means that all lines are live. It returns the length of the file.
 func (w *Writer) Finish(m Meta, live []int64) (int64, error) {
-	if w.open != len(w.sections)-1 {
-		return 0, fmt.Errorf("%d of %d sections written", w.open+1, len(w.sections))
+	if n := w.open + 1 + w.skipped; n != len(w.sections) {
+		return 0, fmt.Errorf("%d of %d sections written", n, len(w.sections))
 	}
+	w.sections = w.sections[:w.open+1]
 	if err := w.endSection(); err != nil {
 		return 0, err
 	}

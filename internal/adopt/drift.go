@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/rebuild"
@@ -34,13 +35,16 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 		return // others have it open: their flushes move the time
 	}
 	before := ed.engine.Log().Report().Mtimes
-	for i, k := range ed.engine.Kinds().All {
+	for i, k := range ed.present() {
 		// The checkpoint has no time of a tree, which would have one of each of its folders, or of a kind
 		// that there is no room for: the names are compared each time.
 		timed := !k.Tree() && i < len(before)
 		info, err := ed.engine.Env().FS.Stat(k.Path(""))
 		if err != nil || timed && (before[i] == 0 || info.Mtime.UnixNano() == before[i]) {
 			continue
+		}
+		if k.FileWins {
+			ed.sweep(ctx, k)
 		}
 		drift, err := ed.Drift(ctx, k)
 		if err != nil {
@@ -60,6 +64,36 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 				"put back", len(drift.Restored), "deleted by hand", len(drift.Deleted), "strangers", len(drift.Stranger))
 			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
 		}
+	}
+}
+
+// sweep adopts what was written to the files of a kind whose files win while no process had the store open, new files
+// too. Another process may watch: it does the same.
+func (ed *Adopter) sweep(ctx context.Context, k *engine.Kind) {
+	if ed.engine.Env().ReadOnly || ed.engine.Log().Processes().Leader() != 0 || ed.engine.Settings().Gone() {
+		return
+	}
+	f := &Files{ed}
+	var names []string
+	look := func() {
+		if _, err := f.Look(ctx, k.Name(), names); err != nil && ctx.Err() == nil {
+			ed.engine.Env().Logger.Warn("looking for files that were edited", "folder", k.Name(), "err", err)
+		}
+		names = nil
+	}
+	for name, err := range f.Suspects(ctx, k.Name()) {
+		if err != nil {
+			return
+		}
+		if name == "" {
+			continue
+		}
+		if names = append(names, name); len(names) == commit.PartsMost {
+			look()
+		}
+	}
+	if len(names) > 0 {
+		look()
 	}
 }
 
@@ -121,7 +155,7 @@ func (ed *Adopter) Drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 		}
 	}
 	for i, name := range names {
-		if !known[i] && ed.reallyStrange(ctx, k, name) {
+		if !known[i] && !ed.Ignores(k, name) && ed.reallyStrange(ctx, k, name) {
 			d.add(&d.Stranger, name)
 		}
 	}

@@ -3,6 +3,7 @@ package adopt
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
@@ -20,10 +21,17 @@ func NewFiles(ed *Adopter) *Files { return &Files{ed} }
 // Folders are the names of the folders with documents, relative to Dir.
 func (f *Files) Folders() []string {
 	var list []string
-	for _, k := range f.ed.engine.Kinds().All {
+	for _, k := range f.ed.present() {
 		list = append(list, k.Name())
 	}
 	return list
+}
+
+// present returns the kinds of which the store has, or has had, documents, and those whose folder was made by hand.
+func (ed *Adopter) present() []*engine.Kind {
+	return slices.DeleteFunc(slices.Clone(ed.engine.Kinds().All), func(k *engine.Kind) bool {
+		return !ed.engine.HasHad(k) && k.Check() != nil
+	})
 }
 
 // Path is where a folder is.
@@ -62,6 +70,16 @@ func (f *Files) folder(name string) *engine.Kind {
 		}
 	}
 	return nil
+}
+
+// Ignores reports whether a file in the folder of a kind is not adopted as a new document, by notes_ignore. The file of
+// a document that there is, is never ignored.
+func (ed *Adopter) Ignores(k *engine.Kind, name string) bool {
+	if !k.FileWins {
+		return false
+	}
+	id, ok := k.ID(name)
+	return ok && ed.engine.Settings().Now().Ignores(id)
 }
 
 // deletesByHand reports whether a file which is missing may have been deleted by hand, which is not to be

@@ -148,7 +148,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 			Note: "the folder was missing and was created again"})
 	case err != nil:
 		return err
-	case adopt && accident(int64(len(ids)), all):
+	case adopt && !k.FileWins && accident(int64(len(ids)), all):
 		adopt = false
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
 			Note: fmt.Sprintf("%d of %d files are missing at once, which is not treated as their deletion: memctl rm deletes",
@@ -159,9 +159,20 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 		return err
 	}
 	changed := false
+	if adopt {
+		if ids, changed, err = f.moved(ctx, k, ids); err != nil {
+			return err
+		}
+	}
+	gone := map[string]bool{}
+	for _, id := range ids {
+		if k.Companion != nil {
+			gone[id] = true
+		}
+	}
 	for len(ids) > 0 {
 		n := min(len(ids), commit.PartsMost)
-		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays}
+		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays, gone: gone}
 		if err := s.all(ids[:n]); err != nil {
 			return err
 		}

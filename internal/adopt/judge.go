@@ -121,7 +121,7 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 		is.Version = v
 		return err
 	}
-	data, info, rerr := k.Read(is.name, places.StoredMost)
+	data, info, rerr := ed.read(ctx, k, is.name)
 	old := engine.Version{LSN: place.Version, Line: place.Entry}
 	if place.InLog {
 		if old, _, err = ed.engine.Frame(ctx, k, id, place.Version); err != nil {

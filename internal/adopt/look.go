@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
@@ -20,12 +21,45 @@ import (
 // there ourselves, in whatever process, is seen by its time and size and costs little.
 // What was edited is taken over, or reported and left alone: see judge. absent are the
 // names of those that are not there; Gone knows which of them should be. An error ends
-// it, and is not about one file.
+// it, and is not about one file. A file that was emptied a moment ago, of a kind whose files win, is waited for.
 func (f *Files) Look(ctx context.Context, folder string, names []string) (absent []string, err error) {
-	k, ed := f.folder(folder), f.ed
+	k := f.folder(folder)
 	if k == nil {
 		return nil, nil
 	}
+	names = f.ed.normal(k, names)
+	names, emptied, wait := f.ed.emptied(k, names)
+	if absent, err = f.look(ctx, k, names); err != nil || len(emptied) == 0 {
+		return absent, err
+	}
+	if err := f.ed.engine.Env().Sleep(ctx, wait); err != nil {
+		return absent, err
+	}
+	more, err := f.look(ctx, k, emptied)
+	return append(absent, more...), err
+}
+
+// emptied splits names into those that can be judged now, and those of files that were emptied a moment ago: an
+// editor that saves in place empties the file first. They are full, or empty on purpose, after wait.
+func (ed *Adopter) emptied(k *engine.Kind, names []string) (now, emptied []string, wait time.Duration) {
+	if !k.FileWins {
+		return names, nil, 0
+	}
+	for _, name := range names {
+		info, err := k.Stat(name)
+		age := ed.engine.Env().Clock().Sub(info.Mtime)
+		if err != nil || !info.Mode.IsRegular() || info.Size > 0 || age < 0 || age >= quietFor {
+			now = append(now, name)
+			continue
+		}
+		emptied, wait = append(emptied, name), max(wait, quietFor-age)
+	}
+	return now, emptied, wait
+}
+
+// look is Look, without waiting.
+func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absent []string, err error) {
+	ed := f.ed
 	if err := ed.engine.Log().Folder().InPlace(); err != nil { // the files are those of the next log by now
 		return nil, err
 	}
@@ -122,11 +156,13 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	case errors.Is(err, errs.ErrNotFound):
 		// What waits to be deleted the flush takes away, or aside if it is not ours.
 		s.unknown = true
-		return s, !ed.deletedSince(k, s.ID), nil
+		return s, !ed.deletedSince(k, s.ID) && !ed.Ignores(k, name), nil
 	case err != nil:
 		return s, false, err
 	}
-	is = !engine.Matches(&v.Line, info)
+	if is = !engine.Matches(&v.Line, info); !is {
+		ed.moves.saw(k, s.ID, info)
+	}
 	if is && !flushed {
 		s.early = !ed.flusher.Ours(ctx, k, s.ID, v.LSN, info, func() ([]byte, error) {
 			data, _, err := k.Read(name, places.StoredMost)
@@ -222,7 +258,7 @@ func (ed *Adopter) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind
 		return ed.verdict(ctx, held, k, s.ID)
 	}
 	v := &Verdict{ID: s.ID, name: s.Name}
-	data, info, err := k.Read(s.Name, places.StoredMost)
+	data, info, err := ed.read(ctx, k, s.Name)
 	if err != nil {
 		v.Err = fmt.Errorf("reading %s/%s: %w", k.Name(), s.Name, err)
 		return v

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
@@ -58,6 +59,9 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 	line, err := p.Line(a.doc, number)
 	if err != nil {
 		return nil, err
+	}
+	if k.FileWins && !mtime.IsZero() {
+		line = index.WithMtime(line, mtime.UnixMicro()) // the file stays as it is, with its time
 	}
 	previous := old.LSN
 	if previous == 0 { // a file that somebody made
@@ -120,6 +124,11 @@ func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind,
 				continue
 			}
 			v.Version.Doc = a.doc
+			created := wal.LSN(0)
+			if a.Precondition.LSN == 0 {
+				created = a.Entry.LSN
+			}
+			ed.moves.came(k, v.ID, k.FileName(v.ID), a.file, created, ed.engine.Env().Clock())
 		}
 		v.back = !bytes.Equal(v.Version.Doc, a.file) // it has another embedding than the file
 	}

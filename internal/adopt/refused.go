@@ -30,7 +30,7 @@ type RefusedEdit struct {
 // what the index has. An error ends it, that of ctx among them.
 func (ed *Adopter) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return engine.Reading(ctx, ed.engine, func(yield func(RefusedEdit, error) bool) {
-		for _, k := range ed.engine.Kinds().All {
+		for _, k := range ed.engine.Present() {
 			for name, err := range (&Files{ed}).Suspects(ctx, k.Name()) {
 				if err == nil && (name == "" || !k.IsDocument(name)) {
 					continue
@@ -113,6 +113,19 @@ func (ed *Adopter) Problems() (problems []error) {
 	if n > engine.ProblemsShown {
 		problems = append(problems, fmt.Errorf("%s cannot be taken over: run memctl verify",
 			human.Count(int(n-engine.ProblemsShown), "more file", "more files")))
+	}
+	return append(problems, ed.vanished()...)
+}
+
+// vanished returns an error for each folder of a kind that stores have only once they have such documents, and that is
+// gone although some are there: an accident, nothing of which is adopted.
+func (ed *Adopter) vanished() (problems []error) {
+	for _, k := range ed.engine.Present() {
+		n := ed.engine.State().Live(k.Letter)
+		if err := k.Check(); k.Feature != 0 && n > 0 && errors.Is(err, fs.ErrNotExist) {
+			problems = append(problems, fmt.Errorf("%s is gone, with %s: nothing is deleted, and the next read or repair "+
+				"restores what log and archive have", k.Name(), human.Count(int(n), "file", "files")))
+		}
 	}
 	return problems
 }

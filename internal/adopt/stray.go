@@ -38,7 +38,7 @@ func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[s
 		wanted[id] = true
 	}
 	found := map[string][]*stray{}
-	for _, in := range f.ed.engine.Kinds().All {
+	for _, in := range f.ed.engine.Present() {
 		for name, err := range f.Suspects(ctx, in.Name()) {
 			switch {
 			case err != nil:

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/varve-db/varve/internal/engine"
 )
@@ -45,6 +46,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 			}
 			info, err := k.Stat(name)
 			if err == nil && engine.Matches(&l.Line, info) {
+				ed.moves.saw(k, l.ID, info)
 				if !yield("", nil) {
 					return
 				}
@@ -55,9 +57,36 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 			}
 		}
 		for i, name := range names {
-			if !known[i] && k.IsDocument(name) && !yield(name, nil) {
+			if !known[i] && k.IsDocument(name) && !ed.Ignores(k, name) && !yield(name, nil) {
 				return
 			}
 		}
 	}
+}
+
+// Missing returns the names of documents in folders of a tree, and below them, that have no file.
+func (f *Files) Missing(ctx context.Context, folder string, dirs []string) (names []string, err error) {
+	k, ed := f.folder(folder), f.ed
+	if k == nil || !k.Tree() {
+		return nil, nil
+	}
+	if err := ed.engine.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	for l, err := range ed.engine.Lines(ctx, k, engine.Filters{Expired: true}) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return names, err
+		}
+		name := k.FileName(l.ID)
+		if !slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(name, dir+"/") }) {
+			continue
+		}
+		if _, err := k.Stat(name); errors.Is(err, fs.ErrNotExist) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }

@@ -37,7 +37,7 @@ func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string
 	if !k.Tree() || len(ids) == 0 {
 		return nil, fails, nil
 	}
-	eng, beside := cm.engine, kind.NewBeside(k.Kind)
+	eng, beside := cm.engine, kind.NewBeside(k.Kind, k.Folds())
 	for i, id := range ids {
 		if other, clashes := beside.Add(id); clashes {
 			fails[i] = k.Clashing(id, other)
@@ -124,7 +124,7 @@ func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string, de
 	if !k.Folds() {
 		return "", nil
 	}
-	one := kind.NewBeside(k.Kind, id)
+	one := kind.NewBeside(k.Kind, true, id)
 	for parent, rest := "", id; ; {
 		other, err := cm.sibling(ctx, k, parent, one, deleted)
 		if other != "" || err != nil {

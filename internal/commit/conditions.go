@@ -13,10 +13,11 @@ type Conditions struct {
 	Version   *wal.LSN
 	Absent    bool
 	Modified  *time.Time
-	Missing   bool  // members need not be there; no condition
-	Misfit    bool  // an embedding may have any dimension; no condition
-	Number    int64 // that the vector brings along; no condition
-	Unlimited bool  // what the store itself changes is not held to its limits; no condition
+	Hash      *string // of the content of a note, sha256 as hexadecimal digits
+	Missing   bool    // members need not be there; no condition
+	Misfit    bool    // an embedding may have any dimension; no condition
+	Number    int64   // that the vector brings along; no condition
+	Unlimited bool    // what the store itself changes is not held to its limits; no condition
 	// A text that was purged: ForcePurged stores it, and has it count as any other text from then on; RefusePurged
 	// refuses it also where config.json does not; no conditions
 	ForcePurged, RefusePurged bool
@@ -26,7 +27,9 @@ type Conditions struct {
 }
 
 // Any reports whether something is demanded.
-func (c *Conditions) Any() bool { return c.Version != nil || c.Absent || c.Modified != nil }
+func (c *Conditions) Any() bool {
+	return c.Version != nil || c.Absent || c.Modified != nil || c.Hash != nil
+}
 
 // inherit takes over what was demanded by an operation on the same id that this one
 // supersedes in a batch. Only one of the two demands anything.

@@ -1,8 +1,10 @@
 package commit
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -22,81 +24,152 @@ func (cm *Committer) PutDocument(ctx context.Context, k *engine.Kind, id string,
 	if err != nil {
 		return 0, err
 	}
-	created, updated := *p.Created, *p.Updated
-	return cm.document(ctx, k, p.ID, func(was *engine.Version) (*Part, error) {
-		old, previous := was.LSN, was.LSN
-		now := cm.engine.Env().Clock().UTC().Truncate(time.Microsecond)
-		if *p.Created, *p.Updated = created, updated; old != 0 && !was.Line.CreatedAt.IsZero() {
-			p.Date(was.Line.CreatedAt, now)
-		}
-		p.Date(now, now)
-		line, err := p.Line(doc, 0)
-		if err != nil {
-			return nil, err
-		}
-		if old == 0 {
-			previous = cm.engine.State().Deletion(k.Letter, p.ID)
-		}
-		value, inflated := cm.engine.Codec().Encode(nil,
-			&record.Record{Previous: previous, Created: old == 0, Line: line, Doc: doc})
-		return &Part{
-			ID:           p.ID,
-			Entry:        wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
-			Precondition: wal.Precondition{Key: k.Key(p.ID), LSN: old, Chained: old == 0, Deletion: previous},
-		}, nil
+	return cm.document(ctx, k, p.ID, func(was *engine.Version) (DocumentChange, error) {
+		return DocumentChange{ID: p.ID, Doc: doc, Was: *was}, nil
 	})
 }
 
 // DeleteDocument deletes a document of such a kind; errs.ErrNotFound if the id has no document.
 func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id string) error {
-	_, err := cm.document(ctx, k, id, func(was *engine.Version) (*Part, error) {
-		old := was.LSN
-		if old == 0 {
-			return nil, errs.ErrNotFound
+	_, err := cm.document(ctx, k, id, func(was *engine.Version) (DocumentChange, error) {
+		if was.LSN == 0 {
+			return DocumentChange{}, errs.ErrNotFound
 		}
-		value, _ := cm.engine.Codec().Encode(nil, &record.Record{Previous: old})
-		return &Part{
-			ID:           id,
-			Entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value},
-			Precondition: wal.Precondition{Key: k.Key(id), LSN: old},
-		}, nil
+		return DocumentChange{ID: id, Delete: true, Was: *was}, nil
 	})
 	return err
 }
 
-// document commits the part that is made of the newest version of a document, whose LSN is 0 if the id has none.
+// document commits the change that is made of the newest version of a document, whose LSN is 0 if the id has none.
 func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string,
-	part func(was *engine.Version) (*Part, error)) (wal.LSN, error) {
+	change func(was *engine.Version) (DocumentChange, error)) (wal.LSN, error) {
 	for try := 1; ; try++ {
-		version, err := cm.documentOnce(ctx, k, id, part)
+		old, err := cm.engine.Find(ctx, k, id, false)
+		if err != nil && !errors.Is(err, errs.ErrNotFound) {
+			return 0, err
+		}
+		c, err := change(&old)
+		if err != nil {
+			return 0, err
+		}
+		versions, err := cm.ChangeDocuments(ctx, k, []DocumentChange{c})
+		if err == nil {
+			return versions[0], nil
+		}
 		if !errors.Is(err, errs.ErrConflict) || try == documentTries {
-			return version, cm.engine.Log().Folder().Explain(err)
+			return 0, err
 		}
 	}
 }
 
-// documentOnce is document, without another try.
-func (cm *Committer) documentOnce(ctx context.Context, k *engine.Kind, id string,
-	part func(was *engine.Version) (*Part, error)) (wal.LSN, error) {
-	old, err := cm.engine.Find(ctx, k, id, false)
-	if err != nil && !errors.Is(err, errs.ErrNotFound) {
-		return 0, err
-	}
-	p, err := part(&old)
-	if err != nil {
-		return 0, err
-	}
-	if old.LSN == 0 {
-		places, fails, err := cm.Places(ctx, k, []string{p.ID})
-		if err == nil {
-			err = fails[0]
-		}
-		defer places.End()
+// DocumentChange is a new version of a document of a kind without rules of its own, or its deletion.
+type DocumentChange struct {
+	ID      string
+	Doc     []byte
+	Delete  bool
+	Was     engine.Version // the newest one, which is replaced; the zero value: there is none
+	Created time.Time      // of a document that there was no version of; zero: now
+	Cause   uint8          // of the causes of wal; 0: a caller asked for it
+}
+
+// ChangeDocuments writes all changes in one commit, on the condition that the versions that they replace still are the
+// newest ones; otherwise the error matches errs.ErrConflict. No two changes are of one document. It returns the
+// versions.
+func (cm *Committer) ChangeDocuments(ctx context.Context, k *engine.Kind, changes []DocumentChange) ([]wal.LSN, error) {
+	return cm.ChangeDocumentsHeld(ctx, nil, k, changes)
+}
+
+// ChangeDocumentsHeld is ChangeDocuments for the holder of flush.lock, which is not slowed.
+func (cm *Committer) ChangeDocumentsHeld(ctx context.Context, held *wal.Held, k *engine.Kind,
+	changes []DocumentChange) ([]wal.LSN, error) {
+	var parts []*Part
+	var created []string
+	for i := range changes {
+		p, err := cm.documentPart(k, &changes[i])
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		p.Places = places
+		if parts = append(parts, p); changes[i].Was.LSN == 0 {
+			created = append(created, p.ID)
+		}
 	}
-	err = cm.CommitTogether(ctx, nil, k, []*Part{p})
-	return p.Entry.LSN, err
+	if held == nil {
+		if err := cm.pace.Pressure(ctx, func() int64 { return int64(framesOf(parts)) }); err != nil {
+			return nil, err
+		}
+	}
+	if n, limit := framesOf(parts), cm.engine.Log().Limit(); n > limit && len(parts) > 1 {
+		return nil, fmt.Errorf("%w: %d changes take %d bytes of the log, the limit of a commit is %d (half a segment)",
+			errs.ErrBatchTooLarge, len(parts), n, limit)
+	}
+	places, fails, err := cm.Places(ctx, k, created)
+	defer places.End()
+	if err = cmp.Or(err, cmp.Or(fails...)); err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
+		if p.Precondition.LSN == 0 {
+			p.Places = places
+		}
+	}
+	if err := cm.CommitTogether(ctx, held, k, parts); err != nil {
+		return nil, cm.engine.Log().Folder().Explain(err)
+	}
+	cm.engine.Commits().Add(1)
+	if held == nil {
+		cm.pace.BeatInline()
+		cm.pace.RoundInline(ctx)
+	}
+	versions := make([]wal.LSN, len(parts))
+	for i, p := range parts {
+		versions[i] = p.Entry.LSN
+	}
+	return versions, nil
+}
+
+// framesOf is how many bytes of the log parts take.
+func framesOf(parts []*Part) (n uint64) {
+	for _, p := range parts {
+		n += frames([]wal.Entry{p.Entry})
+	}
+	return n
+}
+
+func (cm *Committer) documentPart(k *engine.Kind, c *DocumentChange) (*Part, error) {
+	old, previous := c.Was.LSN, c.Was.LSN
+	if c.Delete {
+		value, _ := cm.engine.Codec().Encode(nil, &record.Record{Previous: old})
+		return &Part{
+			ID: c.ID,
+			Entry: wal.Entry{Key: k.Key(c.ID), Kind: record.KindDelete, Delete: true, Value: value,
+				Cause: c.Cause},
+			Precondition: wal.Precondition{Key: k.Key(c.ID), LSN: old},
+		}, nil
+	}
+	p, err := k.ParseEdit(c.Doc, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	now := cm.engine.Env().Clock().UTC().Truncate(time.Microsecond)
+	if old != 0 && !c.Was.Line.CreatedAt.IsZero() {
+		p.Date(c.Was.Line.CreatedAt, now)
+	} else if !c.Created.IsZero() {
+		p.Date(c.Created, now)
+	}
+	p.Date(now, now)
+	line, err := p.Line(c.Doc, 0)
+	if err != nil {
+		return nil, err
+	}
+	if old == 0 {
+		previous = cm.engine.State().Deletion(k.Letter, p.ID)
+	}
+	value, inflated := cm.engine.Codec().Encode(nil,
+		&record.Record{Previous: previous, Created: old == 0, Line: line, Doc: c.Doc})
+	return &Part{
+		ID: p.ID,
+		Entry: wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated,
+			Cause: c.Cause},
+		Precondition: wal.Precondition{Key: k.Key(p.ID), LSN: old, Chained: old == 0, Deletion: previous},
+	}, nil
 }

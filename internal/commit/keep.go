@@ -174,14 +174,19 @@ func oversized(k *engine.Kind, id string, at wal.LSN, limit uint64) error {
 // mayKeep has every program that writes know of copies: one that does not would purge a memory, and
 // leave its copies.
 func (cm *Committer) mayKeep(ctx context.Context, held *wal.Held) error {
+	return cm.raise(ctx, held, wal.FeatureKept)
+}
+
+// raise has every program that writes know of a feature; held is that of the holder of flush.lock, else nil.
+func (cm *Committer) raise(ctx context.Context, held *wal.Held, f wal.Features) error {
 	log := cm.engine.Log()
-	if log.Features()&wal.FeatureKept != 0 {
+	if log.Features()&f != 0 {
 		return nil
 	}
 	if held == nil {
-		return log.Raise(ctx, wal.FeatureKept)
+		return log.Raise(ctx, f)
 	}
-	ok, err := log.RaiseFlushing(held, wal.FeatureKept)
+	ok, err := log.RaiseFlushing(held, f)
 	if err == nil && !ok {
 		err = &errs.LockError{Path: cm.engine.Env().Dir,
 			Err: errors.New("a program of an older version has the store open, or others are just opening it: retry, or end " +

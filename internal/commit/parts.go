@@ -113,9 +113,25 @@ func (p *Part) rests(c *wal.ConflictError) bool {
 	return p.Places != nil && p.Places.demand == c.Precondition
 }
 
+// begin makes the folder of a kind that a store has only once it has documents of it, and has every program that writes
+// know the kind, before the first entry. The folder is made before the feature is raised: where the store has the
+// feature and no folder, the folder was removed.
+func (cm *Committer) begin(ctx context.Context, held *wal.Held, k *engine.Kind) error {
+	if k.Feature == 0 || cm.engine.Log().Features()&k.Feature != 0 {
+		return nil
+	}
+	if err := k.Make(); err != nil {
+		return err
+	}
+	return cm.raise(ctx, held, k.Feature)
+}
+
 // CommitTogether commits all of them or none. The preconditions of the batch begin with
 // theirs, in order.
 func (cm *Committer) CommitTogether(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) error {
+	if err := cm.begin(ctx, held, k); err != nil {
+		return err
+	}
 	if held != nil {
 		ctx = held.In(ctx)
 	}

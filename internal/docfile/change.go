@@ -26,6 +26,14 @@ type Change struct {
 	// it and Data are called from several goroutines.
 	Ours func(info vfs.Info, data func() ([]byte, error)) bool
 
+	// Keep: a file that is not ours stays in its place, and the change is not made: what was last written to the disk
+	// wins, and its reader adopts it. So does a file that has the bytes of the change already, with its time. Only
+	// after a crash, when a place may hold anything, is it set aside as elsewhere.
+	Keep bool
+	// Found: the bytes were found in the place, with Mtime. A file that is gone since was removed by another program, and
+	// is not put there again, except after a crash.
+	Found bool
+
 	// For the note, should an edit be set aside.
 	ID      string
 	Version uint64

@@ -39,6 +39,41 @@ func contentHash(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// keeps reports whether the file in a place stays: it is not ours, or it has the bytes of the change already. Then it
+// is made durable, for the log releases them.
+func (w *worker) keeps(c *Change, path string, data []byte) (bool, error) {
+	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return false, nil
+	}
+	if err != nil {
+		return false, failure("open", c.Folder.rel(c.Name), err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return false, failure("look at", c.Folder.rel(c.Name), err)
+	}
+	if !info.Mode.IsRegular() || info.Mtime.Equal(surplusTime) {
+		return false, nil
+	}
+	if !c.Delete && info.Size == int64(len(data)) {
+		if got, err := readAll(f, info.Size, w.f.o.Limit); err == nil && bytes.Equal(got, data) {
+			if err := f.Sync(); err != nil {
+				return false, syncFailure(c.Folder.rel(c.Name), err)
+			}
+			return true, nil
+		}
+	}
+	// An editor that saves in place empties the file first: it stays, and is judged when it is full.
+	return info.Size == 0 && !c.Before.matches(info) && !w.oursEmpty(c, f, info) || !w.judge(c, f, info, data), nil
+}
+
+// oursEmpty reports whether an empty file is a version that we know.
+func (w *worker) oursEmpty(c *Change, f vfs.File, info vfs.Info) bool {
+	return c.Ours != nil && c.Ours(info, func() ([]byte, error) { return readAll(f, info.Size, w.f.o.Limit) })
+}
+
 // setAside gives an edit that stands in its place a second name in quarantine.
 // It returns the inodes that are safe there. Where there are no links the edit
 // is left to inspect.

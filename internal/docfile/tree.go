@@ -21,7 +21,7 @@ import (
 const (
 	MostDepth   = vfs.Deepest - 4 // elements of a path
 	MostElement = 255             // bytes of an element
-	MostPath    = 1024            // bytes of a path
+	MostPath    = 1280            // bytes of a path: of 1,024 that a user sees, with what is escaped in the names of files
 )
 
 // CheckPath refuses what is not the path of a document in a tree. What is not one on some of the systems that
@@ -51,6 +51,17 @@ func CheckPath(name string) error {
 		return refuse(fmt.Sprintf("%d folders", MostDepth-1), errs.ErrTooLarge)
 	}
 	return nil
+}
+
+// IgnoresCase reports whether the file system finds the folder also by its name in upper case.
+func (f *Folder) IgnoresCase() bool {
+	dir := f.l.path(f.name)
+	info, err := f.l.FS.Stat(dir)
+	if err != nil {
+		return false
+	}
+	other, err := f.l.FS.Stat(f.l.path(strings.ToUpper(f.name)))
+	return err == nil && other.Ino == info.Ino && other.Dev == info.Dev
 }
 
 // checkName refuses what is not the name of a document in the folder.
@@ -150,6 +161,34 @@ func (f *Folder) removeEmpty(name string) {
 			return // something is in it
 		}
 	}
+}
+
+// Rename gives a file in a tree another path, and makes the folders for it. It fails with fs.ErrExist if another file
+// has that path. It is not durable: after a crash the file may have its old path.
+func (f *Folder) Rename(from, to string) error {
+	if err := f.checkName(to); err != nil {
+		return err
+	}
+	if err := f.enter(from); err != nil {
+		return err
+	}
+	if err := f.makeFolders(to, f.l.folderMode()); err != nil {
+		return err
+	}
+	old, at := f.Path(from), f.Path(to)
+	err := f.l.FS.RenameNew(old, at)
+	if errors.Is(err, fs.ErrExist) { // it may be the same file, where the file system takes both paths for one
+		is, serr := f.l.FS.Stat(old)
+		if other, oerr := f.l.FS.Stat(at); serr == nil && oerr == nil && is.Ino == other.Ino && is.Dev == other.Dev &&
+			is.Nlink == 1 {
+			err = f.l.FS.Rename(old, at)
+		}
+	}
+	if err != nil {
+		return failure("rename", f.rel(from), err)
+	}
+	f.removeEmpty(from)
+	return nil
 }
 
 // InTheWay returns the name of what stands in the place of a document, or of a folder that it is in; "" for

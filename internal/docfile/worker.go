@@ -45,6 +45,12 @@ func (w *worker) change(i int, c *Change) error {
 }
 
 func (w *worker) put(i int, c *Change) error {
+	if c.Found && !w.f.distrust && !w.f.fresh {
+		if _, err := c.Folder.Stat(c.Name); errors.Is(err, fs.ErrNotExist) {
+			w.r.missing(i)
+			return nil
+		}
+	}
 	data, err := c.Bytes, error(nil)
 	if c.Data != nil {
 		if data, err = c.Data(); err != nil {
@@ -98,7 +104,7 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 			}
 		}
 		aside, stands, err := w.before(i, c, data)
-		if err != nil || stands == blockedPlace {
+		if err != nil || stands == blockedPlace || stands == keptPlace {
 			return false, err
 		}
 		if empty = stands == emptyPlace; empty {
@@ -194,7 +200,7 @@ func (w *worker) remove(i int, c *Change) error {
 	}
 	defer c.Folder.removeEmpty(c.Name)
 	aside, stands, err := w.before(i, c, nil)
-	if err != nil || stands == blockedPlace {
+	if err != nil || stands == blockedPlace || stands == keptPlace {
 		return err
 	}
 	away := w.newName()
@@ -261,6 +267,7 @@ const (
 	emptyPlace standing = iota
 	filePlace
 	blockedPlace
+	keptPlace // a file that stays, see Change.Keep
 )
 
 // before looks at the place ahead of the exchange. An edit that can be seen now
@@ -281,6 +288,11 @@ func (w *worker) before(i int, c *Change, data []byte) (aside []inode, stands st
 		return nil, blockedPlace, nil
 	case c.Before.matches(info):
 		return nil, filePlace, nil
+	}
+	if c.Keep && !w.f.distrust && !w.f.fresh {
+		if kept, err := w.keeps(c, path, data); kept || err != nil {
+			return nil, keptPlace, err
+		}
 	}
 	aside, err = w.setAside(i, c, path, data)
 	return aside, filePlace, err

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/state"
@@ -81,6 +82,7 @@ type Engine struct {
 	refreshing sync.Mutex
 	damaged    atomic.Bool // a read met damage in the index, which the next flush rebuilds
 
+	lacking    []*kind.Kind      // kinds with a Feature that had no folder when the store was entered
 	linked     *errs.LinkedError // the log belongs to another folder: this handle reads only
 	unfinished bool              // see Config
 	moved      moved

@@ -26,7 +26,9 @@ import (
 // folders are those of a store, besides wal/, which the log makes, and working/, which the first scope makes.
 func folders() (names []string) {
 	for _, k := range kind.Kinds {
-		names = append(names, k.Folder)
+		if k.Feature == 0 { // else the first document makes it
+			names = append(names, k.Folder)
+		}
 	}
 	return append(names, "tmp", "backups", "quarantine")
 }
@@ -129,6 +131,9 @@ func (eng *Engine) emptied() bool {
 		return false
 	}
 	for _, k := range kind.Filed() {
+		if eng.lacks(k) {
+			continue
+		}
 		names, err := k.In(eng.Layout()).Names()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || k.HasDocuments(names) {
 			return false
@@ -153,11 +158,13 @@ func (eng *Engine) hasLog() bool {
 // foreign refuses a folder that holds another system's memories.
 func (eng *Engine) foreign() error {
 	names, err := vfs.ReadRoot(eng.env.FS, eng.env.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return eng.env.IOError("reading", eng.env.Dir, err)
+	}
+	for _, k := range kind.Kinds {
+		if k.Feature != 0 && !slices.Contains(names, k.Folder) {
+			eng.lacking = append(eng.lacking, k)
+		}
 	}
 	hint := func(format string) error {
 		return fmt.Errorf("%w: the folder has memories of another system; import them into a new folder:\n\tmemctl import "+

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/varve-db/varve/assembly"
@@ -10,6 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/kind"
+	"github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/working"
@@ -58,8 +60,8 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 			},
 			parseNew: func(data []byte, id string) (Parsed, error) {
 				memory, group := limits()
-				return k.Decode(data, kind.DecodeOptions{Limits: kind.Limits{Memory: memory, Assembly: group}, Location: zone,
-					ID: id})
+				return k.Decode(data, kind.DecodeOptions{Limits: kind.Limits{Memory: memory, Assembly: group, Note: note.MostBytes},
+					Location: zone, ID: id})
 			},
 		})
 	}
@@ -69,6 +71,30 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 	ks.Memories, ks.Assemblies = ks.All[kind.Memories.At], ks.All[kind.Assemblies.At]
 	return ks
 }
+
+// Present returns the kinds of which the store has, or has had, documents: the others have no folder and no files.
+func (eng *Engine) Present() []*Kind {
+	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool { return !eng.HasHad(k) })
+}
+
+// HasHad reports whether the store has, or has had, documents of a kind. An index that was made of the files may have
+// some before the feature is raised.
+func (eng *Engine) HasHad(k *Kind) bool {
+	return k.Feature == 0 || eng.log.Report().Features&k.Feature != 0 || eng.state.Had(k.Letter)
+}
+
+// lacks reports whether the store had no folder for a kind when it was entered, as far as that was looked at.
+func (eng *Engine) lacks(k *kind.Kind) bool { return slices.Contains(eng.lacking, k) }
+
+// Filed returns the kinds that may have files: the others had no folder when the store was entered.
+func (eng *Engine) Filed() []*Kind {
+	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool {
+		return eng.lacks(k.Kind) && !eng.state.Had(k.Letter)
+	})
+}
+
+// Folds reports whether paths that differ are compared as equal in this store; see kind.Folding.
+func (k *Kind) Folds() bool { return k.Kind.Folds() && (!k.FoldsAsDisk || k.IgnoresCase()) }
 
 // Misplaced returns the error for a document in the file of another id.
 func (k *Kind) Misplaced(id string) error {

@@ -92,6 +92,9 @@ func (m *machine) Agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error
 // hasFiles reports whether there is any document.
 func (eng *Engine) hasFiles() (bool, error) {
 	for _, k := range eng.kinds.All {
+		if eng.lacks(k.Kind) {
+			continue
+		}
 		names, err := k.Names()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err

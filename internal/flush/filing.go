@@ -197,7 +197,7 @@ func (s *frames) Len() int { return len(s.list) }
 func (s *frames) Folders() []*docfile.Folder {
 	fl := s.f.fl
 	var folders []*docfile.Folder
-	for _, k := range fl.engine.Kinds().All {
+	for _, k := range fl.engine.Present() {
 		// else there is nothing to be made durable in that one
 		if k.Kind != kind.Assemblies || fl.engine.State().MembershipRebuilt() {
 			folders = append(folders, k.Folder)
@@ -257,6 +257,14 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 			return fl.Ours(s.ctx, k, id, at, info, data)
 		},
 	}
+	if c.Keep = k.FileWins; k.FileWins && !e.Delete {
+		line, _, err := state.LineIn(&e)
+		if err != nil {
+			return false, err
+		}
+		c.Mtime = engine.TimeOf(&line)
+		c.Found = !engine.SameTime(c.Mtime, e.Time)
+	}
 	if view.Overpacked() {
 		if over := s.f.inflates.Load(); over != nil {
 			return false, over
@@ -312,7 +320,8 @@ func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, prev
 }
 
 // Ours reports whether a file holds a version of this document that we know: one of
-// the chain, or the one that the index names.
+// the chain, or the one that the index names. Of a kind whose files win that ends with the newest version that was
+// adopted from the file.
 func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info,
 	data func() ([]byte, error)) bool {
 	var content []byte
@@ -335,6 +344,9 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 		}
 		if !v.Line.Deleted && same(&v.Line) {
 			return true
+		}
+		if k.FileWins && index.HasMtime(view.Line) && !fl.engine.Log().Notes().Distrusted() {
+			return false // this version was in the file: what was there before it does not lag behind
 		}
 		at = view.Previous
 	}

@@ -283,6 +283,9 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 		return 0, false, err
 	}
 	fl.engine.Settings().Reread()
+	if err := fl.raiseFound(held); err != nil {
+		return 0, false, err
+	}
 	c, err := fl.engine.Log().Checkpoint()
 	if err != nil {
 		return 0, false, err
@@ -389,6 +392,24 @@ const (
 	PaceFiles  = 1000
 	QuietFiles = 4096
 )
+
+// raiseFound raises the features of kinds of documents that were found in files, by an index that was made of them: no
+// commit has done that.
+func (fl *Flusher) raiseFound(held *wal.Held) error {
+	for _, k := range fl.engine.Present() {
+		if k.Feature == 0 || fl.engine.Log().Features()&k.Feature != 0 {
+			continue
+		}
+		ok, err := fl.engine.Log().RaiseFlushing(held, k.Feature)
+		if err != nil {
+			return err
+		}
+		if !ok { // it ends some day; until then its flushes are refused what they do not know
+			fl.engine.Env().Logger.Warn("a program that does not know a kind of document has the store open", "kind", k.Noun)
+		}
+	}
+	return nil
+}
 
 // Due lists what a round puts into files, and up to where the files are the
 // truth after it: everything, or in the background and at a close a part.

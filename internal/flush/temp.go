@@ -86,7 +86,7 @@ func (fl *Flusher) Surplus(ctx context.Context) func(path string, info vfs.Info,
 
 // places are the folders that documents stand in.
 func (fl *Flusher) places() (list []*docfile.Folder) {
-	for _, k := range fl.engine.Kinds().All {
+	for _, k := range fl.engine.Present() {
 		list = append(list, k.Folder)
 	}
 	return append(list, fl.engine.Kinds().Scopes.Folder)
@@ -115,7 +115,7 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 // anyOpaque reports whether is holds for a document that does not say its id, of those that were changed
 // since the index was written: a flusher that was killed was at one of these.
 func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id string) bool) bool {
-	if !slices.ContainsFunc(fl.engine.Kinds().All, func(k *engine.Kind) bool { return k.Opaque }) {
+	if !slices.ContainsFunc(fl.engine.Present(), func(k *engine.Kind) bool { return k.Opaque }) {
 		return false
 	}
 	for _, at := range fl.engine.State().Changes(0, 1<<62) {

@@ -19,6 +19,7 @@ type look interface {
 	Settle(ctx context.Context, folder string, ids []string) error
 	Restore(ctx context.Context, folder string) error
 	Suspects(ctx context.Context, folder string) iter.Seq2[string, error]
+	Missing(ctx context.Context, folder string, dirs []string) (names []string, err error)
 }
 
 // session is a watch by one source, until that ends.
@@ -43,6 +44,7 @@ type folder struct {
 	gone    []string        // the ids of those at the last look
 	looked  time.Time       // when that was
 	removed bool            // the folder itself is gone
+	entered []string        // folders in it that are watched since a moment ago
 }
 
 // pending is when the first and the last event of a file came.
@@ -60,8 +62,9 @@ const (
 	patience = 10
 )
 
-func newSession(o *Options, f files, src source) *session {
-	s := &session{o: o, f: f, src: src, folders: map[string]*folder{}, names: f.Folders()}
+// newSession returns a session about the folders of these names, of which src tells.
+func newSession(o *Options, f files, src source, names []string) *session {
+	s := &session{o: o, f: f, src: src, folders: map[string]*folder{}, names: names}
 	for _, name := range s.names {
 		s.folders[name] = &folder{pending: map[string]pending{}, absent: map[string]bool{}}
 	}
@@ -126,6 +129,11 @@ func (s *session) happened(ctx context.Context, e event) (ended bool) {
 		return true
 	case e.moved:
 		s.sweep(ctx)
+	case e.entered:
+		if fo := s.folders[e.folder]; fo != nil {
+			fo.entered = append(fo.entered, e.name)
+		}
+		s.note(e.folder, e.name, time.Now())
 	case e.all:
 		s.f.Report("by looking at everything: the system's queue of notifications was full", errs.ErrLimit)
 		s.sweep(ctx)
@@ -205,6 +213,16 @@ func (s *session) step(ctx context.Context, now time.Time) (over bool) {
 // quiet looks at files to which nothing has happened for a while; more says that there
 // are others.
 func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.Time) (more bool) {
+	if len(fo.entered) > 0 { // what has left them before they were watched has no event
+		missing, err := s.f.Missing(ctx, name, fo.entered)
+		if err != nil {
+			s.failed(name, err)
+		}
+		fo.entered = nil
+		for _, file := range missing {
+			s.note(name, file, now)
+		}
+	}
 	var list []string
 	for file, p := range fo.pending {
 		if now.Sub(p.last) < s.o.Quiet && now.Sub(p.first) < patience*s.o.Quiet {

@@ -64,6 +64,12 @@ func (f *noted) Restore(context.Context, string) error { return nil }
 func (f *noted) Suspects(context.Context, string) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }
+func (f *noted) Missing(_ context.Context, _ string, dirs []string) ([]string, error) {
+	if slices.Contains(dirs, "x") {
+		return f.gone([]string{"x/a", "x/b"}), nil
+	}
+	return nil, nil
+}
 func (f *noted) Lead(context.Context) (func(), error) { return func() {}, nil }
 func (f *noted) Folders() []string                    { return []string{"m"} }
 func (f *noted) Path(folder string) string            { return folder }
@@ -108,6 +114,11 @@ func TestSession(t *testing.T) {
 			f.set("a", false)
 			time.Sleep(5 * time.Second)
 		}, []string{"300 ms: look m a"}},
+		"gone from a folder before it was watched": {func(f *noted, tell func(string)) {
+			f.set("x/a", true)
+			tell("x/")
+			time.Sleep(5 * time.Second)
+		}, []string{"300 ms: look m x", "400 ms: look m x/a", "2400 ms: settle m x/a"}},
 		"gone": {func(f *noted, tell func(string)) {
 			f.set("a", true)
 			tell("a")
@@ -123,9 +134,12 @@ func TestSession(t *testing.T) {
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					newSession(&o, f, src).run(ctx)
+					newSession(&o, f, src, f.Folders()).run(ctx)
 				}()
-				c.do(f, func(name string) { src.c <- event{folder: "m", name: name} })
+				c.do(f, func(name string) {
+					name, entered := strings.CutSuffix(name, "/")
+					src.c <- event{folder: "m", name: name, entered: entered}
+				})
 				cancel()
 				<-done
 				if name == "gone one by one" {

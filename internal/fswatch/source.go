@@ -20,8 +20,9 @@ import (
 type event struct {
 	folder, name string
 	// all: to more than can be told. ended: the folder is not watched any more. moved: a folder in it has
-	// gone, with files that have no events of their own.
-	all, ended, moved bool
+	// gone, with files that have no events of their own. entered: the name is that of a folder that is watched
+	// since a moment ago; what was in it before may have left it without an event.
+	all, ended, moved, entered bool
 }
 
 // source tells of files in folders.
@@ -40,14 +41,15 @@ func (none) Close()               {}
 // notified is the system's.
 type notified struct {
 	w       *fsnotify.Watcher
-	folders map[string]string // path: name
+	folders map[string]string // path: name; "" is that of the store, while it lacks the folder of a kind
 	inner   map[string]event  // the folders in trees, by path; name is theirs in the tree
 	events  chan event
 	done    chan struct{}
 	stopped chan struct{}
 }
 
-// notify watches folders, given by their paths.
+// notify watches folders, given by their paths. The name "" is that of the store's folder: there the source ends when
+// the folder of a kind appears.
 func notify(folders map[string]string) (source, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -56,7 +58,10 @@ func notify(folders map[string]string) (source, error) {
 	n := &notified{w: w, folders: folders, inner: map[string]event{}, events: make(chan event),
 		done: make(chan struct{}), stopped: make(chan struct{})}
 	for path, name := range folders {
-		err := isFolder(path)
+		err := error(nil)
+		if name != "" {
+			err = isFolder(path)
+		}
 		if err == nil {
 			err = w.Add(path)
 		}
@@ -183,6 +188,11 @@ func (n *notified) enter(path, folder, prefix string) (files []event, err error)
 
 // told is what the system's event says of a file in a folder, or of a folder.
 func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
+	if _, known := n.folders[ev.Name]; !known && n.folders[filepath.Dir(ev.Name)] == "" {
+		if _, root := n.folders[filepath.Dir(ev.Name)]; root {
+			return event{ended: true}, nil, ev.Has(fsnotify.Create) && kind.Filing(filepath.Base(ev.Name)) != nil
+		}
+	}
 	if folder, ok := n.folders[ev.Name]; ok {
 		return event{folder: folder, ended: true}, nil, ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename)
 	}
@@ -210,7 +220,7 @@ func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
 		return e, nil, true
 	}
 	if err = n.w.Add(ev.Name); err == nil {
-		n.inner[ev.Name] = e
+		n.inner[ev.Name], e.entered = e, true
 		more, err = n.enter(ev.Name, e.folder, e.name+"/")
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the next session says why

@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/adopt"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -78,13 +79,20 @@ func (w *Watcher) run(ctx context.Context, f files) {
 		}
 	}
 	defer release()
-	folders := map[string]string{}
-	for _, name := range f.Folders() {
-		folders[f.Path(name)] = name
-	}
 	said := ""
 	for ctx.Err() == nil {
+		folders, names := map[string]string{}, f.Folders()
+		for _, name := range names {
+			folders[f.Path(name)] = name
+		}
+		if len(names) < len(kind.Kinds) { // the first document of a kind makes its folder
+			folders[f.Path("")] = ""
+		}
 		src, err := w.o.source(folders)
+		if err == nil && len(f.Folders()) > len(names) { // made before the source could tell of it
+			src.Close()
+			continue
+		}
 		if err != nil {
 			if err.Error() != said { // once for each reason
 				said = err.Error()
@@ -97,7 +105,7 @@ func (w *Watcher) run(ctx context.Context, f files) {
 			f.Polls(wal.NotPolling)
 			f.Report("by the system's notifications", nil)
 		}
-		s := newSession(&w.o, f, src)
+		s := newSession(&w.o, f, src, names)
 		s.run(ctx)
 		src.Close()
 		if s.replaced.Load() {

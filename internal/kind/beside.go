@@ -12,6 +12,7 @@ import (
 // folders that these are in. It is not safe for use by several goroutines while Add is called.
 type Beside struct {
 	kind   *Kind
+	folds  bool             // paths are compared by Fold
 	places map[string]place // by the form in which the path is compared
 }
 
@@ -22,9 +23,10 @@ type place struct {
 	folder bool
 }
 
-// NewBeside returns the places of some documents, of which none is in the way of another.
-func NewBeside(k *Kind, ids ...string) *Beside {
-	b := &Beside{kind: k, places: map[string]place{}}
+// NewBeside returns the places of some documents, of which none is in the way of another. folds: paths are compared by
+// Fold.
+func NewBeside(k *Kind, folds bool, ids ...string) *Beside {
+	b := &Beside{kind: k, folds: folds, places: map[string]place{}}
 	for _, id := range ids {
 		b.Add(id)
 	}
@@ -55,22 +57,22 @@ func (b *Beside) Add(id string) (other string, clashes bool) {
 func (b *Beside) each(id string, yield func(at string, p place) bool) {
 	path := b.kind.FileName(id)
 	for at := range len(path) {
-		if path[at] == '/' && !yield(b.kind.fold(path[:at]), place{path[:at], id, true}) {
+		if path[at] == '/' && !yield(b.fold(path[:at]), place{path[:at], id, true}) {
 			return
 		}
 	}
-	yield(b.kind.fold(path), place{path, id, false})
+	yield(b.fold(path), place{path, id, false})
 }
 
-// Folds reports whether paths in Folder that differ may be compared as equal; see Folding.
+// Folds reports whether paths in Folder that differ may be compared as equal; see Folding, and FoldsAsDisk.
 func (k *Kind) Folds() bool {
 	_, ok := k.Paths.(Folding)
 	return ok
 }
 
 // fold returns the form in which a path in Folder is compared.
-func (k *Kind) fold(path string) string {
-	if f, ok := k.Paths.(Folding); ok {
+func (b *Beside) fold(path string) string {
+	if f, ok := b.kind.Paths.(Folding); ok && b.folds {
 		return f.Fold(path)
 	}
 	return path

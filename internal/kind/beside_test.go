@@ -31,7 +31,7 @@ func TestBeside(t *testing.T) {
 	} {
 		for _, ids := range [][2]string{{c.a, c.b}, {c.b, c.a}} {
 			for k, want := range map[*Kind]bool{exact: c.exact, folds: c.folds} {
-				b := NewBeside(k, ids[0], "other/one")
+				b := NewBeside(k, k.Folds(), ids[0], "other/one")
 				other, clashes := b.Clash(ids[1])
 				if clashes != want || clashes && other != ids[0] {
 					t.Errorf("%s beside %s, folds %v: %q, %v", ids[1], ids[0], k.Folds(), other, clashes)

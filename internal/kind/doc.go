@@ -1,5 +1,5 @@
 // Package kind defines the differences between the kinds of documents that a store keeps in
-// files of their own, memories and assemblies: the letter of their keys in the log, their section
+// files of their own, memories, assemblies and notes: the letter of their keys in the log, their section
 // of the index, their folder and the paths in it, how one is read. Code that works on any document takes a Kind and
 // needs nothing else.
 //
@@ -13,6 +13,9 @@
 // that differ only in what a kind compares as equal (Folding), such as case. This holds for what is put, for files
 // that appear, and for an index that is rebuilt from the files; a file that is refused stays where it is, and verify
 // names it. The limits on a path are those of docfile.CheckPath.
+//
+// A store has a kind with a Feature (notes) only once it has had a document of it: the first commit makes the folder,
+// and then raises the feature. A feature without a folder means that the folder was removed.
 //
 // Working memory is a kind for purge only: a scope has a file, but no line in the index, and the
 // log has its changes. Replay applies them to the file.

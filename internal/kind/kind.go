@@ -12,10 +12,12 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
 )
 
 // Kind is a kind of document: all that differs between a memory, an assembly and a document of
@@ -33,6 +35,24 @@ type Kind struct {
 	// times. They may be empty. IDName is empty, and Decode needs an id. An edit of a file never conflicts
 	// with the newest version: it replaces that.
 	Opaque bool
+	// Feature is the feature that a store has once it has had a document of this kind. Before that it has no folder
+	// for the kind, and nothing of its log, index, backups or checkpoint says that there is such a kind. 0: every
+	// store has the folder, from the beginning.
+	Feature wal.Features
+	// FileWins: what was last written to the disk wins. A file that is not one of the versions stays in its place when a
+	// newer version should be put there, and is adopted; its version has the time of the file. A folder of which most
+	// files are gone was deleted, unless it is gone itself. The kind is Opaque.
+	FileWins bool
+	// FoldsAsDisk: the Paths are compared by Fold only where the file system of the store does not distinguish case.
+	FoldsAsDisk bool
+
+	// Companion returns the id of the document, of the same kind, that has what the bytes of another one cannot say: such
+	// as where that was before. It is deleted with the other one, and moves with it. false: the id is that of a companion.
+	// nil: there are none, and a file that was given another name is another document.
+	Companion func(id string) (string, bool)
+	// Moved returns the companion of a document that was at from, up to its version last, and is at another path now; had
+	// is its companion there, empty for none.
+	Moved func(from string, last uint64, had []byte) ([]byte, error)
 
 	// Decode reads a document of this kind. What it returns may share bytes with data.
 	Decode func(data []byte, o DecodeOptions) (Content, error)
@@ -55,8 +75,13 @@ var (
 		IDName: "assembly_id", Vectors: true,
 		Decode: decodeAssembly, CheckLine: checkMembers,
 	}
+	Notes = &Kind{
+		At: 2, Letter: record.Note, Section: index.Notes, Folder: record.NoteFolder, Noun: "note", Opaque: true,
+		Paths: note.System(), Feature: wal.FeatureNotes, FileWins: true, FoldsAsDisk: true,
+		Companion: note.Companion, Moved: note.Moved, Decode: decodeNote,
+	}
 
-	Kinds = []*Kind{Memories, Assemblies}
+	Kinds = []*Kind{Memories, Assemblies, Notes}
 
 	// Scopes are of working memory: a kind for purge only. They have no section and no vectors.
 	Scopes = &Kind{At: -1, Letter: record.Working, Section: -1, Folder: places.Working, Noun: "working memory",
@@ -100,6 +125,14 @@ func Register(k *Kind) error {
 
 // Folders have a file for each of their documents, named after its id.
 func Folders() []string { return places.Documents() }
+
+// FoldersOf returns those of Folders that a store with these features has.
+func FoldersOf(f wal.Features) []string {
+	return slices.DeleteFunc(Folders(), func(folder string) bool {
+		k := Filing(folder)
+		return k != nil && k.Feature&^f != 0
+	})
+}
 
 // Key is that of a document in the log.
 func (k *Kind) Key(id string) string { return string(rune(k.Letter)) + id }
@@ -149,6 +182,7 @@ func Of(key string) *Kind {
 type Limits struct {
 	Memory   memstore.Limits
 	Assembly assembly.Limits
+	Note     int64 // bytes
 }
 
 // DecodeOptions are the options of Decode.
@@ -192,6 +226,14 @@ func decodeAssembly(data []byte, o DecodeOptions) (Content, error) {
 	}
 	return Content{ID: a.ID, Created: &a.CreatedAt, Updated: &a.UpdatedAt, Vector: a.CompositeEmbedding,
 		Members: a.MemoryIDs, Group: a, Line: a.Line}, nil
+}
+
+func decodeNote(data []byte, o DecodeOptions) (Content, error) {
+	d, err := note.Decode(data, o.ID, o.Limits.Note)
+	if err != nil {
+		return Content{}, err
+	}
+	return Content{ID: d.ID, Created: &d.Created, Updated: &d.Updated, Line: d.Line}, nil
 }
 
 // quickMemory is index.QuickLine: a replay reads the lines of all memories.

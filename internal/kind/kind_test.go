@@ -20,7 +20,7 @@ func TestTable(t *testing.T) {
 		if id, ok := k.ID(k.FileName("notes.of-2026")); !ok || id != "notes.of-2026" {
 			t.Errorf("%s: the file of an id gives %q, %v", k.Noun, id, ok)
 		}
-		if id, ok := k.ID(k.FileName("An id")); ok {
+		if id, ok := k.ID(k.FileName("An id")); ok != k.Opaque {
 			t.Errorf("%s: a name with a hash gives the id %q", k.Noun, id)
 		}
 	}

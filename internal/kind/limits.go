@@ -16,5 +16,5 @@ var (
 	StoredAssembly = assembly.Limits{AssemblyBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20,
 		Members: MembersMost}
 
-	StoredLimits = Limits{Memory: Stored, Assembly: StoredAssembly}
+	StoredLimits = Limits{Memory: Stored, Assembly: StoredAssembly, Note: places.StoredMost}
 )

@@ -40,6 +40,28 @@ type Folding interface {
 	Fold(path string) string
 }
 
+// Portable are Paths that depend on the operating system, so that a store may have those of another one.
+type Portable interface {
+	Paths
+	// IsPath reports whether a path is that of a document on one of the systems.
+	IsPath(path, id string) bool
+}
+
+// Normalizing are Paths for which some files have the path of a document in another form of Unicode.
+type Normalizing interface {
+	Paths
+	// Normal returns the path that a file with a path should have; false where it has it, or is no document either way.
+	Normal(path string) (string, bool)
+}
+
+// Normal returns the path in Folder that a file with a path should have: see Normalizing.
+func (k *Kind) Normal(path string) (string, bool) {
+	if p, ok := k.Paths.(Normalizing); ok {
+		return p.Normal(path)
+	}
+	return "", false
+}
+
 // jsonPaths are those of a kind whose documents are JSON: <name>.json, in one folder.
 type jsonPaths struct{}
 
@@ -77,6 +99,16 @@ func (k *Kind) FileName(id string) string {
 
 // File is the place of a document, relative to the store.
 func (k *Kind) File(id string) string { return k.Folder + "/" + k.FileName(id) }
+
+// IsFile reports whether a place in a store is that of a document, on this system or on another one.
+func (k *Kind) IsFile(rel, id string) bool {
+	if rel == k.File(id) {
+		return true
+	}
+	p, ok := k.Paths.(Portable)
+	path, in := strings.CutPrefix(rel, k.Folder+"/")
+	return ok && in && p.IsPath(path, id)
+}
 
 // Below returns the path in Folder of a place that is relative to the store.
 func (k *Kind) Below(rel string) string { return strings.TrimPrefix(rel, k.Folder+"/") }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/jsondoc"
+	notes "github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/vector"
 )
@@ -85,6 +86,7 @@ var list = slices.Concat([]place{
 	{record.AssemblyFolder, folder | top | sole},
 	{index.BackupsDir, folder | top},
 	{record.MemoryFolder, folder | top | sole},
+	{record.NoteFolder, folder | top | sole},
 	{"quarantine", folder | top},
 	{"tmp", folder | top},
 	{"tmp/parked", folder | optional},
@@ -98,7 +100,8 @@ var list = slices.Concat([]place{
 })
 
 // documents are the folders with a file for each document, named after its id.
-var documents = []documentFolder{{record.MemoryFolder, isJSON}, {record.AssemblyFolder, isJSON}, {Working, isJSON}}
+var documents = []documentFolder{{record.MemoryFolder, isJSON}, {record.AssemblyFolder, isJSON}, {Working, isJSON},
+	{record.NoteFolder, notes.System().IsOwn}}
 
 // documentFolder is a folder of documents. own reports whether the store gives a path in it, with
 // slashes, to a file or a folder.

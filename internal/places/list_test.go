@@ -32,7 +32,8 @@ func TestTop(t *testing.T) {
 	if got := TopFiles(); !slices.Equal(got, files) {
 		t.Error(got)
 	}
-	folders := []string{"assemblies", "backups", "memories", "quarantine", "tmp", "vector_index", "view_index", "wal", "working"}
+	folders := []string{"assemblies", "backups", "memories", "notes", "quarantine", "tmp", "vector_index", "view_index",
+		"wal", "working"}
 	if got := TopFolders(); !slices.Equal(got, folders) {
 		t.Error(got)
 	}

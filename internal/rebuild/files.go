@@ -72,7 +72,7 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 		r.model = target.Model
 	}
 	target.Model = r.model
-	for _, k := range mk.engine.Kinds().All {
+	for _, k := range mk.engine.Filed() {
 		var err error
 		if list, err = mk.scanFiles(ctx, k, r, list, facts); err != nil {
 			return nil, 0, err
@@ -172,7 +172,7 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 // placed returns the documents of a list that can be beside each other, first those of which a version is known. A
 // file of any other one stays where it is, and is noted.
 func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string]bool) []index.Change {
-	beside, refused := kind.NewBeside(k.Kind), map[string]bool{}
+	beside, refused := kind.NewBeside(k.Kind, k.Folds()), map[string]bool{}
 	for _, known := range []bool{true, false} {
 		for _, c := range list {
 			if versions[c.ID] != known {

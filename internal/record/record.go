@@ -23,6 +23,7 @@ const (
 const (
 	Memory   = 'm'
 	Assembly = 'a'
+	Note     = 'o'
 	Working  = 'w'
 	Model    = 'v' // of the vectors: the key is this byte alone, see internal/state
 	Writer   = 'u' // of explanations of writers: the key is this byte alone, see internal/state
@@ -35,6 +36,7 @@ const (
 const (
 	MemoryFolder   = "memories"
 	AssemblyFolder = "assemblies"
+	NoteFolder     = "notes"
 )
 
 // Record is what one entry tells.

@@ -19,7 +19,7 @@ func TestDelete(t *testing.T) {
 		p.Put(t, memstore.Memory{ID: id, Content: id, Timestamp: time.Now(),
 			Metadata: map[string]any{"session_id": session}})
 	}
-	r := retention.New(p.Engine, p.Committer, p.Counts, p.Orders, p.Scopes)
+	r := retention.New(p.Engine, p.Committer, p.Counts, p.Orders, p.Scopes, nil)
 	if n, err := r.Delete(t.Context(), "s1"); n != 2 || err != nil {
 		t.Errorf("deleted %d, %v", n, err)
 	}

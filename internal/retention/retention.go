@@ -1,6 +1,9 @@
 package retention
 
 import (
+	"context"
+	"time"
+
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/scopes"
@@ -15,6 +18,7 @@ type Retention struct {
 	counts  *counts.Counts
 	orders  *words.Orders
 	uptime  *scopes.Scopes // whose clock is that of the machine
+	others  Expirer        // nil: nothing but memories expires
 
 	Expiry  Hour // of memories
 	aged    Hour // of the history
@@ -22,10 +26,19 @@ type Retention struct {
 	touched touched
 }
 
-// New returns the retention of a store. orders lists memories by age and session, ticks has the clock of the machine.
+// Expirer has documents that expire, beside memories.
+type Expirer interface {
+	// Expired reports whether one of them is over at a time. It is cheap when called often.
+	Expired(ctx context.Context, at time.Time) (bool, error)
+	// DeleteExpired deletes some of those that were over at a time, and returns how many.
+	DeleteExpired(ctx context.Context, at time.Time, most int) (int, error)
+}
+
+// New returns the retention of a store. orders lists memories by age and session, ticks has the clock of the machine,
+// others expires too and may be nil.
 func New(eng *engine.Engine, cm *commit.Committer, cs *counts.Counts, orders *words.Orders,
-	ticks *scopes.Scopes) *Retention {
-	r := &Retention{engine: eng, commits: cm, counts: cs, orders: orders, uptime: ticks}
+	ticks *scopes.Scopes, others Expirer) *Retention {
+	r := &Retention{engine: eng, commits: cm, counts: cs, orders: orders, uptime: ticks, others: others}
 	r.Expiry, r.aged = Hour{r: r, name: ExpiryName}, Hour{r: r, name: AgedName}
 	return r
 }

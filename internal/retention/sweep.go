@@ -59,7 +59,14 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	if err := r.engine.CatchUp(ctx); err != nil {
 		return err
 	}
-	if age == 0 && !r.engine.AnyExpiry(ctx) {
+	others := false
+	if r.others != nil {
+		var err error
+		if others, err = r.others.Expired(ctx, now); err != nil {
+			return err
+		}
+	}
+	if age == 0 && !others && !r.engine.AnyExpiry(ctx) {
 		return nil
 	}
 	note, err := r.Expiry.Read()
@@ -68,7 +75,7 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	}
 	cut := note.Cut
 	if !cut.After(now) {
-		if over, err := r.engine.Expiring().Due(ctx, now, 1); err != nil || len(over) == 0 && age == 0 {
+		if over, err := r.engine.Expiring().Due(ctx, now, 1); err != nil || len(over) == 0 && age == 0 && !others {
 			return err
 		}
 	}
@@ -85,10 +92,15 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	}
 	n, err := r.deleteIf(ctx, r.commits.Upkeep, wal.CauseExpired, ids,
 		func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
+	if others && err == nil && len(ids) < SweepMost {
+		more := 0
+		more, err = r.others.DeleteExpired(ctx, cut, SweepMost)
+		n, others = n+more, more == SweepMost
+	}
 	if n > 0 {
 		r.engine.Env().Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired", Writer: r.engine.WriterNow(ctx)})
 	}
-	if err != nil || len(ids) == SweepMost {
+	if err != nil || len(ids) == SweepMost || others {
 		return err
 	}
 	if age > 0 {

@@ -29,6 +29,8 @@ type Config struct {
 	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
 	// deleting a file deletes what it holds, else it is put back: true
 	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
+	// patterns of files in notes/ that are not adopted as new notes: IgnoredNotes; empty: none
+	NotesIgnore []string `json:"notes_ignore,omitzero"`
 	// BlockPurged refuses to put a text that was purged, with ErrPurged: false.
 	BlockPurged bool `json:"block_purged,omitempty"`
 
@@ -257,6 +259,7 @@ func (c Config) Resolved() Config {
 	history, _ := d.History(0)
 	unsent := d.Unsent()
 	d.HistoryBytes, d.UnsentBytes, d.BacklogBytes = &history, &unsent, d.Backlog()
+	d.NotesIgnore = d.IgnoredNotes()
 	return d
 }
 
@@ -310,6 +313,9 @@ func (c *Config) Validate() error {
 		return &errs.FieldError{Field: Name + " backlog_bytes", Value: fmt.Sprint(n),
 			Limit: fmt.Sprintf("0 (the default), or %d to %d", leastBacklog, mostBacklog), Err: errs.ErrInvalid}
 	}
+	if err := checkIgnored(c.NotesIgnore); err != nil {
+		return err
+	}
 	switch c.AtLimit {
 	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:
 	default:
@@ -349,6 +355,7 @@ func (c *Config) Clone() Config {
 	d.AutoRepair, d.AdoptDeletions, d.Vectors, d.HistoryBytes = cloned(c.AutoRepair), cloned(c.AdoptDeletions),
 		cloned(c.Vectors), cloned(c.HistoryBytes)
 	d.UnsentBytes = cloned(c.UnsentBytes)
+	d.NotesIgnore = slices.Clone(c.NotesIgnore)
 	if d.Text = cloned(c.Text); d.Text != nil {
 		fields := map[string][]string{}
 		for name, of := range d.Text.Fields {

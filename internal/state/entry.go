@@ -176,7 +176,9 @@ func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 			return index.Entry{}, view, invalid(e, fmt.Errorf("its index line: %w", err))
 		}
 	}
-	line.Version, line.Mtime, line.By = e.LSN, e.Time.UnixMicro(), e.Writer
+	if line.Version, line.By = e.LSN, e.Writer; line.Mtime == 0 {
+		line.Mtime = e.Time.UnixMicro()
+	}
 	return line, view, nil
 }
 
@@ -198,11 +200,11 @@ func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 	if !view.Finite() {
 		return errors.New("the vector contains NaN or infinity")
 	}
-	switch file := k.File(e.Key[1:]); {
-	case line.Deleted || line.Version != 0 || line.Mtime != 0 || line.By != 0:
+	switch {
+	case line.Deleted || line.Version != 0 || line.Mtime != 0 && !k.FileWins || line.By != 0:
 		return errors.New("it is one that a table has")
-	case line.Filepath != file:
-		return fmt.Errorf("it names the file %s, not %s", human.Quote(line.Filepath), file)
+	case !k.IsFile(line.Filepath, e.Key[1:]):
+		return fmt.Errorf("it names the file %s, not %s", human.Quote(line.Filepath), k.File(e.Key[1:]))
 	case line.Size != int64(view.Size()):
 		return fmt.Errorf("it names a document of %d bytes, not %d", line.Size, view.Size())
 	case line.Dimension != index.UnknownDimension && line.Dimension != view.Dims():

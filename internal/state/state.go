@@ -25,6 +25,7 @@ type State struct {
 	inexact bool          // the set was made from files: it may know things that were created behind its lsn
 	swaps   atomic.Uint64 // how often the set was replaced
 	live    [256]int64    // by kind of thing
+	had     [256]bool     // by kind of thing: set or log have, or have had, some
 	applied uint64        // the newest position applied
 	mortal  uint64        // that of the newest memory put, of those applied, that has a time to live
 	lines   sync.Pool     // of *[]byte, for a line that is parsed at once
@@ -161,6 +162,7 @@ func (s *State) Apply(entries []wal.Entry) error {
 				return err
 			}
 		}
+		s.had[letter] = true
 		overlay.Put(letter, e.Key[1:], e.LSN, e.Delete)
 		if letter == kind.Assemblies.Letter {
 			if err := s.grouping(e, v.Line); err != nil {
@@ -327,6 +329,13 @@ func (s *State) Live(letter byte) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.live[letter]
+}
+
+// Had reports whether there is, or was, a thing of a kind, as far as set and log say.
+func (s *State) Had(letter byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.had[letter] || s.live[letter] > 0
 }
 
 // Set is the current set with a reference for the caller.

@@ -20,6 +20,7 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/internal/meter"
+	"github.com/varve-db/varve/internal/notes"
 	"github.com/varve-db/varve/internal/rebuild"
 	"github.com/varve-db/varve/internal/retention"
 	"github.com/varve-db/varve/internal/scopes"
@@ -73,6 +74,7 @@ type Store struct {
 	Retention *retention.Retention
 	History   *history.History
 	Undoer    *undo.Undoer
+	Notes     *notes.Notes
 	Purger    *purge.Purger
 	Search    *search.Search
 
@@ -156,8 +158,9 @@ func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	st.Committer = commit.New(eng, st.Vectors, st.Counts, st.Flusher, up, embeds)
 	st.Adopter = adopt.New(eng, st.Vectors, st.Committer, st.Flusher)
 	st.Embedding = embedding.New(eng, st.Vectors, st.Committer, words.Before, c.Embedder)
-	st.Retention = retention.New(eng, st.Committer, st.Counts, orders, st.Scopes)
 	st.History = history.New(eng)
+	st.Notes = notes.New(eng, st.Committer, st.History, adopt.NewFiles(st.Adopter))
+	st.Retention = retention.New(eng, st.Committer, st.Counts, orders, st.Scopes, st.Notes)
 	st.Undoer = undo.New(eng, st.Committer)
 	st.Purger = purge.New(eng, st.Vectors, st.Committer, st.Flusher, st.Scopes, st.Retention, st.History)
 	st.Search = search.New(eng, st.Vectors, words, orders)

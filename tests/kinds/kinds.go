@@ -16,7 +16,7 @@ import (
 )
 
 // Notes is the kind, once it is registered.
-var Notes = &kind.Kind{Letter: 'o', Folder: "notes", Noun: "note", Opaque: true, Paths: paths{}}
+var Notes = &kind.Kind{Letter: 'q', Folder: "papers", Noun: "paper", Opaque: true, Paths: paths{}}
 
 // Register adds Notes to the table.
 func Register() error {

@@ -187,7 +187,7 @@ func TestPut(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, Notes.File(deep))); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file of a deleted note: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "notes", "b")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(dir, Notes.Folder, "b")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the folders of a deleted note: %v", err)
 	}
 	must(t, put(t.Context(), st, deep, "again"))
@@ -534,8 +534,8 @@ func TestPast(t *testing.T) {
 			t.Errorf("the change of note %s has the document %q", c.ID, has)
 		}
 	}
-	want := []string{"memory a false", "assembly a false", "note a false", "note " + deep + " false",
-		"note " + long + " false", "note " + empty + " false", "note a false", "note a true"}
+	want := []string{"memory a false", "assembly a false", "paper a false", "paper " + deep + " false",
+		"paper " + long + " false", "paper " + empty + " false", "paper a false", "paper a true"}
 	if !slices.Equal(seen, want) {
 		t.Errorf("seen %q, want %q", seen, want)
 	}

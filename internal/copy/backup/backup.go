@@ -14,7 +14,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -146,7 +145,7 @@ func (b *backup) run(ctx context.Context) error {
 		Format: modelless, Store: b.s.Log.UUID(), SegmentSize: b.s.Log.SegmentSize(), Made: b.s.Clock().UTC(),
 		From: position(b.from),
 	}
-	for _, folder := range append(kind.Folders(), backupWAL) {
+	for _, folder := range append(kind.FoldersOf(b.s.Log.Features()), backupWAL) {
 		if err := b.n.fs.Mkdir(b.n.path(folder), b.n.folder); err != nil {
 			return err
 		}
@@ -204,7 +203,7 @@ func (b *backup) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	folders := append(slices.Clone(kind.Folders()), backupWAL)
+	folders := append(kind.FoldersOf(b.s.Log.Features()), backupWAL)
 	if b.info.Computed != nil {
 		folders = append(folders, path.Dir(places.Computed))
 	}

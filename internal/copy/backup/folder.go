@@ -17,6 +17,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -310,10 +311,15 @@ func knownName(rel string, folder bool) bool {
 	return places.IsName(rel, folder)
 }
 
-// enter creates the folders above a file in a tree of documents. The folder of the kind exists.
+// enter creates the folders above a file in a tree of documents. The folder of the kind exists, unless stores have it
+// only once they have such a document: the first one may have come during the backup.
 func (n *newFolder) enter(name string) error {
 	dir := filepath.Dir(name)
-	if parent := filepath.Dir(dir); parent == "." || parent == dir || n.inner[dir] {
+	parent := filepath.Dir(dir)
+	if parent == dir || n.inner[dir] {
+		return nil
+	}
+	if k := kind.Filing(dir); parent == "." && (k == nil || k.Feature == 0) {
 		return nil
 	}
 	if err := n.enter(dir); err != nil {

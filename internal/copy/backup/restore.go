@@ -317,7 +317,7 @@ func (r *restore) take(e *wal.Entry) {
 }
 
 func (r *restore) run(ctx context.Context) error {
-	for _, folder := range kind.Folders() {
+	for _, folder := range kind.FoldersOf(r.features) {
 		if err := r.n.fs.Mkdir(r.n.path(folder), r.n.folder); err != nil {
 			return err
 		}
@@ -342,7 +342,7 @@ func (r *restore) run(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
 	}
-	for _, folder := range append(kind.Folders(), r.n.inners()...) {
+	for _, folder := range append(kind.FoldersOf(r.features), r.n.inners()...) {
 		if err := r.n.fs.SyncDir(r.n.path(folder)); err != nil {
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}

@@ -21,7 +21,7 @@ func TestPurge(t *testing.T) {
 	p.Put(t, memstore.Memory{ID: "other", Content: "two"})
 	p.Flush(t)
 	h := history.New(p.Engine)
-	r := retention.New(p.Engine, p.Committer, p.Counts, p.Orders, p.Scopes)
+	r := retention.New(p.Engine, p.Committer, p.Counts, p.Orders, p.Scopes, nil)
 	report, err := purge.New(p.Engine, p.Vectors, p.Committer, p.Flusher, p.Scopes, r, h).Purge(t.Context(), memories,
 		[]string{"secret"})
 	if err != nil || len(report.Deleted) != 1 {

@@ -1,0 +1,2 @@
+// Package notecmd is memctl note: the notes of a store.
+package notecmd

@@ -1,0 +1,294 @@
+package notecmd
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+// Command is the group of all that works on notes.
+func Command(a *cli.App) *cobra.Command {
+	return a.Group(&cobra.Command{
+		Use:     "note",
+		Aliases: []string{"notes"},
+		Short:   "Manage notes: text files at paths",
+		Long: `Manage notes: files of text, or of any bytes up to 16 MiB, at paths. The file notes/PATH in the store
+has the bytes of a note as they are, and may be edited by hand. Each version of a note is kept as those of
+memories are.`,
+		Example: `  echo "- prefers trains" | memctl note append travel/rome.md
+  memctl note edit travel/rome.md --old trains --new buses
+  memctl note grep -i rome`,
+	}, lsCommand(a), catCommand(a), writeCommand(a), editCommand(a), appendCommand(a), mvCommand(a), rmCommand(a),
+		grepCommand(a), logCommand(a), diffCommand(a), restoreCommand(a))
+}
+
+// Listed is a note, or a folder of notes, in a list.
+type Listed struct {
+	Path     string         `json:"path"`
+	Folder   bool           `json:"folder,omitempty"`
+	Notes    int            `json:"notes,omitempty"` // in the folder
+	ID       string         `json:"id,omitempty"`
+	Version  uint64         `json:"version,omitempty"`
+	Size     int64          `json:"size"`
+	Hash     string         `json:"content_sha256,omitempty"`
+	Session  string         `json:"session_id,omitempty"`
+	Tags     []string       `json:"tags,omitempty"`
+	Metadata map[string]any `json:"metadata,omitempty"`
+	Expires  *time.Time     `json:"expires_at,omitempty"`
+	Created  *time.Time     `json:"created_at,omitempty"`
+	Updated  *time.Time     `json:"updated_at,omitempty"`
+}
+
+func listed(i *varve.NoteInfo) Listed {
+	return Listed{Path: i.Path, ID: i.ID, Version: i.Version, Size: i.Size, Hash: i.ContentHash,
+		Session: i.Properties.SessionID, Tags: i.Properties.Tags, Metadata: i.Properties.Metadata,
+		Expires: cli.OrNil(i.Properties.ExpiresAt), Created: cli.OrNil(i.CreatedAt), Updated: cli.OrNil(i.UpdatedAt)}
+}
+
+// conditions are the flags of a write.
+type conditions struct {
+	version uint64
+	hash    string
+	absent  bool
+}
+
+func (c *conditions) flags(cmd *cobra.Command, creates bool) {
+	cmd.Flags().Uint64Var(&c.version, "if-version", 0, "only if this `version` is the newest")
+	cmd.Flags().StringVar(&c.hash, "if-hash", "", "only if the content has this `sha256`, as hexadecimal digits")
+	if creates {
+		cmd.Flags().BoolVar(&c.absent, "if-absent", false, "only if there is no such note")
+	}
+}
+
+func (c *conditions) list(cmd *cobra.Command) (list []varve.Cond) {
+	if cmd.Flags().Changed("if-version") {
+		list = append(list, varve.IfVersion(c.version))
+	}
+	if cmd.Flags().Changed("if-hash") {
+		list = append(list, varve.IfHash(c.hash))
+	}
+	if c.absent {
+		list = append(list, varve.IfAbsent())
+	}
+	return list
+}
+
+// about puts the right remedy to an error.
+func about(err error) error {
+	var match *varve.MatchError
+	switch {
+	case errors.As(err, &match):
+		return cli.WithFix(err, "memctl note cat PATH shows the note")
+	case errors.Is(err, varve.ErrNotFound):
+		return cli.WithFix(err, "memctl note ls shows the notes of the store")
+	case errors.Is(err, varve.ErrConflict):
+		return cli.WithFix(err, "read the current version (memctl note cat PATH) and retry")
+	}
+	return err
+}
+
+// tell tells of a note that was written.
+func tell(a *cli.App, i *varve.NoteInfo, what string) {
+	if a.Document != nil {
+		a.Document.All(listed(i))
+		return
+	}
+	a.Say("%s %s", what, cli.PrintableID(i.Path))
+}
+
+// read reads what a command writes.
+func read(a *cli.App) ([]byte, error) {
+	const most = 16<<20 + 1 // the store refuses what is longer
+	return io.ReadAll(io.LimitReader(a.In, most))
+}
+
+// writes makes a command that changes the note which is its first argument.
+func writes(a *cli.App, c *cobra.Command, creates bool,
+	f func(ctx context.Context, ns varve.Notes, path string, conds []varve.Cond) (varve.NoteInfo, error)) *cobra.Command {
+	var conds conditions
+	c.Args = cli.Exactly(1, "the path of a note")
+	c.RunE = a.Do(func(cmd *cobra.Command, args []string) error {
+		return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
+			i, err := f(cmd.Context(), st.Notes(), args[0], conds.list(cmd))
+			if err == nil {
+				tell(a, &i, "wrote")
+			}
+			return about(err)
+		})
+	})
+	conds.flags(c, creates)
+	return c
+}
+
+func writeCommand(a *cli.App) *cobra.Command {
+	return writes(a, &cobra.Command{
+		Use:   "write PATH",
+		Short: "Write a note from standard input",
+		Long: `Write a note from standard input. What it replaces stays in the history; content that the note has
+already makes no version.`,
+		Example: "  memctl note write travel/rome.md < rome.md\n  memctl note write index.md --if-absent < index.md",
+	}, true, func(ctx context.Context, ns varve.Notes, path string, conds []varve.Cond) (varve.NoteInfo, error) {
+		data, err := read(a)
+		if err != nil {
+			return varve.NoteInfo{}, err
+		}
+		return ns.Write(ctx, path, data, conds...)
+	})
+}
+
+func appendCommand(a *cli.App) *cobra.Command {
+	return writes(a, &cobra.Command{
+		Use:     "append PATH",
+		Short:   "Append standard input to a note",
+		Long:    `Append standard input to a note, which is created if there is none.`,
+		Example: "  echo '- took the train' | memctl note append log/2026-03-01.md",
+	}, true, func(ctx context.Context, ns varve.Notes, path string, conds []varve.Cond) (varve.NoteInfo, error) {
+		data, err := read(a)
+		if err != nil {
+			return varve.NoteInfo{}, err
+		}
+		return ns.Append(ctx, path, data, conds...)
+	})
+}
+
+func editCommand(a *cli.App) *cobra.Command {
+	var from, to string
+	c := writes(a, &cobra.Command{
+		Use:   "edit PATH --old TEXT --new TEXT",
+		Short: "Replace a text in a note",
+		Long: `Replace a text in a note that occurs in it exactly once; otherwise nothing is written, and the lines
+of the occurrences are told. Two processes that edit one note at once do not lose an edit.`,
+		Example: "  memctl note edit travel/rome.md --old trains --new buses",
+	}, false, func(ctx context.Context, ns varve.Notes, path string, conds []varve.Cond) (varve.NoteInfo, error) {
+		return ns.Edit(ctx, path, from, to, conds...)
+	})
+	c.Flags().StringVar(&from, "old", "", "the `TEXT` to replace")
+	c.Flags().StringVar(&to, "new", "", "the `TEXT` in its place")
+	_ = c.MarkFlagRequired("old")
+	_ = c.MarkFlagRequired("new")
+	return c
+}
+
+func catCommand(a *cli.App) *cobra.Command {
+	var version uint64
+	c := &cobra.Command{
+		Use:     "cat PATH...",
+		Short:   "Print notes",
+		Long:    `Print the content of notes, byte for byte; with --version, of an older version.`,
+		Example: "  memctl note cat travel/rome.md\n  memctl note cat travel/rome.md --version 65664",
+		Args:    cli.AtLeastOne("the path of at least one note"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			ctx, older := cmd.Context(), cmd.Flags().Changed("version")
+			if older && len(args) > 1 {
+				return cli.Usagef(cmd.CommandPath(), "--version takes one note, not %d", len(args))
+			}
+			return a.With(ctx, cli.Read, func(st *varve.Store) error {
+				a.Document.Begin("notes")
+				return a.Each(ctx, args, func(path string) error {
+					var n varve.Note
+					var err error
+					if older {
+						var v varve.Version
+						v, err = document(ctx, st, path, version)
+						n = varve.Note{NoteInfo: varve.NoteInfo{Path: v.ID, Version: v.LSN, Size: v.Size, UpdatedAt: v.Time},
+							Content: v.Document}
+					} else {
+						n, err = st.Notes().Read(ctx, path)
+					}
+					if err != nil {
+						return about(err)
+					}
+					if a.Document != nil {
+						a.Document.Item(shown{listed(&n.NoteInfo), string(n.Content)})
+						return nil
+					}
+					_, err = a.Out.Data(cli.Text).Write(n.Content)
+					return err
+				})
+			})
+		}),
+	}
+	c.Flags().Uint64Var(&version, "version", 0, "print this `version`")
+	return c
+}
+
+// shown is a note with its content. What is not UTF-8 in it is shown as U+FFFD.
+type shown struct {
+	Listed
+	Content string `json:"content"`
+}
+
+func mvCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "mv FROM TO",
+		Aliases: []string{"rename"},
+		Short:   "Rename a note or a folder",
+		Long: `Give a note, or all notes in a folder, another path, in one commit. The history follows. It is refused
+where a note or a folder is at the new path.`,
+		Example: "  memctl note mv travel/rome.md archive/rome.md\n  memctl note mv travel trips",
+		Args:    cli.Exactly(2, "two paths"),
+		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
+			n, err := st.Notes().Rename(ctx, folderOf(args[0]), folderOf(args[1]))
+			if err != nil {
+				return about(err)
+			}
+			if a.Document != nil {
+				a.Document.All(struct {
+					From  string `json:"from"`
+					To    string `json:"to"`
+					Notes int    `json:"notes"`
+				}{args[0], args[1], n})
+				return nil
+			}
+			a.Say("renamed %s to %s", cli.PrintableID(args[0]), cli.PrintableID(args[1]))
+			return nil
+		}),
+	}
+}
+
+func folderOf(path string) string { return strings.TrimSuffix(path, "/") }
+
+func rmCommand(a *cli.App) *cobra.Command {
+	var conds conditions
+	var all bool
+	c := &cobra.Command{
+		Use:     "rm PATH...",
+		Aliases: []string{"delete"},
+		Short:   "Delete notes",
+		Long: `Delete notes; with --recursive, all notes in a folder. Their versions stay in the history, and memctl
+note restore brings one back.`,
+		Example: "  memctl note rm travel/rome.md\n  memctl note rm --recursive travel",
+		Args:    cli.AtLeastOne("the path of at least one note"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			list := conds.list(cmd)
+			if len(list) > 0 && (len(args) > 1 || all) {
+				return cli.Usagef(cmd.CommandPath(), "--if-version and --if-hash take one note")
+			}
+			ctx := cmd.Context()
+			return a.With(ctx, cli.Write, func(st *varve.Store) error {
+				a.Document.Begin("deleted")
+				return a.Each(ctx, args, func(path string) error {
+					err := st.Notes().Delete(ctx, path, list...)
+					if all && (errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrInvalid)) {
+						_, err = st.Notes().DeleteFolder(ctx, folderOf(path))
+					}
+					if err == nil {
+						a.Document.Item(path)
+						a.Say("deleted %s", cli.PrintableID(path))
+					}
+					return about(err)
+				})
+			})
+		}),
+	}
+	conds.flags(c, false)
+	c.Flags().BoolVarP(&all, "recursive", "r", false, "a path may be a folder: delete all notes in it")
+	return c
+}

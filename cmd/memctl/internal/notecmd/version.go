@@ -1,0 +1,164 @@
+package notecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/diff"
+)
+
+// document returns a version that is no deletion.
+func document(ctx context.Context, st *varve.Store, path string, number uint64) (varve.Version, error) {
+	v, err := st.Notes().GetAt(ctx, path, number)
+	if err == nil && v.Deleted {
+		err = fmt.Errorf("%w: version %d of %s is its deletion", varve.ErrNotFound, number, cli.PrintableID(path))
+	}
+	return v, err
+}
+
+func diffCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff PATH [VERSION [VERSION]]",
+		Short: "Show what has changed in a note",
+		Long: `Compare the current version of a note with the one before it, with the given version, or two given
+versions, line by line.`,
+		Example: "  memctl note diff travel/rome.md\n  memctl note diff travel/rome.md 65664",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) >= 1 && len(args) <= 3 {
+				return nil
+			}
+			return cli.Usagef(cmd.CommandPath(), "%s takes one path and up to two versions", cmd.CommandPath())
+		},
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			var numbers []uint64
+			for _, arg := range args[1:] {
+				n, err := strconv.ParseUint(arg, 10, 64)
+				if err != nil {
+					return cli.Usagef(cmd.CommandPath(), "%q is no version: memctl note log PATH lists them", arg)
+				}
+				numbers = append(numbers, n)
+			}
+			ctx := cmd.Context()
+			return a.With(ctx, cli.Read, func(st *varve.Store) error {
+				was, is, err := compared(ctx, st, args[0], numbers)
+				if err != nil {
+					return about(err)
+				}
+				lines := diff.Unified(strings.Split(string(was.Document), "\n"), strings.Split(string(is.Document), "\n"))
+				if a.Document != nil {
+					a.Document.All(struct {
+						Path string   `json:"path"`
+						Was  uint64   `json:"was"`
+						Is   uint64   `json:"is"`
+						Diff []string `json:"diff"`
+					}{args[0], was.LSN, is.LSN, append([]string{}, lines...)})
+					return nil
+				}
+				for _, line := range lines {
+					fmt.Fprintln(a.Out, cli.Printable(line))
+				}
+				if len(lines) == 0 {
+					a.Note("the two versions are equal")
+				}
+				return nil
+			})
+		}),
+	}
+}
+
+// compared returns the two versions that diff compares.
+func compared(ctx context.Context, st *varve.Store, path string, numbers []uint64) (was, is varve.Version, err error) {
+	switch len(numbers) {
+	case 2:
+		if was, err = document(ctx, st, path, numbers[0]); err == nil {
+			is, err = document(ctx, st, path, numbers[1])
+		}
+		return was, is, err
+	case 1:
+		if was, err = document(ctx, st, path, numbers[0]); err != nil {
+			return was, is, err
+		}
+	}
+	for v, err := range st.Notes().History(ctx, path) {
+		if err != nil {
+			return was, is, err
+		}
+		if len(numbers) == 0 && !is.Deleted && is.ContentHash != v.ContentHash {
+			was = is
+		}
+		is = v
+	}
+	if is.Deleted {
+		is = varve.Version{ID: path, LSN: is.LSN, Deleted: true}
+	}
+	return was, is, nil
+}
+
+func restoreCommand(a *cli.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "restore PATH [VERSION]",
+		Short: "Write an older version of a note again",
+		Long: `Write the given version of a note again, as its newest one; without a version, the last one of a deleted
+note.`,
+		Example: "  memctl note restore travel/rome.md 65664",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 || len(args) == 2 {
+				return nil
+			}
+			return cli.Usagef(cmd.CommandPath(), "%s takes a path, and a version", cmd.CommandPath())
+		},
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			ctx, number := cmd.Context(), uint64(0)
+			if len(args) == 2 {
+				var err error
+				if number, err = strconv.ParseUint(args[1], 10, 64); err != nil {
+					return cli.Usagef(cmd.CommandPath(), "%q is no version: memctl note log PATH lists them", args[1])
+				}
+			}
+			return a.With(ctx, cli.Write, func(st *varve.Store) error {
+				v, err := varve.Version{}, error(nil)
+				var conds []varve.Cond
+				if number != 0 {
+					v, err = document(ctx, st, args[0], number)
+				} else if v, err = deleted(ctx, st, args[0]); err == nil {
+					conds = append(conds, varve.IfAbsent())
+				}
+				if err != nil {
+					return about(err)
+				}
+				i, err := st.Notes().Write(ctx, args[0], v.Document, conds...)
+				if err == nil {
+					tell(a, &i, "restored")
+				}
+				return about(err)
+			})
+		}),
+	}
+	return c
+}
+
+// deleted returns the last version of a deleted note.
+func deleted(ctx context.Context, st *varve.Store, path string) (last varve.Version, err error) {
+	if _, err := st.Notes().Read(ctx, path); !errors.Is(err, varve.ErrNotFound) {
+		if err == nil {
+			err = fmt.Errorf("%w: the note %s is not deleted: name a version", varve.ErrInvalid, cli.PrintableID(path))
+		}
+		return last, err
+	}
+	for v, err := range st.Notes().History(ctx, path) {
+		if err != nil {
+			return last, err
+		}
+		if !v.Deleted {
+			last = v
+		}
+	}
+	return last, nil
+}

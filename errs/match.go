@@ -1,0 +1,36 @@
+package errs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/varve-db/varve/internal/human"
+)
+
+// MatchError is the error of an edit of a note by a text that the note has not exactly once. It matches ErrInvalid.
+type MatchError struct {
+	Text  string
+	Count int   // occurrences
+	Lines []int // in which the first of them begin, from 1
+}
+
+// Error is the message, in one line.
+func (e *MatchError) Error() string {
+	if e.Count == 0 {
+		return fmt.Sprintf("%v: the text %s does not occur: read the note again, and copy the text exactly", ErrInvalid,
+			human.Quote(e.Text))
+	}
+	var lines []string
+	for i, n := range e.Lines {
+		if i == 10 {
+			lines = append(lines, "…")
+			break
+		}
+		lines = append(lines, fmt.Sprint(n))
+	}
+	return fmt.Sprintf("%v: the text %s occurs %d times (lines %s), and must occur once: add what is before or behind it",
+		ErrInvalid, human.Quote(e.Text), e.Count, strings.Join(lines, ", "))
+}
+
+// Unwrap makes the error match ErrInvalid.
+func (e *MatchError) Unwrap() error { return ErrInvalid }

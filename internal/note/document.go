@@ -1,0 +1,50 @@
+package note
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/record"
+)
+
+// Document is a note, or a sidecar, as the index has it.
+type Document struct {
+	ID               string // in the log
+	Created, Updated time.Time
+}
+
+// Decode looks at the bytes of a note, which may be any up to a limit, or of a sidecar.
+func Decode(data []byte, id string, limit int64) (*Document, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	if limit > 0 && int64(len(data)) > limit {
+		return nil, &errs.FieldError{Field: "content", Value: fmt.Sprintf("%d bytes", len(data)),
+			Limit: fmt.Sprintf("%d bytes", limit), Err: errs.ErrTooLarge}
+	}
+	if IsSidecar(id) {
+		if _, err := DecodeSidecar(data); err != nil {
+			return nil, err
+		}
+	}
+	return &Document{ID: id}, nil
+}
+
+// Line is the line of the index, without mtime and version: see package index.
+func (d *Document) Line(doc []byte, _ int64) ([]byte, error) {
+	dst := append(jsondoc.AppendEscaped([]byte(`{"filepath":"`), record.NoteFolder+"/"+System().Path(d.ID)),
+		`","created_at":`...)
+	dst = jsondoc.AppendTime(dst, d.Created.Truncate(time.Microsecond))
+	dst = append(dst, `,"updated_at":`...)
+	dst = jsondoc.AppendTime(dst, d.Updated.Truncate(time.Microsecond))
+	return fmt.Appendf(dst, `,"content_hash":"sha256:%x","size":%d,"dimension":0}`, sha256.Sum256(doc), len(doc)), nil
+}
+
+// Fold returns the form in which a file system that ignores case compares a path.
+func (n Names) Fold(path string) string { return strings.ToLower(norm.NFC.String(path)) }

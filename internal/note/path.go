@@ -1,0 +1,62 @@
+package note
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// The limits on a note.
+const (
+	MostSegments = 20       // of a path
+	MostPath     = 1024     // bytes of a path
+	MostBytes    = 16 << 20 // of a note
+)
+
+// CheckPath refuses what is not the path of a note. The error is a *errs.FieldError.
+func CheckPath(path string) error {
+	refuse := func(limit string, err error) error {
+		return &errs.FieldError{Field: "path", Value: human.Quote(path), Limit: limit, Err: err}
+	}
+	switch {
+	case path == "":
+		return refuse("", errors.New("must not be empty"))
+	case len(path) > MostPath:
+		return refuse(fmt.Sprintf("%d bytes", MostPath), errs.ErrTooLarge)
+	case !utf8.ValidString(path):
+		return refuse("", errors.New("must be valid UTF-8"))
+	case strings.ContainsFunc(path, refusedRune):
+		return refuse("", errors.New("must not contain control, format, line or paragraph separator characters"))
+	case !norm.NFC.IsNormalString(path):
+		return refuse("", fmt.Errorf("must be in Unicode's normal form C: %s", human.Quote(norm.NFC.String(path))))
+	}
+	n := 0
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			return refuse("", errors.New("must be relative, without a slash at its end and without empty, . and .. segments"))
+		}
+		n++
+	}
+	if n > MostSegments {
+		return refuse(fmt.Sprintf("%d segments", MostSegments), errs.ErrTooLarge)
+	}
+	return nil
+}
+
+// refusedRune reports whether no path has the character: controls, format characters such as a zero width joiner or
+// a byte order mark, and Unicode's line and paragraph separators.
+func refusedRune(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+
+// space is the name space of the ids of notes, made for this purpose.
+var space = uuid.MustParse("5a0ad6a4-2c0e-5d8c-9a3e-6f2b7c1d4e90")
+
+// ID returns the id of a note that was created at a path: its UUID version 5 (RFC 9562).
+func ID(path string) string { return uuid.NewSHA1(space, []byte(path)).String() }

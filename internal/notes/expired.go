@@ -1,0 +1,94 @@
+package notes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/wal"
+)
+
+// expiring are the times at which notes expire, as they were when the sidecars were read last.
+type expiring struct {
+	mu    sync.Mutex
+	read  time.Time
+	times map[string]time.Time // by path
+}
+
+// lookEvery is how often the sidecars are read for those that expire. What expires is deleted an hour later.
+const lookEvery = 10 * time.Minute
+
+// Expired reports whether the time of a note is over. It is retention.Expirer.
+func (ns *Notes) Expired(ctx context.Context, at time.Time) (bool, error) {
+	if !ns.engine.HasHad(ns.kind) {
+		return false, nil
+	}
+	list, err := ns.over(ctx, at)
+	return len(list) > 0, err
+}
+
+// over returns the paths of notes whose time is over, in order.
+func (ns *Notes) over(ctx context.Context, at time.Time) (paths []string, err error) {
+	x := &ns.expiring
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if age := ns.now().Sub(x.read); age < 0 || age >= lookEvery {
+		times := map[string]time.Time{}
+		for id, err := range ns.engine.IDs(ctx, ns.kind, engine.Filters{Prefix: note.SidecarOf("")}) {
+			if err != nil {
+				return nil, err
+			}
+			v, err := ns.engine.Settled(ctx, ns.kind, id)
+			if err != nil {
+				continue // deleted meanwhile, or verify tells of it
+			}
+			if s, err := note.DecodeSidecar(v.Doc); err == nil && !s.Expires.IsZero() {
+				times[strings.TrimPrefix(id, note.SidecarOf(""))] = s.Expires
+			}
+		}
+		x.read, x.times = ns.now(), times
+	}
+	for path, t := range x.times {
+		if !t.After(at) {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+// DeleteExpired deletes notes whose time was over, with their sidecars. It is retention.Expirer.
+func (ns *Notes) DeleteExpired(ctx context.Context, at time.Time, most int) (n int, err error) {
+	paths, err := ns.over(ctx, at)
+	if err != nil {
+		return 0, err
+	}
+	for _, path := range paths[:min(len(paths), most)] {
+		s, err := ns.load(ctx, path)
+		if err == nil && !s.sidecar.Expires.IsZero() && !s.sidecar.Expires.After(at) {
+			changes := []commit.DocumentChange{{ID: note.SidecarOf(path), Delete: true, Was: s.side, Cause: wal.CauseExpired}}
+			if s.note.LSN != 0 {
+				changes = append(changes,
+					commit.DocumentChange{ID: path, Delete: true, Was: s.note, Cause: wal.CauseExpired})
+			}
+			_, err = ns.commits.ChangeDocuments(ctx, ns.kind, changes)
+		}
+		if err != nil && !errors.Is(err, errs.ErrConflict) && !errors.Is(err, errs.ErrInvalid) {
+			return n, failed(path, err)
+		}
+		if err == nil {
+			n++
+		}
+		ns.expiring.mu.Lock()
+		delete(ns.expiring.times, path)
+		ns.expiring.mu.Unlock()
+	}
+	return n, nil
+}

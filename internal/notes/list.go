@@ -1,0 +1,241 @@
+package notes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/note"
+)
+
+// Entry is a note, or a folder of notes.
+type Entry struct {
+	Info
+	Folder bool
+	Notes  int // in a folder; 1 for a note
+}
+
+// ListOptions choose entries. The zero value is all notes.
+type ListOptions struct {
+	Folder string // "" for all
+	Depth  int    // segments below Folder; a deeper note is in the entry of a folder. 0: without end
+}
+
+// List yields the entries below a folder, in the order of their paths. A folder has the sizes of its notes added up.
+func (ns *Notes) List(ctx context.Context, o ListOptions) iter.Seq2[Entry, error] {
+	return ns.reading(ctx, func(yield func(Entry, error) bool) {
+		if err := checkFolder(o.Folder); err != nil || o.Depth < 0 {
+			yield(Entry{}, errors.Join(err, negative(o.Depth)))
+			return
+		}
+		var folder Entry // the last one; "" for none
+		give := func() bool { return folder.Path == "" || yield(folder, nil) }
+		for i, err := range ns.infos(ctx, below(o.Folder)) {
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			top, deeper := cut(i.Path, len(below(o.Folder)), o.Depth)
+			if !deeper {
+				if !give() || !yield(Entry{Info: i, Notes: 1}, nil) {
+					return
+				}
+				folder = Entry{}
+				continue
+			}
+			if folder.Path != top {
+				if !give() {
+					return
+				}
+				folder = Entry{Info: Info{Path: top, CreatedAt: i.CreatedAt}, Folder: true}
+			}
+			folder.Notes++
+			folder.Size += i.Size
+			if i.UpdatedAt.After(folder.UpdatedAt) {
+				folder.UpdatedAt = i.UpdatedAt
+			}
+		}
+		give()
+	})
+}
+
+func negative(depth int) error {
+	if depth < 0 {
+		return &errs.FieldError{Field: "depth", Value: fmt.Sprint(depth), Limit: "0 or more", Err: errs.ErrInvalid}
+	}
+	return nil
+}
+
+// cut returns the first segments of a path behind its beginning, and whether there are more.
+func cut(path string, from, depth int) (top string, deeper bool) {
+	at := from
+	for n := 1; depth > 0; n++ {
+		i := strings.IndexByte(path[at:], '/')
+		if i < 0 {
+			break
+		}
+		if n == depth {
+			return path[:at+i], true
+		}
+		at += i + 1
+	}
+	return path, false
+}
+
+func checkFolder(folder string) error {
+	if folder == "" {
+		return nil
+	}
+	return note.CheckPath(folder)
+}
+
+func below(folder string) string {
+	if folder == "" {
+		return ""
+	}
+	return folder + "/"
+}
+
+// reading yields what f does, during a use of the store.
+func (ns *Notes) reading(ctx context.Context, f func(yield func(Entry, error) bool)) iter.Seq2[Entry, error] {
+	return engine.Reading(ctx, ns.engine, f)
+}
+
+// infos yields what the index has of the notes whose paths begin with a prefix, by path.
+func (ns *Notes) infos(ctx context.Context, prefix string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		sidecars, err := ns.sidecars(ctx, prefix)
+		if err != nil {
+			yield(Info{}, err)
+			return
+		}
+		now := ns.now()
+		f := engine.Filters{Prefix: prefix}
+		for l, err := range ns.engine.Lines(ctx, ns.kind, f) {
+			if err != nil {
+				yield(Info{}, err)
+				return
+			}
+			if note.IsSidecar(l.ID) {
+				continue
+			}
+			s := state{note: engine.Version{LSN: l.Line.Version, Line: l.Line}, sidecar: sidecars[l.ID]}
+			if !s.expired(now) && !yield(s.info(l.ID), nil) {
+				return
+			}
+		}
+	}
+}
+
+// sidecars returns those of the notes whose paths begin with a prefix.
+func (ns *Notes) sidecars(ctx context.Context, prefix string) (map[string]note.Sidecar, error) {
+	list := map[string]note.Sidecar{}
+	for id, err := range ns.engine.IDs(ctx, ns.kind, engine.Filters{Prefix: note.SidecarOf(prefix)}) {
+		if err != nil {
+			return nil, err
+		}
+		v, err := ns.find(ctx, id)
+		if err == nil && v.LSN != 0 {
+			list[strings.TrimPrefix(id, note.SidecarOf(""))], err = note.DecodeSidecar(v.Doc)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// Glob yields the notes whose paths match a pattern, by path: segments as in path.Match, and ** for any number of
+// segments.
+func (ns *Notes) Glob(ctx context.Context, pattern string) iter.Seq2[Entry, error] {
+	return ns.reading(ctx, func(yield func(Entry, error) bool) {
+		if err := checkPattern(pattern); err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		for i, err := range ns.infos(ctx, literal(pattern)) {
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			if note.Match(pattern, i.Path) && !yield(Entry{Info: i, Notes: 1}, nil) {
+				return
+			}
+		}
+	})
+}
+
+func checkPattern(pattern string) error {
+	for segment := range strings.SplitSeq(pattern, "/") {
+		if _, err := path.Match(segment, ""); err != nil || segment == "" {
+			return &errs.FieldError{Field: "pattern", Value: human.Quote(pattern),
+				Err: errors.New("must be segments with *, ?, [a-z] or \\, or **, with slashes between them")}
+		}
+	}
+	return nil
+}
+
+// literal is the beginning that all paths have which match a pattern.
+func literal(pattern string) string {
+	if i := strings.IndexAny(pattern, `*?[\`); i >= 0 {
+		return pattern[:i]
+	}
+	return pattern
+}
+
+// Match is a line of a note.
+type Match struct {
+	Path string
+	Line int    // from 1
+	Text string // without the line break
+}
+
+// Grep yields the lines for which matches is true of the notes in a folder, by path. What is no text is skipped.
+func (ns *Notes) Grep(ctx context.Context, folder string, matches func(line []byte) bool) iter.Seq2[Match, error] {
+	return engine.Reading(ctx, ns.engine, func(yield func(Match, error) bool) {
+		if err := checkFolder(folder); err != nil {
+			yield(Match{}, err)
+			return
+		}
+		single := folder != ""
+		paths := []string{folder}
+		for i, err := range ns.infos(ctx, below(folder)) {
+			if err != nil {
+				yield(Match{}, err)
+				return
+			}
+			paths = append(paths, i.Path)
+		}
+		if !single {
+			paths = paths[1:]
+		}
+		for _, path := range paths {
+			s, err := ns.load(ctx, path)
+			if err != nil {
+				yield(Match{}, failed(path, err))
+				return
+			}
+			if !s.exists(ns.now()) || !isText(s.note.Doc) {
+				continue
+			}
+			n := 0
+			for line := range strings.Lines(string(s.note.Doc)) {
+				n++
+				line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+				if matches([]byte(line)) && !yield(Match{path, n, line}, nil) {
+					return
+				}
+			}
+			if err := ctx.Err(); err != nil {
+				yield(Match{}, err)
+				return
+			}
+		}
+	})
+}

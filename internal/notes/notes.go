@@ -1,0 +1,469 @@
+package notes
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
+	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// Notes are those of an open store.
+type Notes struct {
+	engine  *engine.Engine
+	commits *commit.Committer
+	history *history.History
+	disk    Disk
+	kind    *engine.Kind
+
+	mu     sync.Mutex
+	judged map[string]judged // by path
+
+	expiring expiring
+}
+
+// judged is the file of a note as it was judged last, and up to where the log was in files then: a flush that deletes a
+// note leaves the file that a person has saved since, which is another note then.
+type judged struct {
+	info    vfs.Info
+	flushed wal.LSN
+}
+
+// Disk is *adopt.Files: it adopts what was written to files by hand.
+type Disk interface {
+	Look(ctx context.Context, folder string, names []string) (absent []string, err error)
+}
+
+// New returns the notes of a store.
+func New(eng *engine.Engine, cm *commit.Committer, h *history.History, d Disk) *Notes {
+	return &Notes{engine: eng, commits: cm, history: h, disk: d, kind: eng.Kinds().All[kind.Notes.At]}
+}
+
+// Info is what is known of a note without its content.
+type Info struct {
+	Path        string
+	ID          string
+	Version     uint64
+	Size        int64
+	ContentHash [32]byte // sha256 of the content
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	By          uint32 // the number of the writer, see package writer
+	Properties
+}
+
+// Properties are those of a note that no file has.
+type Properties struct {
+	SessionID string
+	ExpiresAt time.Time // zero: never
+	Tags      []string  // sorted
+	Metadata  map[string]any
+}
+
+// Note is a note as it was read.
+type Note struct {
+	Info
+	Content []byte
+}
+
+// Text reports whether the content is valid UTF-8 without NUL.
+func (n *Note) Text() bool { return isText(n.Content) }
+
+func isText(b []byte) bool {
+	for _, c := range b {
+		if c == 0 {
+			return false
+		}
+	}
+	return utf8.Valid(b)
+}
+
+// changeTries is how often a note is changed again that another writer changed meanwhile.
+const changeTries = 1000
+
+// state is a note and its sidecar, of which each may be missing.
+type state struct {
+	note, side engine.Version
+	sidecar    note.Sidecar
+}
+
+func (s *state) exists(now time.Time) bool { return s.note.LSN != 0 && !s.expired(now) }
+
+func (s *state) expired(now time.Time) bool {
+	return !s.sidecar.Expires.IsZero() && !now.Before(s.sidecar.Expires)
+}
+
+func (s *state) info(path string) Info {
+	i := Info{Path: path, ID: s.sidecar.ID, Version: s.note.LSN, Size: s.note.Line.Size,
+		ContentHash: s.note.Line.ContentHash, CreatedAt: s.note.Line.CreatedAt, UpdatedAt: s.note.Line.UpdatedAt,
+		By: s.note.Line.By, Properties: propertiesOf(&s.sidecar)}
+	if i.ID == "" {
+		i.ID = note.ID(path)
+	}
+	return i
+}
+
+func propertiesOf(s *note.Sidecar) Properties {
+	c := s.Clone()
+	return Properties{SessionID: c.Session, ExpiresAt: c.Expires, Tags: c.Tags, Metadata: c.Metadata}
+}
+
+// load reads a note and its sidecar, with the content of the file, which is adopted first where it was edited.
+func (ns *Notes) load(ctx context.Context, path string) (s state, err error) {
+	if err := ns.look(ctx, path); err != nil {
+		return s, err
+	}
+	if s.note, err = ns.find(ctx, path); err != nil {
+		return s, err
+	}
+	if s.side, err = ns.find(ctx, note.SidecarOf(path)); err != nil {
+		return s, err
+	}
+	if s.side.LSN != 0 {
+		s.sidecar, err = note.DecodeSidecar(s.side.Doc)
+	}
+	return s, err
+}
+
+// mostJudged is of how many files it is remembered how they were when they were judged.
+const mostJudged = 1 << 12
+
+// look has the file of a note judged, if it is not as it was when that was done last: also one whose newest version is
+// not in its file yet, and a file that is no note yet.
+func (ns *Notes) look(ctx context.Context, path string) error {
+	if ns.engine.Env().ReadOnly || ns.engine.Log().Notes().Distrusted() {
+		return nil
+	}
+	name := ns.kind.FileName(path)
+	info, err := ns.kind.Stat(name)
+	if err != nil {
+		return nil // the engine judges what is missing
+	}
+	flushed := ns.engine.Log().Flushed()
+	ns.mu.Lock()
+	was, ok := ns.judged[path]
+	ns.mu.Unlock()
+	if ok && was.flushed == flushed && was.info.Ino == info.Ino && was.info.Dev == info.Dev &&
+		was.info.Size == info.Size && was.info.Mtime.Equal(info.Mtime) {
+		return nil
+	}
+	if info.Size == 0 {
+		return nil // an editor that saves in place empties the file first: see adopt
+	}
+	if _, err := ns.disk.Look(ctx, ns.kind.Name(), []string{name}); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	if ns.judged == nil || len(ns.judged) >= mostJudged {
+		ns.judged = map[string]judged{}
+	}
+	ns.judged[path] = judged{info, flushed}
+	return nil
+}
+
+// find returns the newest version of a document, the zero value if there is none.
+func (ns *Notes) find(ctx context.Context, id string) (engine.Version, error) {
+	v, err := ns.engine.Find(ctx, ns.kind, id, true)
+	if errors.Is(err, errs.ErrNotFound) {
+		return engine.Version{}, nil
+	}
+	return v, err
+}
+
+// failed says which note an error is about.
+func failed(path string, err error) error {
+	var conflict *errs.ConflictError
+	if err == nil || errors.As(err, &conflict) {
+		return err
+	}
+	return fmt.Errorf("note %s: %w", human.Quote(path), err)
+}
+
+// using is the beginning of a call.
+func (ns *Notes) using(writes bool, paths ...string) (end func(), err error) {
+	for _, path := range paths {
+		if err := note.CheckPath(path); err != nil {
+			return nil, err
+		}
+	}
+	if err := ns.engine.BeginUse(); err != nil {
+		return nil, err
+	}
+	if writes {
+		if err := ns.engine.Writable(); err != nil {
+			ns.engine.EndUse()
+			return nil, err
+		}
+	}
+	return ns.engine.EndUse, nil
+}
+
+// Read returns a note; errs.ErrNotFound if there is none.
+func (ns *Notes) Read(ctx context.Context, path string) (Note, error) {
+	end, err := ns.using(false, path)
+	if err != nil {
+		return Note{}, err
+	}
+	defer end()
+	s, err := ns.load(ctx, path)
+	if err == nil && !s.exists(ns.now()) {
+		err = errs.ErrNotFound
+	}
+	if err != nil {
+		return Note{}, failed(path, err)
+	}
+	return Note{Info: s.info(path), Content: s.note.Doc}, nil
+}
+
+func (ns *Notes) now() time.Time { return ns.engine.Env().Clock() }
+
+// holds judges conditions against the newest version.
+func (ns *Notes) holds(path string, s *state, c *commit.Conditions) error {
+	at, updated := s.note.LSN, s.note.Line.UpdatedAt
+	if !s.exists(ns.now()) {
+		at, updated = 0, time.Time{}
+	}
+	if err := c.Holds(path, at, updated); err != nil {
+		return err
+	}
+	if c.Hash == nil {
+		return nil
+	}
+	if has := hex.EncodeToString(s.note.Line.ContentHash[:]); at == 0 || has != *c.Hash {
+		e := &errs.ConflictError{ID: path, Found: at, Hash: *c.Hash}
+		if at != 0 {
+			e.FoundHash = has
+		}
+		return e
+	}
+	return nil
+}
+
+// content makes the next content of a note; exists is false where there is none, or none any more.
+type content func(old []byte, exists bool) ([]byte, error)
+
+// change writes what f makes of the newest content, if that is another one.
+func (ns *Notes) change(ctx context.Context, path string, c commit.Conditions, f content) (Info, error) {
+	end, err := ns.using(true, path)
+	if err != nil {
+		return Info{}, err
+	}
+	defer end()
+	i, err := ns.retry(ctx, func() (Info, error) {
+		s, err := ns.load(ctx, path)
+		if err != nil {
+			return Info{}, err
+		}
+		if err := ns.holds(path, &s, &c); err != nil {
+			return Info{}, err
+		}
+		old, exists := s.note.Doc, s.exists(ns.now())
+		if !exists {
+			old = nil
+		}
+		doc, err := f(old, exists)
+		if err != nil {
+			return Info{}, err
+		}
+		if exists && string(doc) == string(old) {
+			return s.info(path), nil
+		}
+		changes := []commit.DocumentChange{{ID: path, Doc: doc, Was: s.note}}
+		if s.expired(ns.now()) && s.side.LSN != 0 { // another note, without the properties of the old one
+			changes = append(changes, commit.DocumentChange{ID: note.SidecarOf(path), Delete: true, Was: s.side})
+		}
+		if _, err := ns.commits.ChangeDocuments(ctx, ns.kind, changes); err != nil {
+			return Info{}, err
+		}
+		after, err := ns.load(ctx, path)
+		return after.info(path), err
+	})
+	return i, failed(path, err)
+}
+
+// retry runs a change again while another writer was faster.
+func (ns *Notes) retry(ctx context.Context, f func() (Info, error)) (i Info, err error) {
+	for range changeTries {
+		i, err = f()
+		var judged *errs.ConflictError
+		if err == nil || errors.As(err, &judged) || !errors.Is(err, errs.ErrConflict) || ctx.Err() != nil {
+			return i, err
+		}
+	}
+	return i, err
+}
+
+// Write makes content that of the note at a path, and creates the note if there is none.
+func (ns *Notes) Write(ctx context.Context, path string, data []byte, c commit.Conditions) (Info, error) {
+	return ns.change(ctx, path, c, func([]byte, bool) ([]byte, error) { return data, nil })
+}
+
+// Append adds data at the end of a note, and creates it if there is none.
+func (ns *Notes) Append(ctx context.Context, path string, data []byte, c commit.Conditions) (Info, error) {
+	return ns.change(ctx, path, c, func(old []byte, _ bool) ([]byte, error) {
+		return append(append(make([]byte, 0, len(old)+len(data)), old...), data...), nil
+	})
+}
+
+// Edit replaces the one occurrence of a text in a note. *errs.MatchError if there is none, or more than one.
+func (ns *Notes) Edit(ctx context.Context, path, from, to string, c commit.Conditions) (Info, error) {
+	return ns.change(ctx, path, c, existing(func(old []byte) ([]byte, error) { return note.Replace(old, from, to) }))
+}
+
+// Insert inserts text behind a line of a note, 0 being its beginning. *errs.FieldError if it has no such line.
+func (ns *Notes) Insert(ctx context.Context, path string, line int, text string, c commit.Conditions) (Info, error) {
+	return ns.change(ctx, path, c, existing(func(old []byte) ([]byte, error) { return note.Insert(old, line, text) }))
+}
+
+// existing is of a note that has to be there.
+func existing(f func(old []byte) ([]byte, error)) content {
+	return func(old []byte, exists bool) ([]byte, error) {
+		if !exists {
+			return nil, errs.ErrNotFound
+		}
+		return f(old)
+	}
+}
+
+// SetProperties replaces the properties of a note.
+func (ns *Notes) SetProperties(ctx context.Context, path string, p Properties, c commit.Conditions) (Info, error) {
+	end, err := ns.using(true, path)
+	if err != nil {
+		return Info{}, err
+	}
+	defer end()
+	i, err := ns.retry(ctx, func() (Info, error) {
+		s, err := ns.load(ctx, path)
+		if err == nil && !s.exists(ns.now()) {
+			err = errs.ErrNotFound
+		}
+		if err == nil {
+			err = ns.holds(path, &s, &c)
+		}
+		if err != nil {
+			return Info{}, err
+		}
+		next := s.sidecar.Clone()
+		next.Session, next.Expires, next.Tags, next.Metadata = p.SessionID, p.ExpiresAt, p.Tags, p.Metadata
+		changes, err := sidecarChange(path, next, s.side)
+		if err != nil || len(changes) == 0 {
+			return s.info(path), err
+		}
+		if _, err := ns.commits.ChangeDocuments(ctx, ns.kind, changes); err != nil {
+			return Info{}, err
+		}
+		after, err := ns.load(ctx, path)
+		return after.info(path), err
+	})
+	return i, failed(path, err)
+}
+
+// sidecarChange returns the change that makes s the sidecar of a note, none where was is the same.
+func sidecarChange(path string, s note.Sidecar, was engine.Version) ([]commit.DocumentChange, error) {
+	c := commit.DocumentChange{ID: note.SidecarOf(path), Was: was}
+	if s.ID == note.ID(path) {
+		s.ID = ""
+	}
+	if c.Delete = s.IsZero(); c.Delete {
+		if was.LSN == 0 {
+			return nil, nil
+		}
+		return []commit.DocumentChange{c}, nil
+	}
+	var err error
+	if c.Doc, err = s.Encode(); err != nil || was.LSN != 0 && string(c.Doc) == string(was.Doc) {
+		return nil, err
+	}
+	return []commit.DocumentChange{c}, nil
+}
+
+// Delete deletes a note; errs.ErrNotFound if there is none.
+func (ns *Notes) Delete(ctx context.Context, path string, c commit.Conditions) error {
+	end, err := ns.using(true, path)
+	if err != nil {
+		return err
+	}
+	defer end()
+	_, err = ns.retry(ctx, func() (Info, error) {
+		s, err := ns.load(ctx, path)
+		if err != nil {
+			return Info{}, err
+		}
+		if err := ns.holds(path, &s, &c); err != nil {
+			return Info{}, err
+		}
+		if !s.exists(ns.now()) {
+			return Info{}, errs.ErrNotFound
+		}
+		_, err = ns.commits.ChangeDocuments(ctx, ns.kind, deletions(path, &s))
+		return Info{}, err
+	})
+	return failed(path, err)
+}
+
+// deletions are the changes that delete a note with its sidecar.
+func deletions(path string, s *state) []commit.DocumentChange {
+	list := []commit.DocumentChange{{ID: path, Delete: true, Was: s.note}}
+	if s.side.LSN != 0 {
+		list = append(list, commit.DocumentChange{ID: note.SidecarOf(path), Delete: true, Was: s.side})
+	}
+	return list
+}
+
+// DeleteFolder deletes all notes in a folder, in one commit where it fits one, and returns how many they were.
+func (ns *Notes) DeleteFolder(ctx context.Context, folder string) (int, error) {
+	end, err := ns.using(true, folder)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	deleted := 0
+	for range changeTries {
+		paths, err := ns.in(ctx, folder)
+		if err != nil || len(paths) == 0 {
+			if err == nil && deleted == 0 {
+				err = errs.ErrNotFound
+			}
+			return deleted, failed(folder, err)
+		}
+		var changes []commit.DocumentChange
+		n := min(len(paths), commit.PartsMost)
+		for _, path := range paths[:n] {
+			s, err := ns.load(ctx, path)
+			if err != nil {
+				return deleted, failed(path, err)
+			}
+			if s.note.LSN != 0 {
+				s.note.Doc, s.side.Doc = nil, nil
+				changes = append(changes, deletions(path, &s)...)
+			}
+		}
+		if len(changes) == 0 {
+			continue
+		}
+		_, err = ns.commits.ChangeDocuments(ctx, ns.kind, changes)
+		if err == nil {
+			deleted += n
+		} else if !errors.Is(err, errs.ErrConflict) {
+			return deleted, failed(folder, err)
+		}
+	}
+	return deleted, failed(folder, errs.ErrConflict)
+}

@@ -1,0 +1,75 @@
+package notes
+
+import (
+	"context"
+	"errors"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/note"
+)
+
+// Kind returns the kind of notes.
+func (ns *Notes) Kind() *engine.Kind { return ns.kind }
+
+// Traces returns the ids under which the store has something of the note at a path alone: its own, that of its sidecar,
+// and those of the paths that it had before and that no other note has now. others are versions of it at paths that
+// another note has.
+func (ns *Notes) Traces(ctx context.Context, path string) (ids []string, others []note.Move, err error) {
+	if err := note.CheckPath(path); err != nil {
+		return nil, nil, err
+	}
+	s, err := ns.load(ctx, path)
+	if err != nil && !errors.Is(err, errs.ErrInvalid) {
+		return nil, nil, failed(path, err)
+	}
+	ids = []string{path, note.SidecarOf(path)}
+	since := uint64(0)
+	for _, m := range s.sidecar.Moves {
+		from := max(ns.began(ctx, m), since)
+		since = m.Version
+		if m.Path == path {
+			continue
+		}
+		now, err := ns.find(ctx, m.Path)
+		if err != nil {
+			return nil, nil, failed(m.Path, err)
+		}
+		if now.LSN == 0 {
+			ids = append(ids, m.Path, note.SidecarOf(m.Path))
+			continue
+		}
+		ns.history.Each(ctx, ns.kind, m.Path, func(v history.Version, err error) bool {
+			if err == nil && !v.Deleted && v.LSN >= from && v.LSN <= m.Version && v.LSN != now.LSN {
+				others = append(others, note.Move{Path: m.Path, Version: v.LSN})
+			}
+			return true
+		})
+	}
+	return ids, others, nil
+}
+
+// Twins returns the versions that a rename made of a version of the note at a path, or of which a rename made it.
+func (ns *Notes) Twins(ctx context.Context, path string, version uint64) (twins []note.Move, err error) {
+	var list []history.Version
+	at := -1
+	if _, err := ns.History(ctx, path, func(v history.Version, err error) bool {
+		if v.Document = nil; err == nil && !v.Deleted {
+			if list = append(list, v); v.LSN == version {
+				at = len(list) - 1
+			}
+		}
+		return true
+	}); err != nil || at < 0 {
+		return nil, err
+	}
+	moved := func(i int) bool { return list[i-1].ID != list[i].ID && list[i-1].ContentHash == list[i].ContentHash }
+	for i := at; i > 0 && moved(i); i-- {
+		twins = append(twins, note.Move{Path: list[i-1].ID, Version: list[i-1].LSN})
+	}
+	for i := at + 1; i < len(list) && moved(i); i++ {
+		twins = append(twins, note.Move{Path: list[i].ID, Version: list[i].LSN})
+	}
+	return twins, nil
+}
