@@ -110,6 +110,7 @@ var order = []string{
 	"internal/fixture",   // for tests
 	"importer",
 	"internal/queryargs",
+	"memorytool",
 	"mcpserver",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",
