@@ -34,13 +34,15 @@ const (
 	// FeatureTerms: the index of words has terms of version 2. A program that knows only those of version 1
 	// would take it for damaged and make it again, in turns with the others.
 	FeatureTerms Features = 1 << 3
-	// FeatureNotes: the store has notes, or had some: entries of a kind of document that other programs do not know,
-	// with a folder and a section of the index. It is raised before the first note.
-	FeatureNotes Features = 1 << 6
 
 	// FeatureFields: frames of the log have fields between key and value, see package segment. A
 	// program that does not know them would take them for a part of the value.
 	FeatureFields Features = 1 << 32
+	// FeatureNotes: the store has notes, or had some: entries of a kind of document that other programs do not know, with
+	// a folder and a section of the index. A program that does not know them would take the section, and its count in
+	// the metadata, for damage of the index, and an adopted version, whose line has the time of its file, for damage of
+	// the log, also if it only reads. It is raised before the first note.
+	FeatureNotes Features = 1 << 33
 
 	// Reserved for tests: no build knows these two by itself, see Options.Known.
 	FeatureTestWrite Features = 1 << 31

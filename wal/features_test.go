@@ -394,12 +394,12 @@ func TestFeaturesSaid(t *testing.T) {
 	dir := t.TempDir()
 	var logs []*FileLog
 	for i := range 20 {
-		l, _ := open(t, dir, knowing(Features(1)<<(i+7))) // above the bits that each process knows
+		l, _ := open(t, dir, knowing(Features(1)<<(i+5))) // above the bits that each process knows
 		logs = append(logs, l)
 	}
 	for i, l := range logs {
 		known, ok := l.shared.Said(l.slot)
-		if want := Features(1)<<(i+7) | KnownFeatures; ok != (i < page.Sets) || ok && Features(known) != want {
+		if want := Features(1)<<(i+5) | KnownFeatures; ok != (i < page.Sets) || ok && Features(known) != want {
 			t.Errorf("process %d says %s, %v", i, Features(known), ok)
 		}
 	}
