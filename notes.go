@@ -111,6 +111,12 @@ func (ns Notes) Write(ctx context.Context, path string, content []byte, conds ..
 	return written(ns.st.inner.Notes.Write(ctx, path, content, conditionsOf(conds)))
 }
 
+// WriteAt is Write for content that was written earlier, as that of an imported file: the time is UpdatedAt of the note,
+// and CreatedAt of a new one. A time in the future is now.
+func (ns Notes) WriteAt(ctx context.Context, path string, content []byte, at time.Time, conds ...Cond) (NoteInfo, error) {
+	return written(ns.st.inner.Notes.WriteAt(ctx, path, content, at, conditionsOf(conds)))
+}
+
 // Append adds content at the end of a note, and creates the note if there is none.
 func (ns Notes) Append(ctx context.Context, path string, content []byte, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Append(ctx, path, content, conditionsOf(conds)))

@@ -191,6 +191,8 @@ func TestJSONDocuments(t *testing.T) {
 	try("note diff", "", "g/n.md")
 	try("note rm", "", "g/n.md")
 	try("note restore", "", "g/n.md")
+	try("note export", "", in("exported"))
+	try("note import", "", in("exported"), "--into", "again")
 	try("working set", "", "k", "1", whole, "--ttl", "1h")
 	try("working get", "", "k", whole)
 	try("working keys", "", whole)

@@ -196,6 +196,11 @@ type content func(old []byte, exists bool) ([]byte, error)
 
 // change writes what f makes of the newest content, if that is another one.
 func (ns *Notes) change(ctx context.Context, path string, c commit.Conditions, f content) (Info, error) {
+	return ns.changeAt(ctx, path, time.Time{}, c, f)
+}
+
+// changeAt is change with the time of the version; zero: now. A time that is not over yet is now, too.
+func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c commit.Conditions, f content) (Info, error) {
 	end, err := ns.using(true, path)
 	if err != nil {
 		return Info{}, err
@@ -220,7 +225,10 @@ func (ns *Notes) change(ctx context.Context, path string, c commit.Conditions, f
 		if exists && string(doc) == string(old) {
 			return s.info(path), nil
 		}
-		changes := []commit.DocumentChange{{ID: path, Doc: doc, Was: s.note}}
+		if at.After(ns.now()) {
+			at = time.Time{}
+		}
+		changes := []commit.DocumentChange{{ID: path, Doc: doc, Was: s.note, Created: at, Updated: at}}
 		if s.expired(ns.now()) && s.side.LSN != 0 { // another note, without the properties of the old one
 			changes = append(changes, commit.DocumentChange{ID: note.SidecarOf(path), Delete: true, Was: s.side})
 		}
@@ -248,6 +256,12 @@ func (ns *Notes) retry(ctx context.Context, f func() (Info, error)) (i Info, err
 // Write makes content that of the note at a path, and creates the note if there is none.
 func (ns *Notes) Write(ctx context.Context, path string, data []byte, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, func([]byte, bool) ([]byte, error) { return data, nil })
+}
+
+// WriteAt is Write with the time at which the content was written.
+func (ns *Notes) WriteAt(ctx context.Context, path string, data []byte, at time.Time,
+	c commit.Conditions) (Info, error) {
+	return ns.changeAt(ctx, path, at, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
 
 // Append adds data at the end of a note, and creates it if there is none.
