@@ -111,9 +111,10 @@ func (ns Notes) Write(ctx context.Context, path string, content []byte, conds ..
 	return written(ns.st.inner.Notes.Write(ctx, path, content, conditionsOf(conds)))
 }
 
-// WriteAt is Write for content that was written earlier, as that of an imported file: the time is UpdatedAt of the note,
-// and CreatedAt of a new one. A time in the future is now.
-func (ns Notes) WriteAt(ctx context.Context, path string, content []byte, at time.Time, conds ...Cond) (NoteInfo, error) {
+// WriteAt is Write for content that was written earlier, as that of an imported file: the time is UpdatedAt of the
+// note, and CreatedAt of a new one. A time in the future is now.
+func (ns Notes) WriteAt(ctx context.Context, path string, content []byte, at time.Time,
+	conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.WriteAt(ctx, path, content, at, conditionsOf(conds)))
 }
 

@@ -1,5 +1,5 @@
-// Command memorytool lets a model keep its memory as notes of a store: it connects package memorytool to the tool runner
-// of anthropic-sdk-go.
+// Command memorytool lets a model keep its memory as notes of a store: it connects package memorytool to the tool
+// runner of anthropic-sdk-go.
 //
 //	ANTHROPIC_API_KEY=… go run . -store storage "Remember that I prefer trains."
 //	go run . -demo "Remember that I prefer trains."

@@ -50,7 +50,8 @@ func TestToolRunner(t *testing.T) {
 		{{"toolu_1_0", false, "Here's the image /memories/map.png.", "image/png"}},
 		{{"toolu_2_0", false, "File created successfully at: /memories/a.md", ""}},
 		{
-			{"toolu_3_0", false, "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n" +
+			{"toolu_3_0", false, "The memory file has been edited. Here is the snippet showing the change (with line " +
+				"numbers):\n" +
 				"     1\tprefers buses", ""},
 			{"toolu_3_1", true, "Error: The path /memories/b.md does not exist. Please provide a valid path.", ""},
 		},
