@@ -18,6 +18,10 @@ type Config struct {
 	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
 	// while a process watches, deleting a file deletes its memory: true
 	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
+	// Patterns of files in notes/ that are not adopted as new notes: nil: what editors and file managers leave (*~, *.swp,
+	// *.tmp, .DS_Store and others, see docs/reference/settings.md); empty: none. A pattern without a slash is of the last
+	// segment of the path, any other one of the whole path, with ** for any number of segments.
+	NotesIgnore []string `json:"notes_ignore,omitzero"`
 
 	// Limits of one document, put or edited by hand; what is already stored is read regardless.
 	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // bytes of one memory's JSON: 16 MiB
@@ -104,8 +108,9 @@ func (c *Config) in() *settings.Config {
 		MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes,
 		AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays,
 		UnsentBytes: c.UnsentBytes, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage,
-		Text:    (*settings.TextConfig)(c.Text),
-		Vectors: (*settings.VectorConfig)(c.Vectors),
+		NotesIgnore: c.NotesIgnore,
+		Text:        (*settings.TextConfig)(c.Text),
+		Vectors:     (*settings.VectorConfig)(c.Vectors),
 	}
 }
 
@@ -118,7 +123,7 @@ func configOf(c *settings.Config) Config {
 		MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes,
 		AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays,
 		UnsentBytes: c.UnsentBytes, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Text: (*TextConfig)(c.Text),
-		Vectors: (*VectorConfig)(c.Vectors),
+		Vectors: (*VectorConfig)(c.Vectors), NotesIgnore: c.NotesIgnore,
 	}
 }
 

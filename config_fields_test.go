@@ -25,6 +25,8 @@ func TestConfigFields(t *testing.T) {
 		switch {
 		case f.CanInt():
 			f.SetInt(int64(i + 1))
+		case f.Kind() == reflect.Slice:
+			f.Set(reflect.MakeSlice(p.Type, 1, 1))
 		case f.Kind() == reflect.String:
 			f.SetString(p.Name)
 		default:

@@ -66,6 +66,8 @@ func settings() []setting {
 			func(c *varve.Config) any { return orElse(c.AutoRepair, true) }},
 		{"adopt_deletions", "deleting a file deletes its memory; false: the file is restored",
 			func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
+		{notesIgnore, "patterns of files in notes/ that are not adopted as notes, separated by spaces; \"\" for none",
+			func(c *varve.Config) any { return strings.Join(c.Resolved().NotesIgnore, " ") }},
 		{"backup_interval", "time between two backups of the index (seconds)",
 			func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
 		{"flush_threshold", "changes that start a flush; one also starts within a second",
@@ -289,6 +291,9 @@ func assign(c *varve.Config, name, value string) error {
 		return nil
 	case "text_language":
 		c.TextLanguage = value
+		return nil
+	case notesIgnore:
+		c.NotesIgnore = append([]string{}, strings.Fields(value)...)
 		return nil
 	case textFields:
 		return assignFields(c, value)

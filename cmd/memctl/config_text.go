@@ -18,6 +18,9 @@ const (
 	queryTemplate = "vectors.query_template"
 )
 
+// notesIgnore is the setting that is a list of texts.
+const notesIgnore = "notes_ignore"
+
 // keepTemplate is the value that restores the default template.
 const keepTemplate = "keep"
 

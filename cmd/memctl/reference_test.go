@@ -215,6 +215,9 @@ func valuesOf(t *testing.T, name string) string {
 	if values := choices(name); values != nil {
 		return strings.Join(values, ", ")
 	}
+	if name == notesIgnore {
+		return "up to 1000 patterns, with *, ?, [a-z] and **; one without a slash is of the last segment"
+	}
 	var c varve.Config
 	err := assign(&c, name, "-1")
 	if err == nil {

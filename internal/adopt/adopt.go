@@ -21,6 +21,7 @@ type Adopter struct {
 	// by kind: time of the folder of which the missing files were judged, Unix nanoseconds
 	settled [kind.Most]atomic.Int64
 	parking parking
+	moves   moves
 }
 
 // Drifts returns the last comparison of the files of each kind with the index; an element is nil before the first.

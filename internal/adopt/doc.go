@@ -26,7 +26,10 @@
 // newest version. One that a round has set aside is adopted if it was saved later than that. A file that was emptied
 // a moment ago is not judged by a read, which returns the newest version: an editor may be saving it. A file does
 // not say its id, so that another name is another document: mv a.md b.md is the deletion of a.md and the creation
-// of b.md, each with a history of its own.
+// of b.md, each with a history of its own. Of a kind with companions (kind.Kind.Companion, notes) the two become one
+// document again when the loss of a.md is settled, in one commit that deletes a.md and writes the companion of b.md: if
+// b.md has the inode of a.md, with its content or with half of its lines, or else if only the two have the content
+// (moved.go).
 //
 // A file that appears where another document is in its way (kind.Beside) stays and is reported; it is adopted once
 // that document is gone. A file that was replaced by a folder is missing: its deletion is adopted first, and then what
@@ -43,7 +46,9 @@
 // becomes the newest version, also when a newer one or a deletion had not reached the file. The version has the time
 // of the file, so that no round writes the file again, and one that is removed before the round stays removed. A
 // file that was emptied less than two seconds ago is waited for. The loss of most files is their deletion; only that
-// of the whole folder is an accident. After a crash, when a place may hold anything, a round replaces such files as
+// of the whole folder is an accident. A new file that notes_ignore names stays where it is. What was written, renamed
+// and deleted while no process had the store open is adopted when the first one opens it. A name in another normal form
+// than C is changed to that. After a crash, when a place may hold anything, a round replaces such files as
 // those of any other kind, and sets them aside.
 //
 // # A verdict

@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/rebuild"
@@ -42,6 +43,9 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 		if err != nil || timed && (before[i] == 0 || info.Mtime.UnixNano() == before[i]) {
 			continue
 		}
+		if k.FileWins {
+			ed.sweep(ctx, k)
+		}
 		drift, err := ed.Drift(ctx, k)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -60,6 +64,36 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 				"put back", len(drift.Restored), "deleted by hand", len(drift.Deleted), "strangers", len(drift.Stranger))
 			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
 		}
+	}
+}
+
+// sweep adopts what was written to the files of a kind whose files win while no process had the store open, new files
+// too. Another process may watch: it does the same.
+func (ed *Adopter) sweep(ctx context.Context, k *engine.Kind) {
+	if ed.engine.Env().ReadOnly || ed.engine.Log().Processes().Leader() != 0 || ed.engine.Settings().Gone() {
+		return
+	}
+	f := &Files{ed}
+	var names []string
+	look := func() {
+		if _, err := f.Look(ctx, k.Name(), names); err != nil && ctx.Err() == nil {
+			ed.engine.Env().Logger.Warn("looking for files that were edited", "folder", k.Name(), "err", err)
+		}
+		names = nil
+	}
+	for name, err := range f.Suspects(ctx, k.Name()) {
+		if err != nil {
+			return
+		}
+		if name == "" {
+			continue
+		}
+		if names = append(names, name); len(names) == commit.PartsMost {
+			look()
+		}
+	}
+	if len(names) > 0 {
+		look()
 	}
 }
 
@@ -121,7 +155,7 @@ func (ed *Adopter) Drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 		}
 	}
 	for i, name := range names {
-		if !known[i] && ed.reallyStrange(ctx, k, name) {
+		if !known[i] && !ed.Ignores(k, name) && ed.reallyStrange(ctx, k, name) {
 			d.add(&d.Stranger, name)
 		}
 	}

@@ -64,6 +64,16 @@ func (f *Files) folder(name string) *engine.Kind {
 	return nil
 }
 
+// Ignores reports whether a file in the folder of a kind is not adopted as a new document, by notes_ignore. The file of
+// a document that there is, is never ignored.
+func (ed *Adopter) Ignores(k *engine.Kind, name string) bool {
+	if !k.FileWins {
+		return false
+	}
+	id, ok := k.ID(name)
+	return ok && ed.engine.Settings().Now().Ignores(id)
+}
+
 // deletesByHand reports whether a file which is missing may have been deleted by hand, which is not to be
 // judged now: the process that watches does that, or, where none does, a read when the folder has
 // not changed for a while; and neither while config.json is not valid.

@@ -159,9 +159,20 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 		return err
 	}
 	changed := false
+	if adopt {
+		if ids, changed, err = f.moved(ctx, k, ids); err != nil {
+			return err
+		}
+	}
+	gone := map[string]bool{}
+	for _, id := range ids {
+		if k.Companion != nil {
+			gone[id] = true
+		}
+	}
 	for len(ids) > 0 {
 		n := min(len(ids), commit.PartsMost)
-		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays}
+		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays, gone: gone}
 		if err := s.all(ids[:n]); err != nil {
 			return err
 		}

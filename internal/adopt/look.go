@@ -27,6 +27,7 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	if k == nil {
 		return nil, nil
 	}
+	names = f.ed.normal(k, names)
 	names, emptied, wait := f.ed.emptied(k, names)
 	if absent, err = f.look(ctx, k, names); err != nil || len(emptied) == 0 {
 		return absent, err
@@ -155,11 +156,13 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	case errors.Is(err, errs.ErrNotFound):
 		// What waits to be deleted the flush takes away, or aside if it is not ours.
 		s.unknown = true
-		return s, !ed.deletedSince(k, s.ID), nil
+		return s, !ed.deletedSince(k, s.ID) && !ed.Ignores(k, name), nil
 	case err != nil:
 		return s, false, err
 	}
-	is = !engine.Matches(&v.Line, info)
+	if is = !engine.Matches(&v.Line, info); !is {
+		ed.moves.saw(k, s.ID, info)
+	}
 	if is && !flushed {
 		s.early = !ed.flusher.Ours(ctx, k, s.ID, v.LSN, info, func() ([]byte, error) {
 			data, _, err := k.Read(name, places.StoredMost)

@@ -124,6 +124,11 @@ func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind,
 				continue
 			}
 			v.Version.Doc = a.doc
+			created := wal.LSN(0)
+			if a.Precondition.LSN == 0 {
+				created = a.Entry.LSN
+			}
+			ed.moves.came(k, v.ID, k.FileName(v.ID), a.file, created, ed.engine.Env().Clock())
 		}
 		v.back = !bytes.Equal(v.Version.Doc, a.file) // it has another embedding than the file
 	}

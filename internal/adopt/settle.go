@@ -20,6 +20,7 @@ type settling struct {
 	adopt   bool                // a deletion is taken over
 	unseen  bool                // no process watched
 	strays  map[string][]*stray // by id
+	gone    map[string]bool     // all ids, of a kind with companions
 	deleted []*commit.Part
 	last    map[string]bool // of these: neither log nor archive has the version, and its file is gone
 	back    []*Verdict      // that log, archive or a stray have
@@ -105,7 +106,7 @@ func (s *settling) one(held *wal.Held, id string) error {
 	}
 	if adopt {
 		s.deleted = append(s.deleted, s.ed.DeletionPart(s.k, id, v.LSN))
-		return nil
+		return s.companion(id)
 	}
 	is := &Verdict{ID: id}
 	if len(strays) > 0 {
@@ -122,6 +123,22 @@ func (s *settling) one(held *wal.Held, id string) error {
 		s.back, s.bytes = append(s.back, is), s.bytes+len(is.Version.Doc)
 	}
 	return nil
+}
+
+// companion deletes the companion of a document that is deleted, unless its file is gone too: then it is one of the ids.
+func (s *settling) companion(id string) error {
+	if s.k.Companion == nil {
+		return nil
+	}
+	other, ok := s.k.Companion(id)
+	if !ok || s.gone[other] {
+		return nil
+	}
+	v, err := s.ed.engine.Find(s.ctx, s.k, other, false)
+	if err == nil {
+		s.deleted = append(s.deleted, s.ed.DeletionPart(s.k, other, v.LSN))
+	}
+	return ignoreNotFound(err)
 }
 
 // putBack does that with what has been found so far.

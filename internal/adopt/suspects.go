@@ -45,6 +45,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 			}
 			info, err := k.Stat(name)
 			if err == nil && engine.Matches(&l.Line, info) {
+				ed.moves.saw(k, l.ID, info)
 				if !yield("", nil) {
 					return
 				}
@@ -55,7 +56,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 			}
 		}
 		for i, name := range names {
-			if !known[i] && k.IsDocument(name) && !yield(name, nil) {
+			if !known[i] && k.IsDocument(name) && !ed.Ignores(k, name) && !yield(name, nil) {
 				return
 			}
 		}

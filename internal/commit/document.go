@@ -77,6 +77,12 @@ type DocumentChange struct {
 // newest ones; otherwise the error matches errs.ErrConflict. No two changes are of one document. It returns the
 // versions.
 func (cm *Committer) ChangeDocuments(ctx context.Context, k *engine.Kind, changes []DocumentChange) ([]wal.LSN, error) {
+	return cm.ChangeDocumentsHeld(ctx, nil, k, changes)
+}
+
+// ChangeDocumentsHeld is ChangeDocuments for the holder of flush.lock, which is not slowed.
+func (cm *Committer) ChangeDocumentsHeld(ctx context.Context, held *wal.Held, k *engine.Kind,
+	changes []DocumentChange) ([]wal.LSN, error) {
 	var parts []*Part
 	var created []string
 	for i := range changes {
@@ -88,9 +94,10 @@ func (cm *Committer) ChangeDocuments(ctx context.Context, k *engine.Kind, change
 			created = append(created, p.ID)
 		}
 	}
-	err := cm.pace.Pressure(ctx, func() int64 { return int64(framesOf(parts)) })
-	if err != nil {
-		return nil, err
+	if held == nil {
+		if err := cm.pace.Pressure(ctx, func() int64 { return int64(framesOf(parts)) }); err != nil {
+			return nil, err
+		}
 	}
 	if n, limit := framesOf(parts), cm.engine.Log().Limit(); n > limit && len(parts) > 1 {
 		return nil, fmt.Errorf("%w: %d changes take %d bytes of the log, the limit of a commit is %d (half a segment)",
@@ -106,12 +113,14 @@ func (cm *Committer) ChangeDocuments(ctx context.Context, k *engine.Kind, change
 			p.Places = places
 		}
 	}
-	if err := cm.CommitTogether(ctx, nil, k, parts); err != nil {
+	if err := cm.CommitTogether(ctx, held, k, parts); err != nil {
 		return nil, cm.engine.Log().Folder().Explain(err)
 	}
 	cm.engine.Commits().Add(1)
-	cm.pace.BeatInline()
-	cm.pace.RoundInline(ctx)
+	if held == nil {
+		cm.pace.BeatInline()
+		cm.pace.RoundInline(ctx)
+	}
 	versions := make([]wal.LSN, len(parts))
 	for i, p := range parts {
 		versions[i] = p.Entry.LSN

@@ -163,6 +163,34 @@ func (f *Folder) removeEmpty(name string) {
 	}
 }
 
+// Rename gives a file in a tree another path, and makes the folders for it. It fails with fs.ErrExist if another file
+// has that path. It is not durable: after a crash the file may have its old path.
+func (f *Folder) Rename(from, to string) error {
+	if err := f.checkName(to); err != nil {
+		return err
+	}
+	if err := f.enter(from); err != nil {
+		return err
+	}
+	if err := f.makeFolders(to, f.l.folderMode()); err != nil {
+		return err
+	}
+	old, at := f.Path(from), f.Path(to)
+	err := f.l.FS.RenameNew(old, at)
+	if errors.Is(err, fs.ErrExist) { // it may be the same file, where the file system takes both paths for one
+		is, serr := f.l.FS.Stat(old)
+		if other, oerr := f.l.FS.Stat(at); serr == nil && oerr == nil && is.Ino == other.Ino && is.Dev == other.Dev &&
+			is.Nlink == 1 {
+			err = f.l.FS.Rename(old, at)
+		}
+	}
+	if err != nil {
+		return failure("rename", f.rel(from), err)
+	}
+	f.removeEmpty(from)
+	return nil
+}
+
 // InTheWay returns the name of what stands in the place of a document, or of a folder that it is in; "" for
 // nothing but folders above it.
 func (f *Folder) InTheWay(name string) string {

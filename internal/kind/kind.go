@@ -46,6 +46,14 @@ type Kind struct {
 	// FoldsAsDisk: the Paths are compared by Fold only where the file system of the store does not distinguish case.
 	FoldsAsDisk bool
 
+	// Companion returns the id of the document, of the same kind, that has what the bytes of another one cannot say: such
+	// as where that was before. It is deleted with the other one, and moves with it. false: the id is that of a companion.
+	// nil: there are none, and a file that was given another name is another document.
+	Companion func(id string) (string, bool)
+	// Moved returns the companion of a document that was at from, up to its version last, and is at another path now; had
+	// is its companion there, empty for none.
+	Moved func(from string, last uint64, had []byte) ([]byte, error)
+
 	// Decode reads a document of this kind. What it returns may share bytes with data.
 	Decode func(data []byte, o DecodeOptions) (Content, error)
 	// CheckLine checks what only the lines of this kind have. nil: they have nothing more.
@@ -70,7 +78,7 @@ var (
 	Notes = &Kind{
 		At: 2, Letter: record.Note, Section: index.Notes, Folder: record.NoteFolder, Noun: "note", Opaque: true,
 		Paths: note.System(), Feature: wal.FeatureNotes, FileWins: true, FoldsAsDisk: true,
-		Decode: decodeNote,
+		Companion: note.Companion, Moved: note.Moved, Decode: decodeNote,
 	}
 
 	Kinds = []*Kind{Memories, Assemblies, Notes}

@@ -47,6 +47,21 @@ type Portable interface {
 	IsPath(path, id string) bool
 }
 
+// Normalizing are Paths for which some files have the path of a document in another form of Unicode.
+type Normalizing interface {
+	Paths
+	// Normal returns the path that a file with a path should have; false where it has it, or is no document either way.
+	Normal(path string) (string, bool)
+}
+
+// Normal returns the path in Folder that a file with a path should have: see Normalizing.
+func (k *Kind) Normal(path string) (string, bool) {
+	if p, ok := k.Paths.(Normalizing); ok {
+		return p.Normal(path)
+	}
+	return "", false
+}
+
 // jsonPaths are those of a kind whose documents are JSON: <name>.json, in one folder.
 type jsonPaths struct{}
 

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Names is how the paths of notes are written as paths of files below the folder of notes. The package comment has
@@ -93,6 +95,17 @@ func (n Names) read(path string) (id string, ok bool) {
 		id = sidecarHead + id
 	}
 	return id, true
+}
+
+// Normal returns the path in normal form C of a file whose path is in another form: macOS and what was copied from it may
+// have names in form D. It is kind.Normalizing.
+func (n Names) Normal(path string) (string, bool) {
+	if norm.NFC.IsNormalString(path) {
+		return "", false
+	}
+	path = norm.NFC.String(path)
+	_, ok := n.ID(path)
+	return path, ok
 }
 
 // IsDocument reports whether a file at a path may be a note or a sidecar: no element begins with a dot, except

@@ -26,6 +26,32 @@ func SidecarOf(path string) string { return sidecarHead + path }
 // IsSidecar reports whether an id in the log is that of a sidecar.
 func IsSidecar(id string) bool { return strings.HasPrefix(id, sidecarHead) }
 
+// Companion returns the id of the sidecar of a note; false for the id of a sidecar.
+func Companion(id string) (string, bool) { return SidecarOf(id), !IsSidecar(id) }
+
+// Moved returns the sidecar of a note that was at a path, up to a version; had is its sidecar there, empty for none.
+func Moved(from string, last uint64, had []byte) ([]byte, error) {
+	var s Sidecar
+	if len(had) > 0 {
+		var err error
+		if s, err = DecodeSidecar(had); err != nil {
+			return nil, err
+		}
+	}
+	s = s.Moved(from, last)
+	return s.Encode()
+}
+
+// Moved returns the sidecar of the note when it is at another path: it was at one, up to a version.
+func (s *Sidecar) Moved(from string, last uint64) Sidecar {
+	next := s.Clone()
+	if next.ID == "" {
+		next.ID = ID(from)
+	}
+	next.Moves = append(next.Moves, Move{Path: from, Version: last})
+	return next
+}
+
 // FirstAfterSidecars is greater than the ids of all sidecars, and less than those of notes behind them.
 const FirstAfterSidecars = sidecarHead + "\U0010FFFF"
 

@@ -99,11 +99,7 @@ func (ns *Notes) moved(ctx context.Context, from, to string, s *state) ([]commit
 	if there.exists(ns.now()) {
 		return nil, &errs.ConflictError{ID: to, Found: there.note.LSN, Remedy: "choose another path, or delete the note"}
 	}
-	next := s.sidecar.Clone()
-	if next.ID == "" {
-		next.ID = note.ID(from)
-	}
-	next.Moves = append(next.Moves, note.Move{Path: from, Version: s.note.LSN})
+	next := s.sidecar.Moved(from, s.note.LSN)
 	changes := append(deletions(from, s), commit.DocumentChange{ID: to, Doc: s.note.Doc, Was: there.note,
 		Created: s.note.Line.CreatedAt})
 	side, err := sidecarChange(to, next, there.side)

@@ -29,6 +29,8 @@ type Config struct {
 	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
 	// deleting a file deletes what it holds, else it is put back: true
 	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
+	// patterns of files in notes/ that are not adopted as new notes: IgnoredNotes; empty: none
+	NotesIgnore []string `json:"notes_ignore,omitzero"`
 
 	// What one document may have, put or edited by hand; what is stored is read all the same.
 	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // of one memory's JSON: 16 MiB
@@ -255,6 +257,7 @@ func (c Config) Resolved() Config {
 	history, _ := d.History(0)
 	unsent := d.Unsent()
 	d.HistoryBytes, d.UnsentBytes, d.BacklogBytes = &history, &unsent, d.Backlog()
+	d.NotesIgnore = d.IgnoredNotes()
 	return d
 }
 
@@ -308,6 +311,9 @@ func (c *Config) Validate() error {
 		return &errs.FieldError{Field: Name + " backlog_bytes", Value: fmt.Sprint(n),
 			Limit: fmt.Sprintf("0 (the default), or %d to %d", leastBacklog, mostBacklog), Err: errs.ErrInvalid}
 	}
+	if err := checkIgnored(c.NotesIgnore); err != nil {
+		return err
+	}
 	switch c.AtLimit {
 	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:
 	default:
@@ -347,6 +353,7 @@ func (c *Config) Clone() Config {
 	d.AutoRepair, d.AdoptDeletions, d.Vectors, d.HistoryBytes = cloned(c.AutoRepair), cloned(c.AdoptDeletions),
 		cloned(c.Vectors), cloned(c.HistoryBytes)
 	d.UnsentBytes = cloned(c.UnsentBytes)
+	d.NotesIgnore = slices.Clone(c.NotesIgnore)
 	if d.Text = cloned(c.Text); d.Text != nil {
 		fields := map[string][]string{}
 		for name, of := range d.Text.Fields {

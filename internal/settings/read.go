@@ -143,6 +143,8 @@ func kindName(k reflect.Kind) string {
 		return "a whole number"
 	case reflect.String:
 		return "a text"
+	case reflect.Slice:
+		return "a list of texts"
 	}
 	return "an object"
 }

@@ -34,6 +34,10 @@ func (st *Store) Source() view.Source {
 			}
 			return err
 		},
+		Ignores: func(letter byte, path string) bool {
+			k, err := st.Engine.Kinds().Named(letter)
+			return err == nil && st.Adopter.Ignores(k, path)
+		},
 		Views:   st.Views.Findings,
 		Explain: st.Engine.Env().Explain,
 		Config: func() error {

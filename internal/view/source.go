@@ -41,6 +41,8 @@ type Source struct {
 	Fits func(kind byte, id string, doc []byte) error
 	// Creates returns why a document of a kind may not be created beside the existing ones, or nil.
 	Creates func(kind byte, id string) error
+	// Ignores reports whether a file of no document, at a path below the folder of a kind, is not to become one; nil: none.
+	Ignores func(kind byte, path string) bool
 	// Explain adds advice to a system error; it returns nil if it has none.
 	Explain func(error) error
 }

@@ -2,12 +2,14 @@ package notes
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/fswatch"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -255,7 +258,10 @@ func TestCheckout(t *testing.T) {
 	}
 	dir := t.TempDir()
 	st := watched(t, dir)
-	const n = 200
+	n := 200
+	if proofs.Long() {
+		n = 2000
+	}
 	for i := range n {
 		write(t, st, fmt.Sprintf("f%d/%d.md", i%7, i), fmt.Sprint("one ", i))
 	}
@@ -276,13 +282,30 @@ func TestCheckout(t *testing.T) {
 		save(t, at(dir, fmt.Sprintf("f%d/%d.md", i%7, i)), fmt.Sprint("two ", i))
 	}
 	git("commit", "-qam", "two")
-	for i := range n {
-		await(t, st, fmt.Sprintf("f%d/%d.md", i%7, i), fmt.Sprint("two ", i))
+	all := func(branch string) {
+		t.Helper()
+		for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+			found := 0
+			for e, err := range st.Notes().List(t.Context(), "", 0) {
+				must(t, err)
+				text := fmt.Sprint(branch, " ", strings.TrimSuffix(filepath.Base(e.Path), ".md"))
+				if e.ContentHash == fmt.Sprintf("%x", sha256.Sum256([]byte(text))) {
+					found++
+				}
+			}
+			d := time.Since(begin)
+			if found == n {
+				t.Logf("%d notes of branch %s are adopted after %s", n, branch, d)
+				return
+			}
+			if d > 20*time.Second {
+				t.Fatalf("%d of %d notes are those of branch %s", found, n, branch)
+			}
+		}
 	}
+	all("two")
 	git("checkout", "-q", "one")
-	for i := range n {
-		await(t, st, fmt.Sprintf("f%d/%d.md", i%7, i), fmt.Sprint("one ", i))
-	}
+	all("one")
 	want := []string{"one 11", "two 11", "one 11"}
 	if has := versions(t, st, "f4/11.md"); !slices.Equal(has, want) {
 		t.Errorf("%q, want %q", has, want)

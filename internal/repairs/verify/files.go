@@ -184,7 +184,7 @@ func (v *Run) unknown(k *kind.Kind, name string) error {
 	case err == nil && !info.Mode.IsRegular():
 		out.Severity, out.Heals, out.Err = repair.Healable, repair.ByMoving,
 			fmt.Errorf("not a regular file (%s), never opened by the store", info.Mode)
-	case k.IsDocument(name):
+	case k.IsDocument(name) && (v.Source.Ignores == nil || !v.Source.Ignores(k.Letter, name)):
 		return v.unlisted(k, out, name)
 	default: // temporary and backup files of editors and tools
 		out.Heals, out.Next, out.Err = repair.ByMoving, "",

@@ -1,0 +1,261 @@
+package adopt
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// Bounds on what is remembered of files, of a kind with companions, so that a file that gets another name is known
+// again.
+const (
+	// movedWithin is how long before the loss of a file is noticed the file with the other name may have been adopted.
+	movedWithin = time.Minute
+	mostInodes  = 1 << 18
+	mostArrived = 1 << 16
+)
+
+// moves is what this process knows of files whose names were changed by hand. A file with a new name is adopted as a
+// new document at once, and the old one is missing. Once that is settled, the two become one: see Adopter.moved.
+type moves struct {
+	mu      sync.Mutex
+	inodes  map[string]inode   // of files that were in their places, by the id
+	arrived map[string]arrival // adopted as new documents, by the id
+}
+
+type inode struct{ dev, ino uint64 }
+
+type arrival struct {
+	id    string
+	inode inode
+	hash  [32]byte
+	size  int
+	lsn   wal.LSN
+	at    time.Time
+}
+
+// saw remembers the file of a document.
+func (m *moves) saw(k *engine.Kind, id string, info vfs.Info) {
+	if k.Companion == nil || info.Ino == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.inodes == nil || len(m.inodes) >= mostInodes {
+		m.inodes = map[string]inode{}
+	}
+	m.inodes[id] = inode{info.Dev, info.Ino}
+}
+
+// came remembers that a file was adopted; lsn is that of the new document, 0 for a new version of one that there was.
+func (m *moves) came(k *engine.Kind, id, name string, data []byte, lsn wal.LSN, now time.Time) {
+	if k.Companion == nil {
+		return
+	}
+	info, err := k.Stat(name)
+	if err != nil {
+		return
+	}
+	m.saw(k, id, info)
+	if _, ok := k.Companion(id); !ok || lsn == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.arrived == nil || len(m.arrived) >= mostArrived {
+		m.arrived = map[string]arrival{}
+	}
+	m.arrived[id] = arrival{id: id, inode: inode{info.Dev, info.Ino}, hash: sha256.Sum256(data), size: len(data), lsn: lsn,
+		at: now}
+}
+
+// pair returns the arrivals of the last time that have the files of missing documents, by the id of the document that
+// is missing: those with its inode, of which like judges whether the content can be an edit of it, and then those with
+// its content, where only one missing document and one arrival have it. An empty file has no content.
+func (m *moves) pair(gone map[string]*engine.Version, now time.Time, like func(id string, a arrival) bool) map[string]arrival {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	byInode, byHash := map[inode]arrival{}, map[[32]byte][]arrival{}
+	for id, a := range m.arrived {
+		if now.Sub(a.at) > movedWithin || now.Before(a.at) {
+			delete(m.arrived, id)
+			continue
+		}
+		if gone[id] != nil { // renamed again since
+			continue
+		}
+		byInode[a.inode] = a
+		byHash[a.hash] = append(byHash[a.hash], a)
+	}
+	paired, taken := map[string]arrival{}, map[string]bool{}
+	take := func(id string, a arrival) {
+		paired[id], taken[a.id] = a, true
+		delete(m.arrived, a.id)
+	}
+	hashes := map[[32]byte][]string{}
+	order := slices.Collect(maps.Keys(gone))
+	slices.SortFunc(order, func(a, b string) int { return cmp.Compare(m.arrived[a].lsn, m.arrived[b].lsn) }) // the oldest first
+	for _, id := range order {
+		v := gone[id]
+		is, known := m.inodes[id]
+		delete(m.inodes, id)
+		if a, ok := byInode[is]; known && ok && !taken[a.id] && a.lsn > v.LSN && (a.hash == v.Line.ContentHash || like(id, a)) {
+			take(id, a)
+			continue
+		}
+		hashes[v.Line.ContentHash] = append(hashes[v.Line.ContentHash], id)
+	}
+	for hash, ids := range hashes {
+		if list := byHash[hash]; len(ids) == 1 && len(list) == 1 && !taken[list[0].id] && list[0].size > 0 &&
+			list[0].lsn > gone[ids[0]].LSN {
+			take(ids[0], list[0])
+		}
+	}
+	return paired
+}
+
+// moved makes missing documents of a kind with companions those whose files were adopted under another name, and
+// returns the ids of the others, without those of companions that have moved or are deleted with their documents. A
+// move is one commit: the old document is deleted, with its companion, and the new one has a companion that says where
+// it was.
+func (f *Files) moved(ctx context.Context, k *engine.Kind, ids []string) (left []string, changed bool, err error) {
+	if k.Companion == nil {
+		return ids, false, nil
+	}
+	ed := f.ed
+	held, err := ed.engine.Log().LockFlush(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer held.Unlock()
+	if err := ed.engine.CatchUp(ctx); err != nil {
+		return nil, false, err
+	}
+	gone := map[string]*engine.Version{}
+	for _, id := range ids {
+		if _, ok := k.Companion(id); !ok {
+			continue
+		}
+		v, is, err := ed.stillGone(ctx, held, k, id)
+		if err != nil {
+			return nil, false, err
+		}
+		if is {
+			gone[id] = &v
+		}
+	}
+	pairs := ed.moves.pair(gone, ed.engine.Env().Clock(), func(id string, a arrival) bool {
+		was, ok := ed.engine.FromLog(ctx, k, id, gone[id].LSN)
+		is, err := ed.engine.Settled(ctx, k, a.id)
+		return ok && err == nil && alike(was.Doc, is.Doc)
+	})
+	done := map[string]bool{}
+	for id, a := range pairs {
+		switch err := ed.move(ctx, held, k, id, gone[id], a); {
+		case err == nil:
+			changed, done[id] = true, true
+			companion, _ := k.Companion(id)
+			done[companion] = true
+		case ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly):
+			return nil, changed, err
+		default: // it stays a deletion and a creation
+			ed.engine.Env().Logger.Warn("a file that was renamed by hand", "path", k.File(id), "to", k.File(a.id), "err", err)
+		}
+	}
+	for _, id := range ids {
+		if !done[id] {
+			left = append(left, id)
+		}
+	}
+	return left, changed, nil
+}
+
+// move writes the move of one document.
+func (ed *Adopter) move(ctx context.Context, held *wal.Held, k *engine.Kind, id string, was *engine.Version,
+	a arrival) error {
+	find := func(id string) (engine.Version, error) {
+		v, err := ed.engine.Find(ctx, k, id, false)
+		if errors.Is(err, errs.ErrNotFound) {
+			return engine.Version{}, nil
+		}
+		return v, err
+	}
+	from, _ := k.Companion(id)
+	to, _ := k.Companion(a.id)
+	had, err := ed.engine.Settled(ctx, k, from)
+	if ignoreNotFound(err) != nil {
+		return err
+	}
+	has, err := find(to)
+	if err != nil {
+		return err
+	}
+	if now, err := find(a.id); err != nil || now.LSN == 0 || has.LSN != 0 {
+		return errors.Join(err, errs.ErrConflict) // deleted meanwhile, or it brought a companion of its own
+	}
+	doc, err := k.Moved(id, was.LSN, had.Doc)
+	if err != nil {
+		return err
+	}
+	changes := []commit.DocumentChange{{ID: id, Delete: true, Was: *was, Cause: wal.CauseEdited},
+		{ID: to, Doc: doc, Cause: wal.CauseEdited}}
+	if had.LSN != 0 {
+		changes = append(changes, commit.DocumentChange{ID: from, Delete: true, Was: had, Cause: wal.CauseEdited})
+	}
+	versions, err := ed.commits.ChangeDocumentsHeld(ctx, held, k, changes)
+	if err != nil {
+		return err
+	}
+	ed.engine.Health().Edit()
+	ed.engine.Env().Event(env.Event{Kind: env.EventAdopted, ID: a.id, LSN: versions[1], Path: k.File(a.id),
+		Note: "renamed by hand, from " + k.File(id)})
+	return nil
+}
+
+// alike reports whether at least half of the lines of a text, by their bytes, are in another one: a file that was
+// renamed and edited then. An inode is given to another file at once where a file system has no use for it.
+func alike(was, is []byte) bool {
+	has := map[string]int{}
+	for line := range bytes.Lines(is) {
+		has[string(line)]++
+	}
+	same := 0
+	for line := range bytes.Lines(was) {
+		if has[string(line)] > 0 {
+			has[string(line)]--
+			same += len(line)
+		}
+	}
+	return len(was) > 0 && 2*same >= len(was)
+}
+
+// normal gives files their names in normal form C, and returns the names that they have then.
+func (ed *Adopter) normal(k *engine.Kind, names []string) []string {
+	list := names[:0:0]
+	for _, name := range names {
+		if to, ok := k.Normal(name); ok && !ed.engine.Env().ReadOnly {
+			err := k.Rename(name, to)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				ed.reported(k, name, err)
+				continue
+			}
+			name = to
+		}
+		list = append(list, name)
+	}
+	return list
+}
