@@ -117,6 +117,7 @@ var order = []string{
 	"cmd/memctl/internal/wrap",
 	"cmd/memctl/internal/locate",
 	"cmd/memctl/internal/cli",
+	"cmd/memctl/internal/adopted",
 	"cmd/memctl/internal/complete",
 	"cmd/memctl/internal/diff",
 	"cmd/memctl/internal/intake",
@@ -359,7 +360,7 @@ var exported = map[string]int{
 	"internal/rebuild":      2,
 	"internal/flush":        38,
 	"internal/views":        11,
-	"internal/adopt":        26,
+	"internal/adopt":        27, // LookBelow
 	"internal/embedding":    20,
 	"internal/history":      7,
 	"internal/undo":         7,

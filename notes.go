@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/history"
@@ -133,6 +134,13 @@ func (ns Notes) Edit(ctx context.Context, path, from, to string, conds ...Cond) 
 // at its end if it has none.
 func (ns Notes) Insert(ctx context.Context, path string, line int, text string, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Insert(ctx, path, line, text, conditionsOf(conds)))
+}
+
+// AdoptFiles makes versions of the files in a folder of notes, "" for all, that were written or edited by hand, as a
+// process that watches the files does by itself. It returns how many versions this process adopted meanwhile. A file that
+// cannot be a note is left as it is, and reported by an event.
+func (ns Notes) AdoptFiles(ctx context.Context, folder string) (int, error) {
+	return ns.st.inner.Notes.AdoptFiles(ctx, folder, adopt.NewFiles(ns.st.inner.Adopter))
 }
 
 // SetProperties replaces the properties of a note.

@@ -343,6 +343,28 @@ func sidecarChange(path string, s note.Sidecar, was engine.Version) ([]commit.Do
 	return []commit.DocumentChange{c}, nil
 }
 
+// Files are the files of the store: adopt.Files.
+type Files interface {
+	LookBelow(ctx context.Context, folder, prefix string) (adopted int, err error)
+}
+
+// AdoptFiles makes versions of the files in a folder that were written or edited by hand.
+func (ns *Notes) AdoptFiles(ctx context.Context, folder string, files Files) (int, error) {
+	if err := checkFolder(folder); err != nil {
+		return 0, err
+	}
+	end, err := ns.using(true)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	prefix := ""
+	if folder != "" {
+		prefix = note.System().Path(folder) + "/"
+	}
+	return files.LookBelow(ctx, ns.kind.Name(), prefix)
+}
+
 // Delete deletes a note; errs.ErrNotFound if there is none.
 func (ns *Notes) Delete(ctx context.Context, path string, c commit.Conditions) error {
 	end, err := ns.using(true, path)

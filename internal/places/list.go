@@ -67,6 +67,7 @@ var list = slices.Concat([]place{
 	{"wal/ended", named},
 	{"wal/sent", named},
 	{"wal/writers", named},
+	{"wal/adopted", named},
 	{MovedName, named | note},
 	{SecondNote, named | note},
 	{MigrationName, named | note},

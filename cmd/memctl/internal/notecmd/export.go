@@ -62,7 +62,7 @@ func exportFolder(a *cli.App, cmd *cobra.Command, from, to string, replace bool)
 			return cli.WithFix(err, "name a folder that exists, or that can be created")
 		}
 		report := newMoved(cmp.Or(from, "notes"), to)
-		t := newTransfer(a, cmd.Context(), report, "exporting")
+		t := newTransfer(cmd.Context(), report, a.Counter("exporting"))
 		w := &writing{fs: vfs.Below(vfs.OS(), dir), dir: dir, replace: replace, folded: map[string]*exported{},
 			made: map[string]bool{}}
 		n := 0

@@ -79,23 +79,27 @@ func importFolder(a *cli.App, cmd *cobra.Command, from, into string, hidden, rep
 	}
 	report := newMoved(from, dir)
 	err = a.WithIn(cmd.Context(), dir, how, nil, func(st *varve.Store) error {
-		t := newTransfer(a, cmd.Context(), report, "importing")
-		r := newReading(from, into, hidden, report, a.Clock)
-		r.report = &Moved{Counts: map[importer.Kind]int{}} // of the walk; those of the files are written by the workers
-		r.visit = func(file, path string) error {
-			return t.start(func(ctx context.Context) error { return t.importFile(ctx, st, r, file, path, replace) })
-		}
-		err := r.folder("")
-		if werr := t.wait(); err == nil {
-			err = werr
-		}
-		report.add(r.report)
-		return err
+		return importInto(cmd.Context(), st, newReading(from, into, hidden, newMoved("", ""), a.Clock), replace, report,
+			a.Counter("importing"))
 	})
 	if err == nil || len(report.Problems) > 0 || report.New > 0 {
 		tellMoved(a, report, "imported")
 	}
 	return cli.Resumable(err, "only what is missing is added")
+}
+
+// importInto imports the files of a folder. The workers write report, the walk one of its own.
+func importInto(ctx context.Context, st *varve.Store, r *reading, replace bool, report *Moved, count func(n int)) error {
+	t := newTransfer(ctx, report, count)
+	r.visit = func(file, path string) error {
+		return t.start(func(ctx context.Context) error { return t.importFile(ctx, st, r, file, path, replace) })
+	}
+	err := r.folder("")
+	if werr := t.wait(); err == nil {
+		err = werr
+	}
+	report.add(r.report)
+	return err
 }
 
 func newMoved(from, to string) *Moved {
@@ -125,8 +129,8 @@ type transfer struct {
 	count  func(n int)
 }
 
-func newTransfer(a *cli.App, ctx context.Context, report *Moved, what string) *transfer {
-	t := &transfer{report: report, room: semaphore.NewWeighted(bytesAtOnce), count: a.Counter(what)}
+func newTransfer(ctx context.Context, report *Moved, count func(n int)) *transfer {
+	t := &transfer{report: report, room: semaphore.NewWeighted(bytesAtOnce), count: count}
 	t.group, t.ctx = errgroup.WithContext(ctx)
 	t.group.SetLimit(workers)
 	return t
