@@ -137,8 +137,8 @@ func (ns Notes) Insert(ctx context.Context, path string, line int, text string, 
 }
 
 // AdoptFiles makes versions of the files in a folder of notes, "" for all, that were written or edited by hand, as a
-// process that watches the files does by itself. It returns how many versions this process adopted meanwhile. A file that
-// cannot be a note is left as it is, and reported by an event.
+// process that watches the files does by itself. It returns how many versions this process adopted meanwhile. A file
+// that cannot be a note is left as it is, and reported by an event.
 func (ns Notes) AdoptFiles(ctx context.Context, folder string) (int, error) {
 	return ns.st.inner.Notes.AdoptFiles(ctx, folder, adopt.NewFiles(ns.st.inner.Adopter))
 }

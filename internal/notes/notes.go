@@ -200,7 +200,8 @@ func (ns *Notes) change(ctx context.Context, path string, c commit.Conditions, f
 }
 
 // changeAt is change with the time of the version; zero: now. A time that is not over yet is now, too.
-func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c commit.Conditions, f content) (Info, error) {
+func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c commit.Conditions,
+	f content) (Info, error) {
 	end, err := ns.using(true, path)
 	if err != nil {
 		return Info{}, err

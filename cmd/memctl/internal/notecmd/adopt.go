@@ -86,7 +86,15 @@ func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
 		if err != nil {
 			return err
 		}
-		return a.WithIn(cmd.Context(), dir, cli.Write, nil, func(st *varve.Store) error {
+		quiet := func(o *varve.Options) { // the files are counted; each of them is not worth a line
+			others := o.Listener
+			o.Listener = func(e varve.Event) {
+				if e.Kind != varve.EventAdopted {
+					others(e)
+				}
+			}
+		}
+		return a.WithIn(cmd.Context(), dir, cli.Write, quiet, func(st *varve.Store) error {
 			folders, err := adopted.Of(dir)
 			if err != nil {
 				return err

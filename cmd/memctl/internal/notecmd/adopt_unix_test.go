@@ -272,8 +272,8 @@ func TestReleaseKilled(t *testing.T) {
 	}
 }
 
-// TestTakeInKilled: the files of a folder that has replaced the link are taken in, also by a command that is killed after
-// each of its steps and repeated.
+// TestTakeInKilled: the files of a folder that has replaced the link are taken in, also by a command that is killed
+// after each of its steps and repeated.
 func TestTakeInKilled(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"", plain} {

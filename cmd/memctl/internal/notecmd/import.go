@@ -79,8 +79,8 @@ func importFolder(a *cli.App, cmd *cobra.Command, from, into string, hidden, rep
 	}
 	report := newMoved(from, dir)
 	err = a.WithIn(cmd.Context(), dir, how, nil, func(st *varve.Store) error {
-		return importInto(cmd.Context(), st, newReading(from, into, hidden, newMoved("", ""), a.Clock), replace, report,
-			a.Counter("importing"))
+		r := newReading(from, into, hidden, newMoved("", ""), a.Clock)
+		return importInto(cmd.Context(), st, r, replace, report, a.Counter("importing"))
 	})
 	if err == nil || len(report.Problems) > 0 || report.New > 0 {
 		tellMoved(a, report, "imported")
@@ -89,7 +89,8 @@ func importFolder(a *cli.App, cmd *cobra.Command, from, into string, hidden, rep
 }
 
 // importInto imports the files of a folder. The workers write report, the walk one of its own.
-func importInto(ctx context.Context, st *varve.Store, r *reading, replace bool, report *Moved, count func(n int)) error {
+func importInto(ctx context.Context, st *varve.Store, r *reading, replace bool, report *Moved,
+	count func(n int)) error {
 	t := newTransfer(ctx, report, count)
 	r.visit = func(file, path string) error {
 		return t.start(func(ctx context.Context) error { return t.importFile(ctx, st, r, file, path, replace) })
