@@ -77,6 +77,9 @@ type adoptReport struct {
 	Folder string `json:"folder"`
 	Notes  int    `json:"notes"`           // that were adopted, or released
 	Aside  string `json:"aside,omitempty"` // where the folder is that had replaced the link
+	Others int    `json:"others"`          // files and links in the folder that cannot be notes
+
+	other string // the first of them, and why
 }
 
 func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
@@ -109,6 +112,10 @@ func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
 				return nil
 			}
 			a.Say(did, cli.Printable(r.Dir), cli.Printable(r.Folder), cli.Count(r.Notes, "note", "notes"))
+			if r.Others > 0 {
+				a.Note("%s cannot be notes and get no history, first %s; memctl verify names them",
+					cli.Count(r.Others, "entry", "entries"), cli.Printable(r.other))
+			}
 			if r.Aside != "" {
 				a.Say("the folder that had replaced the link is now %s", cli.Printable(r.Aside))
 			}
@@ -193,7 +200,28 @@ func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder stri
 		}
 		r.Notes++
 	}
+	if r.Others, r.other, err = ad.others(link, folder); err != nil {
+		return r, err
+	}
 	return r, ad.record(link, folder, adopted.Adopted)
+}
+
+// others counts what in an adopted folder cannot be a note, and returns the first of it with the reason.
+func (ad *adopting) others(link, folder string) (n int, first string, err error) {
+	r := newReading(link, folder, false, newMoved("", ""), ad.clock)
+	r.visit = func(file, _ string) error {
+		if info, err := r.fs.Stat(r.file(file)); err == nil && info.Size > note.MostBytes {
+			r.report.problem(file, kindTooLarge, fmt.Sprintf("%d bytes, a note has at most %d", info.Size, note.MostBytes))
+		}
+		return nil
+	}
+	if err := r.folder(""); err != nil {
+		return 0, "", err
+	}
+	if len(r.report.Problems) > 0 {
+		first = r.report.Problems[0].Path + ": " + r.report.Problems[0].Reason
+	}
+	return r.report.Refused, first, nil
 }
 
 func (ad *adopting) record(link, folder, state string) error {

@@ -118,7 +118,7 @@ func (r *reading) entry(rel string, e vfs.Entry) error {
 		r.report.Hidden++
 		return nil
 	case e.Type&fs.ModeSymlink != 0:
-		r.report.problem(rel, kindLink, "links are not followed: import what it leads to by its own path")
+		r.report.problem(rel, kindLink, "links are not followed")
 		return nil
 	case e.Type.IsDir():
 		if cli.IsStore(r.file(rel)) {
