@@ -117,8 +117,12 @@ func (f *Folders) Add(e Entry) error {
 		return err
 	}
 	path := filepath.Join(f.dir, filepath.FromSlash(name))
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return &vfs.NotRegularError{Path: path, Mode: info.Mode()}
+	// No link is followed: not by wal, and not by the file.
+	switch info, err := vfs.Below(vfs.OS(), f.dir).Stat(path); {
+	case err == nil && !info.Mode.IsRegular():
+		return &vfs.NotRegularError{Path: path, Mode: info.Mode}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

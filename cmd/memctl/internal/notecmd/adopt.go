@@ -167,8 +167,11 @@ func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder stri
 			"the release of %s was interrupted", link)
 	}
 	r = adoptReport{Dir: link, Folder: folder}
-	info, err := os.Lstat(link)
 	target := ad.folders.Target(folder)
+	if err := ad.within(target); err != nil {
+		return r, err
+	}
+	info, err := os.Lstat(link)
 	switch {
 	case err == nil && ad.folders.LeadsTo(link, folder) && ad.isFolder(target):
 		// adopted, or interrupted before the end
@@ -234,6 +237,20 @@ func (ad *adopting) recordAt(link, folder, state string, at time.Time) error {
 	return err
 }
 
+// within refuses a path in the store to which a link leads out of it: a store that came from elsewhere may have one.
+func (ad *adopting) within(target string) error {
+	for dir := filepath.Dir(target); dir != ad.folders.Store(); dir = filepath.Dir(dir) {
+		info, err := os.Lstat(dir)
+		if err == nil && !info.IsDir() {
+			err = &vfs.NotFolderError{Path: dir, Mode: info.Mode()}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 func (ad *adopting) isFolder(name string) bool {
 	info, err := os.Lstat(name)
 	return err == nil && info.IsDir()
@@ -255,7 +272,7 @@ func (ad *adopting) place(ctx context.Context, st *varve.Store, link, folder str
 		return err
 	}
 	files := vfs.OS()
-	if err := vfs.MkdirAll(files, filepath.Dir(target), 0o700); err != nil {
+	if err := vfs.MkdirAll(vfs.Below(files, ad.folders.Store()), filepath.Dir(target), 0o700); err != nil {
 		return err
 	}
 	ad.step("parents")
@@ -428,6 +445,9 @@ func (ad *adopting) release(ctx context.Context, st *varve.Store, dir string) (r
 	}
 	r = adoptReport{Dir: link, Folder: folder}
 	target := ad.folders.Target(folder)
+	if err := ad.within(target); err != nil {
+		return r, err
+	}
 	switch {
 	case was.State == adopted.Releasing && err == nil && info.IsDir():
 		// interrupted after the move

@@ -348,6 +348,18 @@ func TestAdoptRefused(t *testing.T) {
 			x.expect(t, "on another file system", "one", files...)
 		}
 	}
+	notes, secret := filepath.Join(b.store, "notes"), filepath.Join(filepath.Dir(b.dir), "secret")
+	must(t, os.Mkdir(secret, 0o700))
+	must(t, os.RemoveAll(notes))
+	must(t, os.Symlink(secret, notes))
+	if _, err := b.run(t.Context(), true, func(string) {}); !errors.Is(err, vfs.ErrNotFolder) {
+		t.Error("notes is a link:", err)
+	}
+	b.expect(t, "notes is a link", "one", files...)
+	if list, err := os.ReadDir(secret); err != nil || len(list) > 0 {
+		t.Error(list, err)
+	}
+	must(t, os.Remove(notes))
 	if os.Getuid() != 0 { // root may write there
 		must(t, os.Chmod(b.dir, 0o500))
 		if _, err := b.run(t.Context(), true, func(string) {}); err == nil {
