@@ -360,7 +360,7 @@ var exported = map[string]int{
 	"internal/rebuild":      2,
 	"internal/flush":        38,
 	"internal/views":        11,
-	"internal/adopt":        27, // LookBelow
+	"internal/adopt":        28, // LookBelow: edits where no process watches
 	"internal/embedding":    20,
 	"internal/history":      7,
 	"internal/undo":         7,
