@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -241,10 +242,10 @@ func (ad *adopting) recordAt(link, folder, state string, at time.Time) error {
 func (ad *adopting) within(target string) error {
 	for dir := filepath.Dir(target); dir != ad.folders.Store(); dir = filepath.Dir(dir) {
 		info, err := os.Lstat(dir)
-		if err == nil && !info.IsDir() {
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			err = &vfs.NotFolderError{Path: dir, Mode: info.Mode()}
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // a note: see check
 			return err
 		}
 	}
@@ -338,7 +339,8 @@ func (ad *adopting) check(ctx context.Context, st *varve.Store, link, folder str
 		return refuse("memctl migrate --to DIR moves the store there; or memctl note import copies the files",
 			"%s is on another file system than the store, to which it cannot be moved in one step", link)
 	}
-	if _, err := os.Lstat(target); err == nil && !isSelf(target) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(target); err == nil && !isSelf(target) ||
+		err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return refuse("--as NAME gives the folder of notes another name", "notes/%s exists in the store", folder)
 	}
 	for at := folder; at != "."; at = path.Dir(at) {
