@@ -101,7 +101,7 @@ var counted = habit{
 var plain = map[string]struct{ spoken, told bool }{
 	".": {true, true}, "errs": {true, true}, "repair": {told: true}, "memstore": {true, true},
 	"assembly": {true, true}, "working": {true, true}, "importer": {true, true},
-	"vector": {true, true}, "vector/embed": {true, true}, "mcpserver": {told: true},
+	"vector": {true, true}, "vector/embed": {true, true}, "mcpserver": {told: true}, "memorytool": {true, true},
 	"wal": {true, true}, "segment": {told: true}, "index": {told: true}, "index/table": {told: true},
 	"working/redis": {true, true}, "working/workingtest": {told: true},
 	"internal/settings": {spoken: true},

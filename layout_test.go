@@ -113,6 +113,7 @@ var order = []string{
 	"importer",
 	"internal/queryargs",
 	"internal/project",
+	"memorytool",
 	"mcpserver",
 	"server",
 	"metrics",
@@ -121,6 +122,7 @@ var order = []string{
 	"cmd/memctl/internal/wrap",
 	"cmd/memctl/internal/locate",
 	"cmd/memctl/internal/cli",
+	"cmd/memctl/internal/adopted",
 	"cmd/memctl/internal/complete",
 	"cmd/memctl/internal/diff",
 	"cmd/memctl/internal/intake",
@@ -365,7 +367,7 @@ var exported = map[string]int{
 	"internal/rebuild":      2,
 	"internal/flush":        38,
 	"internal/views":        11,
-	"internal/adopt":        28, // Ignores, and Missing for a folder of a tree
+	"internal/adopt":        29, // Ignores, Missing for a folder of a tree, LookBelow: edits where no process watches
 	"internal/embedding":    20,
 	"internal/history":      7,
 	"internal/undo":         7,
@@ -551,7 +553,7 @@ var longLines = map[string]int{
 }
 
 // longTestLines is how many lines of tests and of bench/ have more than 120 columns. The number may only fall.
-const longTestLines = 1047
+const longTestLines = 1046
 
 // TestLineLength: a line has at most 120 columns.
 func TestLineLength(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -90,6 +91,18 @@ var listings = map[string]struct {
 			}
 		}
 	}},
+	"Notes.List": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
+		return anything(st.Notes().List(ctx, "", 0))
+	}},
+	"Notes.Glob": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
+		return anything(st.Notes().Glob(ctx, "*/*.md"))
+	}},
+	"Notes.Grep": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
+		return anything(st.Notes().Grep(ctx, "", regexp.MustCompile("line")))
+	}},
+	"Notes.History": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
+		return anything(st.Notes().History(ctx, "folder/00.md"))
+	}},
 	"Home.Scopes": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
 		return anything(st.Working().Home().Scopes(ctx))
 	}},
@@ -162,6 +175,11 @@ func newWalked(t *testing.T) *walked {
 		piece := filepath.Join(dir, "quarantine", fmt.Sprint("piece", i))
 		if err := os.WriteFile(piece, []byte("text"), 0o600); err != nil {
 			t.Fatal(err)
+		}
+		for _, path := range []string{fmt.Sprintf("folder/%02d.md", i), "folder/00.md"} {
+			if _, err := st.Notes().Write(ctx, path, fmt.Appendf(nil, "line %d\n", i)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if _, err := st.Assemblies().Put(ctx,
 			varve.Assembly{ID: fmt.Sprintf("a%02d", i), Name: "a", MemoryIDs: []string{"m000"}}); err != nil {

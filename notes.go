@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/history"
@@ -111,6 +112,13 @@ func (ns Notes) Write(ctx context.Context, path string, content []byte, conds ..
 	return written(ns.st.inner.Notes.Write(ctx, path, content, conditionsOf(conds)))
 }
 
+// WriteAt is Write for content that was written earlier, as that of an imported file: the time is UpdatedAt of the
+// note, and CreatedAt of a new one. A time in the future is now.
+func (ns Notes) WriteAt(ctx context.Context, path string, content []byte, at time.Time,
+	conds ...Cond) (NoteInfo, error) {
+	return written(ns.st.inner.Notes.WriteAt(ctx, path, content, at, conditionsOf(conds)))
+}
+
 // Append adds content at the end of a note, and creates the note if there is none.
 func (ns Notes) Append(ctx context.Context, path string, content []byte, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Append(ctx, path, content, conditionsOf(conds)))
@@ -126,6 +134,13 @@ func (ns Notes) Edit(ctx context.Context, path, from, to string, conds ...Cond) 
 // at its end if it has none.
 func (ns Notes) Insert(ctx context.Context, path string, line int, text string, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Insert(ctx, path, line, text, conditionsOf(conds)))
+}
+
+// AdoptFiles makes versions of the files in a folder of notes, "" for all, that were written or edited by hand, as a
+// process that watches the files does by itself. It returns how many versions this process adopted meanwhile. A file
+// that cannot be a note is left as it is, and reported by an event.
+func (ns Notes) AdoptFiles(ctx context.Context, folder string) (int, error) {
+	return ns.st.inner.Notes.AdoptFiles(ctx, folder, adopt.NewFiles(ns.st.inner.Adopter))
 }
 
 // SetProperties replaces the properties of a note.

@@ -109,6 +109,10 @@ var commandCases = map[string]commandCase{
 	"note log":           {args: []string{"n"}, opens: true},
 	"note diff":          {args: []string{"n", "NOTE"}, opens: true},
 	"note restore":       {args: []string{"n", "NOTE"}, writes: true, opens: true},
+	"note import":        {args: []string{"DIR/folder"}, writes: true, opens: true},
+	"note export":        {args: []string{"DIR/exported"}, opens: true},
+	"note adopt":         {args: []string{"DIR/folder"}, writes: true, opens: true},
+	"note release":       {args: []string{"DIR/adopted"}, writes: true, opens: true},
 	"working":            {},
 	"working checkpoint": {},
 	"working scratchpad": {},
@@ -168,6 +172,9 @@ func storeOfCases(t *testing.T, dir string) *strings.Replacer {
 	in("backup", filepath.Join(dir, "saved"))
 	writeFile(t, filepath.Join(c.store(), "quarantine", "aside.json"), `{"id":"aside","content":"x"}`)
 	writeFile(t, filepath.Join(dir, "lines.jsonl"), `{"id":"n","content":"x"}`+"\n")
+	writeFile(t, filepath.Join(dir, "folder", "imported.md"), "x")
+	writeFile(t, filepath.Join(dir, "adopted", "adopted.md"), "x")
+	in("note", "adopt", filepath.Join(dir, "adopted"))
 	var made struct{ Checkpoint struct{ ID string } }
 	if err := json.Unmarshal([]byte(in("working", "checkpoint", "create", "x", "--scope", oneScope, "--json")),
 		&made); err != nil {

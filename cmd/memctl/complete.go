@@ -44,7 +44,8 @@ func completions(a *cli.App) map[string]cobra.CompletionFunc {
 		"config unset": complete.Words(settingNames()...),
 		"init":         once(complete.Folders), "demo": once(complete.Folders), "backup": once(complete.Folders),
 		"manual": once(complete.Folders), "restore": complete.Folders,
-		"import": files,
+		"import": files, "note import": once(complete.Folders), "note export": once(complete.Folders),
+		"note adopt": once(complete.Folders), "note release": once(complete.Folders),
 	}
 }
 

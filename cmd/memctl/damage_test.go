@@ -36,11 +36,6 @@ func TestDamage(t *testing.T) {
 	damage(t, cl.store())
 }
 
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
 func damage(t *testing.T, store string) {
 	t.Helper()
 	proofs.ManyProcesses(t, "every line of the script is a process")

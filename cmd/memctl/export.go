@@ -23,7 +23,8 @@ func exportCommand(a *cli.App) *cobra.Command {
 		Short: "Write memories and assemblies as lines of JSON",
 		Long: `Write the documents of memories, one per line (JSONL), to stdout or into a file, which appears
 when it is complete. The assemblies follow, unless a filter selects memories. memctl import
-reads this format. Working memory is not exported: see memctl working export.
+reads this format. Working memory and notes are not exported: see memctl working export and
+memctl note export.
 
 With --to server-memory, write only the entities and relations of the knowledge graph that
 memctl mcp serves, in the format of the MCP reference memory server.`,

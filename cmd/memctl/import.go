@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
@@ -50,7 +50,9 @@ what, and counts what was left out by the kind of the reason; of each kind it na
 A second run adds only what is new. A memory or an assembly that the store already has with
 another text is kept as it is and reported, unless --replace is given. A text that was purged from
 the store is refused and reported: memctl put --force-purged stores it. If --store names a folder
-that is not a store yet, a store is created there.`,
+that is not a store yet, a store is created there.
+
+A folder of Markdown or of other files is imported as notes by memctl note import.`,
 		Example: `  memctl import --from synthians ~/synthians/storage --store memory
   memctl import sessions/ --zone Europe/Berlin
   memctl export -s old | memctl import - -s new`,
@@ -104,7 +106,7 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 	}
 	err = a.WithIn(ctx, dir, how, more, func(st *varve.Store) error {
 		in := &intake.Intake{Store: st, Limits: cli.LimitsOf(st.Admin().Config()),
-			Groups: cli.AssemblyLimitsOf(st.Admin().Config()), Zone: zone, Replace: f.replace, Progress: counter(a),
+			Groups: cli.AssemblyLimitsOf(st.Admin().Config()), Zone: zone, Replace: f.replace, Progress: a.Counter("importing"),
 			Began: a.Clock()}
 		in.Report = intake.Report{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{},
 			Counts: map[importer.Kind]int{}}
@@ -131,6 +133,8 @@ func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags,
 		src, err := importer.Open(from, importer.Format(f.from), o)
 		if errors.Is(err, vfs.ErrNotRegular) {
 			err = cli.WithFix(err, "name a file or a folder; memctl import - reads lines from stdin")
+		} else if f.from == "" && errors.Is(err, varve.ErrInvalid) && isFolder(from) && !cli.IsStore(from) {
+			err = cli.WithFix(err, "memctl note import DIR imports the files of a folder, whatever they are, as notes")
 		}
 		return src, err
 	}
@@ -141,19 +145,9 @@ func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags,
 	return importer.OpenLines(intake.Interruptible(cmd.Context(), a.In), "stdin", o), nil
 }
 
-// counter returns a function that shows a count on a terminal.
-func counter(a *cli.App) func(n int) {
-	if !a.Animated() {
-		return func(int) {}
-	}
-	bar := a.NewBar(-1, "importing", progressbar.OptionShowCount(), progressbar.OptionSetElapsedTime(false))
-	return func(n int) {
-		if n < 0 {
-			_ = bar.Finish()
-			return
-		}
-		_ = bar.Add(n)
-	}
+func isFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 // reportImport prints what was imported and, for everything else, the reason.

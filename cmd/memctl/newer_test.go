@@ -89,6 +89,7 @@ func TestNewerFormats(t *testing.T) {
 			}
 			before := contents(t, c.store())
 			writeFile(t, filepath.Join(c.dir, "lines.jsonl"), "{}\n")
+			writeFile(t, filepath.Join(c.dir, "folder", "imported.md"), "x")
 			eachCommand(t, c.dir, strings.NewReplacer("FIRST", "1", "CHECKPOINT", "1", "NOTE", "1"), storeless,
 				"storeless",
 				func(_ string, _ commandCase, args []string) {

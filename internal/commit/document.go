@@ -69,6 +69,7 @@ type DocumentChange struct {
 	Delete  bool
 	Was     engine.Version // the newest one, which is replaced; the zero value: there is none
 	Created time.Time      // of a document that there was no version of; zero: now
+	Updated time.Time      // zero: now
 	Cause   uint8          // of the causes of wal; 0: a caller asked for it
 }
 
@@ -151,12 +152,16 @@ func (cm *Committer) documentPart(k *engine.Kind, c *DocumentChange) (*Part, err
 		return nil, err
 	}
 	now := cm.engine.Env().Clock().UTC().Truncate(time.Microsecond)
-	if old != 0 && !c.Was.Line.CreatedAt.IsZero() {
-		p.Date(c.Was.Line.CreatedAt, now)
-	} else if !c.Created.IsZero() {
-		p.Date(c.Created, now)
+	updated := now
+	if !c.Updated.IsZero() {
+		updated = c.Updated.UTC().Truncate(time.Microsecond)
 	}
-	p.Date(now, now)
+	if old != 0 && !c.Was.Line.CreatedAt.IsZero() {
+		p.Date(c.Was.Line.CreatedAt, updated)
+	} else if !c.Created.IsZero() {
+		p.Date(c.Created, updated)
+	}
+	p.Date(now, updated)
 	line, err := p.Line(c.Doc, 0)
 	if err != nil {
 		return nil, err

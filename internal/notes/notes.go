@@ -261,6 +261,12 @@ type content func(old []byte, exists bool) ([]byte, error)
 
 // change writes what f makes of the newest content, if that is another one.
 func (ns *Notes) change(ctx context.Context, path string, c commit.Conditions, f content) (Info, error) {
+	return ns.changeAt(ctx, path, time.Time{}, c, f)
+}
+
+// changeAt is change with the time of the version; zero: now. A time that is not over yet is now, too.
+func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c commit.Conditions,
+	f content) (Info, error) {
 	end, err := ns.using(true, path)
 	if err != nil {
 		return Info{}, err
@@ -285,7 +291,10 @@ func (ns *Notes) change(ctx context.Context, path string, c commit.Conditions, f
 		if exists && string(doc) == string(old) {
 			return s.info(path), nil
 		}
-		changes := []commit.DocumentChange{{ID: path, Doc: doc, Was: s.note}}
+		if at.After(ns.now()) {
+			at = time.Time{}
+		}
+		changes := []commit.DocumentChange{{ID: path, Doc: doc, Was: s.note, Created: at, Updated: at}}
 		if s.expired(ns.now()) && s.side.LSN != 0 { // another note, without the properties of the old one
 			changes = append(changes, commit.DocumentChange{ID: note.SidecarOf(path), Delete: true, Was: s.side})
 		}
@@ -313,6 +322,12 @@ func (ns *Notes) retry(ctx context.Context, f func() (Info, error)) (i Info, err
 // Write makes content that of the note at a path, and creates the note if there is none.
 func (ns *Notes) Write(ctx context.Context, path string, data []byte, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, func([]byte, bool) ([]byte, error) { return data, nil })
+}
+
+// WriteAt is Write with the time at which the content was written.
+func (ns *Notes) WriteAt(ctx context.Context, path string, data []byte, at time.Time,
+	c commit.Conditions) (Info, error) {
+	return ns.changeAt(ctx, path, at, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
 
 // Append adds data at the end of a note, and creates it if there is none.
@@ -392,6 +407,28 @@ func sidecarChange(path string, s note.Sidecar, was engine.Version) ([]commit.Do
 		return nil, err
 	}
 	return []commit.DocumentChange{c}, nil
+}
+
+// Files are the files of the store: adopt.Files.
+type Files interface {
+	LookBelow(ctx context.Context, folder, prefix string) (adopted int, err error)
+}
+
+// AdoptFiles makes versions of the files in a folder that were written or edited by hand.
+func (ns *Notes) AdoptFiles(ctx context.Context, folder string, files Files) (int, error) {
+	if err := checkFolder(folder); err != nil {
+		return 0, err
+	}
+	end, err := ns.using(true)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	prefix := ""
+	if folder != "" {
+		prefix = note.System().Path(folder) + "/"
+	}
+	return files.LookBelow(ctx, ns.kind.Name(), prefix)
 }
 
 // Delete deletes a note; errs.ErrNotFound if there is none.

@@ -69,6 +69,7 @@ var list = slices.Concat([]place{
 	{"wal/writers", named},
 	{"wal/purges", named},
 	{"wal/purged-texts", named},
+	{"wal/adopted", named},
 	{MovedName, named | note},
 	{SecondNote, named | note},
 	{MigrationName, named | note},

@@ -69,6 +69,15 @@ func commands() []command {
 		{name: "import folder", args: []string{"import", "{box}/input/synthians"}, takes: []string{"input/synthians"}},
 		{name: "import graph", args: []string{"import", "{box}/input/graph.jsonl"}, takes: []string{"input/graph.jsonl"}},
 		{name: "import -", args: []string{"import", "-"}, stdin: `{"id":"i1","content":"imported"}`},
+		{name: "note import", args: []string{"note", "import", "{box}/input/synthians"},
+			takes: []string{"input/synthians"}},
+		// The folder is one that may change.
+		{name: "note adopt", first: []string{"note", "export", "{box}/out/adopted"},
+			args: []string{"note", "adopt", "{box}/out/adopted"}},
+		{name: "note release", args: []string{"note", "release", "{box}/out/adopted"}},
+		{name: "note write", args: []string{"note", "write", "new.md"}, stdin: "a new one"},
+		{name: "note append", args: []string{"note", "append", "n.md"}, stdin: "more"},
+		{name: "note export", args: []string{"note", "export", "{box}/out/notes"}},
 		{name: "export", args: []string{"export"}},
 		{name: "export --file", args: []string{"export", "--file", "{box}/out/all.jsonl"}},
 		{name: "history", args: []string{"history", "a"}},
@@ -128,6 +137,8 @@ func commands() []command {
 		"assembly list", "assembly show rome", "assembly put --id new --name x a", "assembly add milan d",
 		"assembly remove rome b",
 		"assembly activate rome", "assembly merge rome milan", "assembly rm milan",
+		"note ls", "note cat n.md", "note edit n.md --old text --new texts", "note mv n.md d", "note rm n.md",
+		"note grep text", "note log n.md", "note diff n.md", "note restore gone.md",
 		"working list", "working get draft", "working set n 1", "working keys", "working rm draft", "working stats",
 		"working task --status x",
 		"working export", "working scratchpad list", "working scratchpad append x", "working scratchpad clear",
@@ -152,9 +163,9 @@ func commands() []command {
 	for i := range all {
 		c := &all[i]
 		c.store = true
-		c.ends = c.ends || c.takes != nil && c.args0() != "import"
+		c.ends = c.ends || c.takes != nil && c.args0() != "import" && c.name != "note import"
 		c.copy = strings.HasSuffix(c.name, "--switch")
-		if c.args0() == "import" {
+		if c.args0() == "import" || c.name == "note import" {
 			c.room = 256 << 20
 		}
 		switch c.args0() {

@@ -90,6 +90,10 @@ func (tp *template) fill(t *testing.T) {
 	do("working", "set", "draft", "to be done", "--scope", "session:s1")
 	do("working", "scratchpad", "append", "a thought", "--scope", "session:s1")
 	do("working", "checkpoint", "create", "first", "--scope", "session:s1")
+	for _, path := range []string{"gone.md", "n.md", "folder/deep.md"} {
+		tp.do(t, "the text of a note\n", "note", "write", path)
+	}
+	do("note", "rm", "gone.md")
 	do("config", "set", "flush_threshold", "5")
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 4 { // enough for segments in the archive

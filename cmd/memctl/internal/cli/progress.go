@@ -29,3 +29,18 @@ func (a *App) Bar(what string) (progress func(done, total int64), end func()) {
 		_ = bar.Set64(done)
 	}, func() { _ = bar.Finish() }
 }
+
+// Counter returns a function that adds to a count which a terminal shows; a negative number ends that.
+func (a *App) Counter(what string) func(n int) {
+	if !a.Animated() {
+		return func(int) {}
+	}
+	bar := a.NewBar(-1, what, progressbar.OptionShowCount(), progressbar.OptionSetElapsedTime(false))
+	return func(n int) {
+		if n < 0 {
+			_ = bar.Finish()
+			return
+		}
+		_ = bar.Add(n)
+	}
+}

@@ -26,7 +26,8 @@ memories are.`,
   memctl note edit travel/rome.md --old trains --new buses
   memctl note grep -i rome`,
 	}, lsCommand(a), catCommand(a), writeCommand(a), editCommand(a), appendCommand(a), mvCommand(a), rmCommand(a),
-		grepCommand(a), logCommand(a), diffCommand(a), restoreCommand(a))
+		grepCommand(a), logCommand(a), diffCommand(a), restoreCommand(a), importCommand(a), exportCommand(a),
+		adoptCommand(a), releaseCommand(a))
 }
 
 // Listed is a note, or a folder of notes, in a list.

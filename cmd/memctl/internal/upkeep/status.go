@@ -60,20 +60,22 @@ type State struct {
 	// the process that adopts edits of files, null: none
 	Watcher *int `json:"watcher"`
 	// Why it checks all files each minute instead of watching them.
-	Polls      string     `json:"watcher_polls,omitempty"`
-	LastFlush  *time.Time `json:"last_flush"`
-	LastBackup *time.Time `json:"last_backup"`
-	Refused    *refused   `json:"refused_edits"`
-	SetAside   int        `json:"quarantined"` // number of files in quarantine/
-	Embedder   *embedder  `json:"embedder"`    // null: no service is configured
-	Copy       *copied    `json:"copy"`        // null: no copy elsewhere follows the log
-	Problems   []string   `json:"problems"`
-	Next       string     `json:"next"`
+	Polls      string          `json:"watcher_polls,omitempty"`
+	LastFlush  *time.Time      `json:"last_flush"`
+	LastBackup *time.Time      `json:"last_backup"`
+	Refused    *refused        `json:"refused_edits"`
+	SetAside   int             `json:"quarantined"` // number of files in quarantine/
+	Embedder   *embedder       `json:"embedder"`    // null: no service is configured
+	Copy       *copied         `json:"copy"`        // null: no copy elsewhere follows the log
+	Adopted    []adoptedFolder `json:"adopted,omitempty"`
+	Problems   []string        `json:"problems"`
+	Next       string          `json:"next"`
 
-	gravest error // the gravest problem that is not a full disk
-	full    bool  // the disk is full, or nearly
-	filled  error // the error, if the disk is full
-	away    []int // those of Unseen that are in another PID namespace
+	gravest  error // the gravest problem that is not a full disk
+	full     bool  // the disk is full, or nearly
+	filled   error // the error, if the disk is full
+	unlinked int   // number of problems that are those of adopted folders
+	away     []int // those of Unseen that are in another PID namespace
 }
 
 // copied is the progress of a copy elsewhere that follows the log.
@@ -212,6 +214,7 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 			s.Scopes++
 		}
 	}
+	s.Adopted = s.adoptedIn(dir)
 	if n, err := st.Admin().Quarantine().Count(); err == nil {
 		s.SetAside = n
 	}
@@ -234,6 +237,8 @@ func next(s *State) string {
 		return "memctl rm ID, or make room on the disk"
 	case s.Unknown && len(s.Problems) == 1:
 		return "correct or restore config.json, or run memctl repair --apply"
+	case len(s.Problems) > 0 && len(s.Problems) == s.unlinked:
+		return "memctl note adopt DIR, as the problems say"
 	case len(s.Problems) > 0:
 		return "memctl verify"
 	case s.Memories == 0 && s.ReadOnly == "":
@@ -309,8 +314,14 @@ func showState(a *cli.App, s State) {
 		}
 	}
 	line("processes", "%s", processes)
+	for _, f := range s.Adopted {
+		line("adopted", "%s as notes/%s", cli.Printable(f.Link), cli.Printable(f.Folder))
+	}
 	if s.Watcher == nil {
 		line("edits", "no process watches the files: edits are found when they are read, and by memctl verify")
+		if len(s.Adopted) > 0 {
+			line("", "new files of adopted folders have no history until one does: memctl service install")
+		}
 	} else {
 		where := ""
 		if slices.Contains(s.away, *s.Watcher) && !slices.Contains(s.Processes, *s.Watcher) {

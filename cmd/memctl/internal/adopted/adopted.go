@@ -1,0 +1,189 @@
+package adopted
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// The states of a folder.
+const (
+	Adopting  = "adopting"
+	Adopted   = "adopted"
+	Releasing = "releasing"
+	Released  = "released"
+)
+
+// Entry is an adopted folder.
+type Entry struct {
+	Link   string    `json:"link"`
+	Folder string    `json:"folder"`
+	State  string    `json:"state"`
+	Time   time.Time `json:"time"`
+}
+
+const (
+	name = "wal/adopted"
+	most = 1 << 20 // bytes of the record
+)
+
+// Folders are the adopted folders of a store.
+type Folders struct {
+	dir string // of the store; no link is in the path
+}
+
+// Of returns the adopted folders of the store in a folder.
+func Of(store string) (*Folders, error) {
+	dir, err := filepath.Abs(store)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	return &Folders{dir}, err
+}
+
+// Store returns the folder of the store.
+func (f *Folders) Store() string { return f.dir }
+
+// Target returns where a folder of notes is.
+func (f *Folders) Target(folder string) string {
+	return filepath.Join(f.dir, record.NoteFolder, filepath.FromSlash(note.System().Path(folder)))
+}
+
+// FolderOf returns the folder of notes that is at a path, false if the path is that of none.
+func (f *Folders) FolderOf(target string) (folder string, ok bool) {
+	rel, err := filepath.Rel(filepath.Join(f.dir, record.NoteFolder), target)
+	if err != nil || !filepath.IsLocal(rel) || rel == "." {
+		return "", false
+	}
+	return note.System().ID(filepath.ToSlash(rel))
+}
+
+// LinkPath returns a path without links in its folder.
+func LinkPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(dir, filepath.Base(path)), err
+}
+
+// List returns the folders that are adopted, or were about to be adopted or released, by link.
+func (f *Folders) List() ([]Entry, error) {
+	data, err := vfs.ReadFile(vfs.Below(vfs.OS(), f.dir), filepath.Join(f.dir, filepath.FromSlash(name)), most)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading which folders are adopted: %w", err)
+	}
+	var list []Entry
+	for line := range bytes.Lines(data) {
+		var e Entry
+		if json.Unmarshal(line, &e) != nil || !filepath.IsAbs(e.Link) || note.CheckPath(e.Folder) != nil {
+			continue
+		}
+		list = slices.DeleteFunc(list, func(was Entry) bool { return was.Link == e.Link })
+		if e.State != Released {
+			list = append(list, e)
+		}
+	}
+	return list, nil
+}
+
+// Find returns the entry of a link, false if there is none.
+func (f *Folders) Find(link string) (Entry, bool, error) {
+	list, err := f.List()
+	if i := slices.IndexFunc(list, func(e Entry) bool { return e.Link == link }); i >= 0 {
+		return list[i], true, nil
+	}
+	return Entry{}, false, err
+}
+
+// Add appends an entry to the record, durably.
+func (f *Folders) Add(e Entry) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(f.dir, filepath.FromSlash(name))
+	// No link is followed: not by wal, and not by the file.
+	switch info, err := vfs.Below(vfs.OS(), f.dir).Stat(path); {
+	case err == nil && !info.Mode.IsRegular():
+		return &vfs.NotRegularError{Path: path, Mode: info.Mode}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	// The line break before it ends a line that is not complete.
+	if _, err = file.Write(append(append([]byte("\n"), line...), '\n')); err == nil {
+		err = file.Sync()
+	}
+	if cerr := file.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = vfs.OS().SyncDir(filepath.Dir(path))
+	}
+	return err
+}
+
+// Problem returns what is wrong with an adopted folder and what helps, "" for nothing.
+func (f *Folders) Problem(e *Entry) string {
+	quoted := fmt.Sprintf("%q", e.Link)
+	switch e.State {
+	case Adopting:
+		return fmt.Sprintf("the adoption of %s as notes was interrupted: memctl note adopt %s completes it", quoted, quoted)
+	case Releasing:
+		return fmt.Sprintf("the release of %s was interrupted: memctl note release %s completes it", quoted, quoted)
+	}
+	info, err := os.Lstat(e.Link)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("%s, an adopted folder, is missing: memctl note adopt %s makes the link to its notes again",
+			quoted, quoted)
+	case err != nil:
+		return fmt.Sprintf("%s, an adopted folder, cannot be examined: %v", quoted, err)
+	case info.Mode()&fs.ModeSymlink == 0:
+		return fmt.Sprintf("%s was a link to notes/%s and is %s now: what is written there gets no history; memctl note "+
+			"adopt %s adopts it again", quoted, e.Folder, vfs.KindOf(info.Mode()), quoted)
+	}
+	if !f.LeadsTo(e.Link, e.Folder) {
+		return fmt.Sprintf("%s was a link to notes/%s of this store and leads elsewhere now: memctl note adopt %s makes "+
+			"the link again", quoted, e.Folder, quoted)
+	}
+	if info, err := os.Lstat(f.Target(e.Folder)); err != nil || !info.IsDir() {
+		return fmt.Sprintf("notes/%s, to which %s is a link, is missing: memctl note log PATH shows the versions of its "+
+			"notes, and memctl note restore PATH brings one back", e.Folder, quoted)
+	}
+	return ""
+}
+
+// LeadsTo reports whether a path is a link to a folder of notes of this store.
+func (f *Folders) LeadsTo(link, folder string) bool {
+	to, err := os.Readlink(link)
+	if err != nil {
+		return false
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(link), to)
+	}
+	if filepath.Clean(to) == f.Target(folder) {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(to)
+	return err == nil && real == f.Target(folder)
+}

@@ -1,0 +1,551 @@
+package notecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/adopted"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+func adoptCommand(a *cli.App) *cobra.Command {
+	var as string
+	c := &cobra.Command{
+		Use:   "adopt DIR",
+		Short: "Make a folder elsewhere a folder of notes",
+		Long: `Move the content of a folder into the store, as the folder notes/NAME, and make the folder a link to it.
+Programs that use the folder notice no difference, and each version of a file that they write is kept while
+a process watches: memctl watch --adopt, memctl mcp, or the service of memctl service install.
+
+The folder has to be on the file system of the store. Nothing is copied, and the files stay the same. Files
+that cannot be notes (with names that begin with a dot, over 16 MiB, links) move too, and get no history.
+
+If the command is interrupted, the same command completes it. If another program has replaced the link by a
+folder, its files become the newest versions of the notes, it is renamed, and the link is made again. memctl
+note release undoes the adoption, and memctl status shows the folders that are adopted.`,
+		Example: "  memctl note adopt ~/vault\n" +
+			"  memctl note adopt ~/.claude/projects/-home-ada-app/memory --as claude/app",
+		Args: cli.Exactly(1, "a folder"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			if as = folderOf(as); as != "" {
+				if err := note.CheckPath(as); err != nil {
+					return cli.Usagef(cmd.CommandPath(), "--as: %w", err)
+				}
+			}
+			return adoption(a, func(st *varve.Store, ad *adopting) (adoptReport, error) {
+				return ad.adopt(cmd.Context(), st, args[0], as)
+			}, "adopted %s as notes/%s: %s")(cmd, args)
+		}),
+	}
+	c.Flags().StringVar(&as, "as", "", "the `folder` of notes; the name of DIR by default")
+	return c
+}
+
+func releaseCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "release DIR",
+		Short: "Make an adopted folder an ordinary one again",
+		Long: `Move the content of an adopted folder out of the store, to where memctl note adopt found it. The notes are
+deleted in the store; their versions stay in the history. If the command is interrupted, the same command
+completes it.`,
+		Example: "  memctl note release ~/vault",
+		Args:    cli.Exactly(1, "a folder"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			return adoption(a, func(st *varve.Store, ad *adopting) (adoptReport, error) {
+				return ad.release(cmd.Context(), st, args[0])
+			}, "released %s, which was notes/%s: %s")(cmd, args)
+		}),
+	}
+}
+
+// adoptReport is the result of both commands.
+type adoptReport struct {
+	Dir    string `json:"dir"`
+	Folder string `json:"folder"`
+	Notes  int    `json:"notes"`           // that were adopted, or released
+	Aside  string `json:"aside,omitempty"` // where the folder is that had replaced the link
+	Others int    `json:"others"`          // files and links in the folder that cannot be notes
+
+	other string // the first of them, and why
+}
+
+func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
+	did string) func(cmd *cobra.Command, args []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		dir, err := a.Locate()
+		if err != nil {
+			return err
+		}
+		quiet := func(o *varve.Options) { // the files are counted; each of them is not worth a line
+			others := o.Listener
+			o.Listener = func(e varve.Event) {
+				if e.Kind != varve.EventAdopted {
+					others(e)
+				}
+			}
+		}
+		return a.WithIn(cmd.Context(), dir, cli.Write, quiet, func(st *varve.Store) error {
+			folders, err := adopted.Of(dir)
+			if err != nil {
+				return err
+			}
+			r, err := f(st, &adopting{folders: folders, clock: a.Clock, step: func(string) {},
+				exchange: vfs.OS().Exchange})
+			if err != nil {
+				return err
+			}
+			if a.Document != nil {
+				a.Document.All(r)
+				return nil
+			}
+			a.Say(did, cli.Printable(r.Dir), cli.Printable(r.Folder), cli.Count(r.Notes, "note", "notes"))
+			if r.Others > 0 {
+				a.Note("%s cannot be notes and get no history, first %s; memctl verify names them",
+					cli.Count(r.Others, "entry", "entries"), cli.Printable(r.other))
+			}
+			if r.Aside != "" {
+				a.Say("the folder that had replaced the link is now %s", cli.Printable(r.Aside))
+			}
+			if watcher := st.Admin().Stats().Watcher; watcher == 0 && strings.HasPrefix(did, "adopted") {
+				a.Note("no process watches the store: memctl service install has what is written there adopted from now on")
+			}
+			return nil
+		})
+	}
+}
+
+// adopting adopts and releases folders of a store.
+type adopting struct {
+	folders *adopted.Folders
+	clock   func() time.Time
+	step    func(name string) // called after each step
+	// exchange swaps two names, or returns errors.ErrUnsupported.
+	exchange func(a, b string) error
+}
+
+func refuse(fix, format string, args ...any) error {
+	return cli.WithFix(fmt.Errorf("%w: %w", varve.ErrInvalid, fmt.Errorf(format, args...)), fix)
+}
+
+// adopt makes DIR a link to a folder of notes with its content.
+func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder string) (r adoptReport, err error) {
+	link, err := adopted.LinkPath(dir)
+	if err != nil {
+		return r, refuse("name a folder", "the folder to adopt: %w", err)
+	}
+	was, known, err := ad.folders.Find(link)
+	if err != nil {
+		return r, err
+	}
+	switch {
+	case known && folder != "" && folder != was.Folder:
+		return r, refuse("memctl note release "+cli.ShellQuote(dir)+" undoes that",
+			"%s is adopted as notes/%s", link, was.Folder)
+	case known:
+		folder = was.Folder
+	case folder == "":
+		folder = norm.NFC.String(filepath.Base(link))
+		if err := note.CheckPath(folder); err != nil {
+			return r, cli.WithFix(err, "--as NAME gives the folder of notes another name")
+		}
+	}
+	if was.State == adopted.Releasing {
+		return r, refuse("memctl note release "+cli.ShellQuote(dir)+" completes it",
+			"the release of %s was interrupted", link)
+	}
+	r = adoptReport{Dir: link, Folder: folder}
+	target := ad.folders.Target(folder)
+	if err := ad.within(target); err != nil {
+		return r, err
+	}
+	info, err := os.Lstat(link)
+	switch {
+	case err == nil && ad.folders.LeadsTo(link, folder) && ad.isFolder(target):
+		// adopted, or interrupted before the end
+	case known && ad.isFolder(target) &&
+		(errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink != 0):
+		err = ad.relink(link, target)
+		ad.step("linked")
+	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+		return r, refuse("name the folder to which the link leads", "%s is a link", link)
+	case err != nil:
+		return r, refuse("name a folder", "the folder to adopt: %w", err)
+	case !info.IsDir():
+		return r, refuse("name a folder", "%s is %s, not a folder", link, vfs.KindOf(info.Mode()))
+	case known && ad.isFolder(target):
+		r.Aside, err = ad.takeIn(ctx, st, link, folder)
+	default:
+		err = ad.place(ctx, st, link, folder)
+	}
+	if err != nil {
+		return r, err
+	}
+	if _, err = st.Notes().AdoptFiles(ctx, folder); err != nil {
+		return r, err
+	}
+	ad.step("files")
+	for _, err := range st.Notes().List(ctx, folder, 0) {
+		if err != nil {
+			return r, err
+		}
+		r.Notes++
+	}
+	if r.Others, r.other, err = ad.others(link, folder); err != nil {
+		return r, err
+	}
+	return r, ad.record(link, folder, adopted.Adopted)
+}
+
+// others counts what in an adopted folder cannot be a note, and returns the first of it with the reason.
+func (ad *adopting) others(link, folder string) (n int, first string, err error) {
+	r := newReading(link, folder, false, newMoved("", ""), ad.clock)
+	r.visit = func(file, _ string) error {
+		if info, err := r.fs.Stat(r.file(file)); err == nil && info.Size > note.MostBytes {
+			r.report.problem(file, kindTooLarge, fmt.Sprintf("%d bytes, a note has at most %d", info.Size, note.MostBytes))
+		}
+		return nil
+	}
+	if err := r.folder(""); err != nil {
+		return 0, "", err
+	}
+	if len(r.report.Problems) > 0 {
+		first = r.report.Problems[0].Path + ": " + r.report.Problems[0].Reason
+	}
+	return r.report.Refused, first, nil
+}
+
+func (ad *adopting) record(link, folder, state string) error {
+	return ad.recordAt(link, folder, state, ad.clock().UTC())
+}
+
+func (ad *adopting) recordAt(link, folder, state string, at time.Time) error {
+	err := ad.folders.Add(adopted.Entry{Link: link, Folder: folder, State: state, Time: at})
+	ad.step(state)
+	return err
+}
+
+// within refuses a path in the store to which a link leads out of it: a store that came from elsewhere may have one.
+func (ad *adopting) within(target string) error {
+	for dir := filepath.Dir(target); dir != ad.folders.Store(); dir = filepath.Dir(dir) {
+		info, err := os.Lstat(dir)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			err = &vfs.NotFolderError{Path: dir, Mode: info.Mode()}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // a note: see check
+			return err
+		}
+	}
+	return nil
+}
+
+func (ad *adopting) isFolder(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.IsDir()
+}
+
+// isSelf reports whether a path is a link to itself: it waits there to be exchanged with a folder, or was.
+func isSelf(name string) bool {
+	to, err := os.Readlink(name)
+	return err == nil && to == name
+}
+
+// place moves a folder into the store, and a link to where it was.
+func (ad *adopting) place(ctx context.Context, st *varve.Store, link, folder string) error {
+	target := ad.folders.Target(folder)
+	if err := ad.check(ctx, st, link, folder); err != nil {
+		return err
+	}
+	if err := ad.record(link, folder, adopted.Adopting); err != nil {
+		return err
+	}
+	files := vfs.OS()
+	if err := vfs.MkdirAll(vfs.Below(files, ad.folders.Store()), filepath.Dir(target), 0o700); err != nil {
+		return err
+	}
+	ad.step("parents")
+	// The link is made at the other place, where it leads to itself, and changes places with the folder: at no moment
+	// is there nothing at the path of the folder.
+	if !isSelf(target) {
+		if err := os.Symlink(target, target); err != nil {
+			return ad.undo(link, folder, err)
+		}
+	}
+	ad.step("link")
+	err := ad.exchange(link, target)
+	if errors.Is(err, errors.ErrUnsupported) {
+		if err = os.Remove(target); err == nil {
+			if err = os.Rename(link, target); err == nil {
+				ad.step("moved")
+				err = os.Symlink(target, link)
+			}
+		}
+	}
+	if err != nil {
+		return ad.undo(link, folder, fmt.Errorf("moving %s into the store: %w", link, err))
+	}
+	ad.step("exchanged")
+	return errors.Join(files.SyncDir(filepath.Dir(link)), files.SyncDir(filepath.Dir(target)))
+}
+
+// undo removes what place has made, when the folder itself could not be moved.
+func (ad *adopting) undo(link, folder string, err error) error {
+	if target := ad.folders.Target(folder); isSelf(target) && ad.isFolder(link) {
+		_ = os.Remove(target)
+		_ = ad.record(link, folder, adopted.Released)
+	}
+	return err
+}
+
+// check refuses a folder that cannot become a folder of notes.
+func (ad *adopting) check(ctx context.Context, st *varve.Store, link, folder string) error {
+	store, target := ad.folders.Store(), ad.folders.Target(folder)
+	switch {
+	case inside(link, store):
+		return refuse("name a folder outside of it", "%s is in the store", link)
+	case inside(store, link):
+		return refuse("move the store, or adopt a folder beside it", "the store %s is in %s", store, link)
+	case cli.IsStore(link):
+		return refuse("name a folder of text files", "%s is a store", link)
+	}
+	files := vfs.OS()
+	here, err := files.Stat(store)
+	if err != nil {
+		return err
+	}
+	parent, err := files.Stat(filepath.Dir(link))
+	if err != nil {
+		return err
+	}
+	switch its, err := files.Stat(link); {
+	case err != nil:
+		return err
+	case its.Dev != parent.Dev:
+		return refuse("adopt a folder below it", "%s is the root of a file system, which cannot be moved", link)
+	case its.Dev != here.Dev:
+		return refuse("memctl migrate --to DIR moves the store there; or memctl note import copies the files",
+			"%s is on another file system than the store, to which it cannot be moved in one step", link)
+	}
+	if _, err := os.Lstat(target); err == nil && !isSelf(target) ||
+		err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		return refuse("--as NAME gives the folder of notes another name", "notes/%s exists in the store", folder)
+	}
+	for at := folder; at != "."; at = path.Dir(at) {
+		if _, err := st.Notes().Read(ctx, at); err == nil {
+			return refuse("--as NAME gives the folder of notes another name", "%s is a note of the store", at)
+		}
+	}
+	for _, err := range st.Notes().List(ctx, folder, 1) {
+		if err != nil {
+			return err
+		}
+		return refuse("--as NAME gives the folder of notes another name", "the store has notes in the folder %s", folder)
+	}
+	return nil
+}
+
+// inside reports whether a path is a folder or in it.
+func inside(name, dir string) bool {
+	rel, err := filepath.Rel(dir, name)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// relink makes a link to a folder of notes in the place of another link, or of none.
+func (ad *adopting) relink(link, target string) error {
+	temp := filepath.Join(filepath.Dir(link), fmt.Sprintf(".varve-adopt-%d", os.Getpid()))
+	_ = os.Remove(temp)
+	err := os.Symlink(target, temp)
+	if err == nil {
+		err = os.Rename(temp, link)
+	}
+	if err != nil {
+		_ = os.Remove(temp)
+		return fmt.Errorf("making %s a link: %w", link, err)
+	}
+	return vfs.OS().SyncDir(filepath.Dir(link))
+}
+
+// takeIn makes the files of a folder that has replaced the link the newest versions of the notes, and renames it.
+func (ad *adopting) takeIn(ctx context.Context, st *varve.Store, link, folder string) (aside string, err error) {
+	if _, err := st.Notes().AdoptFiles(ctx, folder); err != nil {
+		return "", err
+	}
+	report := newMoved(link, folder)
+	err = importInto(ctx, st, newReading(link, folder, false, newMoved("", ""), ad.clock), true, report, func(int) {})
+	if err == nil && report.Kept+report.Refused > 0 {
+		p := report.Problems[0]
+		err = refuse("correct what hinders it, then repeat the command", "%s has %s that cannot become notes, first %s: %s",
+			link, cli.Count(report.Kept+report.Refused, "file", "files"), p.Path, p.Reason)
+	}
+	if err == nil { // the link is to lead to these files
+		err = st.Flush(ctx)
+	}
+	if err != nil {
+		return "", err
+	}
+	ad.step("taken in")
+	target := ad.folders.Target(folder)
+	for n := 1; ; n++ {
+		aside = fmt.Sprintf("%s.replaced-%d", link, n)
+		if err = os.Symlink(target, aside); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+		if ad.folders.LeadsTo(aside, folder) { // of a command that was interrupted
+			err = nil
+			break
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	ad.step("link")
+	if err = ad.exchange(link, aside); errors.Is(err, errors.ErrUnsupported) {
+		if err = os.Remove(aside); err == nil {
+			if err = os.Rename(link, aside); err == nil {
+				ad.step("moved")
+				err = os.Symlink(target, link)
+			}
+		}
+	}
+	ad.step("exchanged")
+	return aside, errors.Join(err, vfs.OS().SyncDir(filepath.Dir(link)))
+}
+
+// release makes an adopted folder an ordinary one again.
+func (ad *adopting) release(ctx context.Context, st *varve.Store, dir string) (r adoptReport, err error) {
+	link, err := adopted.LinkPath(dir)
+	if err != nil {
+		return r, refuse("name an adopted folder", "the folder to release: %w", err)
+	}
+	was, known, err := ad.folders.Find(link)
+	if err != nil {
+		return r, err
+	}
+	info, err := os.Lstat(link)
+	isLink := err == nil && info.Mode()&fs.ModeSymlink != 0
+	folder, since := was.Folder, was.Time
+	if !known && isLink { // the record is lost with the log
+		if to, err := os.Readlink(link); err == nil {
+			folder, known = ad.folders.FolderOf(to)
+		}
+	}
+	if !known {
+		return r, refuse("memctl status shows the adopted folders", "%s is not an adopted folder of this store", link)
+	}
+	r = adoptReport{Dir: link, Folder: folder}
+	target := ad.folders.Target(folder)
+	if err := ad.within(target); err != nil {
+		return r, err
+	}
+	switch {
+	case was.State == adopted.Releasing && err == nil && info.IsDir():
+		// interrupted after the move
+	case was.State == adopted.Adopting && err == nil && info.IsDir() && !ad.isFolder(target):
+		// interrupted before the move
+		if isSelf(target) {
+			err = os.Remove(target)
+		}
+		return r, errors.Join(err, ad.record(link, folder, adopted.Released))
+	case !ad.isFolder(target):
+		return r, refuse("memctl note log PATH shows the versions of its notes", "notes/%s is missing", folder)
+	case isLink && !ad.folders.LeadsTo(link, folder):
+		return r, refuse("memctl note adopt "+cli.ShellQuote(dir)+" makes the link again", "%s leads elsewhere now", link)
+	case err == nil && !isLink:
+		return r, refuse("rename it and repeat the command, or take it in with memctl note adopt "+cli.ShellQuote(dir),
+			"%s is %s now, no link", link, vfs.KindOf(info.Mode()))
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return r, err
+	default:
+		if since, err = ad.moveOut(ctx, st, link, folder, isLink); err != nil {
+			return r, err
+		}
+	}
+	if isSelf(target) {
+		if err := os.Remove(target); err != nil {
+			return r, err
+		}
+	}
+	ad.step("link removed")
+	if err := ad.catchUp(ctx, st, link, folder, since); err != nil {
+		return r, err
+	}
+	ad.step("caught up")
+	if r.Notes, err = st.Notes().DeleteFolder(ctx, folder); err != nil && !errors.Is(err, varve.ErrNotFound) {
+		return r, err
+	}
+	ad.step("deleted")
+	return r, ad.record(link, folder, adopted.Released)
+}
+
+// moveOut moves a folder of notes with all that the log has of them to the place of its link.
+func (ad *adopting) moveOut(ctx context.Context, st *varve.Store, link, folder string,
+	isLink bool) (since time.Time, err error) {
+	if _, err := st.Notes().AdoptFiles(ctx, folder); err != nil {
+		return since, err
+	}
+	since = ad.clock().UTC()
+	if err := st.Flush(ctx); err != nil {
+		return since, err
+	}
+	if err := ad.recordAt(link, folder, adopted.Releasing, since); err != nil {
+		return since, err
+	}
+	target, files := ad.folders.Target(folder), vfs.OS()
+	if !isLink {
+		err = os.Rename(target, link)
+	} else if err = ad.relink(link, target); err == nil { // so that it leads to itself at the other place
+		if err = ad.exchange(link, target); errors.Is(err, errors.ErrUnsupported) {
+			if err = os.Remove(link); err == nil {
+				ad.step("link gone")
+				err = os.Rename(target, link)
+			}
+		}
+	}
+	if err != nil {
+		return since, fmt.Errorf("moving %s out of the store: %w", link, err)
+	}
+	ad.step("exchanged")
+	return since, errors.Join(files.SyncDir(filepath.Dir(link)), files.SyncDir(filepath.Dir(target)))
+}
+
+// catchUp writes what was written to the notes by other processes while the folder moved.
+func (ad *adopting) catchUp(ctx context.Context, st *varve.Store, link, folder string, since time.Time) error {
+	w := &writing{fs: vfs.Below(vfs.OS(), link), dir: link, folded: map[string]*exported{}, made: map[string]bool{}}
+	for e, err := range st.Notes().List(ctx, folder, 0) {
+		if err != nil {
+			return err
+		}
+		if e.UpdatedAt.Before(since) {
+			continue
+		}
+		rel := note.System().Path(strings.TrimPrefix(e.Path, folder+"/"))
+		name := filepath.Join(link, filepath.FromSlash(rel))
+		if info, err := os.Lstat(name); err == nil && info.ModTime().After(e.UpdatedAt) {
+			continue // the file was written later still
+		}
+		v, err := st.Notes().GetAt(ctx, e.Path, e.Version)
+		if err == nil {
+			err = w.folders(filepath.Dir(name))
+		}
+		if err == nil {
+			err = w.write(name, &varve.Note{NoteInfo: e.NoteInfo, Content: v.Document})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.sync()
+}

@@ -1,0 +1,260 @@
+package notecmd
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+func exportCommand(a *cli.App) *cobra.Command {
+	var from string
+	var replace bool
+	c := &cobra.Command{
+		Use:   "export DIR",
+		Short: "Write notes as files into a folder",
+		Long: `Write notes as files into a folder, which is created if it is missing: the note a/b.md becomes the file
+DIR/a/b.md, with the same bytes and with the time of its last write. memctl note import reads such a
+folder.
+
+Other files in the folder stay. A file that has another content already is kept and reported, unless
+--replace is given. Links in the folder are not followed. A note whose name this system cannot write is
+reported. If anything was kept or refused, the exit status is 6.`,
+		Example: "  memctl note export ~/copy\n  memctl note export ~/vault --from vault --replace",
+		Args:    cli.Exactly(1, "a folder"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			from = folderOf(from)
+			if from != "" {
+				if err := note.CheckPath(from); err != nil {
+					return cli.Usagef(cmd.CommandPath(), "--from: %w", err)
+				}
+			}
+			return exportFolder(a, cmd, from, args[0], replace)
+		}),
+	}
+	c.Flags().StringVar(&from, "from", "", "the `folder` of notes that is exported; all notes by default")
+	c.Flags().BoolVar(&replace, "replace", false, "replace files that have another content")
+	return c
+}
+
+func exportFolder(a *cli.App, cmd *cobra.Command, from, to string, replace bool) error {
+	if err := a.NotInStore(filepath.Join(to, "x")); err != nil {
+		return err
+	}
+	return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
+		dir := vfs.FolderGiven(to)
+		if err := vfs.MkdirAll(vfs.OS(), dir, 0o777); err != nil {
+			return cli.WithFix(err, "name a folder that exists, or that can be created")
+		}
+		report := newMoved(cmp.Or(from, "notes"), to)
+		t := newTransfer(cmd.Context(), report, a.Counter("exporting"))
+		w := &writing{fs: vfs.Below(vfs.OS(), dir), dir: dir, replace: replace, folded: map[string]*exported{},
+			made: map[string]bool{}}
+		n := 0
+		err := func() error {
+			for e, err := range st.Notes().List(cmd.Context(), from, 0) {
+				if err != nil {
+					return err
+				}
+				n++
+				rel := strings.TrimPrefix(strings.TrimPrefix(e.Path, from), "/")
+				if err := t.start(func(ctx context.Context) error { return t.exportNote(ctx, st, w, &e, rel) }); err != nil {
+					return err
+				}
+			}
+			return nil
+		}()
+		if werr := t.wait(); err == nil {
+			err = werr
+		}
+		if err == nil {
+			err = w.sync()
+		}
+		if err == nil && n == 0 && from != "" {
+			return about(fmt.Errorf("%w: there is no note in the folder %s", varve.ErrNotFound, cli.PrintableID(from)))
+		}
+		report.add(newMoved("", ""))
+		if err == nil || report.New > 0 {
+			tellMoved(a, report, "exported")
+		}
+		return err
+	})
+}
+
+// writing is the folder into which notes are exported.
+type writing struct {
+	fs      vfs.FS
+	dir     string
+	replace bool
+	temps   atomic.Int64
+	mu      sync.Mutex
+	folded  map[string]*exported // by the form in which a file system may compare names
+	made    map[string]bool      // folders that are there
+}
+
+// exported is a file of this export.
+type exported struct {
+	name string
+	done chan struct{} // closed when it is written, or refused
+}
+
+// exportNote writes a note as a file. An error ends the export.
+func (t *transfer) exportNote(ctx context.Context, st *varve.Store, w *writing, e *varve.NoteEntry, rel string) error {
+	size := min(e.Size, note.MostBytes)
+	if err := t.room.Acquire(ctx, size); err != nil {
+		return err
+	}
+	defer t.room.Release(size)
+	n, err := st.Notes().Read(ctx, e.Path)
+	if errors.Is(err, varve.ErrNotFound) {
+		return nil // deleted since it was listed
+	}
+	if err != nil {
+		return t.refused(e.Path, err)
+	}
+	if local := filepath.FromSlash(rel); !filepath.IsLocal(local) || filepath.ToSlash(local) != rel {
+		t.problem(e.Path, kindName, "this system has no file with such a name")
+		return nil
+	}
+	f := &exported{filepath.Join(w.dir, filepath.FromSlash(rel)), make(chan struct{})}
+	defer close(f.done)
+	before, err := w.claim(f, rel)
+	if err != nil {
+		return t.unwritable(e.Path, err)
+	}
+	if before != nil {
+		<-before.done
+	}
+	count := &t.report.New
+	switch was, err := w.fs.Stat(f.name); {
+	case err == nil && before != nil && vfs.SameFile(w.fs, f.name, before.name):
+		t.problem(e.Path, kindName, "this file system does not tell the name from that of "+cli.PrintableID(before.name))
+		return nil
+	case err == nil && !was.Mode.IsRegular():
+		t.problem(e.Path, kindNotFile, vfs.KindOf(was.Mode)+" is in its place: remove or rename that")
+		return nil
+	case err == nil && w.has(f.name, &was, n.Content):
+		t.done(&t.report.Same)
+		return nil
+	case err == nil && !w.replace:
+		t.problem(e.Path, kindKept, "the file has another content: --replace replaces it")
+		return nil
+	case err == nil:
+		count = &t.report.Replaced
+	case !errors.Is(err, fs.ErrNotExist):
+		return t.unwritable(e.Path, err)
+	}
+	if err := w.write(f.name, &n); err != nil {
+		return t.unwritable(e.Path, err)
+	}
+	t.done(count)
+	return nil
+}
+
+// claim creates the folders of a file, and returns the file of this export whose name the file system may compare as
+// equal, nil for none.
+func (w *writing) claim(f *exported, rel string) (before *exported, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.folders(filepath.Dir(f.name)); err != nil {
+		return nil, err
+	}
+	fold := strings.ToLower(norm.NFC.String(rel))
+	before = w.folded[fold]
+	w.folded[fold] = f
+	return before, nil
+}
+
+// folders creates the folders of a file.
+func (w *writing) folders(dir string) error {
+	if w.made[dir] {
+		return nil
+	}
+	if dir == w.dir {
+		w.made[dir] = true
+		return nil
+	}
+	err := w.folders(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	if err = w.fs.Mkdir(dir, 0o777); errors.Is(err, fs.ErrExist) {
+		var info vfs.Info
+		if info, err = w.fs.Stat(dir); err == nil && !info.Mode.IsDir() {
+			err = &vfs.NotFolderError{Path: dir, Mode: info.Mode}
+		}
+	}
+	w.made[dir] = err == nil
+	return err
+}
+
+// sync makes the names of files and folders durable.
+func (w *writing) sync() error {
+	for dir, made := range w.made {
+		if made {
+			if err := w.fs.SyncDir(dir); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// has reports whether a file has a content.
+func (w *writing) has(name string, info *vfs.Info, content []byte) bool {
+	if info.Size != int64(len(content)) {
+		return false
+	}
+	data, err := vfs.ReadFile(w.fs, name, note.MostBytes)
+	return err == nil && bytes.Equal(data, content)
+}
+
+// write writes a note as a file that appears when it is complete.
+func (w *writing) write(name string, n *varve.Note) error {
+	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".varve-export-%d-%d", os.Getpid(), w.temps.Add(1)))
+	_ = w.fs.Remove(temp) // of a process that was killed
+	f, err := w.fs.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(n.Content, 0); err == nil {
+		err = f.SetMtime(n.UpdatedAt)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = w.fs.Rename(temp, name)
+	}
+	if err != nil {
+		_ = w.fs.Remove(temp)
+	}
+	return err
+}
+
+// unwritable reports what concerns one file, and returns an error of the disk.
+func (t *transfer) unwritable(path string, err error) error {
+	if vfs.IsDiskFull(err) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	t.problem(path, kindRefused, err.Error())
+	return nil
+}

@@ -1,0 +1,27 @@
+package adopt
+
+import "context"
+
+// belowMost is how many files LookBelow looks at together: many at once cost a commit and a round for all of them.
+const belowMost = 1024
+
+// LookBelow is Look at the files of a folder that are new or were edited, and whose paths in it begin with a prefix. It
+// returns how many versions this process adopted meanwhile.
+func (f *Files) LookBelow(ctx context.Context, folder, prefix string) (adopted int, err error) {
+	before := f.ed.engine.Health().Adoptions()
+	var names []string
+	for name, err := range f.Suspects(ctx, folder) {
+		if err != nil {
+			return 0, err
+		}
+		if name != "" && len(name) >= len(prefix) && name[:len(prefix)] == prefix {
+			names = append(names, name)
+		}
+	}
+	for len(names) > 0 && err == nil {
+		n := min(len(names), belowMost)
+		_, err = f.Look(ctx, folder, names[:n])
+		names = names[n:]
+	}
+	return f.ed.engine.Health().Adoptions() - before, err
+}

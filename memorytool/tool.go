@@ -1,0 +1,160 @@
+package memorytool
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/note"
+)
+
+// The name and the type of the tool in the API.
+const (
+	Name = "memory"
+	Type = "memory_20250818"
+)
+
+// root is the path of the folder of all that the model sees.
+const root = "/memories"
+
+// defaultView is what the API tells the model of the length of a view.
+const defaultView = 16_000
+
+// Options is how a Tool answers.
+type Options struct {
+	// Folder is the folder of notes that the model sees as /memories: "agents/ada". "" is all notes of the store.
+	Folder string
+	// Overwrite makes create replace a file that exists. The documentation of the tool refuses that.
+	Overwrite bool
+	// ViewLimit is how many characters the view of a file has at most. 0 is 16,000; a negative number is no limit.
+	ViewLimit int
+}
+
+// Tool answers the calls of one model.
+type Tool struct {
+	notes   varve.Notes
+	options Options
+}
+
+// New returns a tool over the notes of a store. The error is that of a path that no note can have.
+func New(notes varve.Notes, o Options) (*Tool, error) {
+	if o.Folder != "" {
+		if err := note.CheckPath(o.Folder); err != nil {
+			return nil, err
+		}
+	}
+	if o.ViewLimit == 0 {
+		o.ViewLimit = defaultView
+	}
+	return &Tool{notes: notes, options: o}, nil
+}
+
+// Result is the answer to a call.
+type Result struct {
+	Text    string // of the tool_result block
+	IsError bool   // the block's is_error
+	Image   *Image // shown besides Text, where a file is an image
+	Cause   error  // the error of the store, for errors.Is; nil where the call itself was at fault
+}
+
+// Image is an image as the API takes it, in base64.
+type Image struct {
+	MediaType string // image/png, image/jpeg, image/gif or image/webp
+	Data      []byte
+}
+
+// Err returns an error with the text of a Result that is one, and nil for any other. The text has no "Error: " at its
+// beginning, which tool runners put there. The error matches Cause.
+func (r Result) Err() error {
+	if !r.IsError {
+		return nil
+	}
+	return &resultError{strings.TrimPrefix(r.Text, errorPrefix), r.Cause}
+}
+
+const errorPrefix = "Error: "
+
+type resultError struct {
+	text  string
+	cause error
+}
+
+func (e *resultError) Error() string { return e.text }
+func (e *resultError) Unwrap() error { return e.cause }
+
+// refused is a call that is answered with an error.
+type refused struct {
+	text  string
+	cause error
+}
+
+func (r *refused) Error() string { return r.text }
+
+// Call answers a call, given by the input of a tool_use block.
+func (t *Tool) Call(ctx context.Context, input []byte) Result {
+	r, err := t.call(ctx, input)
+	var no *refused
+	switch {
+	case err == nil:
+		return r
+	case errors.As(err, &no):
+		return Result{Text: no.text, IsError: true, Cause: no.cause}
+	}
+	return Result{Text: errorPrefix + err.Error(), IsError: true, Cause: err}
+}
+
+func (t *Tool) call(ctx context.Context, input []byte) (Result, error) {
+	in, err := parse(input)
+	if err != nil {
+		return Result{}, err
+	}
+	var text string
+	switch in.Command {
+	case "view":
+		return t.view(ctx, in)
+	case "create":
+		text, err = t.create(ctx, in)
+	case "str_replace":
+		text, err = t.replace(ctx, in)
+	case "insert":
+		text, err = t.insert(ctx, in)
+	case "delete":
+		text, err = t.remove(ctx, in)
+	case "rename":
+		text, err = t.rename(ctx, in)
+	}
+	return Result{Text: text}, err
+}
+
+// place is a path of a call.
+type place struct {
+	shown string // in answers
+	path  string // the path of the note, or of the folder; "" for all notes
+	root  bool   // it is /memories
+}
+
+// place returns where a path of a call is.
+func (t *Tool) place(path string) (place, error) {
+	shown := strings.TrimRight(norm.NFC.String(path), "/")
+	if shown == root {
+		return place{shown: root, path: t.options.Folder, root: true}, nil
+	}
+	p := place{shown: strings.TrimRight(path, "/")}
+	rel, ok := strings.CutPrefix(shown, root+"/")
+	if !ok {
+		return p, &refused{text: errorPrefix + "Path must start with /memories, got: " + path}
+	}
+	p.path = rel
+	if t.options.Folder != "" {
+		p.path = t.options.Folder + "/" + rel
+	}
+	for segment := range strings.SplitSeq(rel, "/") {
+		if segment == ".." {
+			return p, &refused{text: errorPrefix + "Path " + path + " would escape /memories directory"}
+		}
+	}
+	return p, note.CheckPath(p.path)
+}
