@@ -140,7 +140,9 @@ func (ns Notes) Insert(ctx context.Context, path string, line int, text string, 
 // process that watches the files does by itself. It returns how many versions this process adopted meanwhile. A file
 // that cannot be a note is left as it is, and reported by an event.
 func (ns Notes) AdoptFiles(ctx context.Context, folder string) (int, error) {
-	return ns.st.inner.Notes.AdoptFiles(ctx, folder, adopt.NewFiles(ns.st.inner.Adopter))
+	n, err := ns.st.inner.Notes.AdoptFiles(ctx, folder, adopt.NewFiles(ns.st.inner.Adopter))
+	ns.st.inner.Engine.Commits().Add(int64(n)) // the caller asked for them
+	return n, err
 }
 
 // SetProperties replaces the properties of a note.

@@ -71,7 +71,7 @@ var commandCases = map[string]commandCase{
 	"project list":       {opens: true},
 	"project join":       {args: []string{"x"}},
 	"project move":       {args: []string{"x", "DIR"}},
-	"project merge":      {args: []string{"prj-11111111111111111111111111111111", "shared"}, writes: true, opens: true},
+	"project merge":      {args: []string{"prj-11111111111111111111111111111111", "shared"}, opens: true},
 	"serve": {args: []string{"--addr", "127.0.0.1:0", "--tokens", "DIR/tokens.json"}, opens: true,
 		plain:  true,
 		silent: true},
@@ -112,7 +112,7 @@ var commandCases = map[string]commandCase{
 	"note import":        {args: []string{"DIR/folder"}, writes: true, opens: true},
 	"note export":        {args: []string{"DIR/exported"}, opens: true},
 	"note adopt":         {args: []string{"DIR/folder"}, writes: true, opens: true},
-	"note release":       {args: []string{"DIR/adopted"}, writes: true, opens: true},
+	"note release":       {args: []string{"DIR/adopted"}, opens: true}, // in a copy it is not adopted
 	"working":            {},
 	"working checkpoint": {},
 	"working scratchpad": {},

@@ -251,7 +251,7 @@ func unprivileged(t *testing.T, dir string) func(args ...string) (int, string) {
 }
 
 // writing are the commands that write somewhere without waiting for the locks of writers.
-var writing = []string{"edit", "note append", "config set", "config unset", "reindex", "migrate"}
+var writing = []string{"edit", "note append", "note release", "project merge", "config set", "config unset", "reindex", "migrate"}
 
 // TestPermission: a store that may be read and not written is read (TestReadOnlyMedium backs it up);
 // all else says path, mode, owner and remedy.

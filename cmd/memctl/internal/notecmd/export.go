@@ -61,12 +61,17 @@ func exportFolder(a *cli.App, cmd *cobra.Command, from, to string, replace bool)
 		if err := vfs.MkdirAll(vfs.OS(), dir, 0o777); err != nil {
 			return cli.WithFix(err, "name a folder that exists, or that can be created")
 		}
+		// Without links and "..": the files are below it by their names, too.
+		dir, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return err
+		}
 		report := newMoved(cmp.Or(from, "notes"), to)
 		t := newTransfer(cmd.Context(), report, a.Counter("exporting"))
 		w := &writing{fs: vfs.Below(vfs.OS(), dir), dir: dir, replace: replace, folded: map[string]*exported{},
 			made: map[string]bool{}}
 		n := 0
-		err := func() error {
+		err = func() error {
 			for e, err := range st.Notes().List(cmd.Context(), from, 0) {
 				if err != nil {
 					return err
