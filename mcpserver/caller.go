@@ -158,6 +158,7 @@ func (p Project) called() string {
 
 func offersRoots(req *mcp.CallToolRequest) bool {
 	p := req.ClientCapabilities()
+	//lint:ignore SA1019 clients have roots for a year yet
 	return p != nil && p.RootsV2 != nil
 }
 
@@ -170,6 +171,7 @@ func (c *caller) roots(ctx context.Context, req *mcp.CallToolRequest) ([]string,
 	if c.session == nil || !offersRoots(req) {
 		return nil, nil, nil
 	}
+	//lint:ignore SA1019 clients have roots for a year yet
 	var list *mcp.ListRootsResult
 	if req.ProtocolVersion() >= newProtocol {
 		answer, there := req.Params.InputResponses[rootsRequest]
@@ -179,6 +181,7 @@ func (c *caller) roots(ctx context.Context, req *mcp.CallToolRequest) ([]string,
 			return nil, &mcp.CallToolResult{InputRequests: ask}, nil
 		}
 		var ok bool
+		//lint:ignore SA1019 clients have roots for a year yet
 		if list, ok = answer.(*mcp.ListRootsResult); !ok {
 			return nil, nil, errors.New("the client has not listed its roots, so the project is unknown")
 		}

@@ -44,8 +44,8 @@ func headBehind(above string, m *varve.Memory, starred bool, zone *time.Location
 		if utf8.RuneCountInString(label) > room && m.Category() != "" {
 			label = m.Category()
 		}
-		if short, isCut := cut(label, room); isCut {
-			short, _ = cut(label, room-1)
+		if _, isCut := cut(label, room); isCut {
+			short, _ := cut(label, room-1)
 			label = short + "…"
 		}
 		b.WriteString(" · ")

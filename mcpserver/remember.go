@@ -122,7 +122,7 @@ func (c *memoryCall) storedLines(r *stored, near []neighbour, old string) []stri
 			short += " …"
 		}
 		label := strings.Trim(n.m.Category()+"/"+n.m.Key(), "/")
-		if label, isCut = cut(label, longestProp); label != "" {
+		if label, _ = cut(label, longestProp); label != "" {
 			label = " · " + oneLine(label)
 		}
 		lines = append(lines, fmt.Sprintf("near [%s%s · %s] %s", oneLine(project.Ending(n.m.ID)), label,

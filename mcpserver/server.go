@@ -220,6 +220,7 @@ func New(st *varve.Store, o Options) *mcp.Server {
 		}
 	}
 	if o.Project != nil {
+		//lint:ignore SA1019 clients have roots for a year yet
 		options.RootsListChangedHandler = s.rootsChanged
 	}
 	offersGraph := slices.Contains(o.Groups, Graph)

@@ -112,11 +112,6 @@ func (w *writer) flag(name string, value bool) {
 	w.b = strconv.AppendBool(w.b, value)
 }
 
-func (w *writer) number(name string, value float64) {
-	w.member(name)
-	w.b = strconv.AppendFloat(w.b, value, 'f', -1, 64)
-}
-
 // score writes a number with three digits.
 func (w *writer) score(name string, value float64) {
 	w.member(name)

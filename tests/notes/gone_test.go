@@ -111,7 +111,11 @@ func TestExpired(t *testing.T) {
 	}
 	ahead.Add(int64(61 * time.Minute))
 	up.Add(int64(61 * time.Minute))
-	if !sweep() && !sweep() {
+	swept := sweep()
+	if !swept { // the first one may only have noticed the time
+		swept = sweep()
+	}
+	if !swept {
 		t.Error("the note is not deleted")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "notes", ".varve")); !errors.Is(err, fs.ErrNotExist) {
