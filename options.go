@@ -211,12 +211,11 @@ func (o *Options) fill() {
 // environment is that of a store in a folder; o is filled.
 func (o *Options) environment(dir string) *env.Env {
 	return &env.Env{
-		Meters: new(meter.Meters),
-		Dir:    dir, FS: vfs.Patient(vfs.Only(o.env.System.FS, o.StateDir, dir), o.LockWait), ReadOnly: o.ReadOnly,
+		Dir: dir, FS: vfs.Patient(vfs.Only(o.env.System.FS, o.StateDir, dir), o.LockWait), ReadOnly: o.ReadOnly,
 		NoBackground: o.NoBackground, LockWait: o.LockWait,
 		Logger: o.Logger, Listener: func(e env.Event) { o.Listener(publicEvent(e)) }, Clock: o.Clock,
 		NaiveTimes: o.NaiveTimes,
 		FileMode:   o.FileMode, FolderMode: o.FolderMode, Shared: o.Shared, StateDir: o.StateDir,
-		Self: vfs.SelfOn(o.env.System.FS, os.Getenv), System: o.env.System,
+		Self: vfs.SelfOn(o.env.System.FS, os.Getenv), System: o.env.System, Meters: new(meter.Meters),
 	}
 }

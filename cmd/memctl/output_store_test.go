@@ -70,6 +70,7 @@ func contentsBelow(t *testing.T, dir string) map[string]string {
 func TestOutputFilesHaveOneWay(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]string{
+		"internal/adopted/adopted.go os.OpenFile":  "wal/adopted of the store",
 		"edit.go ReplaceGiven(":                    "a text to edit, in a new temporary folder",
 		"internal/cli/replace.go ReplaceGiven(":    "is the way",
 		"internal/cli/replace.go vfs.ReplaceGiven": "is the way",

@@ -207,6 +207,7 @@ func TestWaysAreAll(t *testing.T) {
 		"upkeep.migrateStore": locate + "; --to: " + path, "upkeep.repairStore": locate, "upkeep.statusIn": locate,
 		"upkeep.restoreBackup": path,
 		"main.demoPut":         path, "main.demoWrite": path, "main.runDemo": path, "main.initCommand": path + ", or locate.Storage",
+		"notecmd.adoption": locate, "notecmd.importFolder": locate,
 		"mcpcmd.Served": path + ", or locate.BesideFile, or locate.DataFolder",
 	}
 	opens := map[string]bool{"WithIn": true, "Open": true, "PlanRepair": true, "Migrate": true, "Restore": true}
