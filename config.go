@@ -2,6 +2,7 @@ package varve
 
 import (
 	"context"
+	"time"
 
 	"github.com/varve-db/varve/internal/settings"
 )
@@ -66,6 +67,20 @@ type Config struct {
 	TextLanguage string        `json:"text_language,omitempty"`
 	Text         *TextConfig   `json:"text,omitempty"`
 	Vectors      *VectorConfig `json:"vectors,omitempty"`
+
+	// MemoryStore describes the store to the clients of the Memory Stores API: see package memorystores.
+	MemoryStore *MemoryStoreConfig `json:"memory_store,omitempty"`
+}
+
+// MemoryStoreConfig describes a store to the clients of the Memory Stores API: see package memorystores.
+type MemoryStoreConfig struct {
+	ID          string            `json:"id"`                    // memstore_ and 32 letters and digits
+	Name        string            `json:"name"`                  // 1 to 255 characters
+	Description string            `json:"description,omitempty"` // at most 1,024 characters
+	Metadata    map[string]string `json:"metadata,omitempty"`    // at most 16 pairs
+	CreatedAt   time.Time         `json:"created_at,omitzero"`
+	UpdatedAt   time.Time         `json:"updated_at,omitzero"`  // of name, description, metadata and archived_at
+	ArchivedAt  time.Time         `json:"archived_at,omitzero"` // zero: the API may write
 }
 
 // What happens to a write that would exceed a limit.
@@ -114,6 +129,7 @@ func (c *Config) in() *settings.Config {
 		NotesIgnore: c.NotesIgnore,
 		Text:        (*settings.TextConfig)(c.Text),
 		Vectors:     (*settings.VectorConfig)(c.Vectors),
+		MemoryStore: (*settings.MemoryStoreConfig)(c.MemoryStore),
 	}
 }
 
@@ -128,6 +144,7 @@ func configOf(c *settings.Config) Config {
 		AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays,
 		UnsentBytes: c.UnsentBytes, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Text: (*TextConfig)(c.Text),
 		Vectors: (*VectorConfig)(c.Vectors), NotesIgnore: c.NotesIgnore,
+		MemoryStore: (*MemoryStoreConfig)(c.MemoryStore),
 	}
 }
 

@@ -3,6 +3,7 @@ package settings
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -78,6 +79,21 @@ type Config struct {
 
 	Text    *TextConfig   `json:"text,omitempty"`
 	Vectors *VectorConfig `json:"vectors,omitempty"`
+
+	// MemoryStore is what the store is called by the Memory Stores API: see package memorystores. No process
+	// that uses the store in another way needs it.
+	MemoryStore *MemoryStoreConfig `json:"memory_store,omitempty"`
+}
+
+// MemoryStoreConfig describes a store to the clients of the Memory Stores API.
+type MemoryStoreConfig struct {
+	ID          string            `json:"id"`                    // memstore_ and 32 letters and digits
+	Name        string            `json:"name"`                  // 1 to 255 characters
+	Description string            `json:"description,omitempty"` // at most 1,024 characters
+	Metadata    map[string]string `json:"metadata,omitempty"`    // at most 16 pairs
+	CreatedAt   time.Time         `json:"created_at,omitzero"`
+	UpdatedAt   time.Time         `json:"updated_at,omitzero"`  // of name, description, metadata and archived_at
+	ArchivedAt  time.Time         `json:"archived_at,omitzero"` // zero: the API may write
 }
 
 // TextConfig says where words are looked for. A change is applied as one of TextLanguage is.
@@ -316,6 +332,9 @@ func (c *Config) Validate() error {
 	if err := checkIgnored(c.NotesIgnore); err != nil {
 		return err
 	}
+	if err := c.MemoryStore.validate(); err != nil {
+		return err
+	}
 	switch c.AtLimit {
 	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:
 	default:
@@ -356,6 +375,9 @@ func (c *Config) Clone() Config {
 		cloned(c.Vectors), cloned(c.HistoryBytes)
 	d.UnsentBytes = cloned(c.UnsentBytes)
 	d.NotesIgnore = slices.Clone(c.NotesIgnore)
+	if d.MemoryStore = cloned(c.MemoryStore); d.MemoryStore != nil {
+		d.MemoryStore.Metadata = maps.Clone(c.MemoryStore.Metadata)
+	}
 	if d.Text = cloned(c.Text); d.Text != nil {
 		fields := map[string][]string{}
 		for name, of := range d.Text.Fields {
