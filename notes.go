@@ -119,6 +119,13 @@ func (ns Notes) WriteAt(ctx context.Context, path string, content []byte, at tim
 	return written(ns.st.inner.Notes.WriteAt(ctx, path, content, at, conditionsOf(conds)))
 }
 
+// Update replaces the content of a note (nil: it stays) and gives it another path ("": it stays), in one commit. The
+// conditions are judged against the note at the old path. ErrNotFound if there is none; a *ConflictError without a hash
+// if there is one at the new path, and a *FieldError if another note makes that path impossible.
+func (ns Notes) Update(ctx context.Context, path, to string, content []byte, conds ...Cond) (NoteInfo, error) {
+	return written(ns.st.inner.Notes.Update(ctx, path, to, content, conditionsOf(conds)))
+}
+
 // Append adds content at the end of a note, and creates the note if there is none.
 func (ns Notes) Append(ctx context.Context, path string, content []byte, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Append(ctx, path, content, conditionsOf(conds)))
@@ -238,6 +245,37 @@ func (ns Notes) GetAt(ctx context.Context, path string, version uint64) (Version
 	return Version(v), err
 }
 
+// NoteVersion is one version of a note: LSN, Time, Path, From (of a rename, the path before it), NoteID, CreatedAt (of
+// the note; zero if it is not known any more), What ("created", "changed" or "deleted"), Size, ContentHash, Writer,
+// Cause, and with Redacted, RedactedAt and RedactedBy. A rename is one version.
+type NoteVersion = notes.Revision
+
+// NoteLog reads the versions of all notes, see Notes.Log.
+type NoteLog struct {
+	st  *Store
+	log *notes.Log
+}
+
+// Log returns a NoteLog that begins with the oldest version that is kept.
+func (ns Notes) Log() *NoteLog { return &NoteLog{ns.st, ns.st.inner.Notes.Log()} }
+
+// Next yields the versions that are durable now and that the calls before have not yielded, in the order of their
+// commits; the first call yields last those of which only the file, or only the record of a redaction, is left. A part
+// that cannot be read yields its error, and later versions follow. The first call reads everything that is kept, the
+// next ones what was written since. Each call is read to its end; a NoteLog is not safe for concurrent use.
+func (l *NoteLog) Next(ctx context.Context) iter.Seq2[NoteVersion, error] {
+	return engine.Whole(ctx, func(yield func(NoteVersion, error) bool) { l.log.Read(ctx, yield) })
+}
+
+// Redaction returns when and by which writer a version of the note at a path was redacted; false if it was not.
+func (ns Notes) Redaction(path string, version uint64) (at time.Time, by Writer, redacted bool, err error) {
+	if err := ns.st.inner.Engine.BeginUse(); err != nil {
+		return time.Time{}, Writer{}, false, err
+	}
+	defer ns.st.inner.Engine.EndUse()
+	return ns.st.inner.Notes.Redaction(path, version)
+}
+
 // FS returns the notes as a file system for reading, with ctx for each call of it.
 func (ns Notes) FS(ctx context.Context) fs.FS { return ns.st.inner.Notes.FS(ctx) }
 
@@ -267,6 +305,12 @@ func (ns Notes) Purge(ctx context.Context, paths ...string) (*PurgeReport, error
 		_, err = ns.st.Admin().OverwriteRedacted(ctx)
 	}
 	return r, err
+}
+
+// PurgeOneVersion removes the content of the version that was written at a path, and of no other one: a rename makes a
+// version with the content of the one before it, which stays. See Admin.PurgeVersion.
+func (ns Notes) PurgeOneVersion(ctx context.Context, path string, version uint64) (*Redaction, error) {
+	return ns.st.redact(ctx, ns.st.inner.Notes.Kind(), path, version)
 }
 
 // PurgeVersion removes the content of one version of the note at a path, also of one from before it was renamed; see

@@ -217,7 +217,7 @@ func (h *History) timeOf(line *index.Entry) time.Time {
 
 func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
 	v := Version{Kind: k.Noun, LSN: e.LSN, Time: e.Reading, ID: e.Key[1:], Deleted: e.Delete,
-		Writer: h.engine.Writer(e.Writer, e.LSN), Cause: causeOf(e.Cause)}
+		Writer: h.engine.Writer(e.Writer, e.LSN), Cause: CauseOf(e.Cause)}
 	line, view, err := state.LineIn(&e)
 	v.Previous = view.Previous
 	if err == nil && e.Delete {

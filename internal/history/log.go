@@ -47,8 +47,8 @@ type LogFilter struct {
 	Before       uint64 // commits that begin before this position; 0: all
 }
 
-// causeOf returns the word for a cause of package wal.
-func causeOf(cause uint8) string {
+// CauseOf returns the word for a cause of package wal.
+func CauseOf(cause uint8) string {
 	switch cause {
 	case wal.CauseExpired:
 		return "expired"
@@ -156,7 +156,7 @@ func (f *LogFilter) commit(c *Commit) bool {
 // changed returns what an entry changed, if that passes; false also for an entry that changes no document.
 func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (Changed, bool, error) {
 	k := h.engine.Kinds().Of(e.Key)
-	ch := Changed{LSN: e.LSN, What: "changed", Cause: causeOf(e.Cause)}
+	ch := Changed{LSN: e.LSN, What: "changed", Cause: CauseOf(e.Cause)}
 	switch {
 	case k != nil:
 		ch.Kind, ch.ID = k.Noun, e.Key[1:]

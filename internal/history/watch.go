@@ -254,7 +254,7 @@ func (h *History) hides(e *watched) bool {
 // changeOf decodes what was written.
 func (h *History) changeOf(e watched) (Change, error) {
 	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Reading, ID: e.Key[1:], Deleted: e.Delete,
-		More: e.more, Writer: h.engine.Writer(e.Writer, e.LSN), Cause: causeOf(e.Cause)}
+		More: e.more, Writer: h.engine.Writer(e.Writer, e.LSN), Cause: CauseOf(e.Cause)}
 	if e.Delete {
 		return c, nil
 	}

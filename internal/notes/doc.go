@@ -11,5 +11,9 @@
 // the sidecar, in one commit; History follows these links. A folder is renamed in one commit too, which has the
 // contents of all notes in it: of more than half a segment of the log, it is refused.
 //
+// A Log reads the versions of all notes from the log and the archive, once. It follows the sidecars that it meets, so
+// that a rename is one version of the same note, and two notes at one path, one after the other, are two: the id and
+// the time of creation tell them apart.
+//
 // Above package commit, through which everything is written, and package history.
 package notes

@@ -1,0 +1,376 @@
+package notes
+
+import (
+	"context"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/internal/purgefile"
+	entries "github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
+)
+
+// What a Revision did.
+const (
+	Created = "created"
+	Changed = "changed"
+	Deleted = "deleted"
+)
+
+// Revision is one version of a note. A rename, which deletes a note and creates it elsewhere, is one Revision.
+type Revision struct {
+	LSN         uint64
+	Time        time.Time // what the clock said at the commit; of a later version it may be earlier
+	Path        string    // at that time
+	From        string    // of a rename, the path before it; "" otherwise
+	NoteID      string
+	CreatedAt   time.Time // of the note; zero if it is not known any more
+	What        string    // Created, Changed or Deleted
+	Size        int64
+	ContentHash [32]byte
+	Writer      writer.Writer // Number 0: unknown
+	Cause       string        // see history.Version
+	Redacted    bool          // its content was removed on purpose: Size and ContentHash are zero
+	RedactedAt  time.Time
+	RedactedBy  writer.Writer // Number 0: unknown
+}
+
+// Log reads the versions of all notes. It remembers where it has read to, and of each path which note was there then.
+// It is not safe for concurrent use.
+type Log struct {
+	ns   *Notes
+	next wal.LSN // where to go on; 0: nothing was read yet
+	at   map[string]lineage
+	ids  map[string]string // by path, ids that are not those of the path
+}
+
+// lineage is the note at a path.
+type lineage struct {
+	id      string
+	created time.Time
+	version uint64
+}
+
+// Log returns a Log that begins with the oldest version.
+func (ns *Notes) Log() *Log { return &Log{ns: ns, at: map[string]lineage{}, ids: map[string]string{}} }
+
+// Read yields the versions that are durable now and were not yielded before, in the order of their commits; behind
+// those, in the first call, versions of which only the file, or only the record of a redaction, is left. What cannot
+// be read yields its error, and later versions follow. If yield returns false, the Log cannot be used any more.
+func (l *Log) Read(ctx context.Context, yield func(Revision, error) bool) {
+	eng := l.ns.engine
+	if err := eng.BeginUse(); err != nil {
+		yield(Revision{}, err)
+		return
+	}
+	defer eng.EndUse()
+	to, err := eng.DurableNow(ctx)
+	if err != nil {
+		yield(Revision{}, err)
+		return
+	}
+	past, from, first := eng.Log().Past(), l.next, l.next == 0
+	if first {
+		from, err = past.First(to)
+	} else {
+		from, err = past.From(ctx, from, to)
+	}
+	if err != nil {
+		yield(Revision{}, err)
+		return
+	}
+	b := batch{log: l, yield: yield}
+	if b.purged, err = eng.Purged(); err != nil {
+		yield(Revision{}, err)
+		return
+	}
+	letter := l.ns.kind.Letter
+	want := func(key []byte) bool { return len(key) > 0 && key[0] == letter }
+	for e, err := range past.EntriesOf(ctx, wal.Mark{LSN: from}, to, want) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			if b.end(ctx); ctx.Err() != nil || !yield(Revision{}, err) {
+				if ctx.Err() != nil {
+					yield(Revision{}, ctx.Err())
+				}
+				return
+			}
+			continue
+		}
+		b.add(&e)
+		if !e.More && !b.end(ctx) {
+			return
+		}
+	}
+	if !b.end(ctx) {
+		return
+	}
+	l.next = to
+	if first {
+		l.rest(ctx, to, &b)
+	}
+}
+
+// batch are the entries of a commit.
+type batch struct {
+	log    *Log
+	purged *purgefile.Table
+	yield  func(Revision, error) bool
+	list   []wal.Entry // of notes, without their values
+	lines  []seen
+	sides  map[string]note.Sidecar // by path
+	gone   map[string]wal.LSN      // sidecars that were deleted, and their last versions
+	masked map[uint64]bool         // redacted versions of which there is an entry
+	of     map[wal.LSN]lineage     // the note of each version, in a store with redactions
+	paths  map[string]bool         // of these notes
+	ended  bool
+}
+
+// seen is what an entry says of a note.
+type seen struct {
+	index.Entry
+	previous wal.LSN
+	created  bool
+}
+
+// add takes in an entry.
+func (b *batch) add(e *wal.Entry) {
+	id := e.Key[1:]
+	line, view, err := entries.LineIn(e)
+	if note.IsSidecar(id) {
+		path := id[len(note.SidecarOf("")):]
+		if e.Delete {
+			if b.gone == nil {
+				b.gone = map[string]wal.LSN{}
+			}
+			b.gone[path] = view.Previous
+			return
+		}
+		if err == nil {
+			if s, err := b.log.sidecarIn(e); err == nil {
+				if b.sides == nil {
+					b.sides = map[string]note.Sidecar{}
+				}
+				b.sides[path] = s
+			}
+		}
+		return
+	}
+	if err != nil {
+		b.pass(Revision{}, err)
+		return
+	}
+	e.Value = nil
+	b.list, b.lines = append(b.list, *e), append(b.lines, seen{line, view.Previous, view.Created})
+}
+
+func (l *Log) sidecarIn(e *wal.Entry) (note.Sidecar, error) {
+	_, view, err := entries.LineIn(e)
+	if err != nil {
+		return note.Sidecar{}, err
+	}
+	doc, err := l.ns.engine.Codec().Doc(&view, note.MostBytes)
+	if err != nil {
+		return note.Sidecar{}, err
+	}
+	return note.DecodeSidecar(doc)
+}
+
+func (b *batch) pass(r Revision, err error) bool {
+	b.ended = b.ended || !b.yield(r, err)
+	return !b.ended
+}
+
+// end yields the versions of the commit, and reports whether the caller wants more.
+func (b *batch) end(ctx context.Context) bool {
+	l := b.log
+	left := map[string]wal.LSN{} // where a note was that is at another path now, and its last version there
+	for path, s := range b.sides {
+		if n := len(s.Moves); n > 0 {
+			left[s.Moves[n-1].Path] = s.Moves[n-1].Version
+		}
+		if s.ID != "" {
+			l.ids[path] = s.ID
+		} else {
+			delete(l.ids, path)
+		}
+	}
+	before := map[string]lineage{}
+	for i := range b.list {
+		e, seen := &b.list[i], &b.lines[i]
+		path := e.Key[1:]
+		r := Revision{LSN: e.LSN, Time: e.Reading, Path: path, Writer: l.ns.engine.Writer(e.Writer, e.LSN),
+			Cause: history.CauseOf(e.Cause)}
+		if e.Delete {
+			was := l.lineageAt(ctx, path, seen.previous, b.gone[path])
+			before[path] = was
+			delete(l.at, path)
+			b.note(path, e.LSN, was)
+			if _, ok := b.gone[path]; ok {
+				delete(l.ids, path)
+			}
+			if v, moved := left[path]; moved && v == seen.previous {
+				continue
+			}
+			r.NoteID, r.CreatedAt, r.What = was.id, was.created, Deleted
+		} else {
+			r.What = Changed
+			if seen.created {
+				r.What = Created
+			}
+			if s, ok := b.sides[path]; ok && len(s.Moves) > 0 {
+				last := s.Moves[len(s.Moves)-1]
+				if was, ok := before[last.Path]; ok && was.version == last.Version {
+					r.What, r.From = Changed, last.Path
+				}
+			}
+			r.NoteID = l.idAt(ctx, path, seen.created)
+			r.CreatedAt, r.Size, r.ContentHash = seen.CreatedAt, seen.Size, seen.ContentHash
+			l.at[path] = lineage{r.NoteID, r.CreatedAt, r.LSN}
+			b.note(path, e.LSN, l.at[path])
+		}
+		if b.hidden(&r) {
+			continue
+		}
+		if !b.pass(r, nil) {
+			return false
+		}
+	}
+	b.list, b.lines, b.sides, b.gone = b.list[:0], b.lines[:0], nil, nil
+	return !b.ended
+}
+
+// note remembers the note of a version, if the store has redactions.
+func (b *batch) note(path string, version wal.LSN, of lineage) {
+	if len(b.purged.All()) == 0 {
+		return
+	}
+	if b.of == nil {
+		b.of, b.paths = map[wal.LSN]lineage{}, map[string]bool{}
+	}
+	b.of[version], b.paths[path] = of, true
+}
+
+// hidden removes the content of a version that was redacted, and reports whether it was purged.
+func (b *batch) hidden(r *Revision) bool {
+	if len(b.purged.All()) == 0 {
+		return false
+	}
+	key := b.log.ns.kind.Key(r.Path)
+	if b.purged.UpTo(key) >= r.LSN {
+		return true
+	}
+	if row, ok := b.purged.Redacted(key, r.LSN); ok {
+		if b.masked == nil {
+			b.masked = map[uint64]bool{}
+		}
+		b.masked[r.LSN] = true
+		b.log.redact(r, &row)
+	}
+	return false
+}
+
+func (l *Log) redact(r *Revision, row *purgefile.Row) {
+	r.Redacted, r.Size, r.ContentHash = true, 0, [32]byte{}
+	r.RedactedAt, r.RedactedBy = time.UnixMicro(row.At).UTC(), l.ns.engine.Writer(row.By, row.Since)
+}
+
+// idAt returns the id of the note at a path. Of one whose sidecar is older than what was read, it is that of now.
+func (l *Log) idAt(ctx context.Context, path string, created bool) string {
+	if id := l.ids[path]; id != "" {
+		return id
+	}
+	if _, known := l.at[path]; !known && !created {
+		if v, err := l.ns.find(ctx, note.SidecarOf(path)); err == nil && v.LSN != 0 && l.next == 0 {
+			if s, err := note.DecodeSidecar(v.Doc); err == nil && s.ID != "" {
+				l.ids[path] = s.ID
+				return s.ID
+			}
+		}
+	}
+	return note.ID(path)
+}
+
+// lineageAt returns the note that was deleted: its version, and that of its sidecar.
+func (l *Log) lineageAt(ctx context.Context, path string, version, side wal.LSN) lineage {
+	if was, ok := l.at[path]; ok {
+		return was
+	}
+	was := lineage{id: note.ID(path), version: version}
+	past, durable := l.ns.engine.Log().Past(), l.ns.engine.Log().Durable()
+	if e, err := past.At(ctx, version, durable); version != 0 && err == nil && e.Key == l.ns.kind.Key(path) {
+		if line, _, err := entries.LineIn(&e); err == nil {
+			was.created = line.CreatedAt
+		}
+	}
+	if e, err := past.At(ctx, side, durable); side != 0 && err == nil && e.Key == l.ns.kind.Key(note.SidecarOf(path)) {
+		if s, err := l.sidecarIn(&e); err == nil && s.ID != "" {
+			was.id = s.ID
+		}
+	}
+	return was
+}
+
+// rest yields what no entry has: versions that are only in their files, and redacted ones that are overwritten.
+func (l *Log) rest(ctx context.Context, to wal.LSN, b *batch) {
+	for i, err := range l.ns.infos(ctx, "") {
+		if err != nil {
+			b.pass(Revision{}, err)
+			return
+		}
+		b.note(i.Path, i.Version, lineage{i.ID, i.CreatedAt, i.Version})
+		if was, ok := l.at[i.Path]; ok && was.version >= i.Version || i.Version >= to {
+			continue
+		}
+		l.at[i.Path] = lineage{i.ID, i.CreatedAt, i.Version}
+		r := Revision{LSN: i.Version, Time: i.UpdatedAt, Path: i.Path, NoteID: i.ID, CreatedAt: i.CreatedAt, What: Changed,
+			Size: i.Size, ContentHash: i.ContentHash, Writer: l.ns.engine.Writer(i.By, i.Version)}
+		if i.CreatedAt.Equal(i.UpdatedAt) {
+			r.What = Created
+		}
+		if !b.pass(r, nil) {
+			return
+		}
+	}
+	for path := range b.paths {
+		for _, row := range b.purged.Redactions(l.ns.kind.Key(path)) {
+			if b.masked[row.Version] || row.Store != l.ns.engine.Log().UUID() {
+				continue
+			}
+			was, ok := b.of[row.Next]
+			if !ok {
+				was = l.at[path]
+			}
+			r := Revision{LSN: row.Version, Time: time.UnixMicro(row.Time).UTC(), Path: path, NoteID: was.id,
+				CreatedAt: was.created, What: Changed, Writer: l.ns.engine.Writer(row.Writer, row.Version)}
+			if was.created.UnixMicro() >= row.Time-createdWithin {
+				r.What = Created
+			}
+			l.redact(&r, &row)
+			if !b.pass(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// createdWithin is by how many microseconds the time of a commit is behind that of the note that it creates.
+const createdWithin = 10_000_000
+
+// Redaction returns the record of the redaction of a version; false if it was not redacted.
+func (ns *Notes) Redaction(path string, version uint64) (at time.Time, by writer.Writer, is bool, err error) {
+	t, err := ns.engine.Purged()
+	if err != nil {
+		return at, by, false, err
+	}
+	row, is := t.Redacted(ns.kind.Key(path), version)
+	if !is {
+		return at, by, false, nil
+	}
+	return time.UnixMicro(row.At).UTC(), ns.engine.Writer(row.By, row.Since), true, nil
+}

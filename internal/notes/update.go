@@ -1,0 +1,57 @@
+package notes
+
+import (
+	"context"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/commit"
+)
+
+// Update replaces the content of a note (nil: it stays) and gives it another path ("": it stays), in one commit. The
+// conditions are judged against the note at the old path. errs.ErrNotFound if there is none.
+func (ns *Notes) Update(ctx context.Context, path, to string, data []byte, c commit.Conditions) (Info, error) {
+	if to == "" {
+		to = path
+	}
+	end, err := ns.using(true, path, to)
+	if err != nil {
+		return Info{}, err
+	}
+	defer end()
+	i, err := ns.retry(ctx, func() (Info, error) {
+		s, err := ns.load(ctx, path)
+		if err == nil && !s.exists(ns.now()) {
+			err = errs.ErrNotFound
+		}
+		if err == nil {
+			err = ns.holds(path, &s, &c)
+		}
+		if err != nil {
+			return Info{}, err
+		}
+		doc := s.note.Doc
+		if data != nil {
+			doc = data
+		}
+		if to == path && string(doc) == string(s.note.Doc) {
+			return s.info(path), nil
+		}
+		changes := []commit.DocumentChange{{ID: path, Doc: doc, Was: s.note}}
+		if to != path {
+			if changes, err = ns.moved(ctx, path, to, &s); err != nil {
+				return Info{}, err
+			}
+			for i := range changes {
+				if changes[i].ID == to {
+					changes[i].Doc = doc
+				}
+			}
+		}
+		if _, err := ns.commits.ChangeDocuments(ctx, ns.kind, changes); err != nil {
+			return Info{}, err
+		}
+		after, err := ns.load(ctx, to)
+		return after.info(to), err
+	})
+	return i, failed(path, err)
+}
