@@ -181,6 +181,12 @@ func (ns Notes) List(ctx context.Context, folder string, depth int) iter.Seq2[No
 	return entries(ns.st.inner.Notes.List(ctx, notes.ListOptions{Folder: folder, Depth: depth}))
 }
 
+// ListAfter is List from behind an entry of such a listing: behind the note at a path, or, if a slash ends it, behind
+// the folder. The entry need not be there any more.
+func (ns Notes) ListAfter(ctx context.Context, folder string, depth int, after string) iter.Seq2[NoteEntry, error] {
+	return entries(ns.st.inner.Notes.List(ctx, notes.ListOptions{Folder: folder, Depth: depth, After: after}))
+}
+
 // Glob yields the notes whose paths match a pattern, by path: segments as in path.Match, and ** for any number of
 // segments.
 func (ns Notes) Glob(ctx context.Context, pattern string) iter.Seq2[NoteEntry, error] {

@@ -25,6 +25,7 @@ type Entry struct {
 type ListOptions struct {
 	Folder string // "" for all
 	Depth  int    // segments below Folder; a deeper note is in the entry of a folder. 0: without end
+	After  string // entries behind this path; behind all in this folder, if a slash ends it
 }
 
 // List yields the entries below a folder, in the order of their paths. A folder has the sizes of its notes added up.
@@ -34,9 +35,13 @@ func (ns *Notes) List(ctx context.Context, o ListOptions) iter.Seq2[Entry, error
 			yield(Entry{}, errors.Join(err, negative(o.Depth)))
 			return
 		}
+		after := o.After
+		if strings.HasSuffix(after, "/") {
+			after += lastRune
+		}
 		var folder Entry // the last one; "" for none
 		give := func() bool { return folder.Path == "" || yield(folder, nil) }
-		for i, err := range ns.infos(ctx, below(o.Folder)) {
+		for i, err := range ns.infosAfter(ctx, below(o.Folder), after) {
 			if err != nil {
 				yield(Entry{}, err)
 				return
@@ -107,8 +112,16 @@ func (ns *Notes) reading(ctx context.Context, f func(yield func(Entry, error) bo
 	return engine.Reading(ctx, ns.engine, f)
 }
 
+// lastRune is behind what a path has at its place.
+const lastRune = "\U0010FFFF"
+
 // infos yields what the index has of the notes whose paths begin with a prefix, by path.
 func (ns *Notes) infos(ctx context.Context, prefix string) iter.Seq2[Info, error] {
+	return ns.infosAfter(ctx, prefix, "")
+}
+
+// infosAfter is infos of the paths behind another one; "": all.
+func (ns *Notes) infosAfter(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		sidecars, err := ns.sidecars(ctx, prefix)
 		if err != nil {
@@ -116,7 +129,7 @@ func (ns *Notes) infos(ctx context.Context, prefix string) iter.Seq2[Info, error
 			return
 		}
 		now := ns.now()
-		f := engine.Filters{Prefix: prefix}
+		f := engine.Filters{Prefix: prefix, After: after}
 		for l, err := range ns.engine.Lines(ctx, ns.kind, f) {
 			if err != nil {
 				yield(Info{}, err)

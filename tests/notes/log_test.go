@@ -140,3 +140,49 @@ func TestUpdate(t *testing.T) {
 	expect(t, st, map[string]string{"a": "", "d/e": "two"})
 	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{}))
 }
+
+// TestListAfter: pages of a listing are the listing, by notes and by folders, also where what ends a page is gone.
+func TestListAfter(t *testing.T) {
+	t.Parallel()
+	st := opened(t, filepath.Join(t.TempDir(), "storage"))
+	for _, path := range []string{"a", "b-c", "b.md", "b/1", "b/2", "b/3/x", "b0", "b~/1", "c/d/e/f", "ü/1", "ü/2", "z"} {
+		write(t, st, path, path)
+	}
+	for _, folder := range []string{"", "b", "c/d"} {
+		for depth := range 4 {
+			var want, got []string
+			name := func(e varve.NoteEntry) string {
+				if e.Folder {
+					return e.Path + "/"
+				}
+				return e.Path
+			}
+			for e, err := range st.Notes().List(t.Context(), folder, depth) {
+				must(t, err)
+				want = append(want, name(e))
+			}
+			for after := ""; ; {
+				more := false
+				for e, err := range st.Notes().ListAfter(t.Context(), folder, depth, after) {
+					must(t, err)
+					got, after, more = append(got, name(e)), name(e), true
+					break
+				}
+				if !more {
+					break
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%q, %d: %q, want %q", folder, depth, got, want)
+			}
+		}
+	}
+	must(t, st.Notes().Delete(t.Context(), "b-c"))
+	for e, err := range st.Notes().ListAfter(t.Context(), "", 1, "b-c") {
+		must(t, err)
+		if e.Path != "b.md" {
+			t.Error(e.Path)
+		}
+		break
+	}
+}
