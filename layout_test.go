@@ -115,6 +115,7 @@ var order = []string{
 	"internal/project",
 	"memorytool",
 	"mcpserver",
+	"memorystores",
 	"server",
 	"metrics",
 	"cmd/memctl/internal/evil", // for tests

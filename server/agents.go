@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
 	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/memorystores"
 )
 
 // permits reports whether the holder of a token may use a tool.
@@ -30,6 +31,40 @@ func projectOf(_ context.Context, of mcpserver.Origin) (mcpserver.Project, error
 		return mcpserver.Project{}, nil
 	}
 	return mcpserver.Project{ID: t.Project, Name: t.Project}, nil
+}
+
+// tokenOf returns the token of a request, nil if it has none.
+func tokenOf(ctx context.Context) *Token {
+	info := auth.TokenInfoFromContext(ctx)
+	if info == nil {
+		return nil
+	}
+	t, _ := info.Extra[tokenInfoKey].(*Token)
+	return t
+}
+
+// CallerOf returns the holder of the token of a request, for memorystores.Options. A token with a project, or with
+// groups of tools, is confined to what these reach, which notes are not.
+func CallerOf(ctx context.Context) (memorystores.Caller, bool) {
+	t := tokenOf(ctx)
+	if t == nil || t.Project != "" || t.Tools != nil {
+		return memorystores.Caller{}, false
+	}
+	return memorystores.Caller{Name: t.Name, ReadOnly: t.ReadOnly, Stores: t.Stores}, true
+}
+
+// ofStore refuses tokens for other stores than the one that is served.
+func (s *Server) ofStore(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if t := tokenOf(r.Context()); t != nil && t.Stores != nil {
+			c := s.Store().Admin().Config().MemoryStore
+			if c == nil || !slices.Contains(t.Stores, c.ID) {
+				refuse(w, r, http.StatusForbidden, "the token is for other stores")
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 const metadataPath = "/.well-known/oauth-protected-resource"

@@ -9,6 +9,7 @@
 //
 //	POST /mcp   the Model Context Protocol: stateless, of 2026-07-28 and of the versions from 2025-03-26 on; with the
 //	            tools of package mcpserver. GET and DELETE are answered with 405, since there is no session.
+//	/v1/…       the Memory Stores API, see package memorystores, with Options.MemoryStores
 //	GET /healthz   200 while the server runs
 //	GET /readyz    200 while the store can be read and written, otherwise 503 with the reason
 //	GET /metrics   what Options.Metrics answers; 404 without it
@@ -16,7 +17,7 @@
 //
 // # Tokens
 //
-// Each request to /mcp and /metrics presents a token, in the header Authorization (Bearer …) or in x-api-key, also on
+// Each request to /mcp, /v1/ and /metrics presents a token, in the header Authorization (Bearer …) or in x-api-key, also on
 // a loopback address: a port there is open to every user of the machine. A token has a name, which history shows
 // as the writer's; it may be restricted to reading, and to groups of tools. The file of tokens has only the
 // SHA-256 of each, in JSON:
@@ -26,6 +27,7 @@
 //	            "sha256":"<64 digits>",   of the token
 //	            "read_only":true,         omitted if it is false
 //	            "tools":["memory"],       groups of tools (mcpserver.Groups); omitted if all are allowed
+//	            "stores":["memstore_…"],  ids of memory stores that it may use; omitted if all are allowed
 //	            "created":"…"}]}          RFC 3339
 //
 // The file must belong to the user of the server, and others must not be able to write it. It is read again when it

@@ -43,16 +43,16 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			defer func() { <-slots }()
 		default:
 			l.Header().Set("Retry-After", "1")
-			plain(l, http.StatusServiceUnavailable, "too many requests are under way: try again")
+			refuse(l, r, http.StatusServiceUnavailable, "too many requests are under way: try again")
 			return
 		}
 		switch {
 		case !s.ownHost(r):
-			plain(l, http.StatusForbidden,
+			refuse(l, r, http.StatusForbidden,
 				"the Host header names another server: start this one with --host NAME if it is one of "+
 					"its names")
 		case !s.ownOrigin(r):
-			plain(l, http.StatusForbidden, "requests of web pages of other sites are refused")
+			refuse(l, r, http.StatusForbidden, "requests of web pages of other sites are refused")
 		default:
 			next.ServeHTTP(l, r)
 		}
@@ -114,9 +114,9 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			s.serveAs(token, w, r, next)
 		case err != nil:
 			s.o.Logger.Error("tokens cannot be read", "err", err)
-			plain(w, http.StatusServiceUnavailable, "the tokens of the server cannot be read: see its log")
+			refuse(w, r, http.StatusServiceUnavailable, "the tokens of the server cannot be read: see its log")
 		default:
-			s.refuse(w, r)
+			s.refuseToken(w, r)
 		}
 	})
 }
@@ -129,13 +129,13 @@ func secretIn(r *http.Request) string {
 	return r.Header.Get("x-api-key")
 }
 
-// refuse answers a request without a valid token, after FailureDelay.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
+// refuseToken answers a request without a valid token, after FailureDelay.
+func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.failing <- struct{}{}:
 	default:
 		w.Header().Set("Retry-After", "1")
-		plain(w, http.StatusTooManyRequests, "too many requests with wrong tokens")
+		refuse(w, r, http.StatusTooManyRequests, "too many requests with wrong tokens")
 		return
 	}
 	wait := time.NewTimer(FailureDelay)
@@ -147,7 +147,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
 	<-s.failing
 	w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.base(r)+metadataPath+`"`)
 	text := "no valid token: send one of memctl serve token add as Authorization: Bearer …"
-	plain(w, http.StatusUnauthorized, text)
+	refuse(w, r, http.StatusUnauthorized, text)
 }
 
 // serveAs serves a request for the holder of a token.

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/memorystores"
 )
 
 // Options are the settings of a server. The zero value of each field but Tokens has its default.
@@ -28,6 +31,9 @@ type Options struct {
 	Hosts []string
 	// Metrics answers /metrics; nil: 404.
 	Metrics http.Handler
+	// MemoryStores answers the paths below /v1/, for tokens without a project, and without groups of tools; nil: 404. Its
+	// Options.Caller is CallerOf. Its Run and Close are the caller's.
+	MemoryStores *memorystores.Stores
 
 	Body     int64         // maximum size of a request's body in bytes; 0 means 32 MiB
 	Requests int           // maximum number of requests under way, and of those that listen for changes; 0 means 256
@@ -65,10 +71,14 @@ type Server struct {
 	current   requests
 }
 
-// New returns a server for a store, which must stay open as long as the server is used.
+// New returns a server for a store, which must stay open as long as the server is used. st may be nil for a server of
+// Options.MemoryStores alone, which has no /mcp.
 func New(st *varve.Store, o Options) (*Server, error) {
 	if o.Tokens == nil {
 		return nil, fmt.Errorf("%w: a server needs Options.Tokens", varve.ErrInvalid)
+	}
+	if st == nil && o.MemoryStores == nil {
+		return nil, fmt.Errorf("%w: a server needs a store, or Options.MemoryStores", varve.ErrInvalid)
 	}
 	if err := o.Tools.Validate(); err != nil {
 		return nil, err
@@ -96,6 +106,24 @@ func setDefault[T int | int64 | time.Duration](field *T, value T) {
 
 // routes adds the handlers of all paths.
 func (s *Server) routes(st *varve.Store) {
+	if st != nil {
+		s.mux.Handle("/mcp", s.authenticated(s.ofStore(s.agents(st))))
+	}
+	if s.o.MemoryStores != nil {
+		for _, r := range s.o.MemoryStores.Routes() {
+			s.mux.Handle(r.Pattern, s.authenticated(r.Handler))
+		}
+	}
+	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	s.mux.HandleFunc("GET /readyz", s.ready)
+	s.mux.HandleFunc("GET "+metadataPath, s.metadata)
+	if s.o.Metrics != nil {
+		s.mux.Handle("GET /metrics", s.authenticated(s.o.Metrics))
+	}
+}
+
+// agents returns the handler of MCP for a store.
+func (s *Server) agents(st *varve.Store) http.Handler {
 	tools := s.o.Tools
 	tools.Permits, tools.Project = permits, projectOf
 	if reopen := tools.Reopen; reopen != nil {
@@ -108,26 +136,19 @@ func (s *Server) routes(st *varve.Store) {
 		}
 	}
 	agents := mcpserver.New(st, tools)
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return agents },
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return agents },
 		&mcp.StreamableHTTPOptions{
 			Stateless: true, JSONResponse: true, Logger: slog.New(slog.DiscardHandler), MaxRequestBodyBytes: s.o.Body,
 			DisableLocalhostProtection:   true, // guard checks the header Host for all paths
 			PropagateRequestCancellation: true,
 		})
-	s.mux.Handle("/mcp", s.authenticated(handler))
-	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	s.mux.HandleFunc("GET /readyz", s.ready)
-	s.mux.HandleFunc("GET "+metadataPath, s.metadata)
-	if s.o.Metrics != nil {
-		s.mux.Handle("GET /metrics", s.authenticated(s.o.Metrics))
-	}
 }
 
 // Handler returns the handler of all paths, for a host that has an http.Server of its own, and that runs Watch while
 // it serves. The http.Server should have limits for headers and time, as that of Serve has.
 func (s *Server) Handler() http.Handler { return s.guard(s.mux) }
 
-// Store returns the store that is served now.
+// Store returns the store that is served now; nil if there is none.
 func (s *Server) Store() *varve.Store { return s.store.Load() }
 
 // Serve serves on a listener, which it closes, until ctx ends; then it returns nil. A listener that
@@ -173,7 +194,7 @@ func (s *Server) Watch(ctx context.Context) {
 		case <-tick.C:
 			s.current.endUnless(func(t *Token) bool {
 				now, err := s.o.Tokens.Find(t.Sum)
-				return err != nil || now != nil && now.ReadOnly == t.ReadOnly
+				return err != nil || now != nil && now.ReadOnly == t.ReadOnly && slices.Equal(now.Stores, t.Stores)
 			})
 		}
 	}
@@ -182,8 +203,10 @@ func (s *Server) Watch(ctx context.Context) {
 // ready answers whether the store can be read and written.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	st := s.store.Load()
-	err := st.Admin().InPlace()
-	if err == nil {
+	var err error
+	if st == nil {
+		err = s.o.MemoryStores.Ready(r.Context())
+	} else if err = st.Admin().InPlace(); err == nil {
 		if h := st.Health(r.Context()); !h.Writable && h.ReadOnly == nil && len(h.Problems) > 0 {
 			err = h.Problems[0]
 		}
@@ -194,6 +217,15 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	plain(w, http.StatusOK, "ready")
+}
+
+// refuse answers a request in the form that clients of its path know.
+func refuse(w http.ResponseWriter, r *http.Request, status int, line string) {
+	if strings.HasPrefix(r.URL.Path, "/v1/") {
+		memorystores.WriteError(w, status, line)
+		return
+	}
+	plain(w, status, line)
 }
 
 // plain answers with a line of text.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/project"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/mcpserver"
 )
 
@@ -50,6 +51,7 @@ type Token struct {
 	ReadOnly bool
 	Tools    []string  // groups of tools; nil allows all that the server offers
 	Project  string    // id of the project whose memories it reaches beside the shared part; "": none
+	Stores   []string  // ids of the memory stores that it may use; nil: all
 	Created  time.Time // zero if unknown
 }
 
@@ -69,6 +71,11 @@ func (t *Token) Validate() error {
 	}
 	if t.Project != "" && !project.IsID(t.Project) {
 		return field("project", t.Project, "not the id of a project; memctl project list shows them")
+	}
+	for _, id := range t.Stores {
+		if !settings.IsStoreID(id) {
+			return field("stores", id, "not the id of a memory store, which begins with %s", settings.StoreID)
+		}
 	}
 	for _, g := range t.Tools {
 		if !slices.Contains(mcpserver.Groups(), g) {
@@ -90,6 +97,7 @@ type tokenEntry struct {
 	ReadOnly bool      `json:"read_only,omitempty"`
 	Tools    []string  `json:"tools,omitempty"`
 	Project  string    `json:"project,omitempty"`
+	Stores   []string  `json:"stores,omitempty"`
 	Created  time.Time `json:"created,omitzero"`
 }
 
@@ -113,7 +121,8 @@ func parseTokens(b []byte) ([]Token, error) {
 	var list []Token
 	names, sums := map[string]bool{}, map[Sum]bool{}
 	for i, e := range f.Tokens {
-		t := Token{Name: e.Name, ReadOnly: e.ReadOnly, Tools: e.Tools, Project: e.Project, Created: e.Created}
+		t := Token{Name: e.Name, ReadOnly: e.ReadOnly, Tools: e.Tools, Project: e.Project, Stores: e.Stores,
+			Created: e.Created}
 		sum, err := hex.DecodeString(e.Sum)
 		switch {
 		case err != nil || len(sum) != len(t.Sum):
@@ -140,7 +149,7 @@ func formatTokens(list []Token) []byte {
 	f := tokenFile{Version: 1, Tokens: []tokenEntry{}}
 	for _, t := range slices.SortedFunc(slices.Values(list), func(a, b Token) int { return cmp.Compare(a.Name, b.Name) }) {
 		f.Tokens = append(f.Tokens, tokenEntry{t.Name, hex.EncodeToString(t.Sum[:]), t.ReadOnly, t.Tools, t.Project,
-			t.Created})
+			t.Stores, t.Created})
 	}
 	b, _ := json.MarshalIndent(f, "", "  ") // strings, bools and times of years that have four digits
 	return append(b, '\n')

@@ -1,8 +1,12 @@
 package servecmd
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,6 +19,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/memorystores"
 	"github.com/varve-db/varve/metrics"
 	"github.com/varve-db/varve/server"
 )
@@ -30,6 +35,9 @@ type settings struct {
 	requests  int
 	timeout   time.Duration
 	drain     time.Duration
+	stores    string
+	open      int
+	trash     time.Duration
 }
 
 // Command returns memctl serve and the commands below it.
@@ -38,10 +46,14 @@ func Command(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a store to agents on other machines (HTTP)",
-		Long: `Serve a store over HTTP, to agents by the Model Context Protocol at /mcp, with the tools of memctl mcp.
+		Long: `Serve a store over HTTP: to agents by the Model Context Protocol at /mcp, with the tools of memctl mcp,
+and to applications by the Memory Stores API at /v1/memory_stores, over its notes.
 
 The store is the one that other commands use in the current folder, or else the one of memctl mcp,
 which is created if it is missing. Any number of servers, agents and commands may use it at once.
+
+With --stores DIR each store below a folder is a memory store of the API, which also creates and
+deletes them; /mcp is not served. A deleted store is kept in DIR/.trash for the time of --trash.
 
 Every request presents a token, as Authorization: Bearer … or x-api-key; memctl serve token add NAME
 makes one. Tokens are in a file, or one is in ` + TokenVariable + `. An address that is not loopback wants a
@@ -50,6 +62,7 @@ certificate (--tls-cert, --tls-key), or --plain if a proxy or a tunnel in front 
 /healthz and /readyz answer without a token. Requests are logged on stderr, without content. A
 signal ends the server when the requests that are under way are answered.`,
 		Example: "  memctl serve token add laptop\n  memctl serve\n" +
+			"  memctl serve --stores memories\n" +
 			"  memctl serve --addr 0.0.0.0:7717 --tls-cert cert.pem --tls-key key.pem\n" +
 			"  claude mcp add --transport http memory http://127.0.0.1:7717/mcp --header \"Authorization: Bearer …\"",
 		Args: cli.NoArguments,
@@ -65,6 +78,10 @@ signal ends the server when the requests that are under way are answered.`,
 	f.IntVar(&s.requests, "max-requests", 256, "maximum `number` of requests under way")
 	f.DurationVar(&s.timeout, "timeout", time.Minute, "`time` after which a request is ended")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`time` for which requests may finish when the server ends")
+	f.StringVar(&s.stores, "stores", "", "serve each store below a `folder`, which is made if it is missing, by the "+
+		"Memory Stores API")
+	f.IntVar(&s.open, "max-open", 64, "maximum `number` of stores of --stores that are open at once")
+	f.DurationVar(&s.trash, "trash", 30*24*time.Hour, "`time` for which deleted stores are kept; 0: for good")
 	c.PersistentFlags().StringVar(&s.tokens, "tokens", "", "`file` of tokens (default varve/tokens.json in the user's "+
 		"folder of settings)")
 	c.RunE = a.DoWhole(func(cmd *cobra.Command, _ []string) error {
@@ -99,6 +116,15 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 		return cli.Usagef(cmd.CommandPath(), "--tools is empty: choose from %s", strings.Join(mcpserver.Groups(), ", "))
 	case s.requests < 1:
 		return cli.Usagef(cmd.CommandPath(), "--max-requests %d: must be at least 1", s.requests)
+	case s.open < 1:
+		return cli.Usagef(cmd.CommandPath(), "--max-open %d: must be at least 1", s.open)
+	case s.trash < 0:
+		return cli.Usagef(cmd.CommandPath(), "--trash must not be negative")
+	case s.stores == "" && (cmd.Flags().Changed("max-open") || cmd.Flags().Changed("trash")):
+		return cli.Usagef(cmd.CommandPath(), "--max-open and --trash belong to --stores")
+	case s.stores != "" && (cmd.Flags().Changed("store") || cmd.Flags().Changed("tools")):
+		return cli.Usagef(cmd.CommandPath(), "--stores serves a folder of stores by the Memory Stores API: omit --store "+
+			"and --tools")
 	case s.timeout <= 0 || s.drain <= 0:
 		return cli.Usagef(cmd.CommandPath(), "--timeout and --drain must be more than 0")
 	}
@@ -111,6 +137,11 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 		return err
 	}
 	defer func() { _ = l.Close() }() // Serve has closed it, unless the store could not be opened
+	o := server.Options{Tokens: tokens, Hosts: s.hosts, Requests: s.requests, Timeout: s.timeout, Drain: s.drain,
+		Logger: log}
+	if s.stores != "" {
+		return serveStores(ctx, a, s, l, o)
+	}
 	dir, err := a.LocateOrDefault()
 	if err != nil {
 		return err
@@ -120,20 +151,73 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 		registry := prometheus.NewRegistry()
 		registry.MustRegister(metrics.New(func() *varve.Store { return web.Store() }), collectors.NewGoCollector(),
 			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-		numbers := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
+		o.Tools, o.Metrics = tools, numbersOf(registry)
 		var err error
-		web, err = server.New(st, server.Options{Tokens: tokens, Tools: tools, Hosts: s.hosts, Requests: s.requests,
-			Timeout: s.timeout, Drain: s.drain, Logger: log, Metrics: numbers})
+		o.MemoryStores, err = memorystores.Single(func() *varve.Store { return web.Store() },
+			memorystores.Options{Caller: server.CallerOf, Clock: a.Clock, Logger: o.Logger, Name: nameOf(dir)})
+		if err == nil {
+			web, err = server.New(st, o)
+		}
 		if err != nil {
 			return err
 		}
 		mcpcmd.NoteServing(a, dir)
 		a.Note("agents connect to %s/mcp", l.url)
-		if tokens.Len() == 0 {
-			a.Warn("there is no token, so every request is refused; to make one: memctl serve token add NAME")
-		}
+		warnWithoutTokens(a, tokens)
 		return web.Serve(ctx, l)
 	})
+}
+
+// serveStores serves a folder of stores.
+func serveStores(ctx context.Context, a *cli.App, s *settings, l *listener, o server.Options) error {
+	keep := s.trash
+	if keep == 0 {
+		keep = -1
+	}
+	stores, err := memorystores.Open(s.stores, memorystores.Options{Caller: server.CallerOf, Clock: a.Clock,
+		Logger: logger(a, slog.LevelWarn), MostOpen: s.open, Trash: keep})
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	o.MemoryStores, o.Metrics = stores, numbersOf(registry)
+	web, err := server.New(nil, o)
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		stores.Run(running)
+	}()
+	a.Note("serving the stores in %s", stores.Folder())
+	a.Note("applications connect to %s", l.url)
+	warnWithoutTokens(a, o.Tokens)
+	err = web.Serve(ctx, l)
+	stop()
+	<-ended
+	return errors.Join(err, stores.Close())
+}
+
+func warnWithoutTokens(a *cli.App, tokens *server.Tokens) {
+	if tokens.Len() == 0 {
+		a.Warn("there is no token, so every request is refused; to make one: memctl serve token add NAME")
+	}
+}
+
+func numbersOf(registry *prometheus.Registry) http.Handler {
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
+}
+
+// nameOf returns the name of a store in a folder that has none.
+func nameOf(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return filepath.Base(dir)
 }
 
 // logger returns a logger of a level and above on stderr, with -q of errors.

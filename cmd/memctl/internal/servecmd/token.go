@@ -45,11 +45,13 @@ type shownToken struct {
 	ReadOnly bool       `json:"read_only"`
 	Tools    []string   `json:"tools"`
 	Project  string     `json:"project,omitempty"`
+	Stores   []string   `json:"stores,omitempty"`
 	Created  *time.Time `json:"created"`
 }
 
 func shown(t *server.Token, secret string) shownToken {
-	s := shownToken{Name: t.Name, Token: secret, ReadOnly: t.ReadOnly, Tools: t.Tools, Project: t.Project}
+	s := shownToken{Name: t.Name, Token: secret, ReadOnly: t.ReadOnly, Tools: t.Tools, Project: t.Project,
+		Stores: t.Stores}
 	if !t.Created.IsZero() {
 		s.Created = &t.Created
 	}
@@ -58,7 +60,7 @@ func shown(t *server.Token, secret string) shownToken {
 
 func addCommand(a *cli.App, s *settings) *cobra.Command {
 	var readOnly bool
-	var tools []string
+	var tools, stores []string
 	var name string
 	c := &cobra.Command{
 		Use:   "add NAME",
@@ -82,7 +84,7 @@ with it.`,
 				id = records[0].Project
 			}
 			secret := server.NewSecret()
-			t := server.Token{Name: args[0], Sum: server.SumOf(secret), ReadOnly: readOnly, Tools: tools, Project: id,
+			t := server.Token{Name: args[0], Sum: server.SumOf(secret), ReadOnly: readOnly, Tools: tools, Project: id, Stores: stores,
 				Created: a.Clock().UTC().Truncate(time.Second)}
 			err = server.AddToken(cmd.Context(), path, t)
 			if errors.Is(err, server.ErrTokenExists) {
@@ -99,6 +101,7 @@ with it.`,
 		}),
 	}
 	c.Flags().BoolVar(&readOnly, "read-only", false, "the token may not change anything")
+	c.Flags().StringSliceVar(&stores, "stores", nil, "`ids` of the memory stores that it may use (default all)")
 	c.Flags().StringVar(&name, "project", "", "the project that it reaches, by its id or `name`; see memctl project "+
 		"list; default none but the shared part")
 	c.Flags().StringSliceVar(&tools, "tools", nil,

@@ -1,0 +1,317 @@
+package memorystores
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// trashName is the folder of deleted stores, newName begins the names of folders of stores that are being created.
+const (
+	trashName = ".trash"
+	newName   = ".new-"
+)
+
+// trashTime is the form of the time in the name of a folder in the trash.
+const trashTime = "20060102T150405.000000Z"
+
+// scanEvery is how often the folder is read again though it did not change.
+const scanEvery = 5 * time.Second
+
+// found is a folder with a store.
+type found struct {
+	name   string // of the folder
+	mtime  time.Time
+	size   int64
+	file   os.FileInfo // of config.json
+	config settings.MemoryStoreConfig
+	err    error // config.json cannot be read
+}
+
+// DuplicateError is the error of a store of which there is a copy.
+type DuplicateError struct {
+	ID      string
+	Folders []string // their names, sorted
+}
+
+func (e *DuplicateError) Error() string {
+	return fmt.Sprintf("the folders %s have the same id %s, so one is a copy of the other: move one of them away, or remove "+
+		"the member memory_store from its config.json to make it a store of its own", strings.Join(e.Folders, " and "), e.ID)
+}
+
+var errNoStore = fmt.Errorf("memory store: %w", varve.ErrNotFound)
+
+// scan reads what stores there are, if that may have changed. The caller holds s.scanning.
+func (s *Stores) scan(ctx context.Context, force bool) error {
+	info, err := os.Stat(s.dir)
+	if err != nil {
+		return fmt.Errorf("reading the folder of the stores: %w", err)
+	}
+	now := time.Now()
+	if !force && info.ModTime().Equal(s.dirTime) && now.Sub(s.scanned) < scanEvery {
+		return nil
+	}
+	list, err := os.ReadDir(s.dir)
+	if err != nil {
+		return fmt.Errorf("reading the folder of the stores: %w", err)
+	}
+	next := map[string]*found{}
+	for _, e := range list {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if name := e.Name(); e.IsDir() && !strings.HasPrefix(name, ".") {
+			s.mu.Lock()
+			was := s.folders[name]
+			s.mu.Unlock()
+			if f := s.look(ctx, name, was); f != nil {
+				next[name] = f
+			}
+		}
+	}
+	ids := map[string][]string{}
+	for name, f := range next {
+		if f.config.ID != "" {
+			ids[f.config.ID] = append(ids[f.config.ID], name)
+		}
+	}
+	for _, names := range ids {
+		slices.Sort(names)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, names := range ids {
+		if len(names) > 1 && len(s.ids[id]) <= 1 {
+			s.o.Logger.Error("stores are not served", "err", &DuplicateError{ID: id, Folders: names})
+		}
+	}
+	s.folders, s.ids, s.scanned = next, ids, now
+	// A folder that was made in the same tick of the clock as the last one that was seen is seen by the next scan.
+	if s.dirTime = info.ModTime(); now.Sub(s.dirTime) < 100*time.Millisecond {
+		s.dirTime = time.Time{}
+	}
+	return nil
+}
+
+// look returns what a folder has, nil if it is no store. was is what it had before, or nil.
+func (s *Stores) look(ctx context.Context, name string, was *found) *found {
+	dir := filepath.Join(s.dir, name)
+	info, err := os.Lstat(filepath.Join(dir, settings.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	f := &found{name: name, file: info}
+	if err == nil {
+		f.mtime, f.size = info.ModTime(), info.Size()
+		if was != nil && was.err == nil && was.same(f) {
+			return was
+		}
+		var c *settings.Config
+		if c, _, err = settings.Read(vfs.OS(), dir); errors.Is(err, settings.ErrForeign) {
+			return nil
+		}
+		if c != nil && c.MemoryStore != nil {
+			f.config = *c.MemoryStore
+			return f // other members may be invalid
+		}
+		if err == nil {
+			f.config, err = s.name(ctx, name)
+			if err == nil {
+				return f // its config.json has changed, and is read again by the next scan
+			}
+		}
+	}
+	if was == nil || was.err == nil {
+		s.o.Logger.Warn("a store is not served", "folder", name, "err", err)
+	}
+	if was != nil {
+		f.config = was.config
+	}
+	f.err = err
+	return f
+}
+
+func (f *found) same(o *found) bool {
+	return f.mtime.Equal(o.mtime) && f.size == o.size && f.file != nil && os.SameFile(f.file, o.file)
+}
+
+// name gives the store in a folder, which has none, an id.
+func (s *Stores) name(ctx context.Context, folder string) (settings.MemoryStoreConfig, error) {
+	st, err := s.o.Open(ctx, filepath.Join(s.dir, folder))
+	if err != nil {
+		return settings.MemoryStoreConfig{}, err
+	}
+	c, err := identify(ctx, st, folder, s.o.Clock())
+	return c, errors.Join(err, st.CloseWithin(closeWithin))
+}
+
+// identify returns how a store is described, and describes it if it is not.
+func identify(ctx context.Context, st *varve.Store, name string, now time.Time) (settings.MemoryStoreConfig, error) {
+	if c := st.Admin().Config().MemoryStore; c != nil {
+		return settings.MemoryStoreConfig(*c), nil
+	}
+	var is varve.MemoryStoreConfig
+	err := st.Admin().UpdateConfig(ctx, func(c *varve.Config) error {
+		if c.MemoryStore == nil {
+			at := now.UTC().Truncate(time.Microsecond)
+			c.MemoryStore = &varve.MemoryStoreConfig{ID: newStoreID(), Name: fitted(name), CreatedAt: at, UpdatedAt: at}
+		}
+		is = *c.MemoryStore
+		return nil
+	})
+	return settings.MemoryStoreConfig(is), err
+}
+
+// fitted makes a name of the name of a folder.
+func fitted(folder string) string {
+	name := strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '_'
+		}
+		return r
+	}, strings.ToValidUTF8(folder, "_"))
+	if r := []rune(name); len(r) > settings.MostStoreName {
+		name = string(r[:settings.MostStoreName])
+	}
+	return cmp.Or(name, "store")
+}
+
+// find returns the folder of a store.
+func (s *Stores) find(ctx context.Context, id string) (*found, error) {
+	s.scanning.Lock()
+	defer s.scanning.Unlock()
+	for _, force := range []bool{false, true} {
+		if err := s.scan(ctx, force); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		names := s.ids[id]
+		var f *found
+		if len(names) > 0 {
+			f = s.folders[names[0]]
+		}
+		s.mu.Unlock()
+		switch {
+		case len(names) > 1:
+			return nil, &DuplicateError{ID: id, Folders: names}
+		case f == nil:
+			return nil, errNoStore // the folder has not changed, or was read just now
+		case f.err != nil:
+			return nil, fmt.Errorf("the store in the folder %s cannot be read: %w", f.name, f.err)
+		}
+		if info, err := os.Lstat(filepath.Join(s.dir, f.name, settings.Name)); err == nil &&
+			f.same(&found{mtime: info.ModTime(), size: info.Size(), file: info}) {
+			return f, nil
+		}
+	}
+	return nil, errNoStore
+}
+
+// all returns the stores that can be served, the newest first.
+func (s *Stores) all(ctx context.Context) ([]settings.MemoryStoreConfig, error) {
+	s.scanning.Lock()
+	err := s.scan(ctx, true)
+	s.scanning.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	var list []settings.MemoryStoreConfig
+	for _, names := range s.ids {
+		if f := s.folders[names[0]]; len(names) == 1 && f.err == nil {
+			list = append(list, f.config)
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(list, func(a, b settings.MemoryStoreConfig) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return list, nil
+}
+
+// create makes a store.
+func (s *Stores) create(ctx context.Context, c settings.MemoryStoreConfig) error {
+	temp := filepath.Join(s.dir, newName+c.ID)
+	st, err := s.o.Open(ctx, temp)
+	if err == nil {
+		err = st.Admin().UpdateConfig(ctx, func(all *varve.Config) error {
+			all.MemoryStore = (*varve.MemoryStoreConfig)(&c)
+			return nil
+		})
+		err = errors.Join(err, st.CloseWithin(closeWithin))
+	}
+	if err == nil {
+		err = vfs.OS().Rename(temp, filepath.Join(s.dir, c.ID))
+	}
+	if err == nil {
+		err = vfs.OS().SyncDir(s.dir)
+	}
+	if err != nil {
+		_ = os.RemoveAll(temp) // it has nothing, and the next start removes it too
+		return fmt.Errorf("creating a store: %w", err)
+	}
+	return nil
+}
+
+// remove moves a store into the trash, when no request uses it any more.
+func (s *Stores) remove(ctx context.Context, id string) error {
+	f, err := s.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := s.drop(ctx, id); err != nil {
+		return err
+	}
+	trash := filepath.Join(s.dir, trashName)
+	if err := os.MkdirAll(trash, 0o700); err != nil {
+		return fmt.Errorf("deleting a store: %w", err)
+	}
+	to := filepath.Join(trash, f.name+"."+s.o.Clock().UTC().Format(trashTime))
+	if err := vfs.OS().Rename(filepath.Join(s.dir, f.name), to); errors.Is(err, fs.ErrNotExist) {
+		return errNoStore // another process was faster
+	} else if err != nil {
+		return fmt.Errorf("deleting a store: %w", err)
+	}
+	for _, dir := range []string{trash, s.dir} {
+		if err := vfs.OS().SyncDir(dir); err != nil {
+			return fmt.Errorf("deleting a store: %w", err)
+		}
+	}
+	return nil
+}
+
+// emptyTrash removes what has been in the trash longer than Options.Trash, and what an interrupted creation has left.
+func (s *Stores) emptyTrash(ctx context.Context) {
+	now := s.o.Clock()
+	trash := filepath.Join(s.dir, trashName)
+	list, _ := os.ReadDir(trash) // it may not exist
+	for _, e := range list {
+		at, err := time.Parse(trashTime, e.Name()[max(0, len(e.Name())-len(trashTime)):])
+		if err != nil || s.o.Trash < 0 || now.Sub(at) < s.o.Trash || ctx.Err() != nil {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(trash, e.Name())); err != nil {
+			s.o.Logger.Warn("a deleted store cannot be removed", "folder", trashName+"/"+e.Name(), "err", err)
+		} else {
+			s.o.Logger.Info("a deleted store was removed", "folder", trashName+"/"+e.Name())
+		}
+	}
+	list, _ = os.ReadDir(s.dir)
+	for _, e := range list {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), newName) &&
+			now.Sub(info.ModTime()) > time.Hour && ctx.Err() == nil {
+			_ = os.RemoveAll(filepath.Join(s.dir, e.Name())) // tried again an hour later
+		}
+	}
+}

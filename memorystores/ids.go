@@ -1,0 +1,89 @@
+package memorystores
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/binary"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/internal/settings"
+)
+
+// encoding writes ids: digits and lower-case letters.
+var encoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// Beginnings of ids.
+const (
+	memoryID  = "mem_"
+	versionID = "memver_"
+	requestID = "req_"
+)
+
+func random(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // it never fails
+	return encoding.EncodeToString(b)
+}
+
+// newStoreID returns a random id of a memory store.
+func newStoreID() string { return settings.StoreID + random(20) }
+
+// memory identifies a memory.
+type memory [16]byte
+
+// memoryOf returns the memory that is the note with an id that was created at a time.
+func memoryOf(noteID string, created time.Time) memory {
+	h := sha256.New()
+	h.Write([]byte(noteID))
+	_ = binary.Write(h, binary.BigEndian, created.UnixMicro())
+	return memory(h.Sum(nil)[:16])
+}
+
+func (m memory) String() string { return memoryID + encoding.EncodeToString(m[:]) }
+
+func parseMemory(id string) (m memory, ok bool) {
+	rest, ok := strings.CutPrefix(id, memoryID)
+	b, err := encoding.DecodeString(rest)
+	if !ok || err != nil || len(b) != len(m) {
+		return m, false
+	}
+	m = memory(b)
+	return m, m.String() == id
+}
+
+// versionString returns the id of a version.
+func versionString(lsn uint64) string {
+	return versionID + encoding.EncodeToString(binary.BigEndian.AppendUint64(nil, lsn))
+}
+
+func parseVersion(id string) (lsn uint64, ok bool) {
+	rest, ok := strings.CutPrefix(id, versionID)
+	b, err := encoding.DecodeString(rest)
+	if !ok || err != nil || len(b) != 8 {
+		return 0, false
+	}
+	lsn = binary.BigEndian.Uint64(b)
+	return lsn, versionString(lsn) == id
+}
+
+// page is a place in a listing as the token of a page: the kind of the listing, and what is there.
+func page(kind byte, place string) *string {
+	s := "page_" + base64.RawURLEncoding.EncodeToString(append([]byte{kind}, place...))
+	return &s
+}
+
+func parsePage(kind byte, token string) (place string, ok bool) {
+	rest, ok := strings.CutPrefix(token, "page_")
+	b, err := base64.RawURLEncoding.DecodeString(rest)
+	if !ok || err != nil || len(b) < 2 || b[0] != kind {
+		return "", false
+	}
+	return string(b[1:]), true
+}
+
+// numbers of a place, such as a time.
+func number(n int64) string { return strconv.FormatInt(n, 10) }

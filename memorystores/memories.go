@@ -1,0 +1,392 @@
+package memorystores
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/note"
+)
+
+// memoryObject is a memory as JSON.
+type memoryObject struct {
+	ID               string  `json:"id"`
+	Type             string  `json:"type"`
+	MemoryStoreID    string  `json:"memory_store_id"`
+	MemoryVersionID  string  `json:"memory_version_id"`
+	Path             string  `json:"path"`
+	Content          *string `json:"content"`
+	ContentSHA256    string  `json:"content_sha256"`
+	ContentSizeBytes int64   `json:"content_size_bytes"`
+	CreatedAt        string  `json:"created_at"`
+	UpdatedAt        string  `json:"updated_at"`
+}
+
+// prefixObject stands for the memories below a path.
+type prefixObject struct {
+	Path string `json:"path"`
+	Type string `json:"type"`
+}
+
+func (h *handle) shown(i *varve.NoteInfo) memoryObject {
+	return memoryObject{ID: memoryOf(i.ID, i.CreatedAt).String(), Type: "memory", MemoryStoreID: h.id,
+		MemoryVersionID: versionString(i.Version), Path: "/" + i.Path, ContentSHA256: i.ContentHash,
+		ContentSizeBytes: i.Size, CreatedAt: stamp(i.CreatedAt), UpdatedAt: stamp(i.UpdatedAt)}
+}
+
+// text returns content as the API has it: nil if it is too large for it, or no text.
+func text(content []byte) *string {
+	if len(content) > MostContent || !utf8.Valid(content) {
+		return nil
+	}
+	s := string(content)
+	return &s
+}
+
+// errNotText is the error of a memory that cannot be written as JSON.
+var errNotText = refuse(http.StatusBadRequest, "content: the file is not valid UTF-8: it was written by other means, and "+
+	"is changed by these; view=basic shows the rest")
+
+// changeable returns an error for a memory that this API does not change.
+func changeable(content []byte) error {
+	switch {
+	case len(content) > MostContent:
+		return refuse(http.StatusBadRequest, "content: the memory has %d bytes, more than %d: it was written by other means, "+
+			"and is changed by these", len(content), MostContent)
+	case !utf8.Valid(content):
+		return errNotText
+	}
+	return nil
+}
+
+// notePath returns the path of a note for that of a memory.
+func notePath(path string) (string, error) {
+	rest, ok := strings.CutPrefix(path, "/")
+	if !ok {
+		return "", invalid("path", "must begin with /")
+	}
+	if len(path) > note.MostPath {
+		return "", invalid("path", "has %d bytes, the limit is %d", len(path), note.MostPath)
+	}
+	if err := note.CheckPath(rest); err != nil {
+		var field *varve.FieldError
+		if errors.As(err, &field) && field.Err != nil {
+			if field.Limit != "" {
+				return "", invalid("path", "%v, the limit is %s", field.Err, field.Limit)
+			}
+			return "", invalid("path", "%v", field.Err)
+		}
+		return "", invalid("path", "%v", err)
+	}
+	return rest, nil
+}
+
+func checkContent(content string) error {
+	if len(content) > MostContent {
+		return invalid("content", "has %d bytes, the limit is %d", len(content), MostContent)
+	}
+	return nil
+}
+
+// with answers a request by what f does with the store of its path.
+func (s *Stores) with(r *http.Request, f func(ctx context.Context, h *handle, ns varve.Notes) (any, error)) (any, error) {
+	h, err := s.use(r.Context(), r.PathValue("store"))
+	if err != nil {
+		return nil, err
+	}
+	defer s.release(h)
+	return f(r.Context(), h, h.store.Notes())
+}
+
+var errNoMemory = refuse(http.StatusNotFound, "there is no such memory in this store")
+
+// read returns the note that is a memory.
+func (h *handle) read(ctx context.Context, id string) (varve.Note, error) {
+	m, ok := parseMemory(id)
+	if !ok {
+		return varve.Note{}, errNoMemory
+	}
+	path, ok, err := h.view.path(ctx, h.store, m)
+	for range 100 {
+		if err != nil {
+			return varve.Note{}, err
+		}
+		if !ok {
+			return varve.Note{}, errNoMemory
+		}
+		n, rerr := h.store.Notes().Read(ctx, path)
+		switch {
+		case rerr == nil && memoryOf(n.ID, n.CreatedAt) == m:
+			return n, nil
+		case rerr != nil && !errors.Is(rerr, varve.ErrNotFound):
+			return varve.Note{}, rerr
+		}
+		path, ok, err = h.view.moved(ctx, h.store, m, path)
+	}
+	return varve.Note{}, refuse(http.StatusConflict, "the memory is moved faster than it can be read: try again")
+}
+
+// clash returns the error for a write that cannot have a path; nil if it failed for another reason.
+func clash(err error, path string) error {
+	var conflict *varve.ConflictError
+	var field *varve.FieldError
+	switch {
+	case errors.As(err, &conflict) && conflict.ID == path:
+		return &refusal{http.StatusConflict, pathConflict, "path: there is a memory at this path"}
+	case errors.As(err, &field) && field.Field == "path":
+		return &refusal{http.StatusConflict, pathConflict, "path: cannot be beside the paths of other memories: one of them " +
+			"would be a folder, or they differ only in case on this server"}
+	}
+	return nil
+}
+
+func createMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
+	q := parameters(r, "view")
+	full := q.view(false)
+	var in struct {
+		Path    *string `json:"path"`
+		Content *string `json:"content"`
+	}
+	if q.err != nil {
+		return nil, q.err
+	}
+	if err := body(r, &in); err != nil {
+		return nil, err
+	}
+	switch {
+	case in.Path == nil:
+		return nil, invalid("path", "required")
+	case in.Content == nil:
+		return nil, invalid("content", "required; an empty memory has \"\"")
+	}
+	path, err := notePath(*in.Path)
+	if err == nil {
+		err = checkContent(*in.Content)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
+		end, err := h.writing()
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+		i, err := ns.Write(ctx, path, []byte(*in.Content), varve.IfAbsent())
+		if err != nil {
+			if c := clash(err, path); c != nil {
+				return nil, c
+			}
+			return nil, err
+		}
+		h.view.put(memoryOf(i.ID, i.CreatedAt), path)
+		o := h.shown(&i)
+		if full {
+			o.Content = in.Content
+		}
+		return o, nil
+	})
+}
+
+func getMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
+	q := parameters(r, "view")
+	full := q.view(true)
+	if q.err != nil {
+		return nil, q.err
+	}
+	return s.with(r, func(ctx context.Context, h *handle, _ varve.Notes) (any, error) {
+		n, err := h.read(ctx, r.PathValue("memory"))
+		if err != nil {
+			return nil, err
+		}
+		o := h.shown(&n.NoteInfo)
+		if full {
+			if o.Content = text(n.Content); o.Content == nil && len(n.Content) <= MostContent {
+				return nil, errNotText
+			}
+		}
+		return o, nil
+	})
+}
+
+func checkHash(field, hash string) error {
+	if b, err := hex.DecodeString(hash); err != nil || len(b) != 32 || hash != strings.ToLower(hash) {
+		return invalid(field, "must be 64 lower-case hexadecimal digits")
+	}
+	return nil
+}
+
+var errPrecondition = &refusal{http.StatusConflict, preconditionFailed,
+	"the content of the memory is another one: read it and try again"}
+
+// change writes what f makes of the memory of a request, until no other writer was faster.
+func (h *handle) change(ctx context.Context, id, hash string, f func(n *varve.Note) (any, error)) (any, error) {
+	for {
+		n, err := h.read(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if hash != "" && hash != n.ContentHash {
+			return nil, errPrecondition
+		}
+		if err := changeable(n.Content); err != nil {
+			return nil, err
+		}
+		answer, err := f(&n)
+		var told *refusal
+		if err == nil || errors.As(err, &told) || ctx.Err() != nil ||
+			!errors.Is(err, varve.ErrConflict) && !errors.Is(err, varve.ErrNotFound) {
+			return answer, err
+		}
+	}
+}
+
+func updateMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
+	q := parameters(r, "view")
+	full := q.view(false)
+	var in struct {
+		Path         *string `json:"path"`
+		Content      *string `json:"content"`
+		Precondition *struct {
+			Type string  `json:"type"`
+			Hash *string `json:"content_sha256"`
+		} `json:"precondition"`
+	}
+	if q.err != nil {
+		return nil, q.err
+	}
+	if err := body(r, &in); err != nil {
+		return nil, err
+	}
+	to, hash := "", ""
+	var content []byte
+	var err error
+	if in.Path != nil {
+		to, err = notePath(*in.Path)
+	}
+	if in.Content != nil && err == nil {
+		content = append([]byte{}, *in.Content...)
+		err = checkContent(*in.Content)
+	}
+	if p := in.Precondition; p != nil && err == nil {
+		switch {
+		case p.Type != "content_sha256":
+			err = invalid("precondition.type", "must be content_sha256")
+		case p.Hash == nil:
+			err = invalid("precondition.content_sha256", "required")
+		default:
+			hash = *p.Hash
+			err = checkHash("precondition.content_sha256", hash)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
+		end, err := h.writing()
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+		return h.change(ctx, r.PathValue("memory"), hash, func(n *varve.Note) (any, error) {
+			i, err := ns.Update(ctx, n.Path, to, content, varve.IfVersion(n.Version))
+			if err != nil {
+				if c := clash(err, to); to != "" && to != n.Path && c != nil {
+					return nil, c
+				}
+				return nil, err
+			}
+			if i.Path != n.Path {
+				h.view.put(memoryOf(i.ID, i.CreatedAt), i.Path)
+			}
+			o := h.shown(&i)
+			if full {
+				if o.Content = in.Content; content == nil {
+					o.Content = text(n.Content)
+				}
+			}
+			return o, nil
+		})
+	})
+}
+
+func deleteMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
+	q := parameters(r, "expected_content_sha256")
+	hash := q.text("expected_content_sha256")
+	if q.err == nil && q.has("expected_content_sha256") {
+		q.err = checkHash("expected_content_sha256", hash)
+	}
+	if q.err != nil {
+		return nil, q.err
+	}
+	if err := noBody(r); err != nil {
+		return nil, err
+	}
+	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
+		id := r.PathValue("memory")
+		return h.change(ctx, id, hash, func(n *varve.Note) (any, error) {
+			return deleted{id, "memory_deleted"}, ns.Delete(ctx, n.Path, varve.IfVersion(n.Version))
+		})
+	})
+}
+
+func listMemories(s *Stores, r *http.Request, _ Caller) (any, error) {
+	q := parameters(r, "path_prefix", "depth", "limit", "page", "view")
+	full := q.view(false)
+	depth := q.number("depth", 0, 0, note.MostSegments)
+	place, limit := q.page('m', full)
+	folder := ""
+	if prefix := q.text("path_prefix"); q.has("path_prefix") && prefix != "/" {
+		rest, ok := strings.CutSuffix(prefix, "/")
+		if !ok {
+			q.fail("path_prefix", "must end with /")
+		}
+		var err error
+		if folder, err = notePath(rest); err != nil && ok {
+			q.fail("path_prefix", "%s", strings.TrimPrefix(err.Error(), "path: "))
+		}
+	}
+	if place != "" && note.CheckPath(strings.TrimSuffix(place, "/")) != nil {
+		q.fail("page", "not the next_page of such a list")
+	}
+	if q.err != nil {
+		return nil, q.err
+	}
+	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
+		out := listing{Data: []any{}}
+		last := ""
+		for e, err := range ns.ListAfter(ctx, folder, depth, place) {
+			if err != nil {
+				return nil, err
+			}
+			if len(out.Data) == limit {
+				out.NextPage = page('m', last)
+				break
+			}
+			if e.Folder {
+				last = e.Path + "/"
+				out.Data = append(out.Data, prefixObject{"/" + last, "memory_prefix"})
+				continue
+			}
+			o := h.shown(&e.NoteInfo)
+			if full {
+				n, err := ns.Read(ctx, e.Path)
+				if errors.Is(err, varve.ErrNotFound) {
+					continue // deleted since
+				}
+				if err != nil {
+					return nil, err
+				}
+				o = h.shown(&n.NoteInfo)
+				o.Content = text(n.Content)
+			}
+			last = e.Path
+			out.Data = append(out.Data, o)
+		}
+		return out, nil
+	})
+}

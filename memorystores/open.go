@@ -1,0 +1,424 @@
+package memorystores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve"
+)
+
+// Caller is who makes a request.
+type Caller struct {
+	Name     string // api_key_id of the versions that it writes
+	ReadOnly bool
+	Stores   []string // ids of the stores that it may use; nil: all, and creating some
+}
+
+// Options are the settings of Open and Single. The zero value of each field but Caller has its default.
+type Options struct {
+	// Caller returns who makes a request; false refuses it. Required.
+	Caller func(ctx context.Context) (Caller, bool)
+	// Open opens the store in a folder, and creates it if it is missing; nil: varve.Open with a small cache.
+	Open     func(ctx context.Context, dir string) (*varve.Store, error)
+	MostOpen int           // stores that are open at once; 0 means 64
+	Idle     time.Duration // after which an unused store is closed; 0 means 5 min
+	Name     string        // of a store of Single that has no name yet
+	Trash    time.Duration // for which deleted stores are kept; 0 means 30 days, below 0 for good
+	Clock    func() time.Time
+	Logger   *slog.Logger // nil discards
+}
+
+// The defaults of Options.
+const (
+	defaultMostOpen = 64
+	defaultIdle     = 5 * time.Minute
+	defaultTrash    = 30 * 24 * time.Hour
+	storeCache      = 4 << 20
+)
+
+// closeWithin limits how long a store is closed.
+const closeWithin = 10 * time.Second
+
+// Stores are the memory stores of a folder, or one store. It is safe for concurrent use.
+type Stores struct {
+	o   Options
+	dir string
+	one func() *varve.Store // of Single
+
+	scanning sync.Mutex // held to scan; taken before mu
+
+	mu      sync.Mutex
+	folders map[string]*found
+	ids     map[string][]string // names of folders
+	scanned time.Time
+	dirTime time.Time // of the folder when it was scanned
+	open    map[string]*handle
+	count   int           // handles that are open, being opened or being closed
+	freed   chan struct{} // closed when a handle has no use any more, or is closed
+	closed  bool
+}
+
+// handle is a store that is open.
+type handle struct {
+	id      string
+	dir     string
+	ready   chan struct{} // closed when store or err is set
+	store   *varve.Store
+	err     error
+	done    chan struct{} // closed when the store is closed
+	uses    int
+	last    time.Time    // when it was used last
+	checked time.Time    // when it was seen at its place
+	dropped bool         // no request gets it any more
+	writes  sync.RWMutex // held to write to notes, exclusively to archive
+	view    view
+}
+
+// Open returns the stores in a folder, which is created if it is missing. Close ends their use.
+func Open(dir string, o Options) (*Stores, error) {
+	s, err := newStores(o)
+	if err != nil {
+		return nil, err
+	}
+	if s.dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of the stores: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, "config.json")); err == nil {
+		return nil, fmt.Errorf("%w: %s is a store, not a folder of stores: name the folder above it, or serve it alone",
+			varve.ErrInvalid, s.dir)
+	}
+	return s, nil
+}
+
+// Single returns one store, which the caller closes; store may return another one after it was replaced.
+func Single(store func() *varve.Store, o Options) (*Stores, error) {
+	s, err := newStores(o)
+	if err == nil {
+		s.one = store
+	}
+	return s, err
+}
+
+func newStores(o Options) (*Stores, error) {
+	if o.Caller == nil {
+		return nil, fmt.Errorf("%w: memory stores need Options.Caller", varve.ErrInvalid)
+	}
+	if o.MostOpen <= 0 {
+		o.MostOpen = defaultMostOpen
+	}
+	if o.Idle <= 0 {
+		o.Idle = defaultIdle
+	}
+	if o.Trash == 0 {
+		o.Trash = defaultTrash
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Open == nil {
+		logger, clock := o.Logger, o.Clock
+		o.Open = func(ctx context.Context, dir string) (*varve.Store, error) {
+			return varve.Open(ctx, dir, &varve.Options{CacheBytes: storeCache, WatchFiles: true, Clock: clock, Logger: logger,
+				Writer: &varve.Writer{Program: "memorystores"}})
+		}
+	}
+	return &Stores{o: o, folders: map[string]*found{}, ids: map[string][]string{}, open: map[string]*handle{},
+		freed: make(chan struct{})}, nil
+}
+
+// errOverloaded: all stores that may be open have requests under way.
+var errOverloaded = errors.New("too many stores are in use at once: try again, or serve with more open stores")
+
+// errEnding: the server ends.
+var errEnding = fmt.Errorf("the server ends: %w", varve.ErrClosed)
+
+// use returns the handle of a store, open, until release is called for it.
+func (s *Stores) use(ctx context.Context, id string) (*handle, error) {
+	if s.one != nil {
+		return s.useOne(ctx, id)
+	}
+	for range 3 {
+		f, err := s.find(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		h, err := s.handle(ctx, id, filepath.Join(s.dir, f.name))
+		if err != nil {
+			return nil, err
+		}
+		if err = h.err; err == nil {
+			err = s.inPlace(h)
+		}
+		if err == nil {
+			return h, nil
+		}
+		s.forget(h)
+		s.release(h)
+		if h.err != nil {
+			return nil, h.err
+		}
+	}
+	return nil, errNoStore // it moves faster than it can be opened
+}
+
+// useOne is use of Single.
+func (s *Stores) useOne(ctx context.Context, id string) (*handle, error) {
+	st := s.one()
+	c, err := identify(ctx, st, s.o.Name, s.o.Clock())
+	if err != nil {
+		return nil, err
+	}
+	if id != "" && c.ID != id {
+		return nil, errNoStore
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.open[""]
+	if h == nil || h.store != st || h.id != c.ID {
+		h = &handle{id: c.ID, store: st}
+		s.open[""] = h
+	}
+	h.uses++
+	return h, nil
+}
+
+// handle returns an open handle, or one that could not be opened, with one more use.
+func (s *Stores) handle(ctx context.Context, id, dir string) (*handle, error) {
+	s.mu.Lock()
+	for {
+		if s.closed {
+			s.mu.Unlock()
+			return nil, errEnding
+		}
+		if h := s.open[id]; h != nil && h.dir == dir {
+			h.uses++
+			s.mu.Unlock()
+			select {
+			case <-h.ready:
+				return h, nil
+			case <-ctx.Done():
+				s.release(h)
+				return nil, ctx.Err()
+			}
+		} else if h != nil {
+			s.dropLocked(h) // the folder was renamed
+		}
+		if s.count < s.o.MostOpen {
+			break
+		}
+		var oldest *handle
+		for _, h := range s.open {
+			if h.uses == 0 && (oldest == nil || h.last.Before(oldest.last)) {
+				oldest = h
+			}
+		}
+		if oldest != nil {
+			s.dropLocked(oldest)
+		}
+		freed := s.freed
+		s.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, errOverloaded
+		}
+		s.mu.Lock()
+	}
+	h := &handle{id: id, dir: dir, ready: make(chan struct{}), done: make(chan struct{}), uses: 1}
+	s.open[id] = h
+	s.count++
+	s.mu.Unlock()
+	// The request that opens a store may end; others wait for it, too.
+	opening := context.WithoutCancel(ctx)
+	h.store, h.err = s.o.Open(opening, dir)
+	if h.err == nil {
+		if _, err := h.store.Notes().AdoptFiles(opening, ""); err != nil {
+			s.o.Logger.Warn("files were not adopted", "store", id, "err", err)
+		}
+	}
+	close(h.ready)
+	return h, nil
+}
+
+// inPlaceEvery is how often an open store is asked whether its folder is at its place.
+const inPlaceEvery = 200 * time.Millisecond
+
+// inPlace returns an error if the folder of a store is another one.
+func (s *Stores) inPlace(h *handle) error {
+	now := time.Now()
+	s.mu.Lock()
+	fresh := now.Sub(h.checked) < inPlaceEvery
+	s.mu.Unlock()
+	if fresh {
+		return nil
+	}
+	if err := h.store.Admin().InPlace(); err != nil {
+		s.o.Logger.Warn("a store is not at its place any more", "store", h.id, "err", err)
+		return err
+	}
+	s.mu.Lock()
+	h.checked = now
+	s.mu.Unlock()
+	return nil
+}
+
+// forget has no request get a handle any more.
+func (s *Stores) forget(h *handle) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropLocked(h)
+}
+
+// dropLocked is forget with s.mu held. A handle without uses is closed.
+func (s *Stores) dropLocked(h *handle) {
+	if h.dropped || s.one != nil {
+		return
+	}
+	h.dropped = true
+	if s.open[h.id] == h {
+		delete(s.open, h.id)
+	}
+	if h.uses == 0 {
+		go s.close(h)
+	}
+}
+
+// release ends a use.
+func (s *Stores) release(h *handle) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.uses--
+	h.last = time.Now()
+	if h.uses > 0 || s.one != nil {
+		return
+	}
+	if h.dropped {
+		go s.close(h)
+	} else {
+		s.wake()
+	}
+}
+
+// wake wakes those that wait for a handle. The caller holds s.mu.
+func (s *Stores) wake() {
+	close(s.freed)
+	s.freed = make(chan struct{})
+}
+
+// close closes a handle that is dropped and has no uses.
+func (s *Stores) close(h *handle) {
+	if h.err == nil {
+		if err := h.store.CloseWithin(closeWithin); err != nil && !errors.Is(err, varve.ErrReplaced) {
+			s.o.Logger.Warn("closing a store", "store", h.id, "err", err)
+		}
+	}
+	s.mu.Lock()
+	s.count--
+	s.wake()
+	s.mu.Unlock()
+	close(h.done)
+}
+
+// drop closes the handle of a store, if it is open, when its requests have ended.
+func (s *Stores) drop(ctx context.Context, id string) error {
+	s.mu.Lock()
+	h := s.open[id]
+	if h != nil {
+		s.dropLocked(h)
+	}
+	s.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	select {
+	case <-h.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Run closes stores that are not used, and empties the trash, until ctx ends.
+func (s *Stores) Run(ctx context.Context) {
+	if s.one != nil {
+		return
+	}
+	tick := time.NewTicker(min(s.o.Idle, time.Minute))
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		if n%60 == 0 {
+			s.emptyTrash(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			s.mu.Lock()
+			for _, h := range s.open {
+				if h.uses == 0 && now.Sub(h.last) >= s.o.Idle {
+					s.dropLocked(h)
+				}
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// Opened returns the number of stores that are open.
+func (s *Stores) Opened() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
+}
+
+// Folder returns the folder of the stores; "" of Single.
+func (s *Stores) Folder() string { return s.dir }
+
+// Ready returns an error if the folder of the stores cannot be read.
+func (s *Stores) Ready(ctx context.Context) error {
+	if s.one != nil {
+		return nil
+	}
+	s.scanning.Lock()
+	defer s.scanning.Unlock()
+	return s.scan(ctx, false)
+}
+
+// Close closes all stores, when their requests have ended.
+func (s *Stores) Close() error {
+	if s.one != nil {
+		return nil
+	}
+	s.mu.Lock()
+	s.closed = true
+	var list []*handle
+	for _, h := range s.open {
+		list = append(list, h)
+		s.dropLocked(h)
+	}
+	s.mu.Unlock()
+	for _, h := range list {
+		<-h.done
+	}
+	for {
+		s.mu.Lock()
+		n, freed := s.count, s.freed
+		s.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
+		<-freed
+	}
+}
