@@ -116,6 +116,7 @@ var order = []string{
 	"memorytool",
 	"mcpserver",
 	"memorystores",
+	"memorystores/conformance",
 	"server",
 	"metrics",
 	"cmd/memctl/internal/evil", // for tests

@@ -79,16 +79,7 @@ func serving(t *testing.T, change func(*Options)) *served {
 	if v.s, err = New(st, o); err != nil {
 		t.Fatal(err)
 	}
-	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.url = "http://" + l.Addr().String()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- v.s.Serve(ctx, l) }()
-	v.stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	v.start()
 	t.Cleanup(func() {
 		if err := v.stop(); err != nil {
 			t.Error(err)
@@ -99,6 +90,26 @@ func serving(t *testing.T, change func(*Options)) *served {
 		http.DefaultClient.CloseIdleConnections()
 	})
 	return v
+}
+
+// start serves on a free port.
+func (v *served) start() (url string, stop func()) {
+	v.t.Helper()
+	var config net.ListenConfig
+	l, err := config.Listen(v.t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.url = "http://" + l.Addr().String()
+	ctx, cancel := context.WithCancel(v.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- v.s.Serve(ctx, l) }()
+	v.stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	return v.url, func() {
+		if err := v.stop(); err != nil {
+			v.t.Error(err)
+		}
+	}
 }
 
 // do sends a request with headers, "name: value" each.
