@@ -11,8 +11,8 @@
 //
 // A memory store is a store in a folder below the folder that was opened; its config.json has its id, its name, its
 // description, its metadata, and when it was archived. The id decides, the name of the folder is free: a folder may be
-// renamed, and a store put there from elsewhere is served from then on. A store without an id gets one. Names of
-// folders that begin with a dot, and symbolic links, are passed over. If two folders have the same id, one is a copy
+// renamed, and a store put there from elsewhere is served from then on. A store without an id gets one. Folders
+// whose names begin with a dot, and symbolic links, are ignored. If two folders have the same id, one is a copy
 // of the other, and requests for it are refused with the names of both.
 //
 //	stores/
@@ -48,6 +48,6 @@
 //     the write is refused if that is not the newest one, by whatever process or editor: see package varve.
 //   - What was answered with 200 is durable.
 //   - A token of a page names a place, not a number: what is written meanwhile moves nothing into another page.
-//   - Nothing is written to an archived store: an archive waits for the writes that are under way in this process; other
-//     processes follow within a second.
+//   - Nothing is written to an archived store: an archive waits for the writes that are under way in this process;
+//     other processes follow within a second.
 package memorystores

@@ -46,8 +46,8 @@ type DuplicateError struct {
 }
 
 func (e *DuplicateError) Error() string {
-	return fmt.Sprintf("the folders %s have the same id %s, so one is a copy of the other: move one of them away, or remove "+
-		"the member memory_store from its config.json to make it a store of its own", strings.Join(e.Folders, " and "), e.ID)
+	return fmt.Sprintf("the folders %s have the same id %s, so one is a copy of the other: move one of them away, or "+
+		"remove the member memory_store from its config.json to make it a store of its own", strings.Join(e.Folders, " and "), e.ID)
 }
 
 var errNoStore = fmt.Errorf("memory store: %w", varve.ErrNotFound)

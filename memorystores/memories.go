@@ -48,15 +48,15 @@ func text(content []byte) *string {
 }
 
 // errNotText is the error of a memory that cannot be written as JSON.
-var errNotText = refuse(http.StatusBadRequest, "content: the file is not valid UTF-8: it was written by other means, and "+
-	"is changed by these; view=basic shows the rest")
+var errNotText = refuse(http.StatusBadRequest, "content: the file is not valid UTF-8: it was written by other means, "+
+	"and is changed by these; view=basic shows the rest")
 
 // changeable returns an error for a memory that this API does not change.
 func changeable(content []byte) error {
 	switch {
 	case len(content) > MostContent:
-		return refuse(http.StatusBadRequest, "content: the memory has %d bytes, more than %d: it was written by other means, "+
-			"and is changed by these", len(content), MostContent)
+		return refuse(http.StatusBadRequest, "content: the memory has %d bytes, more than %d: it was written by other "+
+			"means, and is changed by these", len(content), MostContent)
 	case !utf8.Valid(content):
 		return errNotText
 	}
@@ -93,7 +93,8 @@ func checkContent(content string) error {
 }
 
 // with answers a request by what f does with the store of its path.
-func (s *Stores) with(r *http.Request, f func(ctx context.Context, h *handle, ns varve.Notes) (any, error)) (any, error) {
+func (s *Stores) with(r *http.Request,
+	f func(ctx context.Context, h *handle, ns varve.Notes) (any, error)) (any, error) {
 	h, err := s.use(r.Context(), r.PathValue("store"))
 	if err != nil {
 		return nil, err
@@ -138,8 +139,8 @@ func clash(err error, path string) error {
 	case errors.As(err, &conflict) && conflict.ID == path:
 		return &refusal{http.StatusConflict, pathConflict, "path: there is a memory at this path"}
 	case errors.As(err, &field) && field.Field == "path":
-		return &refusal{http.StatusConflict, pathConflict, "path: cannot be beside the paths of other memories: one of them " +
-			"would be a folder, or they differ only in case on this server"}
+		return &refusal{http.StatusConflict, pathConflict, "path: cannot be beside the paths of other memories: one " +
+			"of them would be a folder, or they differ only in case on this server"}
 	}
 	return nil
 }

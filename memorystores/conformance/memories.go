@@ -23,8 +23,9 @@ func hashOf(content string) string {
 func checkMemory(t testing.TB, m object, store, path, content, shown string) {
 	t.Helper()
 	m.has(t, memoryMembers...)
-	m.matches(t, map[string]string{"id": "mem_[0-9A-Za-z]+", "type": "memory", "memory_version_id": "memver_[0-9A-Za-z]+",
-		"content_sha256": hashPattern, "created_at": timePattern, "updated_at": timePattern})
+	m.matches(t, map[string]string{"id": "mem_[0-9A-Za-z]+", "type": "memory",
+		"memory_version_id": "memver_[0-9A-Za-z]+",
+		"content_sha256":    hashPattern, "created_at": timePattern, "updated_at": timePattern})
 	if m.text("path") != path || "/"+m.text("memory_store_id") != store || m.text("content_sha256") != hashOf(content) ||
 		fmt.Sprint(m["content_size_bytes"]) != fmt.Sprint(len(content)) {
 		t.Errorf("%v is not the memory %s of %s with %d bytes", m, path, store, len(content))
@@ -109,8 +110,9 @@ func memoryLimits(t *testing.T, c *client) {
 func paths(t *testing.T, c *client) {
 	s := c.store(t)
 	long := strings.Repeat("x", 250)
-	for _, path := range []string{"", "a", "/", "//", "/a/", "/a//b", "/.", "/..", "/a/./b", "/a/../b", "/../../etc/passwd",
-		"/a\x00", "/a\nb", "/a\u200db", "/a\u2028b", "/a\u2029", "/\ufeffa", "/e\u0301", "/" + strings.Repeat("a/", 20) + "a",
+	for _, path := range []string{"", "a", "/", "//", "/a/", "/a//b", "/.", "/..", "/a/./b", "/a/../b",
+		"/../../etc/passwd", "/a\x00", "/a\nb", "/a\u200db", "/a\u2028b", "/a\u2029", "/\ufeffa", "/e\u0301",
+		"/" + strings.Repeat("a/", 20) + "a",
 		"/" + long + "/" + long + "/" + long + "/" + long + "/" + long} {
 		c.fails(t, 400, invalid, "POST", s+"/memories", object{"path": path, "content": "x"})
 	}
@@ -161,7 +163,8 @@ func lists(t *testing.T, c *client) {
 	if items, next := c.ok(t, "GET", s+"/memories", nil).list(t); len(items) != 0 || next != "" {
 		t.Error(items, next)
 	}
-	all := []string{"/a.md", "/notes-archive/x", "/notes.md", "/notes/deep/er/1", "/notes/deep/er/2", "/notes/todo.md", "/z"}
+	all := []string{"/a.md", "/notes-archive/x", "/notes.md", "/notes/deep/er/1", "/notes/deep/er/2", "/notes/todo.md",
+		"/z"}
 	for i := range 30 {
 		all = append(all, fmt.Sprintf("/many/%03d", i))
 	}

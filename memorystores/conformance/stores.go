@@ -117,11 +117,12 @@ func storeLists(t *testing.T, c *client) {
 	if items, next := c.ok(t, "GET", "?limit=3", nil).list(t); len(items) != 3 || next == "" {
 		t.Errorf("%d stores, next_page %q", len(items), next)
 	}
-	if got := seen("?created_at[gte]="+at(2)+"&created_at[lte]="+at(4), nil); len(got) != 3 || !got[ids[2]] || !got[ids[4]] {
+	got := seen("?created_at[gte]="+at(2)+"&created_at[lte]="+at(4), nil)
+	if len(got) != 3 || !got[ids[2]] || !got[ids[4]] {
 		t.Errorf("between the times of two stores: %v", got)
 	}
 	c.ok(t, "POST", "/"+ids[0]+"/archive", nil)
-	if got := seen("?limit=100", nil); got[ids[0]] || len(got) != 6 {
+	if got = seen("?limit=100", nil); got[ids[0]] || len(got) != 6 {
 		t.Error("an archived store is listed")
 	}
 	if got := seen("?limit=100&include_archived=false", nil); got[ids[0]] {

@@ -137,8 +137,8 @@ func redaction(t *testing.T, c *client) {
 	redacted := func(v, of object, operation string) {
 		t.Helper()
 		v.has(t, versionMembers...)
-		v.matches(t, map[string]string{"id": of.text("memory_version_id"), "type": "memory_version", "path": "", "content": "",
-			"content_sha256": "", "redacted_at": timePattern, "created_at": timePattern, "operation": operation,
+		v.matches(t, map[string]string{"id": of.text("memory_version_id"), "type": "memory_version", "path": "",
+			"content": "", "content_sha256": "", "redacted_at": timePattern, "created_at": timePattern, "operation": operation,
 			"memory_id": m.text("id")})
 		by, _ := v["redacted_by"].(map[string]any)
 		who, _ := v["created_by"].(map[string]any)
