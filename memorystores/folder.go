@@ -46,8 +46,9 @@ type DuplicateError struct {
 }
 
 func (e *DuplicateError) Error() string {
-	return fmt.Sprintf("the folders %s have the same id %s, so one is a copy of the other: move one of them away, or "+
-		"remove the member memory_store from its config.json to make it a store of its own", strings.Join(e.Folders, " and "), e.ID)
+	return fmt.Sprintf("the folders %s have the same id %s, so one is a copy of the other: move one away, or remove "+
+		"the member memory_store from its config.json, which makes it a store of its own",
+		strings.Join(e.Folders, " and "), e.ID)
 }
 
 var errNoStore = fmt.Errorf("memory store: %w", varve.ErrNotFound)
@@ -207,6 +208,8 @@ func (s *Stores) find(ctx context.Context, id string) (*found, error) {
 			return nil, &DuplicateError{ID: id, Folders: names}
 		case f == nil:
 			return nil, errNoStore // the folder has not changed, or was read just now
+		case f.err != nil && !force:
+			continue // it may be right by now
 		case f.err != nil:
 			return nil, fmt.Errorf("the store in the folder %s cannot be read: %w", f.name, f.err)
 		}

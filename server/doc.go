@@ -18,8 +18,8 @@
 // # Tokens
 //
 // Each request to /mcp, /v1/ and /metrics presents a token, in the header Authorization (Bearer …) or in x-api-key,
-// also on a loopback address: a port there is open to every user of the machine. A token has a name, which history shows
-// as the writer's; it may be restricted to reading, and to groups of tools. The file of tokens has only the
+// also on a loopback address: a port there is open to every user of the machine. A token has a name, which history
+// shows as the writer's; it may be restricted to reading, and to groups of tools. The file of tokens has only the
 // SHA-256 of each, in JSON:
 //
 //	{"version":1,

@@ -38,9 +38,15 @@ type webServer struct {
 // startServing makes a token, and starts memctl serve for a store on a free port.
 func startServing(t *testing.T, dir string, more ...string) *webServer {
 	t.Helper()
+	return startServer(t, dir, append([]string{"--store", filepath.Join(dir, "s")}, more...)...)
+}
+
+// startServer is startServing with flags that say what is served.
+func startServer(t *testing.T, dir string, flags ...string) *webServer {
+	t.Helper()
 	memctl := memctlBinary(t)
 	s := &webServer{t: t, env: append(os.Environ(), "VARVE_STORE=", "HOME="+dir, "XDG_CONFIG_HOME=", "XDG_DATA_HOME="),
-		args: append([]string{memctl, "serve", "--store", filepath.Join(dir, "s"), "--addr", "127.0.0.1:0"}, more...)}
+		args: append([]string{memctl, "serve", "--addr", "127.0.0.1:0"}, flags...)}
 	add := exec.Command(memctl, "serve", "token", "add", "laptop")
 	add.Env = s.env
 	out, err := add.Output()
@@ -69,7 +75,7 @@ func (s *webServer) start() {
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
 		said.WriteString(lines.Text() + "\n")
-		if _, url, ok := strings.Cut(lines.Text(), "agents connect to "); ok {
+		if _, url, ok := strings.Cut(lines.Text(), "s connect to "); ok {
 			s.mu.Lock()
 			s.cmd, s.url = cmd, url
 			s.mu.Unlock()

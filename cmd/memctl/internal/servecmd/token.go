@@ -85,7 +85,7 @@ with it.`,
 			}
 			secret := server.NewSecret()
 			t := server.Token{Name: args[0], Sum: server.SumOf(secret), ReadOnly: readOnly, Tools: tools, Project: id,
-				Stores: stores,
+				Stores:  stores,
 				Created: a.Clock().UTC().Truncate(time.Second)}
 			err = server.AddToken(cmd.Context(), path, t)
 			if errors.Is(err, server.ErrTokenExists) {
