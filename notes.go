@@ -251,10 +251,23 @@ func (ns Notes) GetAt(ctx context.Context, path string, version uint64) (Version
 	return Version(v), err
 }
 
-// NoteVersion is one version of a note: LSN, Time, Path, From (of a rename, the path before it), NoteID, CreatedAt (of
-// the note; zero if it is not known any more), What ("created", "changed" or "deleted"), Size, ContentHash, Writer,
-// Cause, and with Redacted, RedactedAt and RedactedBy. A rename is one version.
-type NoteVersion = notes.Revision
+// NoteVersion is one version of a note. A rename is one version.
+type NoteVersion struct {
+	LSN         uint64
+	Time        time.Time // what the clock said at the commit; of a later version it may be earlier
+	Path        string    // at that time
+	From        string    // of a rename, the path before it; "" otherwise
+	NoteID      string
+	CreatedAt   time.Time // of the note; zero if it is not known any more
+	What        string    // "created", "changed" or "deleted"
+	Size        int64
+	ContentHash [32]byte // sha256 of the content
+	Writer      Writer   // Number 0: unknown
+	Cause       string   // why the store wrote it, see CommitChange; "": a caller asked for it
+	Redacted    bool     // its content was removed on purpose: Size and ContentHash are zero
+	RedactedAt  time.Time
+	RedactedBy  Writer // Number 0: unknown
+}
 
 // NoteLog reads the versions of all notes, see Notes.Log.
 type NoteLog struct {
@@ -270,7 +283,9 @@ func (ns Notes) Log() *NoteLog { return &NoteLog{ns.st, ns.st.inner.Notes.Log()}
 // that cannot be read yields its error, and later versions follow. The first call reads everything that is kept, the
 // next ones what was written since. Each call is read to its end; a NoteLog is not safe for concurrent use.
 func (l *NoteLog) Next(ctx context.Context) iter.Seq2[NoteVersion, error] {
-	return engine.Whole(ctx, func(yield func(NoteVersion, error) bool) { l.log.Read(ctx, yield) })
+	return engine.Whole(ctx, func(yield func(NoteVersion, error) bool) {
+		l.log.Read(ctx, func(r notes.Revision, err error) bool { return yield(NoteVersion(r), err) })
+	})
 }
 
 // Redaction returns when and by which writer a version of the note at a path was redacted; false if it was not.

@@ -206,7 +206,8 @@ func TestGoClient(t *testing.T) {
 		v.MemoryID != m.ID {
 		t.Errorf("%s", v.RawJSON())
 	}
-	v, err = stores.MemoryVersions.Redact(ctx, v.ID, anthropic.BetaMemoryStoreMemoryVersionRedactParams{MemoryStoreID: s.ID})
+	v, err = stores.MemoryVersions.Redact(ctx, v.ID,
+		anthropic.BetaMemoryStoreMemoryVersionRedactParams{MemoryStoreID: s.ID})
 	must(err)
 	if v.RedactedAt.IsZero() || v.Content != "" || v.RedactedBy.AsAPIActor().APIKeyID != "laptop" {
 		t.Errorf("%s", v.RawJSON())
