@@ -35,7 +35,7 @@ type Commit struct {
 // CommitChange is what a commit did to one document.
 type CommitChange struct {
 	LSN  uint64 // the resulting version
-	Kind string // "memory", "assembly" or "working memory"
+	Kind string // "memory", "assembly", "note" or "working memory"
 	ID   string // of working memory, the key of the scope
 	What string // "created", "changed" or "deleted"
 	// Cause is why the store made the change: "expired", "evicted" to make room, "edited" by hand in its

@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/undo"
 )
 
@@ -150,11 +151,35 @@ func planOf(p *undo.Plan) *UndoPlan {
 	}
 	plan := &UndoPlan{UndoOptions: UndoOptions(p.Options), Commits: p.Commits, First: p.First, Last: p.Last,
 		Scopes: p.Scopes, Unread: p.Unread, Continues: p.Continues, Done: p.Done, Parts: p.Parts}
+	has := map[[2]string]bool{}
 	for _, c := range p.Changes {
-		plan.Changes = append(plan.Changes, UndoChange(c))
+		has[[2]string{c.Kind, c.ID}] = true
 	}
 	for _, c := range p.Conflicts {
-		plan.Conflicts = append(plan.Conflicts, UndoConflict(c))
+		has[[2]string{c.Kind, c.ID}] = true
+	}
+	// The sidecar of a note is part of the note: it is named only where the note itself is not.
+	named := func(noun, id string) (string, bool) {
+		if noun != kind.Notes.Noun {
+			return id, true
+		}
+		path, sidecar := kind.Notes.Document(id)
+		return path, !sidecar || !has[[2]string{noun, path}]
+	}
+	for _, c := range p.Changes {
+		if id, ok := named(c.Kind, c.ID); ok {
+			c.ID = id
+			plan.Changes = append(plan.Changes, UndoChange(c))
+		}
+	}
+	for _, c := range p.Conflicts {
+		if id, ok := named(c.Kind, c.ID); ok {
+			c.ID = id
+			plan.Conflicts = append(plan.Conflicts, UndoConflict(c))
+		}
+	}
+	if p.Done == len(p.Changes) {
+		plan.Done = len(plan.Changes)
 	}
 	return plan
 }

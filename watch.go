@@ -19,10 +19,11 @@ type Change struct {
 	Deleted  bool
 	Memory   Memory   // as it was written; zero when deleted
 	Assembly Assembly // likewise
-	Document []byte   // the bytes of a document of another kind than these two; nil when deleted
-	More     bool     // the next change is of the same batch
-	Writer   Writer   // who wrote it; Number 0: unknown
-	Cause    string   // why the store wrote it, see CommitChange; "": a caller asked for it
+	Document []byte   // the bytes of a document of another kind than these two; nil when deleted, or when only the
+	// properties of a note changed
+	More   bool   // the next change is of the same batch
+	Writer Writer // who wrote it; Number 0: unknown
+	Cause  string // why the store wrote it, see CommitChange; "": a caller asked for it
 }
 
 // FromNow, passed to Watch, is the position of the next change.

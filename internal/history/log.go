@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,9 +110,29 @@ func (h *History) Log(ctx context.Context, f LogFilter, yield func(Commit, error
 	}
 }
 
+// add adds the changes of companions to a commit, as changes of the documents that they belong to, unless the commit
+// changes these itself.
+func (c *Commit) add(companions []Changed) {
+	if len(companions) == 0 {
+		return
+	}
+	type document struct{ kind, id string }
+	has := make(map[document]bool, len(c.Changes))
+	for _, ch := range c.Changes {
+		has[document{ch.Kind, ch.ID}] = true
+	}
+	for _, ch := range companions {
+		if !has[document{ch.Kind, ch.ID}] {
+			c.Changes = append(c.Changes, ch)
+		}
+	}
+	slices.SortStableFunc(c.Changes, func(a, b Changed) int { return cmp.Compare(a.LSN, b.LSN) })
+}
+
 // commits lists those that pass in [from, to), in the order of the log, and what could not be read.
 func (h *History) commits(ctx context.Context, f *LogFilter, from, to wal.LSN) (list []Commit, problems []error) {
 	var c Commit
+	var companions []Changed
 	within := false // an entry of the commit was seen
 	for e, err := range h.engine.Log().Past().Entries(ctx, wal.Mark{LSN: from}, to) {
 		if err != nil {
@@ -122,22 +143,24 @@ func (h *History) commits(ctx context.Context, f *LogFilter, from, to wal.LSN) (
 			continue
 		}
 		if !within {
-			c, within = Commit{LSN: e.LSN, Time: e.Reading}, true
+			c, within, companions = Commit{LSN: e.LSN, Time: e.Reading}, true, companions[:0]
 		}
 		if c.Writer.Number == 0 && e.Writer != 0 {
 			c.Writer.Number = e.Writer
 		}
 		c.Next = e.LSN + e.Size
-		if ch, ok, err := h.changed(ctx, f, &e); err != nil {
+		if ch, companion, ok, err := h.changed(ctx, f, &e); err != nil {
 			problems = append(problems, err)
+		} else if companion && ok {
+			companions = append(companions, ch)
 		} else if ok {
-			if len(c.Changes) == 0 {
-				c.LSN = e.LSN
-			}
 			c.Changes = append(c.Changes, ch)
 		}
 		if e.More {
 			continue
+		}
+		if c.add(companions); len(c.Changes) > 0 {
+			c.LSN = c.Changes[0].LSN
 		}
 		if within = false; len(c.Changes) > 0 && f.commit(&c) {
 			c.Writer = h.engine.Writer(c.Writer.Number, c.LSN)
@@ -153,41 +176,46 @@ func (f *LogFilter) commit(c *Commit) bool {
 		(f.By == nil || f.By(c.Writer.Number, c.LSN))
 }
 
-// changed returns what an entry changed, if that passes; false also for an entry that changes no document.
-func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (Changed, bool, error) {
+// changed returns what an entry changed, if that passes; ok is false also for an entry that changes no document. An
+// entry of a companion, such as the properties of a note, changes the document that it belongs to, also where it
+// deletes the companion.
+func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (ch Changed, companion, ok bool, err error) {
 	k := h.engine.Kinds().Of(e.Key)
-	ch := Changed{LSN: e.LSN, What: "changed", Cause: causeOf(e.Cause)}
+	ch = Changed{LSN: e.LSN, What: "changed", Cause: causeOf(e.Cause)}
 	switch {
 	case k != nil:
-		ch.Kind, ch.ID = k.Noun, e.Key[1:]
+		ch.Kind = k.Noun
+		ch.ID, companion = k.Document(e.Key[1:])
 	case len(e.Key) > 1 && e.Key[0] == record.Working:
 		ch.Kind, ch.ID = kindWorking, e.Key[1:]
 	default:
-		return ch, false, nil
+		return ch, false, false, nil
 	}
-	if f.Deleted && !e.Delete || f.ID != nil && *f.ID != ch.ID {
-		return ch, false, nil
+	deleted := e.Delete && !companion
+	if f.Deleted && !deleted || f.ID != nil && *f.ID != ch.ID {
+		return ch, companion, false, nil
 	}
 	view, err := state.Read(e)
 	if err != nil {
-		return ch, false, fmt.Errorf("entry %d: %w", e.LSN, err)
+		return ch, companion, false, fmt.Errorf("entry %d: %w", e.LSN, err)
 	}
 	ch.Previous = view.Previous
 	switch {
+	case companion:
 	case e.Delete:
 		ch.What = "deleted"
 	case view.Created || k == nil && view.Previous == 0:
 		ch.What = "created"
 	}
 	if f.Session == nil {
-		return ch, true, nil
+		return ch, companion, true, nil
 	}
 	if k == nil {
 		scope, err := working.ParseScope(ch.ID)
-		return ch, err == nil && scope.Session == *f.Session, nil
+		return ch, false, err == nil && scope.Session == *f.Session, nil
 	}
-	ok, err := h.inSession(ctx, k, e, &view, *f.Session)
-	return ch, ok, err
+	ok, err = h.inSession(ctx, k, e, &view, *f.Session)
+	return ch, companion, ok, err
 }
 
 const kindWorking = "working memory"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/varve-db/varve/assembly"
@@ -26,7 +27,7 @@ type Change struct {
 	Deleted  bool
 	Memory   memstore.Memory   // as it was written; zero when deleted
 	Assembly assembly.Assembly // likewise
-	Document []byte            // the bytes of a document of another kind; nil when deleted
+	Document []byte            // the bytes of a document of another kind; nil if deleted, or if only its companion changed
 	More     bool              // the batch goes on in the next change
 	Writer   writer.Writer     // who wrote it; Number 0: not known
 	Cause    string            // why the store wrote it: see Changed
@@ -91,9 +92,11 @@ func (h *History) Until(ctx context.Context, from uint64, yield func(Change, err
 // watched is an entry that passed the filters.
 type watched struct {
 	wal.Entry
-	kind *engine.Kind
-	next wal.LSN
-	more bool // another one of the batch passed as well
+	kind  *engine.Kind
+	id    string // of a companion, that of the document that it belongs to
+	alone bool   // a change of a companion, and the batch has none of its document
+	next  wal.LSN
+	more  bool // another one of the batch passed as well
 }
 
 // watcher is one loop over changes. Between two of its steps, while the loop's body
@@ -183,11 +186,13 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 		}
 		if k := w.h.engine.Kinds().Of(e.Key); k != nil && w.filters.pass(ctx, w.h, k, &e) {
 			bytes += int(e.Size)
-			w.list = append(w.list, watched{Entry: e, kind: k, next: e.LSN + e.Size, more: true})
+			id, companion := k.Document(e.Key[1:])
+			w.list = append(w.list, watched{Entry: e, kind: k, id: id, alone: companion, next: e.LSN + e.Size, more: true})
 		}
 		if e.More {
 			continue
 		}
+		w.list = slices.Delete(w.list, whole+joined(w.list[whole:]), len(w.list))
 		w.at = e.LSN + e.Size
 		if whole < len(w.list) {
 			whole = len(w.list)
@@ -199,6 +204,25 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 	}
 	w.at = max(w.at, to) // what stands at the end is the log's own
 	return nil
+}
+
+// joined moves the changes of a batch to its beginning except those of companions whose documents the batch changes
+// too, and returns how many remain.
+func joined(batch []watched) int {
+	if !slices.ContainsFunc(batch, func(e watched) bool { return e.alone }) {
+		return len(batch)
+	}
+	type document struct {
+		kind *engine.Kind
+		id   string
+	}
+	has := map[document]bool{}
+	for _, e := range batch {
+		if !e.alone {
+			has[document{e.kind, e.id}] = true
+		}
+	}
+	return len(slices.DeleteFunc(batch, func(e watched) bool { return e.alone && has[document{e.kind, e.id}] }))
 }
 
 // The pauses between two looks at what other processes have committed, where nobody
@@ -253,9 +277,9 @@ func (h *History) hides(e *watched) bool {
 
 // changeOf decodes what was written.
 func (h *History) changeOf(e watched) (Change, error) {
-	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Reading, ID: e.Key[1:], Deleted: e.Delete,
+	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Reading, ID: e.id, Deleted: e.Delete && !e.alone,
 		More: e.more, Writer: h.engine.Writer(e.Writer, e.LSN), Cause: causeOf(e.Cause)}
-	if e.Delete {
+	if e.Delete || e.alone {
 		return c, nil
 	}
 	v, err := h.versionOf(e.kind, e.Entry)

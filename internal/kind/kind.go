@@ -50,6 +50,9 @@ type Kind struct {
 	// as where that was before. It is deleted with the other one, and moves with it. false: the id is that of a companion.
 	// nil: there are none, and a file that was given another name is another document.
 	Companion func(id string) (string, bool)
+	// Owner is the inverse of Companion: it returns the id of the document that a companion belongs to; false for the id
+	// of a document. It is given with Companion.
+	Owner func(id string) (string, bool)
 	// Moved returns the companion of a document that was at from, up to its version last, and is at another path now; had
 	// is its companion there, empty for none.
 	Moved func(from string, last uint64, had []byte) ([]byte, error)
@@ -78,7 +81,7 @@ var (
 	Notes = &Kind{
 		At: 2, Letter: record.Note, Section: index.Notes, Folder: record.NoteFolder, Noun: "note", Opaque: true,
 		Paths: note.System(), Feature: wal.FeatureNotes, FileWins: true, FoldsAsDisk: true,
-		Companion: note.Companion, Moved: note.Moved, Decode: decodeNote,
+		Companion: note.Companion, Owner: note.Owner, Moved: note.Moved, Decode: decodeNote,
 	}
 
 	Kinds = []*Kind{Memories, Assemblies, Notes}
@@ -132,6 +135,17 @@ func FoldersOf(f wal.Features) []string {
 		k := Filing(folder)
 		return k != nil && k.Feature&^f != 0
 	})
+}
+
+// Document returns the id of the document that an id belongs to: the id itself or, for that of a companion, the id of
+// the document whose companion it is.
+func (k *Kind) Document(id string) (of string, companion bool) {
+	if k.Owner != nil {
+		if of, companion = k.Owner(id); companion {
+			return of, true
+		}
+	}
+	return id, false
 }
 
 // Key is that of a document in the log.
