@@ -42,7 +42,7 @@ func TestCreateInPrepared(t *testing.T) {
 	}
 }
 
-// A log whose first segment could not be made durable has none, and begins with the next open.
+// A log whose first segment could not be made durable has no segment, and begins with the next open.
 func TestCreateNotDurable(t *testing.T) {
 	dir := t.TempDir()
 	m := &model{}
