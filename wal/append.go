@@ -231,7 +231,7 @@ func (q *queue) giveBack(list []*request) {
 	q.waiting = append(list, q.waiting...)
 }
 
-// pass hands the lead to the next in the queue.
+// pass passes the lead to the next request in the queue.
 func (q *queue) pass() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 )
 
 // archive copies a released segment into archive/ and makes the copy durable. Damaged parts become gaps in the
-// copy, and an event names them. If the disk is full and removing older copies does not help, or if the archive
-// has no budget, nothing is copied and the gap is reported: history then has a hole, but no memory is lost.
+// copy, and an event names them. Without a budget nothing is copied. If the disk is full and removing older
+// copies does not help, an event reports the gap instead: history then has a hole, but no memory is lost.
 func (l *FileLog) archive(number uint64) error {
 	_, err := l.archiveNaming(number)
 	return err

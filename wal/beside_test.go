@@ -51,7 +51,7 @@ func TestCounts(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	open := func(from uint64) *counting {
-		m := &totals{model: &model{}, total: map[string]uint64{"n": from, "b": from}} // two processes have different ones
+		m := &totals{model: &model{}, total: map[string]uint64{"n": from, "b": from}} // two processes start counting at different values
 		o := m.options(dir)
 		o.Machine = m
 		l, err := Open(ctx, o)

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A log begins in a segment that was prepared for it, also on a full disk.
+// A log begins in a segment that was prepared for it, even on a full disk.
 func TestCreateInPrepared(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "wal"), 0o700); err != nil {

@@ -11,13 +11,13 @@
 //	wal/owner          boot id and heartbeat of the processes that use the log
 //	wal/*.lock         open attach flush append sync hold, taken in this order; watch is independent
 //	wal/features       a copy of the features that checkpoint has; absent until the first is raised
-//	wal/ended          why earlier logs of the store have ended; absent until one has, see package past
+//	wal/ended          why earlier logs of the store have ended; absent until one has ended, see package past
 //	wal/sent           up to where a copy elsewhere has the log; absent without such a copy, see package past
 //	wal/expiry         not part of the log: when the store saw that something had expired
 //	wal/aged           likewise: that history was older than history_days
-//	wal/writers        likewise: what explains the writers of entries, where it is released; package writer
-//	wal/purges         likewise: what was purged, where the log has released that; internal/purgefile
-//	wal/purged-texts   likewise: by which texts that were purged are recognised
+//	wal/writers        likewise: explanations of writers that the log has released; package writer
+//	wal/purges         likewise: names of purged documents that the log has released; internal/purgefile
+//	wal/purged-texts   likewise: hashes by which purged texts are recognised
 //	wal/archive/*.zst  copies of released segments
 //	checkpoint         two slots, written in turn: which part of the log the store's files cover
 //
@@ -109,14 +109,14 @@
 // # flush.lock
 //
 // The holder of flush.lock puts files in place, writes the index, and changes what the log and its
-// page record about both: the checkpoint, what is released, and the words of the page that say so.
+// page record about both: the checkpoint, what is released, and the words of the page for these.
 // FileLog.LockFlush returns a Held, the proof that the lock is held. Functions that only the holder
 // may call take a Held, here and in the packages above; a Held that was unlocked is refused.
 //
 // # The types
 //
 // FileLog has what every user of the log needs. What only some users need is a method of a type that FileLog
-// returns, see parts.go: Archive (what is kept behind the segments that are needed), Purges, Processes (those that
+// returns, see parts.go: Archive (what is kept beyond the needed segments), Purges, Processes (those that
 // have the log open), Folder (whether the log is still where it was opened), Pace, Clock and Notes (what processes
 // record for each other). Held is the proof that flush.lock is held, Hold keeps segments for a backup, Lead is the
 // one process that watches the files.
@@ -124,11 +124,11 @@
 // # Invariants
 //
 //   - Bytes before the tail are never changed; at most the same bytes are written again. The holder
-//     of append.lock writes behind the tail.
+//     of append.lock writes after the tail.
 //   - durable, flushed and spilled only move up, within one generation.
 //   - tail, durable and attested are always at the end of a batch. flushed and spilled may be
 //     within a batch, which is durable as a whole by then.
-//   - A frame is in the log if it links to the frame before it. What a killed writer left behind
+//   - A frame is in the log if it links to the frame before it. What a killed writer left after
 //     the tail is not in the log, whatever its contents.
 //   - syncing is set before every sync. A process that finds it set writes the frames from durable
 //     to tail again before it syncs: pages of a failed sync look clean.
@@ -138,9 +138,9 @@
 // # Torn tail or damage
 //
 // A position without a valid frame is the torn tail if nothing attests that it was durable: neither
-// the checkpoint, nor the shared page of this boot, nor a frame behind it. A torn tail is set aside
-// and cut. Anything else is damage: the log opens read-only, and nothing behind the damage is
-// discarded.
+// the checkpoint, nor the shared page of this boot, nor a frame after it. A torn tail is copied to
+// quarantine/ and cut. Anything else is damage: the log opens read-only, and nothing after the
+// damage is discarded.
 //
 // # The past
 //

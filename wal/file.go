@@ -83,7 +83,7 @@ type Report struct {
 	Features Features // of the store when it was opened
 }
 
-// TornTail describes the bytes that recovery cut off behind the last complete batch.
+// TornTail describes the bytes that recovery cut off after the last complete batch.
 type TornTail struct {
 	At    LSN
 	Bytes int64
@@ -166,7 +166,7 @@ func (l *FileLog) Poisoned() bool {
 	return l.shared.Mapped() && l.shared.Poison() == page.SyncFailed
 }
 
-// files are the open segments.
+// files is the set of open segments.
 type files struct {
 	mu    sync.Mutex
 	open  map[uint64]vfs.File

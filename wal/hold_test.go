@@ -99,7 +99,7 @@ func TestHoldCountsAsTheReleaserDoes(t *testing.T) {
 	}
 }
 
-// oldest is the number of the oldest segment.
+// oldest returns the number of the oldest segment.
 func oldest(l *FileLog) (uint64, error) {
 	numbers, err := l.numbers()
 	if err != nil || len(numbers) == 0 {

@@ -4,9 +4,8 @@ package wal
 // flush.lock. What only some users need is a method of one of these types. Each is a view of the log, without
 // state of its own, and is valid as long as the log is.
 
-// Archive is the part of the log that is kept behind the needed segments: the copies in wal/archive/, and the
-// release of segments into it. The flusher releases segments, backup holds them, and repair copies and mends
-// them.
+// Archive is what is kept of the log beyond the needed segments: the copies in wal/archive/, and the release of
+// segments into it. The flusher releases segments, backup holds them, and repair copies and mends them.
 type Archive struct{ l *FileLog }
 
 // Archive returns the archive of the log.

@@ -165,7 +165,7 @@ func TestPastHole(t *testing.T) {
 	}
 }
 
-// Every bit of a copy that is flipped is damage or a hole, and never another entry.
+// A flip of any bit of a copy is damage or a hole, and never another entry.
 func TestPastDamagedCopy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

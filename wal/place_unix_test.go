@@ -39,7 +39,7 @@ func copyOver(t *testing.T, from, to string, fresh bool) {
 	}
 }
 
-// What is at the path is told apart from the log that was opened.
+// Differences between the files at the path and the log that was opened are detected.
 func TestInPlace(t *testing.T) {
 	t.Parallel()
 	page := func(dir string) string { return filepath.Join(dir, "wal", "shared") }

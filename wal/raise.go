@@ -32,14 +32,14 @@ func (l *FileLog) Features() Features {
 //
 // Raise waits until no process that lacks one of the features has the store open, at most Options.LockWait;
 // then the error is a *errs.LockError that names these processes. Raise does not wait for processes that have
-// the store open read-only. One of this version or later that lacks a reader feature gets an error from its
-// next read; an older one gets an error from the first thing that it cannot read.
+// the store open read-only. If such a process lacks a reader feature, it gets an error from its next read; a
+// process of an older version gets an error from the first thing that it cannot read.
 //
 // During the check no process can open the store, for little more than a second at a time. open.lock is held
 // from reading the list of processes to the end, so no process can attach in between. The order of writes makes
 // an interrupted raise either finished or without effect: wal/features; one slot of the checkpoint, from which
-// on no program that lacks the features opens the store; the other slot; wal/shared. If a raise is interrupted
-// after the first step, or fails there, the next recovery may finish it.
+// on no program that lacks the features opens the store; the other slot; wal/shared. The next recovery finishes a
+// raise that was interrupted after the first step, and may finish one that has returned an error.
 func (l *FileLog) Raise(ctx context.Context, f Features) error {
 	if known, err := l.mayRaise(f); known || err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// set is a clock that a test sets.
+// set is a clock that the test sets.
 type set struct {
 	mu sync.Mutex
 	at time.Time
@@ -39,7 +39,7 @@ var right = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 const decade = 10 * 365 * 24 * time.Hour
 
-// history reads everything that the log has, by its key.
+// history reads the whole log, by key.
 func history(t testing.TB, l *FileLog) (list []Entry) {
 	t.Helper()
 	for e, err := range l.Past().Entries(context.Background(), Mark{LSN: 0}, l.Durable()) {

@@ -255,7 +255,7 @@ func TestRegressRestartMissesCommitsForTheLog(t *testing.T) {
 		}
 		held.Unlock()
 	}
-	a.closeFiles() // a recycled file's frames no longer verify; an unlinked one that is still open would hide it
+	a.closeFiles() // the frames of a recycled file no longer verify; a removed file that is still open would hide that
 	x := put("m3", "v")
 	x.Preconditions = []Precondition{{LSN: listed}}
 	var c *ConflictError
@@ -347,8 +347,7 @@ func TestRegressDistrustDoesNotSurvive(t *testing.T) {
 	}
 }
 
-// A read-only handle that was opened while there was no shared page never sees
-// anything again.
+// A read-only handle that was opened while there was no shared page never sees later changes.
 func TestRegressPrivateReaderNeverFollows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

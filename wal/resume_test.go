@@ -49,7 +49,7 @@ func TestFrom(t *testing.T) {
 			for i < len(want) && want[i].LSN < from {
 				i++
 			}
-			if from%17 != 0 && from+2*step < l.Durable() { // reading on costs more
+			if from%17 != 0 && from+2*step < l.Durable() { // reading further costs more
 				if i < len(want) && (at > want[i].LSN || i > 0 && at <= want[i-1].LSN) {
 					t.Fatalf("from %d: reading begins at %d, the entry at %d", from, at, want[i].LSN)
 				}

@@ -73,7 +73,7 @@ func TestSentBound(t *testing.T) {
 	f := filledLog(t, 6)
 	f.sentTo(1)
 	all, _ := f.l.Archive().Kept()
-	unsent := all/2 + all/12 // three copies and a half
+	unsent := all/2 + all/12 // three and a half copies
 	f.l.o.Unsent = func() int64 { return unsent }
 	f.bytes = 0
 	if err := f.l.keepBudget(); err != nil {

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(scratch.Around(m)) }
 
-// model is a process's Machine: the newest version of each key. Methods that it does not need return nothing;
-// tests embed it to override them.
+// model is a process's Machine: the newest version of each key. Methods that it does not need do nothing; tests
+// embed model to override them.
 type model struct {
 	mu   sync.Mutex
 	at   map[string]LSN

@@ -60,7 +60,7 @@ const (
 
 const magic = 0x3165726168737676 // "vvshare1"
 
-// Poison is why appending is forbidden.
+// Poison is the reason why appending is forbidden.
 type Poison uint64
 
 // The values of Poison.
@@ -225,7 +225,7 @@ func (p Page) SetAbandoned(on bool) { p.set(wordAbandoned, on) }
 // IndexRebuilds returns how often an existing index was replaced by a rebuilt one.
 func (p Page) IndexRebuilds() uint64 { return p.words.Load(wordIndexRebuilds) }
 
-// AddIndexRebuild counts one more.
+// AddIndexRebuild increments the number of index rebuilds.
 func (p Page) AddIndexRebuild() { p.raise(wordIndexRebuilds, p.words.Load(wordIndexRebuilds)+1) }
 
 // Sequence returns the sequence of the newest checkpoint, 0 if none is recorded.
@@ -240,7 +240,7 @@ func (p Page) RaiseSequence(n uint64) { p.raise(wordSequence, n) }
 // Features returns the set of features of the store.
 func (p Page) Features() uint64 { return p.words.Load(wordFeatures) }
 
-// SetFeatures records the set.
+// SetFeatures records the set of features of the store.
 func (p Page) SetFeatures(set uint64) { p.words.Store(wordFeatures, set) }
 
 // AddFeatures adds features to the set.
@@ -267,7 +267,7 @@ func (p Page) Probe() uint64 {
 	return p.words.Load(wordProbe)
 }
 
-// Probed returns the word that Probe raises.
+// Probed returns the value of the word that Probe raises.
 func (p Page) Probed() uint64 { return p.words.Load(wordProbe) }
 
 // Leader returns the id of the process that has watch.lock, 0 if there is none.

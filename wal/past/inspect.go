@@ -269,9 +269,9 @@ func (p *Log) Archived() (numbers []uint64, others []string, err error) {
 	return numbers, others, nil
 }
 
-// ReadArchive reads an archived segment block by block and calls block for each; plain is valid during the
-// call, which returns false to end the reading. Damage is returned as a *errs.CorruptionError for each damaged
-// block: if the header of the block is sound, reading continues after it.
+// ReadArchive reads an archived segment block by block and calls block for each, which returns false to end the
+// reading; plain is valid during the call. Each damaged block is returned as a *errs.CorruptionError: if the
+// header of the block is sound, reading continues after it.
 func (p *Log) ReadArchive(ctx context.Context, number uint64,
 	block func(offset int64, plain []byte) bool) (damage []*errs.CorruptionError, err error) {
 	f, err := p.FS.OpenFile(p.path(CopyName(number)), os.O_RDONLY, 0)

@@ -63,7 +63,7 @@ type Source interface {
 type NoFrameError struct {
 	At   LSN
 	Here error // what was found at the position
-	Next error // and at the start of the next segment
+	Next error // what was found at the start of the next segment
 }
 
 func (e *NoFrameError) Error() string {
