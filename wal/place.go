@@ -104,7 +104,7 @@ func (d Folder) InPlace() error {
 	}
 	var why string
 	switch {
-	case d.l.private.Load(): // reading without a page, which may be being mapped right now
+	case d.l.private.Load(): // reading without a page, which another goroutine may be mapping
 		why = d.l.otherFolder()
 	case d.l.shared.Mapped() && (d.l.place.ino != 0 || d.l.o.ReadOnly):
 		why = d.l.outOfPlace()
