@@ -51,7 +51,7 @@ func TestCounts(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	open := func(from uint64) *counting {
-		m := &totals{model: &model{}, total: map[string]uint64{"n": from, "b": from}} // two processes start counting at different values
+		m := &totals{model: &model{}, total: map[string]uint64{"n": from, "b": from}} // differs between processes
 		o := m.options(dir)
 		o.Machine = m
 		l, err := Open(ctx, o)

@@ -87,11 +87,12 @@
 //
 // # Writers
 //
-// An entry of a batch with a Writer has that number as a field of its frame. If the store wrote it without
-// a request of a caller, the frame also has the reason, its Cause (package segment). The meaning of a
-// number is defined above the log: see package writer. The caller of Append raises FeatureWriters, with FeatureFields, before the first
-// number; RaiseNow does so without waiting for an older program to end. A log without writers has the
-// bytes that it had before writers existed: the features are not raised, and no frame has the fields.
+// An entry of a batch with a Writer has that number as a field of its frame. If the store wrote the entry
+// without a request of a caller, the frame also has the reason, its Cause (package segment). The meaning of a
+// number is defined above the log: see package writer. The caller of Append raises FeatureWriters, with
+// FeatureFields, before the first number; RaiseNow does so without waiting for an older program to end. A log
+// without writers has the bytes that it had before writers existed: the features are not raised, and no frame
+// has the fields.
 //
 // # Commit
 //
