@@ -453,7 +453,7 @@ func (rescueLog) Enabled(context.Context, slog.Level) bool { return true }
 func (l rescueLog) WithAttrs([]slog.Attr) slog.Handler     { return l }
 func (l rescueLog) WithGroup(string) slog.Handler          { return l }
 func (l rescueLog) Handle(_ context.Context, r slog.Record) error {
-	if strings.Contains(r.Message, "only the removed log had") {
+	if strings.Contains(r.Message, "entries of the removed log") {
 		l.failed <- struct{}{}
 	}
 	return nil

@@ -214,10 +214,11 @@ func TestPurgeNamesWhatMentions(t *testing.T) {
 		got[m.Path] = m.How
 	}
 	for name, how := range map[string]string{
-		"export.csv": "has bytes of what it said", "old/deep/copy of journal.txt": "has bytes of what it said",
-		"memories/mine/notes.txt": "names it",
-		"backups/mine.txt":        "names it", "assemblies/a.json": "names it", "journal.json.bak": "is called after it",
-		"old/large": "was not looked into: it is larger than 64 MiB",
+		"export.csv": "contains purged text", "old/deep/copy of journal.txt": "contains purged text",
+		"memories/mine/notes.txt": "contains the purged id",
+		"backups/mine.txt":        "contains the purged id", "assemblies/a.json": "contains the purged id",
+		"journal.json.bak": "is named after the purged id",
+		"old/large":        "was not searched: larger than 64 MiB",
 	} {
 		if got[name] != how {
 			t.Errorf("%s: %q", name, got[name])

@@ -37,7 +37,7 @@ func TestPurgeBesideSparse(t *testing.T) {
 		defer close(done)
 		r, err := st.Admin().Purge(ctx, "a")
 		if len(r.Left) != 1 || err == nil || !strings.Contains(err.Error(),
-			"unreadable-b.json: it may hold what was purged") {
+			"unreadable-b.json: the file may contain purged data") {
 			t.Errorf("left: %v, %v", r.Left, err)
 		}
 	}()

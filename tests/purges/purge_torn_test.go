@@ -84,7 +84,7 @@ func TestPurgeTornTail(t *testing.T) {
 		t.Fatalf("the user is asked for %q, not %q: %v", asked, left, err)
 	}
 	for _, name := range left {
-		if !strings.Contains(err.Error(), name+": it may hold what was purged") {
+		if !strings.Contains(err.Error(), name+": the file may contain purged data") {
 			t.Errorf("%s is not named: %v", name, err)
 		}
 		if err := vfs.Wipe(vfs.OS(), filepath.Join(dir, name)); err != nil {
