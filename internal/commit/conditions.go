@@ -23,7 +23,7 @@ type Conditions struct {
 	ForcePurged, RefusePurged bool
 	Unkept                    bool    // no copy of the replaced version is kept; no condition
 	Session                   *string // the only session whose memories may be changed
-	inherited                 bool    // conditions taken over from an earlier operation, in case the batch is prepared again
+	inherited                 bool    // set by inherit, and still set when the batch is prepared again
 }
 
 // Any reports whether there is any condition on the version.

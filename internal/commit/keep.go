@@ -156,15 +156,15 @@ func unreadable(k *engine.Kind, id string, at wal.LSN, err error) error {
 	if vfs.IsPermission(err) {
 		remedy = "retry when it can be read, or remove it without a copy: memctl purge ID"
 	}
-	return fmt.Errorf("%s %s: the only copy of version %d is its file, which cannot be read now, so the version is neither "+
-		"replaced nor deleted: %w; %s", k.Noun, human.Quote(id), at, err, remedy)
+	return fmt.Errorf("%s %s: the only copy of version %d is its file, which cannot be read now, so the version is "+
+		"neither replaced nor deleted: %w; %s", k.Noun, human.Quote(id), at, err, remedy)
 }
 
 // oversized returns the error for a file that was not put into this log: it was restored, or adopted, and is too large
 // for a commit.
 func oversized(k *engine.Kind, id string, at wal.LSN, limit uint64) error {
-	return fmt.Errorf("%s %s: %w: the only copy of version %d is its file, and another copy would exceed the %d bytes that a "+
-		"commit may have in this log (half a segment); remove it without a copy: memctl purge %s",
+	return fmt.Errorf("%s %s: %w: the only copy of version %d is its file, and another copy would exceed the %d bytes "+
+		"that a commit may have in this log (half a segment); remove it without a copy: memctl purge %s",
 		k.Noun, human.Quote(id), errs.ErrTooLarge, at, limit, human.Quote(id))
 }
 
@@ -197,6 +197,6 @@ func unkept(err error) error {
 	if !errors.Is(err, errs.ErrDiskFull) { // also if err is nil
 		return err
 	}
-	return fmt.Errorf("%w; the only copy of what is replaced or deleted is its file, and the log has no room for another: make "+
-		"room, or remove it without a copy: memctl purge ID", err)
+	return fmt.Errorf("%w; the only copy of what is replaced or deleted is its file, and the log has no room for "+
+		"another: make room, or remove it without a copy: memctl purge ID", err)
 }
