@@ -235,8 +235,7 @@ func TestLanguageOfPackages(t *testing.T) {
 	}
 }
 
-// exportedDocs are the comments of a file's package and of its exported declarations, fields and
-// methods.
+// exportedDocs returns the comments of a file's package and of its exported declarations, fields and methods.
 func exportedDocs(f *ast.File) (docs []*ast.CommentGroup) {
 	add := func(exported bool, groups ...*ast.CommentGroup) {
 		for _, g := range groups {
@@ -271,7 +270,7 @@ func exportedDocs(f *ast.File) (docs []*ast.CommentGroup) {
 	return docs
 }
 
-// goTexts passes each group of comments and each string of a file, with the line where it begins.
+// goTexts calls check with each group of comments and each string of a file, and the line where it begins.
 func goTexts(path string, check func(file string, line int, text string)) error {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
