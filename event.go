@@ -81,8 +81,8 @@ const (
 	EventSwept   = EventKind(env.EventSwept)
 	EventEvicted = EventKind(env.EventEvicted) // Count memories, to make room for a write; ID is the first
 	EventFitted  = EventKind(env.EventFitted)  // Note has the old and the new dimension
-	// commits wait for the files or the index, which are Bytes behind the log; Note has the reason. Sent once, until no
-	// commit has waited for ten seconds
+	// commits wait for the files or the index, which are Bytes behind the log; Note has the reason. Sent again only
+	// after ten seconds without a waiting commit
 	EventSlowed = EventKind(env.EventSlowed)
 )
 

@@ -179,7 +179,7 @@ type Stats struct {
 	LastFlush    time.Time
 	HistoryBytes int64     // bytes of old log kept for the history, besides the log itself
 	HistorySince time.Time // the beginning of the oldest part of the history that is kept; zero when unknown
-	Edits        int       // edited files adopted by this process
+	Edits        int       // edited files that this process has adopted or set aside
 	Watcher      int       // id of the process that watches the files for edits, 0 if none does
 	ToOverwrite  int       // redacted versions whose bytes are not overwritten yet
 	WatcherPolls string    // why Watcher checks all files each minute instead of being notified, "" if it is notified

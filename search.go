@@ -38,7 +38,7 @@ type Query struct {
 	MaxRareTerms int
 
 	// Recency and Importance, from 0 (no effect) to MostBoost, raise the scores of the best 200 memories by up to that
-	// fraction: with 0.5 a score of 4 becomes 6 at most; a score below 0 is divided instead. Recency counts in full for
+	// multiple: with 0.5 a score of 4 becomes 6 at most; a score below 0 is divided instead. Recency counts in full for
 	// a memory of now or later, and half as much for one of a HalfLife ago (0 means 30 days). Importance is weighted by
 	// quickrecal_score, at most 1. Memories behind the best 200 stay behind them. MinScore applies to the raised
 	// scores. Pages continue one another unless the time between them changes the order.

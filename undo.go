@@ -103,7 +103,7 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		return last, ctx.Err()
 	case end.LSN == 0:
 		if errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errs.ErrNotFound) {
-			err = fmt.Errorf("%s %s: %w; all of its versions may be among those that are lost: %w", k.Noun, human.Quote(id),
+			err = fmt.Errorf("%s %s: %w; all its versions may be lost: %w", k.Noun, human.Quote(id),
 				errs.ErrNotFound, err)
 		}
 		return last, err
@@ -115,7 +115,7 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		}
 		if _, nerr := st.newest(ctx, k, id); since != nil && errors.Is(nerr, errs.ErrNotFound) {
 			return last,
-				fmt.Errorf("%s %s was deleted, and what was lost may hold later versions of it; the last one that is kept is %d: "+
+				fmt.Errorf("%s %s was deleted, and the lost history may have later versions; the last one that is kept is %d: "+
 					"memctl revert restores it: %w", k.Noun, human.Quote(id), end.LSN, err)
 		}
 		return last,
@@ -126,7 +126,7 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		if end.HistoryGone {
 			why = errs.ErrHistoryGone
 		}
-		return last, fmt.Errorf("nothing but the deletion is kept: %w: %w",
+		return last, fmt.Errorf("only the deletion is kept: %w: %w",
 			&errs.NoVersionError{Kind: k.Noun, ID: id, Version: end.Previous}, errors.Join(why, err))
 	case end.Previous != last.LSN && end.Previous != 0 && (end.Previous&7 == 0 || err != nil):
 		// else its number was made up, by a rebuild of the index from the files

@@ -33,7 +33,7 @@ func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfi
 			ed.AdoptAll(ctx, held, k, list)
 			for _, v := range list {
 				if v.Err != nil {
-					ed.engine.Env().Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.Err)
+					ed.engine.Env().Logger.Warn("adopting an edit that was set aside", "path", v.name, "err", v.Err)
 				}
 			}
 		}
@@ -95,7 +95,7 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 	}
 	v := &Verdict{ID: p.ID, name: e.Where}
 	if v.Adopt, err = ed.adoption(ctx, k, &p, data, time.Time{}, newest); err != nil {
-		ed.engine.Env().Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
+		ed.engine.Env().Logger.Warn("adopting an edit that was set aside", "path", e.Where, "err", err)
 		return nil, nil
 	}
 	return k, v
@@ -132,6 +132,6 @@ func (ed *Adopter) CheckParked(ctx context.Context) {
 	ed.flusher.Edited(ctx, result.Edits)
 	ed.AdoptAside(ctx, held, result.Edits)
 	if err != nil && ctx.Err() == nil {
-		ed.engine.Env().Logger.Warn("looking at displaced files", "err", err)
+		ed.engine.Env().Logger.Warn("checking displaced files", "err", err)
 	}
 }

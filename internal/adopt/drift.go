@@ -59,7 +59,7 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 		if drift.Count > 0 {
 			ed.engine.Env().Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing",
 				len(drift.Missing)-len(drift.Restored)-len(drift.Deleted),
-				"put back", len(drift.Restored), "deleted by hand", len(drift.Deleted), "strangers", len(drift.Stranger))
+				"restored", len(drift.Restored), "deleted by hand", len(drift.Deleted), "strangers", len(drift.Stranger))
 			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
 		}
 	}

@@ -76,7 +76,7 @@ func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absen
 	if err != nil {
 		return absent, err
 	}
-	if len(early) > 0 { // no other round has to judge them: their files may have been put, while a scope lags
+	if len(early) > 0 { // no other round need reach them: their files may have been put, while a scope lags
 		if err := ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
 			return absent, err
 		}

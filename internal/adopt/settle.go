@@ -174,7 +174,7 @@ func (s *settling) restored(is *Verdict) {
 	e := env.Event{Kind: env.EventRestored, ID: is.ID, Path: s.k.File(is.ID), LSN: is.Version.LSN,
 		Writer: s.ed.engine.Writer(is.Version.Line.By, is.Version.LSN)}
 	if strays := s.strays[is.ID]; len(strays) > 0 {
-		e.Note = strays[0].path() + " has its id, so it was not deleted: memctl rm does that"
+		e.Note = strays[0].path() + " has its id, so the document was not deleted: memctl rm deletes it"
 	} else if s.unseen {
 		e.Note = deletedByHand
 	}

@@ -125,7 +125,7 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			if err := turn.take(ctx, conflict.Key); err != nil {
 				return err
 			}
-			cm.engine.Env().Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected",
+			cm.engine.Env().Logger.Debug("preparing again: another writer changed the document", "key", conflict.Key, "expected",
 				conflict.LSN, "found", conflict.Found)
 			continue
 		}
@@ -254,7 +254,7 @@ func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads,
 			}
 			if of.Any() {
 				return nil, &errs.BatchError{Index: late, Key: ops[late].ID,
-					Err: fmt.Errorf("%w: a condition on an id that the batch has named before", errs.ErrInvalid)}
+					Err: fmt.Errorf("%w: the batch has a condition on an id that it names already", errs.ErrInvalid)}
 			}
 			ops[j].Conds.inherit(&ops[i].Conds)
 			continue

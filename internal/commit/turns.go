@@ -11,7 +11,7 @@ import (
 )
 
 // turns orders the writers of one document in this process that have met a conflict: from then on they try one at a
-// time, and an unconditional put waits for them. A turn is only an optimization, no write depends on it for
+// time, and an unconditional put waits for them. A turn is only an optimization: no write depends on it for
 // correctness. It ends after mostTurn, so that a transaction whose function waits for another write of the same
 // document does not wait for itself.
 type turns struct {

@@ -32,7 +32,7 @@ func (t *telling) Same(info vfs.Info) bool {
 	return t.info.Size == info.Size && t.info.Mtime.Equal(info.Mtime) && t.info.Ino == info.Ino
 }
 
-// Adoptions returns the number of edits that this process has adopted.
+// Adoptions returns the number of edits that this process has adopted or set aside.
 func (h *health) Adoptions() int {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -68,7 +68,7 @@ func (h *health) Flushed(at time.Time, err error) {
 	h.At, h.Err = at, err
 }
 
-// Edit counts an edit that was adopted.
+// Edit counts an edit that was adopted or set aside.
 func (h *health) Edit() {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

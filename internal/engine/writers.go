@@ -233,7 +233,7 @@ func (eng *Engine) mayExplain(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	eng.writing.refused.Store(now)
-	eng.env.Logger.Warn("the store cannot note who writes: history shows the writer as unknown", "err", err)
+	eng.env.Logger.Warn("the store cannot record the writer: history shows it as unknown", "err", err)
 	return false, nil
 }
 

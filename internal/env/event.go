@@ -77,8 +77,8 @@ const (
 	EventSwept   EventKind = "old memories deleted"
 	EventEvicted EventKind = "memories evicted"        // Count memories, to make room for a write; ID is the first
 	EventFitted  EventKind = "embedding padded or cut" // Note has the old and the new dimension
-	// commits wait for the files or the index, which are Bytes behind the log; Note has the reason. Sent once, until no
-	// commit has waited for a while
+	// commits wait for the files or the index, which are Bytes behind the log; Note has the reason. Sent again only
+	// after some seconds without a waiting commit
 	EventSlowed EventKind = "writers slowed"
 )
 

@@ -190,10 +190,10 @@ type yielded struct {
 }
 
 // yields reports whether flush.lock is left to a purge that is running in any process. The purge writes to files
-// everything that came before it, and each round beside it makes it longer: the purge must overwrite what a round
-// displaces meanwhile, and write twice what the round writes of the index. Measured with four busy processes: four to
-// eight rounds and 10,000 displaced files during a purge. Flushers continue once writers are slowed by the backlog, or
-// when a purge has not ended within the lock wait: its process may have been stopped.
+// everything that came before it, and each round beside it makes it longer: the purge must overwrite what rounds
+// displace meanwhile, and rounds write their part of the index twice. Measured with four busy processes: four to eight
+// rounds and 10,000 displaced files during a purge. Flushers continue once writers are slowed by the backlog, or when a
+// purge has not ended within the lock wait: its process may have been stopped.
 func (fl *Flusher) yields() bool {
 	if fl.full() >= slowFrom {
 		return false

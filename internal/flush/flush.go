@@ -65,7 +65,7 @@ type Flusher struct {
 	dooming    bool           // this round overwrites the files of the index that it replaces: see flushOverwriting
 	Unlinked   []string       // files of the index that were not overwritten since a purge failed
 	moved      uint64         // bytes of log that rounds have written to files
-	earlier    atomic.Bool    // this round began before a purge was announced
+	earlier    atomic.Bool    // this round began while no purge was announced
 	failed     atomic.Int64   // failed rounds in a row
 	begun      wal.LSN        // this round has put nothing in place at or behind it
 	reached    wal.LSN        // the same for failed rounds, if all were canceled; else 0

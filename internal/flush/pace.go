@@ -213,12 +213,12 @@ func (fl *Flusher) behind() (bytes int64, why string) {
 	if files, index := fl.turns(); index > files {
 		bytes = fl.engine.Log().Backlog()
 		return bytes,
-			fmt.Sprintf("the index, with the views that are made of it, is %s behind the log, of %s at most; the files follow "+
-				"at a rate of %s", human.Bytes(bytes), human.Bytes(fl.engine.Env().System.BacklogBytes), rate)
+			fmt.Sprintf("the index and its views are %s behind the log, the limit is %s; the files follow at a "+
+				"rate of %s", human.Bytes(bytes), human.Bytes(fl.engine.Env().System.BacklogBytes), rate)
 	}
 	bytes = fl.engine.Log().Pace().Unfiled()
 	return bytes,
-		fmt.Sprintf("the files are %s behind the log, of %s that backlog_bytes allows; they follow at a rate of %s",
+		fmt.Sprintf("the files are %s behind the log, backlog_bytes allows %s; they follow at a rate of %s",
 			human.Bytes(bytes), human.Bytes(fl.engine.Settings().Now().Backlog()), rate)
 }
 

@@ -27,7 +27,7 @@ func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) (again bool, err err
 	n, again, err := fl.rescue(ctx)
 	if err == nil {
 		fl.engine.Env().Logger.Warn(
-			"the log was removed while the store was open: what only the log had was written to files",
+			"the log was removed while the store was open: documents that only the log had were written to files",
 			"documents", n)
 	}
 	return again, err
@@ -39,7 +39,8 @@ func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) (again bool, err err
 func (fl *Flusher) rescueUnrecorded(ctx context.Context, _ *wal.Held) error {
 	n, _, err := fl.rescue(ctx)
 	if err == nil {
-		fl.engine.Env().Logger.Warn("the checkpoint is missing: what only the log has was written to files", "documents", n)
+		fl.engine.Env().Logger.Warn("the checkpoint is missing: documents that only the log has were written to files",
+			"documents", n)
 	}
 	return err
 }
