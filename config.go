@@ -70,7 +70,7 @@ type Config struct {
 // What happens to a write that would exceed a limit.
 const (
 	AtLimitRefuse      = settings.AtLimitRefuse      // ErrLimit
-	AtLimitEvictOldest = settings.AtLimitEvictOldest // memories with the oldest last write are deleted
+	AtLimitEvictOldest = settings.AtLimitEvictOldest // the memories written longest ago are deleted
 	// memories with the lowest quickrecal_score are deleted, the oldest first if several have it
 	AtLimitEvictLowest = settings.AtLimitEvictLowest
 )

@@ -175,7 +175,7 @@ type Stats struct {
 	IndexSize    int64  // bytes of base and delta
 	Processes    []int  // ids of the processes that have the store open to write
 	Unsure       []int  // those of Processes that may be dead: they are not visible from here
-	Elsewhere    []int  // ids, in their own PID namespace such as a container, of processes there; they may be dead too
+	Elsewhere    []int  // ids, as numbered there, of processes in another PID namespace (a container); may be dead too
 	LastFlush    time.Time
 	HistoryBytes int64     // bytes of old log kept for the history, besides the log itself
 	HistorySince time.Time // the beginning of the oldest part of the history that is kept; zero when unknown

@@ -15,8 +15,8 @@ import (
 // Version is one version of one memory, or of one assembly.
 type Version struct {
 	Kind        string    // "memory" or "assembly"
-	LSN         uint64    // the clock's time at the commit; that of a later version may be earlier
-	Time        time.Time // what the clock said at the commit; of a later version it may be earlier
+	LSN         uint64    // the Version of the memory or assembly
+	Time        time.Time // the clock's time at the commit; that of a later version may be earlier
 	ID          string
 	Deleted     bool     // the version is a deletion; there is no document
 	Size        int64    // of the document, in bytes

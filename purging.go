@@ -39,7 +39,7 @@ type PurgeReport struct {
 	Device    string
 	Backup    []string // full backups within the folder, and .git: not covered
 	Processes []int    // other processes that have the store open: their memory loses purged data as they continue to read
-	Elsewhere []int    // likewise, ids in their own PID namespace, such as a container
+	Elsewhere []int    // likewise, in another PID namespace, such as a container: ids as numbered there
 }
 
 // Mention is a file that does not belong to a memory and contains part of one.

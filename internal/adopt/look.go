@@ -222,7 +222,7 @@ func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect)
 		}
 		switch {
 		case v.Err == nil, errors.Is(v.Err, fs.ErrNotExist), errors.Is(v.Err, errs.ErrNotFound):
-			// outdated: the file or the document is gone
+			// nothing to report, or gone meanwhile
 		case errors.Is(v.Err, errs.ErrClosed), errors.Is(v.Err, errs.ErrReadOnly), ctx.Err() != nil:
 			return n, nil, v.Err
 		case errors.Is(v.Err, errs.ErrConflict), errors.Is(v.Err, engine.ErrMoved), errors.Is(v.Err, errs.ErrTruncated):

@@ -116,7 +116,7 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			if cm.tx(conflict, seen, listed) {
 				return err
 			}
-			if followed(ops) != nil { // it is based on an entry that may not be durable yet
+			if followed(ops) != nil { // the conflict may be with an entry that this process cannot see yet
 				if err := cm.engine.Log().Settle(ctx, cm.engine.Log().Written()-1); err != nil {
 					return err
 				}

@@ -15,7 +15,7 @@ import (
 // Cache has the documents that were read or written recently, up to a number of bytes.
 type Cache struct {
 	*otter.Cache[string, *cached]
-	most int64 // largest document that is cached, in bytes
+	most int64 // documents of this many bytes and more are not cached
 }
 
 // cached is a document in the cache. It is the newest version if the overlay names it, or if the overlay has no entry

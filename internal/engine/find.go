@@ -51,7 +51,7 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 		seen, swaps := eng.log.Applied(), eng.state.Swaps()
 		place, err := eng.state.Find(k.Letter, id)
 		if eng.log.Applied() < seen {
-			continue // an older position was applied again: start over with newer views
+			continue // this process has started over with newer views
 		}
 		if err != nil {
 			if errors.Is(err, errs.ErrCorrupt) && eng.Healed(swaps) {

@@ -116,7 +116,7 @@ func (eng *Engine) sortAll(ctx context.Context, k *Kind, f *Filters,
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, false // a part of the lines cannot be sorted
+		return nil, false // an incomplete list cannot be sorted
 	}
 	slices.SortFunc(list, func(a, b memstore.Place) int {
 		if s.Down {

@@ -107,7 +107,7 @@ func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, err
 		return list, err
 	}
 	defer release()
-	defer func() { // no later: the folder may then belong to another process
+	defer func() { // now, because later the folder may belong to another process
 		if err := fl.files.Close(); err != nil {
 			fl.engine.Env().Logger.Warn("emptying tmp/", "err", err)
 		}
