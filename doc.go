@@ -113,7 +113,7 @@
 // For changes to the package. A file whose name begins with one of these, or with one and an underscore, belongs to the
 // same part:
 //
-//	store readonly options  config errors event report  opening a store: options, settings, results
+//	store readonly options config errors event report   opening a store: options, settings, results
 //	put putall async transact cond                      writing; internal/commit makes the commits
 //	get raw list lines filter                           reading; based on internal/engine
 //	flushing                                            from the log into files and index; internal/flush does it
