@@ -355,7 +355,7 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 			all = append(all, found{s, Mark{LSN: h.End(), Sum: h.Sum}})
 		case err == nil || errors.Is(err, segment.ErrHeader) || errors.Is(err, segment.ErrPayload):
 			broken = &errs.CorruptionError{Path: "wal/" + name, Segment: number,
-				Err: fmt.Errorf("the file does not begin as a segment: %w", errors.Join(err, segment.ErrHeader))}
+				Err: fmt.Errorf("the file does not begin with a segment header: %w", errors.Join(err, segment.ErrHeader))}
 		case !errors.Is(err, segment.ErrEnd):
 			return nil, nil, err
 		}

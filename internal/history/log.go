@@ -176,8 +176,8 @@ func (f *LogFilter) commit(c *Commit) bool {
 }
 
 // changed returns the change that an entry made, and whether it passes: ok is false also for an entry that changes no
-// document. An entry of a companion, such as the properties of a note, changes the document that it belongs to, also where it
-// deletes the companion.
+// document. An entry of a companion, such as the properties of a note, changes the document that it belongs to, also
+// where it deletes the companion.
 func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (ch Changed, companion, ok bool, err error) {
 	k := h.engine.Kinds().Of(e.Key)
 	ch = Changed{LSN: e.LSN, What: "changed", Cause: causeOf(e.Cause)}

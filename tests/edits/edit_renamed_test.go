@@ -259,7 +259,7 @@ func TestHealthOfRefusedEdits(t *testing.T) {
 		}
 		return texts
 	}
-	if p := problems(); len(p) != 4 || !strings.HasPrefix(p[0], "memories/k0.json cannot be taken over") ||
+	if p := problems(); len(p) != 4 || !strings.HasPrefix(p[0], "memories/k0.json cannot be adopted") ||
 		!strings.HasPrefix(p[3], "2 more files") {
 		t.Errorf("%q", p)
 	}

@@ -27,7 +27,7 @@ func TestVanished(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 	must(t, os.RemoveAll(filepath.Join(dir, "notes")))
 	h := st.Health(t.Context())
-	if h.OK || !strings.Contains(errors.Join(h.Problems...).Error(), "notes is gone, with 2 files") {
+	if h.OK || !strings.Contains(errors.Join(h.Problems...).Error(), "notes is missing, with 2 files") {
 		t.Errorf("%+v", h.Problems)
 	}
 	expect(t, st, map[string]string{"a.md": "one", "x/b.md": "two"})

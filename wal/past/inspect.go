@@ -85,7 +85,7 @@ func (p *Log) SegmentFile(number uint64) (SegmentFile, error) {
 	case s.Start.UUID != p.Geometry.UUID:
 		s.Err = fmt.Errorf("%w: the file belongs to another store", segment.ErrHeader)
 	case s.Start.Size != p.Geometry.Size || s.Start.Number != number:
-		s.Err = fmt.Errorf("%w: the file begins as segment %d with a size of %d bytes", segment.ErrHeader, s.Start.Number,
+		s.Err = fmt.Errorf("%w: the header is that of segment %d of %d bytes", segment.ErrHeader, s.Start.Number,
 			s.Start.Size)
 	}
 	return s, nil
