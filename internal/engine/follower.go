@@ -126,5 +126,6 @@ func (eng *Engine) ViewFolder(name string) *view.Folder {
 		FS: eng.env.FS, Path: filepath.Join(eng.env.Dir, places.Views, name),
 		Temp:     filepath.Join(eng.env.Dir, "tmp", "index."+eng.token),
 		FileMode: eng.env.FileMode, FolderMode: eng.env.FolderMode,
+		Ready: eng.inPlace,
 	}
 }

@@ -140,11 +140,22 @@ func (eng *Engine) stands() bool {
 	return set.Stands(eng.env.FS, eng.env.Dir)
 }
 
-// Target returns where and how to write an index.
+// inPlace returns errs.ErrReplaced if the store's folder is no longer the one that was opened. While the log is being
+// opened there is nothing to compare with.
+func (eng *Engine) inPlace() error {
+	if eng.log == nil {
+		return nil
+	}
+	return eng.log.Folder().InPlace()
+}
+
+// Target returns where and how to write an index. It takes its place only while the store's folder is the one that was
+// opened.
 func (eng *Engine) Target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
 		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token), Perm: eng.env.FileMode,
 		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: eng.env.Clock(), Model: eng.state.ModelBefore(at.LSN),
+		Ready: eng.inPlace,
 	}
 }
 

@@ -1,6 +1,7 @@
 package flush
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,8 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 		return fl.settleIndex()
 	}
 	defer s.set.Release()
-	s.target.Ready = files.wait
+	inPlace := s.target.Ready
+	s.target.Ready = func() error { return cmp.Or(files.wait(), inPlace()) }
 	if err := fl.vectors.Spill(ctx, held, s.set, to, s.list, always, &s.target); err != nil {
 		return err
 	}
