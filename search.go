@@ -33,7 +33,13 @@ type Query struct {
 	// score is BM25F over all memories, at least 0 and without an upper bound. With Vector as well, the best 200 of each
 	// are ranked together, by the sum of two scores from 0 to 1; behind them all others follow with the score
 	// 0, those by words before those by vector.
-	Text       string
+	Text string
+	// Kinds are the kinds of documents to find; none means all of them, in one ranking. Notes are found by their
+	// sections, each of which counts as a text: what is below a heading, or a part of that of about 2,000 characters,
+	// with the path and the headings above it as its title. A section is also found by what those before and behind it
+	// say. A note is one hit: that of its best section. Filters pass a note by its path, for an id, by the time
+	// of its last change, and by its session, tags and metadata. What is no text is not found.
+	Kinds      []Kind
 	Share      float64 // the weight of Vector where Text is given too, whose weight is 1; 0 means 0.25
 	RankFusion bool    // with both: 61/(60 + the place) instead of each side's scores (reciprocal rank fusion)
 	// MaxRareTerms, if not 0, takes Text without the grammar, and however long, and looks for its rarest words.
@@ -73,15 +79,16 @@ type Query struct {
 	Held int64
 }
 
-// Hit is a memory found by Search.
+// Hit is a memory or a note found by Search.
 type Hit struct {
-	ID     string
+	ID     string  // of a note its path
 	Score  float64 // a greater score is nearer
 	Memory Memory
+	Note   *NoteSection // the place in a note; nil for a memory
 
 	Words, Vector float64 // of a search by both, what either side gave, from 0 to 1
 
-	Trimmed bool // Memory has only ID, Version and times: see Query.Held
+	Trimmed bool // Memory has only ID, Version and times, or Note no Text: see Query.Held
 
 	Explanation *Explanation // with Query.Explain
 	Fragment    *Fragment    // with Query.Fragment
@@ -90,10 +97,18 @@ type Hit struct {
 type (
 	Explanation = memstore.Explanation // what a score is made of
 	WordShare   = memstore.WordShare   // what a word adds to it
-	Fragment    = memstore.Fragment    // the piece of a content with the most words of the query
+	Fragment    = memstore.Fragment    // the piece of a content, or of a section, with the most words of the query
+	NoteSection = memstore.NoteSection // the place in a note
+	Kind        = memstore.Kind        // of what a search finds
 )
 
-// Search finds memories that pass the filters, best first, those with the same score by id (but see Text). A search
+// The kinds of documents that a search finds.
+const (
+	KindMemory = memstore.KindMemory
+	KindNote   = memstore.KindNote
+)
+
+// Search finds memories and notes that pass the filters, best first, those with the same score by id (but see Text). A search
 // by vector reads every vector of the memories that pass, and with filters holds about 300 bytes of
 // each that it compares; one by words takes about 20 bytes for each memory while it runs.
 //
