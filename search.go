@@ -108,8 +108,8 @@ const (
 	KindNote   = memstore.KindNote
 )
 
-// Search finds memories and notes that pass the filters, best first, those with the same score by id (but see Text). A search
-// by vector reads every vector of the memories that pass, and with filters holds about 300 bytes of
+// Search finds memories and notes that pass the filters, best first, those with the same score by id (but see Text). A
+// search by vector reads every vector of the memories that pass, and with filters holds about 300 bytes of
 // each that it compares; one by words takes about 20 bytes for each memory while it runs.
 //
 // Memories that cannot be read do not keep the others from being found: the error names those that were to be

@@ -31,8 +31,8 @@ type foundNote struct {
 // foundNoteOf returns a place in a note in the form for a list.
 func foundNoteOf(h *varve.Hit, parts *scoredBy) foundNote {
 	n := h.Note
-	return foundNote{h.ID, varve.KindNote, h.Score, parts, n.Path, n.Version, append([]string{}, n.Headings...), n.From, n.To,
-		n.Text, cli.OrNil(n.CreatedAt), cli.OrNil(n.UpdatedAt), explanationOf(h.Explanation), fragmentOf(h.Fragment)}
+	return foundNote{h.ID, varve.KindNote, h.Score, parts, n.Path, n.Version, append([]string{}, n.Headings...),
+		n.From, n.To, n.Text, cli.OrNil(n.CreatedAt), cli.OrNil(n.UpdatedAt), explanationOf(h.Explanation), fragmentOf(h.Fragment)}
 }
 
 // nameOf returns what is shown as the id of a hit: of a note its path and lines.

@@ -132,7 +132,8 @@ func TestNotes(t *testing.T) {
 	}
 	check("tiber", "trips/rome.md:3-5 Boats")
 	check("travel", "")
-	if err := os.WriteFile(filepath.Join(dir, "notes", "trips", "oslo.md"), []byte("# Oslo\n\nSkis.\n"), 0o600); err != nil {
+	file := filepath.Join(dir, "notes", "trips", "oslo.md")
+	if err := os.WriteFile(file, []byte("# Oslo\n\nSkis.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := st.Notes().Read(t.Context(), "trips/oslo.md"); err != nil { // adopts the edit
@@ -241,5 +242,136 @@ func TestKindsOfQuery(t *testing.T) {
 	cancel()
 	if _, err := st.Search(ctx, varve.Query{Text: "zebra"}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestOddNotes: what odd notes are found by, and with which lines.
+func TestOddNotes(t *testing.T) {
+	st := opened(t, t.TempDir(), nil)
+	for path, text := range map[string]string{
+		"empty.md":    "",
+		"heads.md":    "# Giraffe\n## Gnu\n### Hippo\n",
+		"line.txt":    strings.Repeat("x", 15<<20) + " okapi",
+		"crlf.md":     "# One\r\n\r\nkudu\r\n\r\n# Two\r\nimpala\r\n",
+		"bom.md":      "\ufeff# Eland\nantelope\n",
+		"nul.md":      "bongo\x00",
+		"latin1.md":   "bongo\xe9",
+		"code.md":     "# Script\n```sh\n# duiker\necho\n```\n",
+		"front.md":    "---\n# nyala\ntags: [steenbok]\n---\n# Text\nsitatunga\n",
+		"a.b/c d.txt": "lechwe",
+		"cut.md":      "# Long\n" + strings.Repeat("springbok runs\n", 300) + "waterbuck\n",
+	} {
+		write(t, st, path, text)
+	}
+	for range 2 {
+		for text, want := range map[string]string{
+			"giraffe": "heads.md:1-1 Giraffe", "hippo": "heads.md:3-3 Hippo", "okapi": "line.txt:1-1",
+			"kudu": "crlf.md:1-3 One", "impala": "crlf.md:5-6 Two", "antelope": "bom.md:1-2 Eland",
+			"+eland": "bom.md:1-2 Eland", "bongo": "", "+nul": "", "duiker": "code.md:1-5 Script",
+			"nyala": "front.md:1-4", "steenbok": "front.md:1-4", "sitatunga": "front.md:5-6 Text", "empty": "",
+			"lechwe": "a.b/c d.txt:1-1", "+title:a.b": "a.b/c d.txt:1-1", "+waterbuck": "cut.md:267-302 Long",
+		} {
+			if got := find(t, st, varve.Query{Text: text}); got != want {
+				t.Errorf("%q finds %q, want %q", text, got, want)
+			}
+		}
+		if err := st.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Admin().RebuildIndex(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := find(t, st, varve.Query{Text: "impala"}); got != "crlf.md:5-6 Two" {
+		t.Error(got)
+	}
+	for f := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
+		t.Error(f)
+	}
+}
+
+// TestNotePages: pages of hits continue one another, a note is on one of them, and what is held is bounded.
+func TestNotePages(t *testing.T) {
+	st := opened(t, t.TempDir(), nil)
+	for i := range 25 {
+		write(t, st, fmt.Sprintf("n/%02d.md", i), strings.Repeat("# A heading\nzebra\n", 1+i%4))
+		if _, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprint("m", i), Content: "a zebra"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]bool{}
+	for at := 0; ; at += 7 {
+		hits, err := st.Search(t.Context(), varve.Query{Text: "zebra", Limit: 7, Offset: at, Held: 200, Fragment: 20,
+			Explain: true, Recency: 0.1, PerSession: 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hits {
+			if seen[h.ID] {
+				t.Errorf("%s is found twice", h.ID)
+			}
+			seen[h.ID] = true
+			if h.Note == nil != (h.ID[0] == 'm') || h.Fragment == nil || !strings.Contains(h.Fragment.Text, "zebra") ||
+				h.Explanation == nil || len(h.Explanation.Words) != 1 || h.Explanation.Recency <= 0 {
+				t.Errorf("%+v", h)
+			}
+		}
+		if len(hits) < 7 {
+			break
+		}
+	}
+	if len(seen) != 50 {
+		t.Errorf("%d hits", len(seen))
+	}
+}
+
+// TestNoNotesNoSections: a store without notes has no files of sections, and is asked for none.
+func TestNoNotesNoSections(t *testing.T) {
+	dir := t.TempDir()
+	st := opened(t, dir, nil)
+	if _, err := st.Put(t.Context(), varve.Memory{ID: "m", Content: "zebra"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, kinds := range [][]varve.Kind{nil, {varve.KindNote}, {varve.KindNote, varve.KindMemory}} {
+		want := "m"
+		if len(kinds) == 1 {
+			want = ""
+		}
+		if got := find(t, st, varve.Query{Text: "zebra", Kinds: kinds}); got != want {
+			t.Errorf("%q: %q", kinds, got)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "view_index", "sections")); !os.IsNotExist(err) {
+		t.Errorf("the folder of sections: %v", err)
+	}
+}
+
+// TestMemoriesAloneAreTheSame: notes change no digit of a search for memories alone.
+func TestMemoriesAloneAreTheSame(t *testing.T) {
+	var scores [2][]string
+	for i := range scores {
+		st := opened(t, t.TempDir(), nil)
+		for n := range 60 {
+			m := varve.Memory{ID: fmt.Sprint("m", n), Content: strings.Repeat("boat ", n%5) + "lake"}
+			if _, err := st.Put(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			if i == 1 {
+				write(t, st, fmt.Sprintf("%d.md", n), "# Boat\nlake lake\n")
+			}
+		}
+		hits, err := st.Search(t.Context(), varve.Query{Text: "boat lake", Limit: 100, Kinds: []varve.Kind{varve.KindMemory}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hits {
+			scores[i] = append(scores[i], fmt.Sprintf("%s %b", h.ID, h.Score))
+		}
+	}
+	if !slices.Equal(scores[0], scores[1]) || len(scores[0]) != 60 {
+		t.Errorf("%q\n%q", scores[0], scores[1])
 	}
 }

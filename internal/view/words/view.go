@@ -116,7 +116,8 @@ func (w *Words) OutdatedIn(f *view.Folder) bool {
 		return false
 	}
 	m, err := parseManifest(b)
-	return err == nil && (m.terms() < w.inFiles() || m.Cut != w.of.cut() || m.Language+" "+m.Fields != w.eng.Settings().Now().Words())
+	return err == nil && (m.terms() < w.inFiles() || m.Cut != w.of.cut() ||
+		m.Language+" "+m.Fields != w.eng.Settings().Now().Words())
 }
 
 // Name implements view.View.
