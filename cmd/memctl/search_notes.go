@@ -32,7 +32,8 @@ type foundNote struct {
 func foundNoteOf(h *varve.Hit, parts *scoredBy) foundNote {
 	n := h.Note
 	return foundNote{h.ID, varve.KindNote, h.Score, parts, n.Path, n.Version, append([]string{}, n.Headings...),
-		n.From, n.To, n.Text, cli.OrNil(n.CreatedAt), cli.OrNil(n.UpdatedAt), explanationOf(h.Explanation), fragmentOf(h.Fragment)}
+		n.From, n.To, n.Text, cli.OrNil(n.CreatedAt), cli.OrNil(n.UpdatedAt), explanationOf(h.Explanation),
+		fragmentOf(h.Fragment)}
 }
 
 // nameOf returns what is shown as the id of a hit: of a note its path and lines.

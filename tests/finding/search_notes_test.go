@@ -363,7 +363,8 @@ func TestMemoriesAloneAreTheSame(t *testing.T) {
 				write(t, st, fmt.Sprintf("%d.md", n), "# Boat\nlake lake\n")
 			}
 		}
-		hits, err := st.Search(t.Context(), varve.Query{Text: "boat lake", Limit: 100, Kinds: []varve.Kind{varve.KindMemory}})
+		alone := []varve.Kind{varve.KindMemory}
+		hits, err := st.Search(t.Context(), varve.Query{Text: "boat lake", Limit: 100, Kinds: alone})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,8 +17,8 @@ import (
 )
 
 // TestPurgeOfSections: of a purged note no word of a section is left, neither in the files of the view of sections nor
-// where freed files were on the disk; nor is one of a version that was redacted. The other notes are found as before, by
-// a process that has the old files open too.
+// where freed files were on the disk; nor is one of a version that was redacted. The other notes are found as before,
+// by a process that has the old files open too.
 func TestPurgeOfSections(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -36,7 +36,8 @@ func TestPurgeOfSections(t *testing.T) {
 			open := func() *varve.Store {
 				t.Helper()
 				st, err := varve.Open(ctx, "/s",
-					storetest.In(&varve.Options{Clock: o.Clock, SegmentSize: o.SegmentSize, NoBackground: true, CacheBytes: -1}, e))
+					storetest.In(&varve.Options{Clock: o.Clock, SegmentSize: o.SegmentSize, NoBackground: true,
+						CacheBytes: -1}, e))
 				if err != nil {
 					t.Fatal(err)
 				}
