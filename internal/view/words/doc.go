@@ -23,8 +23,8 @@
 // that the sections of a note are neighbours in their order. A new version of a note replaces all its rows, so its
 // sections are always in one segment. A note without sections has one row without words. Segments of sections are
 // numbered from 2⁴⁸ on: a search joins the segments of both views in one words.Set, whose statistics are of memories
-// and sections together. If their analyzers differ, because the settings were changed a moment ago, it searches one after
-// the other. A store that never had a note has no files of sections.
+// and sections together. If their analyzers differ, because the settings were changed a moment ago, it searches one
+// after the other. A store that never had a note has no files of sections.
 //
 // Files have terms of the first version, and format 1, until all programs that write the store support others: a round
 // raises wal.FeatureTerms when no program without it has the store open, and rebuilds the files beside the old ones,
