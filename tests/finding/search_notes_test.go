@@ -12,6 +12,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/repair"
 )
 
 func opened(t *testing.T, dir string, o *varve.Options) *varve.Store {
@@ -374,5 +376,62 @@ func TestMemoriesAloneAreTheSame(t *testing.T) {
 	}
 	if !slices.Equal(scores[0], scores[1]) || len(scores[0]) != 60 {
 		t.Errorf("%q\n%q", scores[0], scores[1])
+	}
+}
+
+// TestDamagedSections: a search over a damaged file of sections finds what there is; verify tells of the file, and a
+// repair makes it again.
+func TestDamagedSections(t *testing.T) {
+	dir := t.TempDir()
+	st := opened(t, dir, nil)
+	for i := range 50 {
+		write(t, st, fmt.Sprintf("%d.md", i), fmt.Sprintf("# Boat %d\nsails\n# Crew\nsailor%d\n", i, i))
+	}
+	if err := st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "view_index", "sections", "*.seg"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := len(b) / 4; i < 3*len(b)/4; i++ {
+			b[i] ^= 0x55
+		}
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := opened(t, dir, nil)
+	if got := find(t, other, varve.Query{Text: "+sailor7"}); got != "7.md:3-4 Crew" {
+		t.Error(got)
+	}
+	told := false
+	for f := range other.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
+		told = told || f.Kind == repair.ViewWrong && f.Path == places.Sections
+	}
+	if !told {
+		t.Error("verify does not tell of the files")
+	}
+	if err := errors.Join(st.Close(), other.Close()); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := varve.PlanRepair(t.Context(), dir, nil, varve.VerifyOptions{})
+	if err == nil {
+		_, err = plan.Apply(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	st = opened(t, dir, nil)
+	for f := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
+		t.Error(f)
+	}
+	if got := find(t, st, varve.Query{Text: "+sailor7"}); got != "7.md:3-4 Crew" {
+		t.Error(got)
 	}
 }
