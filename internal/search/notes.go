@@ -137,14 +137,8 @@ func (s *Search) noteTime(ctx context.Context, path string) (time.Time, bool) {
 func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, bad *unreadable) ([]query.Text, error) {
 	path, i, _ := note.SplitSectionID(id)
 	v, err := s.engine.Find(ctx, s.engine.Kinds().Notes, path, true)
-	switch {
-	case ended(ctx, err) != nil:
-		return nil, ended(ctx, err)
-	case errors.Is(err, errs.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		bad.add(err)
-		return nil, nil
+	if err != nil {
+		return nil, bad.pass(ctx, err)
 	}
 	list := note.Sections(v.Doc)
 	if v.LSN != lsn || i >= len(list) {
@@ -172,13 +166,11 @@ func (j *noteJudge) judge(ctx context.Context, path string) (bool, error) {
 	ok, seen := j.passes[path]
 	if !seen {
 		_, err := j.s.note(ctx, path, j.f, false)
-		switch {
-		case ended(ctx, err) != nil:
-			return false, ended(ctx, err)
-		case err != nil && !errors.Is(err, errs.ErrNotFound):
-			j.bad.add(err)
+		if ok = err == nil; !ok {
+			if err := j.bad.pass(ctx, err); err != nil {
+				return false, err
+			}
 		}
-		ok = err == nil
 		j.passes[path] = ok
 	}
 	return ok && !j.given[path], nil

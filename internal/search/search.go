@@ -428,6 +428,18 @@ func (u *unreadable) add(err error) {
 	}
 }
 
+// pass returns the error with which a search must end after reading a candidate failed with err. Any other error is
+// added, unless the document was deleted.
+func (u *unreadable) pass(ctx context.Context, err error) error {
+	if err := ended(ctx, err); err != nil {
+		return err
+	}
+	if !errors.Is(err, errs.ErrNotFound) {
+		u.add(err)
+	}
+	return nil
+}
+
 // also adds the errors of o.
 func (u *unreadable) also(o *unreadable) {
 	for _, err := range o.errs {

@@ -3,10 +3,8 @@ package search
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
-	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
@@ -173,14 +171,8 @@ func (s *Search) holds(ctx context.Context, h *words.Hit, a *asked, set *words.S
 // to bad.
 func (s *Search) texts(ctx context.Context, id string, a *asked, bad *unreadable) ([]query.Text, error) {
 	m, err := s.get(ctx, id)
-	switch {
-	case ended(ctx, err) != nil:
-		return nil, ended(ctx, err)
-	case errors.Is(err, errs.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		bad.add(err)
-		return nil, nil
+	if err != nil {
+		return nil, bad.pass(ctx, err)
 	}
 	return view.DocOf(&m, m.Version, a.from).Texts, nil
 }
