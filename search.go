@@ -34,11 +34,11 @@ type Query struct {
 	// are ranked together, by the sum of two scores from 0 to 1; behind them all others follow with the score
 	// 0, those by words before those by vector.
 	Text string
-	// Kinds are the kinds of documents to find; none means all of them, in one ranking. Notes are found by their
-	// sections, each of which counts as a text: what is below a heading, or a part of that of about 2,000 characters,
-	// with the path and the headings above it as its title. A section is also found by what those before and behind it
-	// say. A note is one hit: that of its best section. Filters pass a note by its path, for an id, by the time
-	// of its last change, and by its session, tags and metadata. What is no text is not found.
+	// Kinds are the kinds of documents to find; none means all of them, in one ranking. Notes are found by Text, not by
+	// Vector and Like. Each of their sections counts as a text: what is below a heading, or a part of that of about 2,000
+	// characters, with the path and the headings above it as its title. A section is also found by what those before and
+	// behind it say. A note is one hit: that of its best section. Filters pass a note by its path, for an id, by the time
+	// of its last change, and by its session, tags and metadata. A note that is no text is not found.
 	Kinds      []Kind
 	Share      float64 // the weight of Vector where Text is given too, whose weight is 1; 0 means 0.25
 	RankFusion bool    // with both: 61/(60 + the place) instead of each side's scores (reciprocal rank fusion)

@@ -84,17 +84,23 @@ func sortedAs(h *varve.Hit) *varve.Memory {
 	return &h.Memory
 }
 
-// wholeNote reads the section of a hit whose text was not kept in memory.
+// wholeNote reads the section of a hit whose text was not kept in memory. varve.ErrNotFound if the note has been changed
+// since.
 func (p *searched) wholeNote(ctx context.Context, h *varve.Hit) error {
 	n, err := p.st.Notes().Read(ctx, h.Note.Path)
 	if err != nil {
 		return err
 	}
+	if n.Version != h.Note.Version {
+		return varve.ErrNotFound
+	}
 	line := 0
-	for text := range strings.Lines(string(n.Content)) {
-		if line++; line >= h.Note.From && line <= h.Note.To && n.Version == h.Note.Version {
-			h.Note.Text += text
+	var text strings.Builder
+	for s := range strings.Lines(string(n.Content)) {
+		if line++; line >= h.Note.From && line <= h.Note.To {
+			text.WriteString(s)
 		}
 	}
+	h.Note.Text = text.String()
 	return nil
 }

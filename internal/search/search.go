@@ -48,7 +48,7 @@ type Query struct {
 	// Text finds memories by words; see package internal/words for the definition of a word, the grammar (Parse) and the
 	// score.
 	Text string
-	// Kinds are those that the search finds; none means all of them. Of notes it finds sections, by their words.
+	// Kinds are those that the search finds; none means all of them. Of notes it finds sections, by Text only.
 	Kinds []memstore.Kind
 	// Share is the weight of Vector in a query that has Text too; the weight of Text is 1. 0 means 0.25.
 	Share float64
