@@ -84,8 +84,8 @@ func sortedAs(h *varve.Hit) *varve.Memory {
 	return &h.Memory
 }
 
-// wholeNote reads the section of a hit whose text was not kept in memory. varve.ErrNotFound if the note has been changed
-// since.
+// wholeNote reads the section of a hit whose text was not kept in memory. It returns varve.ErrNotFound if the note was
+// changed since.
 func (p *searched) wholeNote(ctx context.Context, h *varve.Hit) error {
 	n, err := p.st.Notes().Read(ctx, h.Note.Path)
 	if err != nil {
