@@ -31,7 +31,14 @@ type Query struct {
 	// tag:travel (a field), tag:a OR tag:b (one of both). A query never fails to parse. The score is BM25F over all
 	// memories, at least 0 and without an upper bound. With Vector as well, the best 200 of each are ranked together,
 	// by the sum of two scores from 0 to 1; all others follow with the score 0, those by words before those by vector.
-	Text       string
+	Text string
+	// Kinds are the kinds of documents to find; none means all of them, in one ranking. Notes are found by Text, not by
+	// Vector and Like. Each section of a note counts as a text: the lines below a heading, or a part of these of about
+	// 2,000 characters, with the path and the headings above it as its title. A section is also found by the words of
+	// the sections before and after it. A note is one hit: that of its best section. Filters select a note by its path,
+	// instead of an id, by the time of its last change, and by its session, tags and metadata. A note that is not valid
+	// UTF-8, or contains NUL, is not found.
+	Kinds      []Kind
 	Share      float64 // the weight of Vector if Text is set too, whose weight is 1; 0 means 0.25
 	RankFusion bool    // with both: 61/(60 + the rank) instead of each side's scores (reciprocal rank fusion)
 	// MaxRareTerms, if not 0, reads Text, of any length, without the grammar, and searches for its rarest words.
@@ -70,15 +77,16 @@ type Query struct {
 	Held int64
 }
 
-// Hit is a memory found by Search.
+// Hit is a memory or a note found by Search.
 type Hit struct {
-	ID     string
+	ID     string  // the path of a note
 	Score  float64 // a greater score is a better match
 	Memory Memory
+	Note   *NoteSection // the place in a note; nil: the hit is a memory
 
 	Words, Vector float64 // of a search by both: the score of either side, from 0 to 1
 
-	Trimmed bool // Memory has only ID, Version and times: see Query.Held
+	Trimmed bool // Memory has only ID, Version and times, or Note no Text: see Query.Held
 
 	Explanation *Explanation // with Query.Explain
 	Fragment    *Fragment    // with Query.Fragment
@@ -87,12 +95,20 @@ type Hit struct {
 type (
 	Explanation = memstore.Explanation // the parts of a score
 	WordShare   = memstore.WordShare   // the contribution of a word to a score
-	Fragment    = memstore.Fragment    // the part of a content with the most words of the query
+	Fragment    = memstore.Fragment    // the part of a content, or of a section, with the most words of the query
+	NoteSection = memstore.NoteSection // the place in a note
+	Kind        = memstore.Kind        // a kind of document that a search finds
 )
 
-// Search finds memories that pass the filters, best first, those with the same score by id (but see Text). A search by
-// vector reads every vector of the memories that pass, and with filters holds about 300 bytes of each that it compares;
-// a search by words takes about 20 bytes for each memory while it runs.
+// The kinds of documents that a search finds.
+const (
+	KindMemory = memstore.KindMemory
+	KindNote   = memstore.KindNote
+)
+
+// Search finds memories and notes that pass the filters, best first, those with the same score by id (but see Text). A
+// search by vector reads every vector of the memories that pass, and with filters holds about 300 bytes of each that it
+// compares; a search by words takes about 20 bytes for each memory while it runs.
 //
 // Memories that cannot be read do not prevent the others from being found: the error names the memories that had to be
 // read, for a filter or because they are among the best, and the hits are from the others. Concurrent writes may or may

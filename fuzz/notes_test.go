@@ -27,6 +27,7 @@ import (
 //   - an acknowledged line is in the note to which lines are only appended, once
 //   - the last text that a person saved in a file is in the history, or its bytes are in the folder
 //   - a note has a text that was written or saved, and its file has it too
+//   - a search finds each note by its text, with the lines that have the word, and no text that no note has
 //   - the store opens without damage, and verify finds nothing
 type noter struct {
 	s        *sim.Sim
@@ -125,6 +126,9 @@ func (w *noter) step(who string, st *varve.Store, rng *rand.Rand) {
 	case n < 82:
 		what = "properties"
 		_, err = ns.SetProperties(ctx, path, varve.NoteProperties{Tags: []string{fmt.Sprint(rng.IntN(3))}})
+	case n < 86:
+		what = "search"
+		err = w.search(st, fmt.Sprintf("token%06d", 1+rng.IntN(w.n+1)))
 	case n < 96:
 		what = "flush"
 		err = st.Flush(ctx)
@@ -140,6 +144,52 @@ func (w *noter) step(who string, st *varve.Store, rng *rand.Rand) {
 	}
 	if err != nil && !isRefusal(err) && !errors.Is(err, varve.ErrOutcomeUnknown) {
 		w.bad("%s: %s %s: %v", who, what, path, err)
+	}
+}
+
+// search looks for a word while others write: a hit has it.
+func (w *noter) search(st *varve.Store, word string) error {
+	hits, err := st.Search(ctx, varve.Query{Text: word})
+	for _, h := range hits {
+		if h.Note == nil || !strings.Contains(h.Note.Text, word) {
+			w.bad("a search for %s finds %q: %.40v", word, h.ID, h.Note)
+		}
+	}
+	return err
+}
+
+// searched looks for all notes.
+func (w *noter) searched(when string, st *varve.Store) {
+	has := map[string]string{}
+	for e, err := range st.Notes().List(ctx, "", 0) {
+		var n varve.Note
+		if err == nil {
+			n, err = st.Notes().Read(ctx, e.Path)
+		}
+		switch {
+		case err == nil && e.Path != growing:
+			has[e.Path] = string(n.Content)
+		case err != nil && !errors.Is(err, varve.ErrNotFound):
+			w.bad("%s: %s: %v", when, e.Path, err)
+		}
+	}
+	hits, err := st.Search(ctx, varve.Query{Text: "token*", Kinds: []varve.Kind{varve.KindNote}, Limit: 1000})
+	if err != nil {
+		w.bad("%s: search: %v", when, err)
+	}
+	found := map[string]bool{}
+	for _, h := range hits {
+		found[h.ID] = true
+		if token, _, _ := strings.Cut(has[h.ID], "\n"); token == "" || !strings.Contains(h.Note.Text, token) ||
+			h.Note.From != 1 {
+			w.bad("%s: a search finds %s %d-%d: %.40q, and it is %.40q", when, h.ID, h.Note.From, h.Note.To, h.Note.Text,
+				has[h.ID])
+		}
+	}
+	for path, text := range has {
+		if !found[path] {
+			w.bad("%s: no search finds %s, which is %.40q", when, path, text)
+		}
 	}
 }
 
@@ -252,6 +302,7 @@ func (w *noter) compare(when string, st *varve.Store) {
 			w.bad("%s: %s is %.40q, which was not written", when, path, n.Content)
 		}
 	}
+	w.searched(when, st)
 	n, err := st.Notes().Read(ctx, growing)
 	if err != nil && (!errors.Is(err, varve.ErrNotFound) || len(w.lines) > 0) {
 		w.bad("%s: %s: %v", when, growing, err)

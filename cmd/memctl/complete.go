@@ -64,6 +64,7 @@ func flagValues(a *cli.App) map[string]cobra.CompletionFunc {
 		"--like": memories, "--containing": memories, "list --after": memories, "log --id": memories, "put --id": memories,
 		"assembly list --after": assemblies, "assembly put --id": assemblies,
 		"list --sort":   complete.Words(memstore.OrderNames()...),
+		"search --kind": complete.Words("memory", "note"),
 		"search --mode": complete.Words(byBoth, byMeaning, byWords),
 		"watch --kind":  complete.Words("memory", "assembly"),
 		"watch --since": complete.Words("now", "0", "1h", "24h"),

@@ -26,6 +26,7 @@ type searchFlags struct {
 	filterFlags
 	like, vector  string
 	mode          string
+	kind          string
 	limit, offset int
 	least         float64
 	explain       bool
@@ -45,7 +46,7 @@ func searchCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:        "search WORDS | --like ID | --vector FILE",
 		SuggestFor: []string{"find", "recall", "query"},
-		Short:      "Find memories",
+		Short:      "Find memories and notes",
 		Long: `Find memories by words, best first; or those whose embeddings are nearest to the embedding of a
 memory, or to a vector. On a terminal the result is a table with the endings of ids, as in memctl
 list, otherwise one memory per line with score, id, session and text, separated by tabs.
@@ -59,6 +60,11 @@ the metadata, and in the date. The neighbours of a memory in its session count t
 none of the words can be found. In a query, "ferry to Como" is a phrase, rom* means words that
 begin so, +rome must be there, -rome must not, tag:travel is a word in a field, and of tag:a OR tag:b
 one must be there.
+
+Of a note its best section is found: what is below a heading, or a part of that of about 2,000
+characters. In place of an id it has the path and the lines of the section, and its headings are before
+its text; headings and path are searched as its title. Notes are found by words. --kind memory or
+--kind note finds only these.
 
 --sort shows the best N in another order, as by the time at which they happened; the next page has the
 next best.
@@ -95,7 +101,7 @@ numbers as consecutive float32, little-endian.`,
 			if err != nil {
 				return err
 			}
-			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset,
+			q := varve.Query{Kinds: f.kinds(), Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset,
 				MinScore: f.least, Explain: f.explain, Fragment: f.fragment, PerSession: f.perSession,
 				Recency: f.recency, HalfLife: f.halfLife, Importance: f.importance, Held: heldMost}
 			if q.Text != "" && q.Fragment == 0 && a.Out.Screen {
@@ -133,6 +139,7 @@ numbers as consecutive float32, little-endian.`,
 	fl.StringVar(&f.like, "like", "", "find memories similar to the memory with this `id`, or ending of an id")
 	fl.StringVar(&f.vector, "vector", "", "find memories near the vector in a `file`; - is stdin; or the JSON list itself")
 	fl.StringVar(&f.mode, "mode", "", "search `mode`: both, meaning or words; by default both, where possible")
+	fl.StringVar(&f.kind, "kind", "", "find only documents of one `kind`: memory or note")
 	fl.IntVarP(&f.limit, "limit", "n", 10, "show at most `N` memories")
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories")
 	fl.Float64Var(&f.least, "min-score", 0, "omit memories with a lower `score`; 0 keeps all")
@@ -165,6 +172,8 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 			"the words are empty: give words, --like ID or --vector FILE; memctl list lists all memories")
 	case f.mode != "" && f.mode != byMeaning && f.mode != byWords && f.mode != byBoth:
 		return cli.Usagef(cmd.CommandPath(), "--mode %q: must be both, meaning or words", f.mode)
+	case cmd.Flags().Changed("kind") && f.kind != string(varve.KindMemory) && f.kind != string(varve.KindNote):
+		return cli.Usagef(cmd.CommandPath(), "--kind %q: must be memory or note", f.kind)
 	case (cmd.Flags().Changed("share") || f.ranks) && (len(args) == 0 || f.mode != "" && f.mode != byBoth):
 		return cli.Usagef(cmd.CommandPath(),
 			"--share and --ranks are for a search by words and meaning: omit them, or --mode, --like and --vector")
@@ -195,6 +204,14 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 		return cli.Usagef(cmd.CommandPath(), "--min-score %v: must be a number", f.least)
 	}
 	return nil
+}
+
+// kinds returns the kinds of documents that are searched; nil means all.
+func (f *searchFlags) kinds() []varve.Kind {
+	if f.kind == "" {
+		return nil
+	}
+	return []varve.Kind{varve.Kind(f.kind)}
 }
 
 // mostHits is the number of hits after which paging ends: one hit more than is shown is requested.
@@ -315,7 +332,7 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	a, more := p.a, len(hits) == q.Limit
 	hits = hits[:min(len(hits), q.Limit-1)]
 	if p.f.order != nil {
-		slices.SortFunc(hits, func(a, b varve.Hit) int { return p.f.order.Compare(&a.Memory, &b.Memory) })
+		slices.SortFunc(hits, func(a, b varve.Hit) int { return p.f.order.Compare(sortedAs(&a), sortedAs(&b)) })
 	}
 	a.Document.Member("by", by)
 	l := newMemoryList(a, p.st, "hits", "SCORE")
@@ -327,7 +344,7 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 			continue
 		}
 		err := l.hit(ctx, &hits[i])
-		if hits[i].Memory = (varve.Memory{}); err != nil {
+		if hits[i].Memory, hits[i].Note = (varve.Memory{}), nil; err != nil {
 			return err
 		}
 	}
@@ -362,6 +379,9 @@ func (p *searched) whole(ctx context.Context, h *varve.Hit) error {
 	if !h.Trimmed {
 		return nil
 	}
+	if h.Note != nil {
+		return p.wholeNote(ctx, h)
+	}
 	m, err := p.st.Get(ctx, h.ID)
 	h.Memory = m
 	return err
@@ -370,8 +390,8 @@ func (p *searched) whole(ctx context.Context, h *varve.Hit) error {
 // hit adds a memory with its score.
 func (l *memoryList) hit(ctx context.Context, h *varve.Hit) error {
 	score := func(digits int) string { return strconv.FormatFloat(h.Score, 'f', digits, 64) }
-	it := cli.Item{ID: h.ID, Text: func() string {
-		line := fmt.Sprintf("%s\t%s\t%s\t%s", score(4), cli.PrintableID(h.ID), cli.Printable(h.Memory.Session()), textOf(h))
+	it := cli.Item{ID: h.ID, Whole: h.Note != nil, Text: func() string {
+		line := fmt.Sprintf("%s\t%s\t%s\t%s", score(4), nameOf(h), cli.Printable(h.Memory.Session()), textOf(h))
 		if h.Explanation != nil {
 			line += "\t" + why(h)
 		}
@@ -381,18 +401,27 @@ func (l *memoryList) hit(ctx context.Context, h *varve.Hit) error {
 		switch last := len(cells) - 1; {
 		case h.Explanation != nil:
 			cells[last] = why(h)
+		case h.Fragment != nil && h.Note != nil:
+			cells[last] = trail(h.Note) + marked(withoutHeading(h))
 		case h.Fragment != nil:
 			cells[last] = l.left(&h.Memory) + marked(h.Fragment)
+		case h.Note != nil:
+			cells[last] = textOf(h)
 		}
+		cells[0] = nameOf(h)
 		return cells
 	}}
-	if l.a.Encodes() {
-		f := found{ID: h.ID, Score: h.Score, listed: listedOf(&h.Memory, l.by(&h.Memory)),
-			Explanation: explanationOf(h.Explanation), Fragment: fragmentOf(h.Fragment)}
-		if h.Words != 0 || h.Vector != 0 {
-			f.Parts = &scoredBy{h.Words, h.Vector}
-		}
-		it.JSON = f
+	var parts *scoredBy
+	if h.Words != 0 || h.Vector != 0 {
+		parts = &scoredBy{h.Words, h.Vector}
+	}
+	switch {
+	case !l.a.Encodes():
+	case h.Note != nil:
+		it.JSON = foundNoteOf(h, parts)
+	default:
+		it.JSON = found{ID: h.ID, Score: h.Score, listed: listedOf(&h.Memory, l.by(&h.Memory)),
+			Parts: parts, Explanation: explanationOf(h.Explanation), Fragment: fragmentOf(h.Fragment)}
 	}
 	return l.Add(ctx, it)
 }

@@ -59,8 +59,14 @@ func fragmentOf(f *varve.Fragment) *fragment {
 
 // textOf returns the text that is shown of a hit: all of it, or the requested fragment.
 func textOf(h *varve.Hit) string {
-	f := h.Fragment
-	if f == nil {
+	f := withoutHeading(h)
+	switch {
+	case h.Note != nil && f != nil:
+		return trail(h.Note) + piece(cli.Printable(f.Text), f.From > 0, f.Cut)
+	case h.Note != nil:
+		return trail(h.Note) + cli.Printable(withoutHeading(&varve.Hit{Note: h.Note,
+			Fragment: &varve.Fragment{Text: h.Note.Text}}).Text)
+	case f == nil:
 		return cli.Printable(h.Memory.Content)
 	}
 	return piece(cli.Printable(f.Text), f.From > 0, f.Cut)

@@ -36,6 +36,11 @@ var (
 // nothing returns why a search found nothing, as far as known, and what may find something.
 func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.Filter) string {
 	switch {
+	case p.f.kind == string(varve.KindNote):
+		if q.Vector != nil || q.Like != "" {
+			return "no note found: notes are found by words"
+		}
+		return "no note found"
 	case q.Offset > 0:
 		return fmt.Sprintf("%s after the first %d", noMemory, q.Offset)
 	case q.MinScore > 0:

@@ -40,8 +40,8 @@ func (k *Kind) CacheKey(id string) string {
 
 // kinds are the kinds of documents of a store.
 type kinds struct {
-	Memories, Assemblies *Kind
-	Scopes               *Kind // of working memory: no lines in the index, and a kind for purge only
+	Memories, Assemblies, Notes *Kind
+	Scopes                      *Kind // of working memory: no lines in the index, and a kind for purge only
 	// those of package kind, in the order of the index's sections and of the checkpoint's times
 	All []*Kind
 }
@@ -67,6 +67,7 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 		k.purged = func(p *Parsed, data []byte) error { return purged(k, p, data) }
 	}
 	ks.Memories, ks.Assemblies = ks.All[kind.Memories.At], ks.All[kind.Assemblies.At]
+	ks.Notes = ks.All[kind.Notes.At]
 	return ks
 }
 

@@ -3,10 +3,14 @@ package note
 import (
 	"bytes"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/human"
 )
+
+// IsText reports whether bytes are a text: valid UTF-8 without NUL.
+func IsText(data []byte) bool { return bytes.IndexByte(data, 0) < 0 && utf8.Valid(data) }
 
 // Replace returns data with its one occurrence of a text replaced. *errs.MatchError where there is none, or more
 // than one. Occurrences may overlap.

@@ -234,7 +234,7 @@ func (ns *Notes) Grep(ctx context.Context, folder string, matches func(line []by
 				yield(Match{}, failed(path, err))
 				return
 			}
-			if !s.exists(ns.now()) || !isText(s.note.Doc) {
+			if !s.exists(ns.now()) || !note.IsText(s.note.Doc) {
 				continue
 			}
 			n := 0

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
@@ -80,16 +79,7 @@ type Note struct {
 }
 
 // Text reports whether the content is valid UTF-8 without NUL.
-func (n *Note) Text() bool { return isText(n.Content) }
-
-func isText(b []byte) bool {
-	for _, c := range b {
-		if c == 0 {
-			return false
-		}
-	}
-	return utf8.Valid(b)
-}
+func (n *Note) Text() bool { return note.IsText(n.Content) }
 
 // changeTries is how often a note is changed again that another writer changed meanwhile.
 const changeTries = 1000

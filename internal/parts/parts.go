@@ -94,6 +94,7 @@ type Parts struct {
 	Counts    *counts.Counts
 	Views     *views.Views
 	Words     *words.Query
+	Sections  *words.Query
 	Orders    *words.Orders
 	Flusher   *flush.Flusher
 	Scopes    *scopes.Scopes
@@ -120,7 +121,7 @@ func New(t testing.TB, dir string) *Parts {
 	must(p.Engine.Begin(t.Context(), false))
 	p.Vectors, p.Counts = vectors.New(p.Engine, p.Host), counts.New(p.Engine)
 	p.Views = views.New(p.Engine, views.All)
-	p.Words, p.Orders = p.Views.Words()
+	p.Words, p.Sections, p.Orders = p.Views.Words()
 	p.Host.maker = rebuild.New(p.Engine, p.Vectors, p.Views, nil)
 	p.Flusher, err = flush.New(p.Engine, p.Vectors, p.Views, p.Host.maker, p.Host, false)
 	must(err)

@@ -26,6 +26,9 @@ const Views = "view_index"
 // Words is the folder of the view for word search.
 const Words = Views + "/words"
 
+// Sections is that of the view by which the words of notes are searched.
+const Sections = Views + "/sections"
+
 // Working is the folder of the scopes of working memory.
 const Working = "working"
 
@@ -94,6 +97,7 @@ var list = slices.Concat([]place{
 	{"tmp/purge", folder | optional},
 	{vector.Folder, folder | top | optional},
 	{Views, folder | top | optional},
+	{Sections, folder | optional},
 	{Words, folder | optional},
 	{"wal", folder | top | sole},
 	{"wal/archive", folder},

@@ -31,7 +31,8 @@ func (v *View) Search(ctx context.Context, q varve.Query, shown map[string]bool,
 	filters ...varve.Filter) (hits []varve.Hit, more bool, err error) {
 	limit, perSession, trim, note := q.Limit, q.PerSession, q.Trim, q.Note
 	of := map[string]facts{}
-	q.PerSession = 0 // the hits of a session of another project would count too
+	q.Kinds = []varve.Kind{varve.KindMemory} // a view has no notes
+	q.PerSession = 0                         // the hits of a session of another project would count too
 	over := v.overrides()
 	q.Trim = func(m *varve.Memory) {
 		by, _ := m.Metadata[SupersededBy].(string)

@@ -63,9 +63,11 @@ func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int
 // raise raises the scores of the best hits of a list, and sorts these again.
 func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 	best := list[:min(window, len(list))]
-	ids := make([]string, len(best))
+	var ids []string
 	for i := range best {
-		ids[i] = best[i].ID
+		if !best[i].note {
+			ids = append(ids, best[i].ID)
+		}
 	}
 	facts, err := s.orders.Facts(ctx, ids)
 	if err != nil {
@@ -73,9 +75,15 @@ func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 	}
 	now := s.engine.Env().Clock().UnixMicro()
 	for i := range best {
-		f, ok := facts[ids[i]]
+		if best[i].note {
+			if t, ok := s.noteTime(ctx, best[i].ID); ok {
+				best[i].boost(q, now, view.Fact{Time: t.UnixMicro()})
+			}
+			continue
+		}
+		f, ok := facts[best[i].ID]
 		if !ok { // missing in the index, or the index cannot be read
-			m, err := s.get(ctx, ids[i])
+			m, err := s.get(ctx, best[i].ID)
 			switch {
 			case ended(ctx, err) != nil:
 				return ended(ctx, err)
@@ -86,7 +94,7 @@ func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 		}
 		best[i].boost(q, now, f)
 	}
-	slices.SortFunc(best, func(a, b found) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(best, compareFound)
 	return nil
 }
 

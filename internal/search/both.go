@@ -35,7 +35,7 @@ func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, l
 		return nil, err
 	}
 	var worse unreadable
-	near, err := s.nearest(ctx, q.Vector, f, each, math.Inf(-1), &worse, q.Model)
+	near, err := s.near(ctx, q, f, each, math.Inf(-1), &worse)
 	if err != nil {
 		return nil, err
 	}
@@ -72,37 +72,40 @@ func fused(by, near []found, share float64, ranks bool) []found {
 		}
 		vector = stretched(near, floor)
 	}
-	sums := map[string]found{}
+	sums := map[document]found{}
 	for i, h := range by {
 		h.words, h.Score = words[i], words[i]
-		sums[h.ID] = h
+		sums[h.document()] = h
 	}
 	for i, h := range near {
-		sum := sums[h.ID]
-		sum.ID, sum.Score, sum.vector, sum.similarity = h.ID, sum.words+share*vector[i], vector[i], h.similarity
-		sums[h.ID] = sum
+		sum, ok := sums[h.document()]
+		if !ok {
+			sum.ID, sum.note, sum.section, sum.lsn = h.ID, h.note, h.section, h.lsn
+		}
+		sum.Score, sum.vector, sum.similarity = sum.words+share*vector[i], vector[i], h.similarity
+		sums[h.document()] = sum
 	}
 	list := make([]found, 0, len(sums))
 	for _, h := range sums {
 		h.Score /= 1 + share
 		list = append(list, h)
 	}
-	slices.SortFunc(list, func(a, b found) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(list, compareFound)
 	return list
 }
 
 // behindWindows appends the hits outside both windows. by and near must have all hits, or as many as were asked for.
 func behindWindows(list, by, near []found) []found {
-	seen := make(map[string]bool, len(list))
+	seen := make(map[document]bool, len(list))
 	for _, h := range list {
-		seen[h.ID] = true
+		seen[h.document()] = true
 	}
 	for _, side := range [][]found{by, near} {
 		for _, h := range side[min(window, len(side)):] {
-			if seen[h.ID] {
+			if seen[h.document()] {
 				continue
 			}
-			seen[h.ID] = true
+			seen[h.document()] = true
 			h.Score = 0
 			list = append(list, h)
 		}

@@ -1,7 +1,6 @@
 package search
 
 import (
-	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
@@ -28,15 +27,15 @@ func (a *asked) tell(q *Query, told map[string]bool) {
 	}
 }
 
-// explained returns the explanation of one hit.
-func (a *asked) explained(h *found, m *memstore.Memory) *memstore.Explanation {
+// explained returns the explanation of one hit, which has these texts.
+func (a *asked) explained(h *found, texts func() []query.Text) *memstore.Explanation {
 	e := &memstore.Explanation{Own: h.parts.Own, Session: h.parts.Session, Similarity: h.similarity, Recency: h.recency,
 		Importance: h.importance}
 	if a.query == nil || len(h.shares) == 0 {
 		return e
 	}
 	fields := make([][]string, len(a.query.All))
-	for _, t := range view.DocOf(m, m.Version, a.from).Texts {
+	for _, t := range texts() {
 		seen := map[int]bool{}
 		for _, m := range a.query.Marks(t.Field, t.Text[:min(len(t.Text), mostSearched)], a.analyzer) {
 			if name := t.Field.String(); !seen[m.Word] &&

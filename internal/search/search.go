@@ -22,15 +22,16 @@ import (
 
 // Search answers queries over a store.
 type Search struct {
-	engine  *engine.Engine
-	vectors *vectors.Vectors
-	words   *view.Query
-	orders  *view.Orders
+	engine   *engine.Engine
+	vectors  *vectors.Vectors
+	words    *view.Query
+	sections *view.Query // of notes
+	orders   *view.Orders
 }
 
 // New returns the search of a store.
-func New(eng *engine.Engine, vs *vectors.Vectors, words *view.Query, orders *view.Orders) *Search {
-	return &Search{engine: eng, vectors: vs, words: words, orders: orders}
+func New(eng *engine.Engine, vs *vectors.Vectors, words, sections *view.Query, orders *view.Orders) *Search {
+	return &Search{engine: eng, vectors: vs, words: words, sections: sections, orders: orders}
 }
 
 // Query describes a search: exactly one of Vector, Like and Text, or Text and Vector.
@@ -47,6 +48,8 @@ type Query struct {
 	// Text finds memories by words; see package internal/words for the definition of a word, the grammar (Parse) and the
 	// score.
 	Text string
+	// Kinds are those that the search finds; none means all of them. Of notes it finds sections, by Text only.
+	Kinds []memstore.Kind
 	// Share is the weight of Vector in a query that has Text too; the weight of Text is 1. 0 means 0.25.
 	Share float64
 	// RankFusion makes a query with both add 61/(60 + rank) of either side instead of its scores.
@@ -82,15 +85,16 @@ type Query struct {
 	Held int64
 }
 
-// Hit is a memory found by a search.
+// Hit is a memory found by a search, or a note.
 type Hit struct {
-	ID     string
+	ID     string  // of a note its path
 	Score  float64 // greater is better
 	Memory memstore.Memory
+	Note   *memstore.NoteSection // nil for a memory; of a note, which is found once, its best section
 	// The scores of either side, from 0 to 1, in a search by words and a vector.
 	Words, Vector float64
 
-	Trimmed bool // Memory is incomplete: see Query.Held
+	Trimmed bool // Memory is incomplete, or Note has no Text: see Query.Held
 
 	Explanation *memstore.Explanation
 	Fragment    *memstore.Fragment
@@ -126,14 +130,16 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	var had []Hit // the result of the last pass, if another follows
 	var hadUnread error
 	for more, again := 0, 0; ; {
-		hits, full, gone, unread, err := s.searchOnce(ctx, &q, &f, n+more, least, told)
+		p, err := s.searchOnce(ctx, &q, &f, n+more, least, told)
+		hits, full, gone, unread := p.hits, p.full, p.gone, p.unread
 		// Other hits of the same sessions displaced hits.
 		if q.PerSession > 0 && err == nil && full && len(hits) < q.limit() && n+more < mostVaried {
 			more = min(4*(n+more), mostVaried) - n
 			continue
 		}
 		// Memories that disappeared between ranking and reading displaced hits.
-		if q.PerSession == 0 && err == nil && full && gone > 0 && len(hits) < q.limit() && again < goneTries {
+		displaced := q.PerSession == 0 && full && gone > 0 && len(hits) < q.limit()
+		if err == nil && (displaced || p.changed) && again < goneTries {
 			had, hadUnread = hits, unread.join()
 			more, again = max(more, spare(gone)), again+1
 			continue
@@ -160,45 +166,79 @@ const goneTries = 2
 // spare returns how many more hits to rank after gone of them disappeared: as many may disappear again.
 func spare(gone int) int { return 2*gone + 8 }
 
-// searchOnce finds the n best hits and reads those after the offset. full means that there may be more, gone is how
-// many no longer exist.
+// pass is the result of searchOnce.
+type pass struct {
+	hits    []Hit
+	full    bool // there may be more hits
+	gone    int  // how many hits no longer exist
+	changed bool // some of these are sections of notes of which there is a newer version
+	unread  unreadable
+}
+
+// searchOnce finds the n best hits and reads those after the offset.
 func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int,
-	least float64, told map[string]bool) (hits []Hit, full bool, gone int, unread unreadable, err error) {
+	least float64, told map[string]bool) (p pass, err error) {
 	var list []found
 	var as asked
 	if q.boosts() {
-		list, err = s.boosted(ctx, q, f, n, least, &unread, &as)
+		list, err = s.boosted(ctx, q, f, n, least, &p.unread, &as)
 	} else {
-		list, err = s.ranked(ctx, q, f, n, least, &unread, &as)
+		list, err = s.ranked(ctx, q, f, n, least, &p.unread, &as)
 	}
 	if err != nil {
-		return nil, false, 0, unread, err
+		return p, err
 	}
 	as.tell(q, told)
-	full = len(list) == n
+	p.full = len(list) == n
 	skip, sessions, held := q.Offset, map[string]int{}, int64(0)
 	if q.PerSession == 0 {
 		list, skip = list[min(skip, len(list)):], 0
 	}
 	for _, h := range list {
-		if q.PerSession > 0 && len(hits) == q.limit() {
+		if q.PerSession > 0 && len(p.hits) == q.limit() {
 			break
+		}
+		if h.note {
+			of := &as
+			if h.asked != nil {
+				of = h.asked
+			}
+			hit, session, size, err := s.noteHit(ctx, q, f, &h, of)
+			switch {
+			case ended(ctx, err) != nil:
+				return p, ended(ctx, err)
+			case errors.Is(err, errs.ErrNotFound):
+				p.gone, p.changed = p.gone+1, p.changed || errors.Is(err, errChanged)
+			case err != nil:
+				p.unread.add(err)
+			case q.PerSession > 0 && !q.few(sessions, session):
+			case skip > 0:
+				skip--
+			default:
+				if q.Held > 0 && size > q.Held-held {
+					hit.Trimmed, hit.Note.Text = true, ""
+				} else {
+					held += size
+				}
+				p.hits = append(p.hits, hit)
+			}
+			continue
 		}
 		m, size, err := s.sized(ctx, h.ID)
 		switch {
 		case ended(ctx, err) != nil:
-			return nil, false, 0, unread, ended(ctx, err)
+			return p, ended(ctx, err)
 		case errors.Is(err, errs.ErrNotFound), err == nil && !f.Still(&m):
-			gone++
+			p.gone++
 		case err != nil:
-			unread.add(err)
+			p.unread.add(err)
 		case q.PerSession > 0 && !q.few(sessions, m.Session()):
 		case skip > 0:
 			skip--
 		default:
 			hit := Hit{ID: h.ID, Score: h.Score, Words: h.words, Vector: h.vector}
 			if q.Explain {
-				hit.Explanation = as.explained(&h, &m)
+				hit.Explanation = as.explained(&h, func() []query.Text { return view.DocOf(&m, m.Version, as.from).Texts })
 			}
 			if q.Fragment > 0 {
 				hit.Fragment = fragmentOf(m.Content, as.query, as.analyzer, q.Fragment)
@@ -211,10 +251,10 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 			} else {
 				held += size
 			}
-			hits = append(hits, hit)
+			p.hits = append(p.hits, hit)
 		}
 	}
-	return hits, full, gone, unread, nil
+	return p, nil
 }
 
 // ranked returns the n best hits for what the query has: words, vector, or both.
@@ -225,8 +265,17 @@ func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int,
 		return s.both(ctx, q, f, n, least, bad, a)
 	case q.Text != "":
 		return s.byWords(ctx, q, f, n, least, bad, a)
-	case q.Like != "":
+	case q.Like != "" && q.finds(memstore.KindMemory):
 		return s.searchLike(ctx, q.Like, f, n, least, bad)
+	}
+	return s.near(ctx, q, f, n, least, bad)
+}
+
+// near returns the n best hits by Vector.
+func (s *Search) near(ctx context.Context, q *Query, f *engine.Filters, n int, least float64,
+	bad *unreadable) ([]found, error) {
+	if !q.finds(memstore.KindMemory) {
+		return nil, nil // sections have no vectors
 	}
 	return s.nearest(ctx, q.Vector, f, n, least, bad, q.Model)
 }
@@ -303,6 +352,9 @@ func (q *Query) validate() error {
 	if err := q.validateBoosts(); err != nil {
 		return err
 	}
+	if err := q.validateKinds(); err != nil {
+		return err
+	}
 	if q.Text != "" {
 		switch p := q.parsed(analyzer.New(analyzer.None)); {
 		case p.Words() == 0:
@@ -322,12 +374,12 @@ func (q *Query) parsed(an *analyzer.Analyzer) *query.Query {
 	return query.Parse(q.Text, an)
 }
 
-// parsedIn returns Text parsed for an index.
-func (q *Query) parsedIn(snap *view.Snapshot) (*query.Query, error) {
+// parsedIn returns Text parsed for a set.
+func (q *Query) parsedIn(snap *view.Snapshot, set *words.Set) (*query.Query, error) {
 	if q.MaxRareTerms > 0 {
 		return query.Plain(q.Text, snap.Analyzer), nil
 	}
-	return query.ParseIn(q.Text, snap.Analyzer, snap.Set.Has)
+	return query.ParseIn(q.Text, snap.Analyzer, set.Has)
 }
 
 func tooManyWords(n int) error {
@@ -335,9 +387,13 @@ func tooManyWords(n int) error {
 		Limit: fmt.Sprint(query.MostWords), Err: errs.ErrInvalid}
 }
 
-// found is a memory that a search found and has not read yet.
+// found is a memory, or a section of a note, that a search found and has not read yet.
 type found struct {
-	ID            string
+	ID            string // of a note its path
+	note          bool
+	section       int // of the version lsn of the note
+	lsn           uint64
+	asked         *asked // nil: the query as it was executed for all
 	Score         float64
 	words, vector float64 // scores of a search by both
 	similarity    float64 // of a search by vector
@@ -346,6 +402,14 @@ type found struct {
 	parts         words.Parts
 	shares        []words.Share
 }
+
+// document is what a hit is of.
+type document struct {
+	note bool
+	id   string
+}
+
+func (h *found) document() document { return document{h.note, h.ID} }
 
 // unreadable collects the errors of memories that could not be read.
 type unreadable struct {
@@ -362,6 +426,18 @@ func (u *unreadable) add(err error) {
 	} else {
 		u.more++
 	}
+}
+
+// pass returns the error with which a search must end after reading a candidate failed with err. Any other error is
+// added, unless the document was deleted.
+func (u *unreadable) pass(ctx context.Context, err error) error {
+	if err := ended(ctx, err); err != nil {
+		return err
+	}
+	if !errors.Is(err, errs.ErrNotFound) {
+		u.add(err)
+	}
+	return nil
 }
 
 // also adds the errors of o.

@@ -71,16 +71,7 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 
 // passes returns a function that reports whether a memory passes the filters. It adds errors of reading to bad.
 func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable) func(id string) (bool, error) {
-	no := func(err error) (bool, error) {
-		switch {
-		case ended(ctx, err) != nil:
-			return false, ended(ctx, err)
-		case errors.Is(err, errs.ErrNotFound): // deleted since
-		default:
-			bad.add(err)
-		}
-		return false, nil
-	}
+	no := func(err error) (bool, error) { return false, bad.pass(ctx, err) }
 	return func(id string) (bool, error) {
 		v, err := s.engine.Find(ctx, s.engine.Kinds().Memories, id, false)
 		if err != nil {

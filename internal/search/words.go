@@ -1,59 +1,109 @@
 package search
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"slices"
 
-	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/query"
+	"github.com/varve-db/varve/memstore"
 )
 
-// byWords returns the n memories that match a text best.
+// byWords returns the n memories and notes that match a text best.
 func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable,
 	a *asked) (list []found, err error) {
+	if !s.findsNotes(of) {
+		if !of.finds(memstore.KindMemory) {
+			return nil, nil
+		}
+		err = s.words.With(ctx, func(snap *view.Snapshot) error {
+			list, err = s.within(ctx, of, f, n, least, bad, a, snap, snap.Set)
+			return err
+		})
+		return list, err
+	}
+	if !of.finds(memstore.KindMemory) {
+		err = s.sections.With(ctx, func(snap *view.Snapshot) error {
+			list, err = s.within(ctx, of, f, n, least, bad, a, snap, snap.Set)
+			return err
+		})
+		return list, err
+	}
 	err = s.words.With(ctx, func(snap *view.Snapshot) error {
-		list, *bad = nil, unreadable{}
-		q, err := of.parsedIn(snap)
-		if err != nil {
-			return err
-		}
-		*a = asked{q, snap.Analyzer, snap.From}
-		filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Rarest: of.MaxRareTerms, Each: snap.Each}
-		if f.Happened != (engine.Span{}) {
-			from, before := engine.Micros(f.Happened) // near the bounds the document decides
-			filter.From, filter.Before = &from, &before
-		}
-		if filter.Only, _, err = snap.Narrow(f, s.engine.Tune().Few); err != nil {
-			return err
-		}
-		if q.Size() > query.MostWords && of.MaxRareTerms == 0 { // this analyzer gives more words than the one in validate
-			return tooManyWords(q.Size())
-		}
-		hits, err := snap.Set.Search(ctx, q, filter, n, least, s.accepts(ctx, a, snap, f, bad))
-		if err != nil {
-			return err
-		}
-		shares := make([][]words.Share, len(hits))
-		if of.Explain {
-			if shares, err = snap.Set.Explain(ctx, q, filter, hits); err != nil {
+		return s.sections.With(ctx, func(notes *view.Snapshot) error {
+			if notes.Analyzer.Print() == snap.Analyzer.Print() {
+				all, err := words.Union(snap.Set, notes.Set)
+				if err == nil {
+					list, err = s.within(ctx, of, f, n, least, bad, a, snap, all)
+				}
 				return err
 			}
-		}
-		for i, h := range hits {
-			list = append(list, found{ID: h.ID, Score: h.Score})
-			list[i].keep(&h, shares[i])
-		}
-		return nil
+			// The settings have just been changed, and the files of one of both have not followed yet.
+			other := &asked{}
+			if list, err = s.within(ctx, of, f, n, least, bad, a, snap, snap.Set); err != nil {
+				return err
+			}
+			more, err := s.within(ctx, of, f, n, least, bad, other, notes, notes.Set)
+			for i := range more {
+				more[i].asked = other
+			}
+			list = append(list, more...)
+			slices.SortFunc(list, compareFound)
+			list = list[:min(n, len(list))]
+			return err
+		})
 	})
 	return list, err
 }
 
+func compareFound(a, b found) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID), cmp.Compare(a.section, b.section))
+}
+
+// within is byWords in a set of snap, which may have the rows of another one with the same analyzer too.
+func (s *Search) within(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable,
+	a *asked, snap *view.Snapshot, set *words.Set) (list []found, err error) {
+	*bad = unreadable{}
+	q, err := of.parsedIn(snap, set)
+	if err != nil {
+		return nil, err
+	}
+	*a = asked{q, snap.Analyzer, snap.From}
+	filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Rarest: of.MaxRareTerms, Each: snap.Each,
+		Judged: view.IsOfSections}
+	if f.Happened != (engine.Span{}) {
+		from, before := engine.Micros(f.Happened) // near the bounds the document decides
+		filter.From, filter.Before = &from, &before
+	}
+	if filter.Only, _, err = snap.Narrow(f, s.engine.Tune().Few); err != nil {
+		return nil, err
+	}
+	if q.Size() > query.MostWords && of.MaxRareTerms == 0 { // this analyzer gives more words than the one in validate
+		return nil, tooManyWords(q.Size())
+	}
+	hits, err := set.Search(ctx, q, filter, n, least, s.accepts(ctx, a, set, f, bad, s.findsNotes(of)))
+	if err != nil {
+		return nil, err
+	}
+	shares := make([][]words.Share, len(hits))
+	if of.Explain {
+		if shares, err = set.Explain(ctx, q, filter, hits); err != nil {
+			return nil, err
+		}
+	}
+	for i, h := range hits {
+		list = append(list, foundBy(&h))
+		list[i].keep(&h, shares[i])
+	}
+	return list, nil
+}
+
 // accepts returns a function that checks what the words cannot decide; nil if they decide everything.
-func (s *Search) accepts(ctx context.Context, a *asked, snap *view.Snapshot, f *engine.Filters,
-	bad *unreadable) func(words.Hit) (bool, error) {
+func (s *Search) accepts(ctx context.Context, a *asked, set *words.Set, f *engine.Filters, bad *unreadable,
+	notes bool) func(words.Hit) (bool, error) {
 	q := a.query
 	left := *f
 	left.Session, left.Prefix = nil, ""
@@ -61,52 +111,68 @@ func (s *Search) accepts(ctx context.Context, a *asked, snap *view.Snapshot, f *
 	if !left.All() || s.engine.AnyExpiry(ctx) {
 		passes = s.passes(ctx, &left, bad)
 	}
-	if passes == nil && !q.Phrases() {
+	if passes == nil && !q.Phrases() && !notes {
 		return nil
 	}
+	places := s.firstOfNotes(ctx, f, bad)
 	return func(h words.Hit) (bool, error) {
-		if passes != nil {
+		path, isNote := view.PathOf(h.At, h.ID)
+		if isNote {
+			if ok, err := places.judge(ctx, path); err != nil || !ok {
+				return false, err
+			}
+		} else if passes != nil {
 			if ok, err := passes(h.ID); err != nil || !ok {
 				return false, err
 			}
 		}
-		if !q.Phrases() {
-			return true, nil
+		ok, err := s.holds(ctx, &h, a, set, bad)
+		if ok && isNote {
+			places.given[path] = true
 		}
-		texts, err := s.texts(ctx, h.ID, a, bad)
-		if err != nil || texts == nil || !q.Holds(texts, a.analyzer) {
-			return false, err
-		}
-		if h.Parts.Self || !q.Excludes() {
-			return true, nil
-		}
-		// The hit has no word itself. It counts only if a neighbour that excluded phrases do not rule out has one.
-		ids, err := snap.Set.Neighbours(h.At)
-		if err != nil {
-			return false, err
-		}
-		for _, id := range ids {
-			texts, err := s.texts(ctx, id, a, bad)
-			if err != nil || texts != nil && q.Lends(texts, a.analyzer) {
-				return err == nil, err
-			}
-		}
-		return false, nil
+		return ok, err
 	}
+}
+
+// holds reports whether a hit has the phrases of a query.
+func (s *Search) holds(ctx context.Context, h *words.Hit, a *asked, set *words.Set, bad *unreadable) (bool, error) {
+	q := a.query
+	if !q.Phrases() {
+		return true, nil
+	}
+	textsOf := func(id string) ([]query.Text, error) {
+		if view.IsOfSections(h.At.Part) {
+			return s.sectionTexts(ctx, id, h.LSN, bad)
+		}
+		return s.texts(ctx, id, a, bad)
+	}
+	texts, err := textsOf(h.ID)
+	if err != nil || texts == nil || !q.Holds(texts, a.analyzer) {
+		return false, err
+	}
+	if h.Parts.Self || !q.Excludes() {
+		return true, nil
+	}
+	// The hit has no word itself. It counts only if a neighbour that excluded phrases do not rule out has one.
+	ids, err := set.Neighbours(h.At)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range ids {
+		texts, err := textsOf(id)
+		if err != nil || texts != nil && q.Lends(texts, a.analyzer) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // texts returns the texts of a memory; nil if it was deleted or cannot be read. In the latter case the error is added
 // to bad.
 func (s *Search) texts(ctx context.Context, id string, a *asked, bad *unreadable) ([]query.Text, error) {
 	m, err := s.get(ctx, id)
-	switch {
-	case ended(ctx, err) != nil:
-		return nil, ended(ctx, err)
-	case errors.Is(err, errs.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		bad.add(err)
-		return nil, nil
+	if err != nil {
+		return nil, bad.pass(ctx, err)
 	}
 	return view.DocOf(&m, m.Version, a.from).Texts, nil
 }

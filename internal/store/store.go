@@ -151,7 +151,7 @@ func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	st.Vectors = vectors.New(eng, up)
 	st.Counts = counts.New(eng)
 	st.Views = views.New(eng, makers)
-	words, orders := st.Views.Words()
+	words, sections, orders := st.Views.Words()
 	st.Rebuilder = rebuild.New(eng, st.Vectors, st.Views, c.Restored)
 	if st.Flusher, err = flush.New(eng, st.Vectors, st.Views, st.Rebuilder, up, c.Inflate); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	st.Retention = retention.New(eng, st.Committer, st.Counts, orders, st.Scopes, st.Notes)
 	st.Undoer = undo.New(eng, st.Committer)
 	st.Purger = purge.New(eng, st.Vectors, st.Committer, st.Flusher, st.Scopes, st.Retention, st.History)
-	st.Search = search.New(eng, st.Vectors, words, orders)
+	st.Search = search.New(eng, st.Vectors, words, sections, orders)
 	eng.SetOrders(orders, orders.Times)
 	return nil
 }

@@ -10,4 +10,4 @@ import (
 type Maker func(eng *engine.Engine) view.View
 
 // All has the views of every store. Tests can add views with Environment.Views.
-var All = []Maker{words.New}
+var All = []Maker{words.New, words.NewSections}

@@ -33,6 +33,7 @@ type Views struct {
 	makers []Maker
 	list   []view.View // the instances that write files
 	words  *words.Query
+	places *words.Query // of sections
 	orders *words.Orders
 	due    atomic.Bool // files may be missing or behind, even if no index is written
 	retry  atomic.Int64
@@ -57,11 +58,18 @@ func New(eng *engine.Engine, makers []Maker) *Views {
 	return vs
 }
 
-// Words creates the queries for word search and for ordered listings, counts and sessions. Call it once; Close closes
-// both.
-func (vs *Views) Words() (*words.Query, *words.Orders) {
+// Words creates the queries for word search, and for ordered listings, counts and sessions. Call it once; Close closes
+// them.
+func (vs *Views) Words() (memories, sections *words.Query, orders *words.Orders) {
 	vs.words, vs.orders = words.NewQuery(vs.engine, vs.damaged), words.NewOrders(vs.engine, vs.damaged)
-	return vs.words, vs.orders
+	vs.places = words.NewSectionsQuery(vs.engine, vs.damaged)
+	return vs.words, vs.places, vs.orders
+}
+
+// absent reports whether a view has nothing to be about, so that it has no files.
+func absent(v view.View) bool {
+	a, ok := v.(interface{ Absent() bool })
+	return ok && a.Absent()
 }
 
 // damaged makes the next round rebuild the files.
@@ -83,7 +91,7 @@ func (vs *Views) Due() bool {
 func (vs *Views) Close() error {
 	err := vs.closeList()
 	if vs.words != nil {
-		err = errors.Join(err, vs.words.Close())
+		err = errors.Join(err, vs.words.Close(), vs.places.Close())
 	}
 	if vs.orders != nil {
 		err = errors.Join(err, vs.orders.Close())
@@ -155,6 +163,9 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	}
 	done = true
 	for _, v := range vs.list {
+		if absent(v) {
+			continue
+		}
 		err := vs.complete(ctx, held, v, set, purge)
 		if err != nil && purge && ctx.Err() == nil { // a full disk has more space without the old files
 			if err = vs.engine.ViewFolder(v.Name()).Clear(); err == nil {
@@ -179,7 +190,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 func (vs *Views) outdated() bool {
 	return slices.ContainsFunc(vs.list, func(v view.View) bool {
 		o, ok := v.(interface{ OutdatedIn(*view.Folder) bool })
-		return ok && o.OutdatedIn(vs.engine.ViewFolder(v.Name()))
+		return ok && !absent(v) && o.OutdatedIn(vs.engine.ViewFolder(v.Name()))
 	})
 }
 
@@ -303,7 +314,7 @@ func Keep(vs *Views, _ *wal.Held, why error) { vs.kept = why }
 func (vs *Views) release() error {
 	err := vs.closeList()
 	if vs.words != nil {
-		err = errors.Join(err, vs.words.Forget())
+		err = errors.Join(err, vs.words.Forget(), vs.places.Forget())
 	}
 	if vs.orders != nil {
 		err = errors.Join(err, vs.orders.Forget())
@@ -314,7 +325,7 @@ func (vs *Views) release() error {
 // purgers returns the names of the views that implement view.Purger, whose files a purge need not remove.
 func (vs *Views) purgers() (names []string) {
 	for _, v := range vs.list {
-		if _, ok := v.(view.Purger); ok {
+		if _, ok := v.(view.Purger); ok && !absent(v) { // no round writes the files of an absent one
 			names = append(names, v.Name())
 		}
 	}

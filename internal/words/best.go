@@ -108,6 +108,9 @@ func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err
 // passes reports whether row r of part i, with the given id, passes the prefix and the times of the filter.
 func (s *search) passes(f *Filter, i int, r uint32, id []byte) (bool, error) {
 	seg := s.parts[i].Seg
+	if f.judges(s.parts[i].ID) {
+		return true, nil
+	}
 	if len(id) < len(f.Prefix) || string(id[:len(f.Prefix)]) != f.Prefix {
 		return false, nil
 	}

@@ -47,10 +47,15 @@ type Filter struct {
 	Rarest       int    // how many words of the query to use, the rarest ones; 0: all
 	// Only are the allowed rows by part; of a part without a set, all rows are allowed.
 	Only map[uint64]bitset.Set
+	// Judged reports whether Session, From, Before and Prefix do not hold for the rows of a part: accept decides about
+	// these. nil: of no part.
+	Judged func(part uint64) bool
 
 	// Each calls do for 0 to n-1, possibly in parallel; nil: one after the other.
 	Each func(n int, do func(i int) error) error
 }
+
+func (f *Filter) judges(part uint64) bool { return f.Judged != nil && f.Judged(part) }
 
 func inTurn(n int, do func(i int) error) error {
 	for i := range n {
@@ -191,7 +196,7 @@ func (v *Set) scored(ctx context.Context, q *query.Query, f *Filter, watch *watc
 		}
 		c := newScratch(lay, p.Seg.Rows, p.Seg.Sessions)
 		s.scratch = append(s.scratch, c)
-		if f.Session == nil {
+		if f.Session == nil || f.judges(p.ID) {
 			continue
 		}
 		// Neighbours and best scores come from the same session, so its rows are all that is read.

@@ -68,10 +68,13 @@ func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
 			}
 		}
 	}
-	if there(places.Words) {
-		for _, name := range names(places.Words) {
+	for _, folder := range []string{places.Sections, places.Words} {
+		if !there(folder) {
+			continue
+		}
+		for _, name := range names(folder) {
 			if ext := path.Ext(name); ext == ".seg" || ext == ".st" || name == "manifest.json" {
-				look(places.Words + "/" + name)
+				look(folder + "/" + name)
 			}
 		}
 	}

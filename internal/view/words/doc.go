@@ -1,5 +1,5 @@
-// Package words implements the view for search by words: an inverted index of all memories, in the format of package
-// internal/words, in view_index/words/:
+// Package words implements the views for search by words: an inverted index of all memories, and one of the sections of
+// all notes, in the format of package internal/words, in view_index/words/ and view_index/sections/:
 //
 //	manifest.json       lists the files that belong together; replaced atomically
 //	<number>.seg        a segment: 16 hex digits. It never changes
@@ -11,11 +11,20 @@
 //	 "language": "en",                        of the analyzer
 //	 "fields": "speaker=from",                the sources of the fields (query.Sources.Given), if not the default
 //	 "terms": 2,                              the version of the terms (package analyzer); not in format 1, which has 1
+//	 "cut": 1,                                of sections, the version of the rules by which notes are cut into them
 //	 "next": 18,                              the number of the next segment
 //	 "segments": [{"number": 17, "bytes": …, "sum": "…", "state": "…"}],
 //	 "check": "…"}                            xxhash64 of the object without this member
 //
 // sum is words.Segment.Sum in hex; state is "" for a segment whose rows are all live and adjacent.
+//
+// Subjects differ in what is a row (subject.go). A row of words is a memory. A row of sections is a section of a note
+// (note.Sections), with the id note.SectionID, the path as its session and the time of the last change of the note, so
+// that the sections of a note are neighbours in their order. A new version of a note replaces all its rows, so its
+// sections are always in one segment. A note without sections has one row without words. Segments of sections are
+// numbered from 2⁴⁸ on: a search joins the segments of both views in one words.Set, whose statistics are of memories
+// and sections together. If their analyzers differ, because the settings were changed a moment ago, it searches one
+// after the other. A store that never had a note has no files of sections.
 //
 // Files have terms of the first version, and format 1, until all programs that write the store support others: a round
 // raises wal.FeatureTerms when no program without it has the store open, and rebuilds the files beside the old ones,

@@ -14,7 +14,6 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
@@ -40,6 +39,7 @@ type manifest struct {
 	Language string    `json:"language"`
 	Fields   string    `json:"fields,omitempty"`
 	Terms    int       `json:"terms,omitempty"`
+	Cut      int       `json:"cut,omitempty"`
 	Next     uint64    `json:"next"`
 	Segments []listing `json:"segments"`
 	Check    string    `json:"check,omitempty"`
@@ -150,9 +150,15 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 			}
 		}
 	}
+	if m.Cut != w.of.cut() {
+		return fmt.Errorf("%s: %w: made by rules of version %d for cutting documents", manifestName, errs.ErrCorrupt, m.Cut)
+	}
 	var parts []*words.Part
 	for _, l := range m.Segments {
 		p, err := w.part(f, &l, maps)
+		if err == nil && l.Number < w.of.first() {
+			err = fmt.Errorf("%s: %w: its number is that of a segment of another view", p.Name, errs.ErrCorrupt)
+		}
 		if err == nil && l.Number >= m.Next {
 			err = fmt.Errorf("%s: %w: its number is not below that of the next segment", p.Name, errs.ErrCorrupt)
 		}
@@ -265,7 +271,8 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 		return err
 	}
 	took := w.eng.Env().Clock().Sub(began)
-	m := &manifest{LSN: at.LSN, Sum: at.Sum, Fields: w.sources.Given(), Next: w.next, Segments: []listing{}}
+	m := &manifest{LSN: at.LSN, Sum: at.Sum, Fields: w.sources.Given(), Next: w.next, Cut: w.of.cut(),
+		Segments: []listing{}}
 	m.of(w.an)
 	keep := map[string]bool{manifestName: true}
 	for _, p := range w.set.Parts() {
@@ -308,7 +315,7 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 		}
 	}
 	if merged > 0 {
-		w.eng.Env().Event(env.Event{Kind: env.EventMerged, Path: places.Words, LSN: at.LSN, Count: merged, Took: took})
+		w.eng.Env().Event(env.Event{Kind: env.EventMerged, Path: w.of.folder(), LSN: at.LSN, Count: merged, Took: took})
 	}
 	// What was written is read from the files from now on.
 	return w.load(f, b)

@@ -40,7 +40,7 @@ type Orders struct {
 
 // NewOrders returns a new Orders; the caller must Close it. damaged is called when the files are found damaged.
 func NewOrders(eng *engine.Engine, damaged func()) *Orders {
-	o := &Orders{eng: eng, files: lines{files: files{Words: newWords(eng, 1)}}, damaged: damaged}
+	o := &Orders{eng: eng, files: lines{files: files{Words: newWords(eng, memories{}, 1)}}, damaged: damaged}
 	o.files.lean = true
 	o.follow.Fold, o.follow.Stale = &o.files, o.files.came
 	return o

@@ -26,9 +26,17 @@ type Query struct {
 	damaged func()
 }
 
-// NewQuery returns a new Query; the caller must Close it. damaged is called when the files are found damaged.
-func NewQuery(eng *engine.Engine, damaged func()) *Query {
-	q := &Query{eng: eng, files: files{Words: newWords(eng, 1)}, damaged: damaged}
+// NewQuery returns a new Query of memories; the caller must Close it. damaged is called when the files are found
+// damaged.
+func NewQuery(eng *engine.Engine, damaged func()) *Query { return newQuery(eng, memories{}, damaged) }
+
+// NewSectionsQuery returns a new Query of the sections of notes; the caller must Close it.
+func NewSectionsQuery(eng *engine.Engine, damaged func()) *Query {
+	return newQuery(eng, sections{}, damaged)
+}
+
+func newQuery(eng *engine.Engine, of subject, damaged func()) *Query {
+	q := &Query{eng: eng, files: files{Words: newWords(eng, of, 1)}, damaged: damaged}
 	q.follow.Fold, q.follow.Stale = &q.files, q.files.stale
 	return q
 }
@@ -112,7 +120,7 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 			return err
 		}
 		q.eng.Env().Logger.Warn("the word index is damaged; rebuilding it in memory from the documents", "path",
-			q.eng.ViewFolder(Name).Path, "err", err)
+			q.eng.ViewFolder(q.files.of.name()).Path, "err", err)
 		q.distrust()
 		q.damaged()
 	}
@@ -183,7 +191,7 @@ func (f *files) came() bool {
 	if f.wait == (wal.Mark{}) {
 		return false
 	}
-	b, err := f.eng.ViewFolder(Name).Read(manifestName, manifestMost)
+	b, err := f.eng.ViewFolder(f.of.name()).Read(manifestName, manifestMost)
 	if err != nil || string(b) == f.look {
 		return false
 	}
@@ -207,7 +215,7 @@ func (f *files) stale() bool {
 	if !f.Outdated() {
 		return f.came()
 	}
-	b, err := f.eng.ViewFolder(Name).Read(manifestName, manifestMost)
+	b, err := f.eng.ViewFolder(f.of.name()).Read(manifestName, manifestMost)
 	return err == nil && string(b) != f.seen
 }
 
@@ -226,7 +234,7 @@ func (f *files) resume(ctx context.Context, set *index.Set) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	at, err := f.Load(f.eng.ViewFolder(Name))
+	at, err := f.Load(f.eng.ViewFolder(f.of.name()))
 	f.seen = string(f.loaded)
 	if bad := f.bad != "" && f.seen == f.bad; err == nil && !bad {
 		if err = f.from(ctx, at, to); err == nil || errors.Is(err, engine.ErrMoved) || ctx.Err() != nil {

@@ -31,7 +31,7 @@ import (
 // not list these files yet.
 func (w *Words) Reset(ctx context.Context, set *index.Set) error {
 	w.begin()
-	f := w.eng.ViewFolder(Name)
+	f := w.eng.ViewFolder(w.of.name())
 	names, err := f.Names()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // the next number cannot be determined
@@ -45,7 +45,7 @@ func (w *Words) Reset(ctx context.Context, set *index.Set) error {
 			_ = f.FS.Remove(filepath.Join(f.Path, name)) // mostly files of a process that died
 		}
 	}
-	w.next = 1 + highest(names) // the previous files stay until the manifest lists others
+	w.next = max(w.of.first(), 1+highest(names)) // the previous files stay until the manifest lists others
 	if err = w.rebuild(ctx, set, f); err != nil {
 		w.drop(f)
 	}
@@ -59,11 +59,11 @@ func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) err
 		if err != nil {
 			return err
 		}
-		for _, d := range list {
-			if d == nil {
-				continue
+		for _, docs := range list {
+			for _, d := range docs {
+				b.Add(d)
 			}
-			if b.Add(d); b.Rows() < rows && b.Size() < mostBytes {
+			if docs == nil || b.Rows() < rows && b.Size() < mostBytes {
 				continue
 			}
 			put := func() error { return w.add(b, nil) }
@@ -200,9 +200,9 @@ const (
 	chunkBytes = 8 << 20
 )
 
-// documents yields all documents of an index with their terms, session by session; nil for a document that does not
-// exist. It reads ahead while the caller uses the previous ones.
-func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[]*words.Doc, error] {
+// documents yields the rows of all documents of an index with their terms, session by session; nil for a document that
+// does not exist. It reads ahead while the caller uses the previous ones.
+func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[][]*words.Doc, error] {
 	ans := make([]*analyzer.Analyzer, runtime.GOMAXPROCS(0))
 	if w.eng.Env().System.Inline {
 		ans = ans[:1]
@@ -210,10 +210,10 @@ func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[]*word
 	for i := range ans {
 		ans[i] = w.an.Again()
 	}
-	read := func(yield func([]*words.Doc, error) bool) {
-		for ids, err := range idsOf(set) {
+	read := func(yield func([][]*words.Doc, error) bool) {
+		for ids, err := range inChunks(w.of.ids(set)) {
 			for more := true; more; more = len(ids) > 0 {
-				var docs []*words.Doc
+				var docs [][]*words.Doc
 				if err == nil {
 					docs, err = w.read(ctx, set, ids, ans)
 				}
@@ -259,45 +259,21 @@ func ahead[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// idsOf yields the ids of all memories of an index in chunks, session by session.
-func idsOf(set *index.Set) iter.Seq2[[]string, error] {
+// inChunks yields ids in chunks.
+func inChunks(of iter.Seq2[string, error]) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		var ids []string
-		give := func(id string) bool {
-			if ids = append(ids, id); len(ids) < chunk {
-				return true
+		for id, err := range of {
+			if err != nil {
+				yield(nil, err)
+				return
 			}
-			list := ids
-			ids = nil
-			return yield(list, nil)
-		}
-		for e, err := range set.Range(index.BySession, index.Span{}) {
-			var id string
-			if err == nil {
-				var ok bool
-				if _, id, ok = index.SplitSessionKey(string(e.Key)); !ok {
-					err = fmt.Errorf("%w: by_session has the key %s", errs.ErrCorrupt, human.Quote(string(e.Key)))
+			if ids = append(ids, id); len(ids) == chunk {
+				list := ids
+				ids = nil
+				if !yield(list, nil) {
+					return
 				}
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !give(id) {
-				return
-			}
-		}
-		for e, err := range set.Range(index.Memories, index.Span{}) {
-			var line index.Entry
-			if err == nil {
-				line, err = index.ParseLine(e.Value)
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if line.SessionID == "" && !give(string(e.Key)) {
-				return
 			}
 		}
 		yield(ids, nil)
@@ -306,8 +282,8 @@ func idsOf(set *index.Set) iter.Seq2[[]string, error] {
 
 // read reads the documents of the first ids, with one goroutine per analyzer, until their size reaches chunkBytes.
 func (w *Words) read(ctx context.Context, set *index.Set, ids []string,
-	ans []*analyzer.Analyzer) ([]*words.Doc, error) {
-	docs, failed := make([]*words.Doc, len(ids)), make([]error, len(ans))
+	ans []*analyzer.Analyzer) ([][]*words.Doc, error) {
+	docs, failed := make([][]*words.Doc, len(ids)), make([]error, len(ans))
 	var next, bytes atomic.Int64
 	some := func(n int) {
 		for bytes.Load() < chunkBytes {
@@ -321,8 +297,8 @@ func (w *Words) read(ctx context.Context, set *index.Set, ids []string,
 			if failed[n] != nil {
 				return
 			}
-			if docs[i] != nil {
-				bytes.Add(int64(docs[i].Bytes()))
+			for _, d := range docs[i] {
+				bytes.Add(int64(d.Bytes()))
 			}
 		}
 	}
@@ -335,10 +311,10 @@ func (w *Words) read(ctx context.Context, set *index.Set, ids []string,
 	return docs[:min(int(next.Load()), len(ids))], errors.Join(failed...)
 }
 
-// readOne reads a memory as of the index, with its terms. If neither its file nor the log has that version, the memory
-// is included without words.
-func (w *Words) readOne(ctx context.Context, set *index.Set, id string, an *analyzer.Analyzer) (*words.Doc, error) {
-	b, ok, err := set.Get(nil, index.Memories, id)
+// readOne reads a document as of the index, and returns its rows with their terms. If neither its file nor the log has
+// that version, the document is included without words.
+func (w *Words) readOne(ctx context.Context, set *index.Set, id string, an *analyzer.Analyzer) ([]*words.Doc, error) {
+	b, ok, err := set.Get(nil, w.of.kind(w.eng).Section, id)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -351,15 +327,15 @@ func (w *Words) readOne(ctx context.Context, set *index.Set, id string, an *anal
 		return nil, err
 	}
 	defer give()
-	d, err := w.rowOf(ctx, id, &line)
-	if d != nil {
+	docs, err := w.rowsOf(ctx, id, &line)
+	for _, d := range docs {
 		d.Analyse(an)
 	}
-	return d, err
+	return docs, err
 }
 
-func (w *Words) rowOf(ctx context.Context, id string, line *index.Entry) (*words.Doc, error) {
-	kind := w.eng.Kinds().Memories
+func (w *Words) rowsOf(ctx context.Context, id string, line *index.Entry) ([]*words.Doc, error) {
+	kind := w.of.kind(w.eng)
 	v, err := w.eng.Read(ctx, kind, id, state.Place{Version: line.Version, Entry: *line}, true)
 	if err != nil {
 		found, ok := w.eng.FromLog(ctx, kind, id, line.Version)
@@ -371,7 +347,7 @@ func (w *Words) rowOf(ctx context.Context, id string, line *index.Entry) (*words
 		case vfs.IsStarved(err), vfs.IsUnopened(err): // it would have no words permanently
 			return nil, err
 		default:
-			return unread(id, line, line.Version), nil
+			return w.unread(id, line, line.Version), nil
 		}
 	}
 	return w.decode(id, v.Doc, line, line.Version), nil

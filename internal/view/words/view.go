@@ -12,7 +12,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -23,7 +22,6 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/internal/words/rows"
 	"github.com/varve-db/varve/internal/yield"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -47,18 +45,19 @@ const decodedTimes = 3
 // Words is the view of words.
 type Words struct {
 	eng     *engine.Engine
+	of      subject
 	an      *analyzer.Analyzer
 	built   *build.Builder // the previous builder, reused because it knows words
 	sources *query.Sources
 	set     *words.Set
 	next    uint64 // the number of the next segment
 
-	lean    bool                  // documents have no texts: only their sort keys are needed
-	pending map[string]*words.Doc // changes that are not in set yet; nil: deleted
-	size    int                   // of pending, in bytes
-	times   int                   // multiplies the limits of pending: filingTimes on the way to files, else 1
-	written []string              // files that the manifest does not list yet
-	untidy  bool                  // there may be files that the manifest does not list any more
+	lean    bool                    // documents have no texts: only their sort keys are needed
+	pending map[string][]*words.Doc // rows of documents that are not in set yet; nil: deleted
+	size    int                     // of pending, in bytes
+	times   int                     // multiplies the limits of pending: filingTimes on the way to files, else 1
+	written []string                // files that the manifest does not list yet
+	untidy  bool                    // there may be files that the manifest does not list any more
 
 	turns  yield.Turns        // yields to other goroutines while computing
 	maps   map[string]*mapped // by file name
@@ -68,10 +67,10 @@ type Words struct {
 }
 
 // New implements views.Maker.
-func New(eng *engine.Engine) view.View { return newWords(eng, filingTimes) }
+func New(eng *engine.Engine) view.View { return newWords(eng, memories{}, filingTimes) }
 
-func newWords(eng *engine.Engine, times int) *Words {
-	w := &Words{eng: eng, times: times}
+func newWords(eng *engine.Engine, of subject, times int) *Words {
+	w := &Words{eng: eng, of: of, times: times}
 	w.begin()
 	return w
 }
@@ -79,8 +78,8 @@ func newWords(eng *engine.Engine, times int) *Words {
 // begin empties the view. Files stay mapped until Close or the next Load.
 func (w *Words) begin() {
 	c := w.eng.Settings().Now()
-	w.an, w.sources, w.set, w.next = w.an.For(c.Language(), w.terms()), c.Sources(), words.NewSet(), 1
-	w.pending, w.size, w.loaded = map[string]*words.Doc{}, 0, nil
+	w.an, w.sources, w.set, w.next = w.an.For(c.Language(), w.terms()), c.Sources(), words.NewSet(), w.of.first()
+	w.pending, w.size, w.loaded = map[string][]*words.Doc{}, 0, nil
 	if w.maps == nil {
 		w.maps = map[string]*mapped{}
 	}
@@ -117,11 +116,12 @@ func (w *Words) OutdatedIn(f *view.Folder) bool {
 		return false
 	}
 	m, err := parseManifest(b)
-	return err == nil && (m.terms() < w.inFiles() || m.Language+" "+m.Fields != w.eng.Settings().Now().Words())
+	return err == nil && (m.terms() < w.inFiles() || m.Cut != w.of.cut() ||
+		m.Language+" "+m.Fields != w.eng.Settings().Now().Words())
 }
 
 // Name implements view.View.
-func (w *Words) Name() string { return Name }
+func (w *Words) Name() string { return w.of.name() }
 
 // Covered implements view.Fold: the content stays valid with a newer index. If much of it is in memory, Covered returns
 // false so that the files, which have it by then, are loaded.
@@ -148,7 +148,7 @@ func (w *Words) loose() (rows, size int) {
 
 // Apply implements view.Fold.
 func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
-	if w.eng.Kinds().Of(e.Key) != w.eng.Kinds().Memories {
+	if w.eng.Kinds().Of(e.Key) != w.of.kind(w.eng) || !w.of.has(e.Key[1:]) {
 		return nil
 	}
 	id := strings.Clone(e.Key[1:])
@@ -163,7 +163,7 @@ func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 	if err != nil {
 		return err
 	}
-	d := unread(id, &line, e.LSN)
+	d := w.unread(id, &line, e.LSN)
 	if doc, err := w.eng.Codec().Doc(&rec, places.StoredMost); err == nil {
 		d = w.decode(id, doc, &line, e.LSN)
 	}
@@ -171,31 +171,38 @@ func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 	return w.change(id, d)
 }
 
-// decode returns the indexed form of a document. It takes ownership of doc.
-func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) *words.Doc {
-	m, err := memstore.Decode(doc,
-		memstore.DecodeOptions{Limits: kind.Stored, Location: w.eng.Env().NaiveTimes, ID: id, Owned: true})
-	if err != nil {
-		return unread(id, line, lsn)
+// decode returns the rows of a document. It takes ownership of doc.
+func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) []*words.Doc {
+	docs := w.of.rows(w, id, doc, line, lsn)
+	for _, d := range docs {
+		if d.Line = lineOf(line); w.lean {
+			d.Texts = nil
+		}
 	}
-	d := DocOf(m, lsn, w.sources)
-	if d.ID, d.Line = id, lineOf(line); w.lean {
-		d.Texts = nil
-	}
-	return d
+	return docs
 }
 
-// change records the new form of a memory; d is nil if it is deleted.
-func (w *Words) change(id string, d *words.Doc) error {
-	if old := w.pending[id]; d != nil && old != nil && old.LSN >= d.LSN {
+// unread returns the rows of a document that cannot be read: one without words.
+func (w *Words) unread(id string, line *index.Entry, lsn uint64) []*words.Doc {
+	if w.of.cut() > 0 {
+		return w.of.rows(w, id, nil, line, lsn)
+	}
+	return []*words.Doc{unread(id, line, lsn)}
+}
+
+// change records the new rows of a document; nil if it is deleted.
+func (w *Words) change(id string, docs []*words.Doc) error {
+	if old := w.pending[id]; docs != nil && old != nil && old[0].LSN >= docs[0].LSN {
 		return nil // applied already
 	}
 	w.turns.Give() // decoding takes about as long as a turn
-	w.pending[id] = d
-	if w.size += len(id) + 100; d != nil {
-		w.size += d.Bytes()
+	w.pending[id] = docs
+	size := 0
+	for _, d := range docs {
+		size += d.Bytes()
 	}
-	if len(w.pending) >= w.times*pendingRows || w.size >= w.times*pendingSize || d != nil && d.Bytes() >= pendingSize {
+	if w.size += len(id) + 100 + size; len(w.pending) >= w.times*pendingRows || w.size >= w.times*pendingSize ||
+		size >= pendingSize {
 		return vfs.Guard(w.seal) // seal reads mapped files
 	}
 	return nil
@@ -207,22 +214,26 @@ func (w *Words) seal() error {
 		return nil
 	}
 	b := w.builder()
-	var remove, ids []string
-	for id, d := range w.pending {
-		if d == nil {
-			remove = append(remove, id)
-		} else {
-			ids = append(ids, id)
-		}
+	var ids []string
+	for id := range w.pending {
+		ids = append(ids, id)
 	}
-	has, err := w.set.Versions(ids)
+	has, of, err := w.of.old(w.set, ids)
 	if err != nil {
 		return err
 	}
 	var docs []*words.Doc
+	var remove []string
 	for i, id := range ids {
-		if d := w.pending[id]; has[i] == 0 || has[i] < d.LSN {
-			docs = append(docs, d)
+		now := w.pending[id]
+		if now != nil && has[i] >= now[0].LSN {
+			continue // applied already
+		}
+		switch docs = append(docs, now...); {
+		case of != nil:
+			remove = append(remove, of[i]...)
+		case now == nil:
+			remove = append(remove, id)
 		}
 	}
 	slices.SortFunc(docs, (*words.Doc).Compare) // so that the builder has nothing left to sort
@@ -232,7 +243,7 @@ func (w *Words) seal() error {
 	if err := w.add(b, remove); err != nil {
 		return err
 	}
-	w.pending, w.size, w.built = map[string]*words.Doc{}, 0, b
+	w.pending, w.size, w.built = map[string][]*words.Doc{}, 0, b
 	return nil
 }
 
@@ -275,7 +286,7 @@ func (w *Words) Close() (err error) {
 	return err
 }
 
-// Verify implements view.View: it verifies all checksums, and that the rows are the memories of the index.
+// Verify implements view.View: it verifies all checksums, and that the rows are those of the documents of the index.
 func (w *Words) Verify(ctx context.Context, f *view.Folder, set *index.Set) error {
 	err := vfs.Guard(func() error { return w.verify(ctx, set) })
 	if errors.Is(err, errs.ErrCorrupt) {
@@ -291,35 +302,29 @@ func (w *Words) verify(ctx context.Context, set *index.Set) error {
 		}
 	}
 	has, _ := w.set.Docs()
-	n := int64(0)
-	for it, err := range set.Range(index.Memories, index.Span{}) {
+	n, looked := int64(0), 0
+	for it, err := range set.Range(w.of.kind(w.eng).Section, index.Span{}) {
 		if err != nil {
 			return nil // the index is damaged, not the view
 		}
-		if n++; n%1024 == 0 && ctx.Err() != nil {
+		if looked++; looked%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if !w.of.has(string(it.Key)) {
+			continue
 		}
 		line, err := index.ParseLine(it.Value)
 		if err != nil {
 			return nil
 		}
-		at, lsn, ok, err := w.set.Find(string(it.Key))
+		of, err := w.matches(string(it.Key), &line)
 		if err != nil {
 			return err
 		}
-		if ok && rows.Sorted(w.set) {
-			if l, err := rows.LineOf(w.set, at); err != nil {
-				return err
-			} else if l != lineOf(&line) {
-				return fmt.Errorf("%w: the line of memory %q differs from the index", errs.ErrCorrupt, it.Key)
-			}
-		}
-		if !ok || lsn != line.Version {
-			return fmt.Errorf("%w: version %d of memory %q is missing", errs.ErrCorrupt, line.Version, it.Key)
-		}
+		n += int64(of)
 	}
 	if n != has {
-		return fmt.Errorf("%w: %d memories, but the index has %d", errs.ErrCorrupt, has, n)
+		return fmt.Errorf("%w: %d rows, but those of the index have %d", errs.ErrCorrupt, has, n)
 	}
 	return nil
 }

@@ -74,6 +74,7 @@ func (a *App) Encodes() bool { return a.Document != nil || a.form == FormJSONL }
 // Item is one item of a list.
 type Item struct {
 	ID    string          // the whole id
+	Whole bool            // no ending of ID is shown in its place: the cell is shown
 	JSON  any             // in the document, and in a line of jsonl
 	Text  func() string   // a line for programs
 	Cells func() []string // the cells of a row in a table
@@ -104,6 +105,9 @@ func (l *List) Add(ctx context.Context, it Item) error {
 	case a.Document != nil:
 		a.Document.Item(it.JSON)
 	case l.table != nil:
+		if it.Whole {
+			return l.table.add(ctx, "", it.Cells())
+		}
 		return l.table.add(ctx, it.ID, it.Cells())
 	case a.form == FormJSONL:
 		return a.Line(it.JSON)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,8 +29,8 @@ type table struct {
 	columns []Column
 	id      int // index of the column with the id
 	rows    [][]string
-	ids     []string
-	widths  []int // not nil: the widths are known, and rows are printed at once
+	ids     []string // "" for one that is shown as it is
+	widths  []int    // not nil: the widths are known, and rows are printed at once
 }
 
 const (
@@ -60,12 +61,14 @@ func (t *table) end(ctx context.Context) error {
 // begin determines the widths, and prints the header and the rows that were kept.
 func (t *table) begin(ctx context.Context) error {
 	if t.lines != nil && t.a.Out.Screen { // a program gets whole ids
-		short, err := Endings(ctx, t.lines, t.ids)
+		short, err := Endings(ctx, t.lines, slices.DeleteFunc(slices.Clone(t.ids), func(id string) bool { return id == "" }))
 		if err != nil {
 			return err
 		}
 		for i, id := range t.ids {
-			t.rows[i][t.id] = short[id]
+			if id != "" {
+				t.rows[i][t.id] = short[id]
+			}
 		}
 	}
 	t.widths = make([]int, len(t.columns))

@@ -1,0 +1,187 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/note"
+	view "github.com/varve-db/varve/internal/view/words"
+	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/query"
+	"github.com/varve-db/varve/memstore"
+)
+
+// A note is found by its sections, and is one hit: that of its best section. Filters hold for it as for a memory that
+// has its path as its id, the time of its last change as its timestamp, and session, expiry, tags and metadata of its
+// sidecar.
+
+// finds reports whether a query finds documents of a kind.
+func (q *Query) finds(k memstore.Kind) bool { return len(q.Kinds) == 0 || slices.Contains(q.Kinds, k) }
+
+func (q *Query) validateKinds() error {
+	for _, k := range q.Kinds {
+		if k != memstore.KindMemory && k != memstore.KindNote {
+			return &errs.FieldError{Field: "query Kinds", Value: human.Quote(string(k)),
+				Err: fmt.Errorf("%w: must be %s or %s", errs.ErrInvalid, memstore.KindMemory, memstore.KindNote)}
+		}
+	}
+	return nil
+}
+
+// findsNotes reports whether a query may find notes in this store.
+func (s *Search) findsNotes(q *Query) bool {
+	return q.finds(memstore.KindNote) && s.engine.HasHad(s.engine.Kinds().Notes)
+}
+
+// aNote is a note with what its sidecar says.
+type aNote struct {
+	engine.Version
+	sidecar note.Sidecar
+}
+
+// note returns the newest version of a note that passes the filters; errs.ErrNotFound if there is none. doc: with its
+// content.
+func (s *Search) note(ctx context.Context, path string, f *engine.Filters, doc bool) (n aNote, err error) {
+	k, now := s.engine.Kinds().Notes, s.engine.Env().Clock()
+	if n.Version, err = s.engine.Find(ctx, k, path, doc); err != nil {
+		return n, err
+	}
+	side, err := s.engine.Find(ctx, k, note.SidecarOf(path), true)
+	if err == nil {
+		n.sidecar, err = note.DecodeSidecar(side.Doc)
+	}
+	if err != nil && !errors.Is(err, errs.ErrNotFound) {
+		return n, err
+	}
+	line := *f
+	line.Session = nil
+	x := n.sidecar.Expires
+	switch {
+	case !x.IsZero() && !now.Before(x) && !f.Expired,
+		!line.Line(path, &n.Line, now) || f.After != "" && !behind(path, f.After),
+		f.Session != nil && (n.sidecar.Session != *f.Session || *f.Session == ""),
+		f.Reads() && !f.Memory(n.asMemory(path)):
+		return n, errs.ErrNotFound
+	}
+	return n, nil
+}
+
+// asMemory returns a memory that has of a note what filters judge.
+func (n *aNote) asMemory(path string) *memstore.Memory {
+	m := &memstore.Memory{ID: path, Timestamp: n.Line.UpdatedAt, Metadata: map[string]any{}}
+	for name, v := range n.sidecar.Metadata {
+		m.Metadata[name] = v
+	}
+	if len(n.sidecar.Tags) > 0 {
+		tags := make([]any, len(n.sidecar.Tags))
+		for i, t := range n.sidecar.Tags {
+			tags[i] = t
+		}
+		m.Metadata["tags"] = tags
+	}
+	if n.sidecar.Session != "" {
+		m.Metadata["session_id"] = n.sidecar.Session
+	}
+	return m
+}
+
+// sectionOf returns the section of a note that a row stands for; false if the note has been changed since.
+func (n *aNote) sectionOf(h *found) (note.Section, bool) {
+	list := note.Sections(n.Doc)
+	if n.LSN != h.lsn || h.section >= len(list) {
+		return note.Section{}, false
+	}
+	return list[h.section], true
+}
+
+// errChanged is the errs.ErrNotFound of a section of a version that is not the newest one any more.
+var errChanged = fmt.Errorf("%w: the note has changed", errs.ErrNotFound)
+
+// noteHit reads the note of a hit. errs.ErrNotFound if that is not found any more: it was deleted or changed, or it has
+// expired. size is that of what the hit holds.
+func (s *Search) noteHit(ctx context.Context, q *Query, f *engine.Filters, h *found, a *asked) (hit Hit, of string,
+	size int64, err error) {
+	n, err := s.note(ctx, h.ID, f, true)
+	if err != nil {
+		return Hit{}, "", 0, err
+	}
+	at, ok := n.sectionOf(h)
+	if !ok {
+		return Hit{}, "", 0, errChanged
+	}
+	hit = Hit{ID: h.ID, Score: h.Score, Words: h.words, Vector: h.vector}
+	hit.Note = &memstore.NoteSection{Path: h.ID, Version: n.LSN, CreatedAt: n.Line.CreatedAt, UpdatedAt: n.Line.UpdatedAt,
+		Headings: at.Headings, From: at.From, To: at.To, Text: string(n.Doc[at.Start:at.End])}
+	if q.Explain {
+		hit.Explanation = a.explained(h, func() []query.Text { return view.TextsOf(h.ID, n.Doc, &at) })
+	}
+	if q.Fragment > 0 {
+		hit.Fragment = fragmentOf(hit.Note.Text, a.query, a.analyzer, q.Fragment)
+	}
+	return hit, n.sidecar.Session, int64(len(hit.Note.Text)), nil
+}
+
+// noteTime returns when a note was changed last; false if that is not known.
+func (s *Search) noteTime(ctx context.Context, path string) (time.Time, bool) {
+	v, err := s.engine.Find(ctx, s.engine.Kinds().Notes, path, false)
+	return v.Line.UpdatedAt, err == nil
+}
+
+// sectionTexts returns the texts of a section; nil if its note is not of that version any more, or cannot be read.
+func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, bad *unreadable) ([]query.Text, error) {
+	path, i, _ := note.SplitSectionID(id)
+	v, err := s.engine.Find(ctx, s.engine.Kinds().Notes, path, true)
+	if err != nil {
+		return nil, bad.pass(ctx, err)
+	}
+	list := note.Sections(v.Doc)
+	if v.LSN != lsn || i >= len(list) {
+		return nil, nil
+	}
+	return view.TextsOf(path, v.Doc, &list[i]), nil
+}
+
+// firstOfNotes returns a function that accepts the first section of each note that passes the filters.
+func (s *Search) firstOfNotes(ctx context.Context, f *engine.Filters, bad *unreadable) *noteJudge {
+	return &noteJudge{s: s, f: f, bad: bad, passes: map[string]bool{}, given: map[string]bool{}}
+}
+
+// noteJudge accepts sections of notes.
+type noteJudge struct {
+	s      *Search
+	f      *engine.Filters
+	bad    *unreadable
+	passes map[string]bool // by path, of those that were looked at
+	given  map[string]bool // notes that have a hit
+}
+
+// judge reports whether a note passes the filters and has no hit yet.
+func (j *noteJudge) judge(ctx context.Context, path string) (bool, error) {
+	ok, seen := j.passes[path]
+	if !seen {
+		_, err := j.s.note(ctx, path, j.f, false)
+		if ok = err == nil; !ok {
+			if err := j.bad.pass(ctx, err); err != nil {
+				return false, err
+			}
+		}
+		j.passes[path] = ok
+	}
+	return ok && !j.given[path], nil
+}
+
+// foundBy returns what a hit of a search by words stands for.
+func foundBy(h *words.Hit) found {
+	path, ok := view.PathOf(h.At, h.ID)
+	if !ok {
+		return found{ID: h.ID, Score: h.Score}
+	}
+	_, i, _ := note.SplitSectionID(h.ID)
+	return found{ID: path, Score: h.Score, note: true, section: i, lsn: h.LSN}
+}

@@ -1,0 +1,106 @@
+package words
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/query"
+)
+
+// SectionsName is the name of the view of sections.
+const SectionsName = "sections"
+
+// FirstSection is the number of the first segment of sections. Those of memories are below.
+const FirstSection = 1 << 48
+
+// NewSections implements views.Maker.
+func NewSections(eng *engine.Engine) view.View {
+	return newWords(eng, sections{}, filingTimes)
+}
+
+// sections is the subject of the view of sections: a row is a section of a note, and a note is a session. A note
+// without sections has one row without words, which says that it was seen.
+type sections struct{}
+
+func (sections) name() string                         { return SectionsName }
+func (sections) folder() string                       { return places.Sections }
+func (sections) first() uint64                        { return FirstSection }
+func (sections) cut() int                             { return note.CutVersion }
+func (sections) kind(eng *engine.Engine) *engine.Kind { return eng.Kinds().Notes }
+func (sections) has(id string) bool                   { return !note.IsSidecar(id) }
+
+func (sections) rows(_ *Words, path string, doc []byte, line *index.Entry, lsn uint64) []*words.Doc {
+	list := note.Sections(doc)
+	docs := make([]*words.Doc, max(1, len(list)))
+	for i := range docs {
+		d := unread(note.SectionID(path, i), line, lsn)
+		if d.Session, d.Time = path, line.UpdatedAt.UnixMicro(); i < len(list) {
+			d.Texts = TextsOf(path, doc, &list[i])
+		}
+		docs[i] = d
+	}
+	return docs
+}
+
+// TextsOf returns the texts of a section that are searched.
+func TextsOf(path string, doc []byte, s *note.Section) []query.Text {
+	return []query.Text{{Field: query.Content, Text: string(doc[s.Start:s.End])},
+		{Field: query.Title, Text: s.Title(path)}}
+}
+
+func (sections) old(set *words.Set, paths []string) (lsns []uint64, of [][]string, err error) {
+	lsns, of = make([]uint64, len(paths)), make([][]string, len(paths))
+	for i, path := range paths {
+		at, ids, err := set.InSession(path)
+		if err == nil && len(at) > 0 {
+			of[i] = ids
+			lsns[i], err = set.LSN(at[0])
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return lsns, of, nil
+}
+
+func (sections) find(set *words.Set, path string) (words.Ref, int, error) {
+	at, _, err := set.InSession(path)
+	if err != nil || len(at) == 0 {
+		return words.Ref{}, 0, err
+	}
+	return at[0], len(at), nil
+}
+
+func (sections) ids(set *index.Set) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for e, err := range set.Range(index.Notes, index.Span{}) {
+			if err == nil && note.IsSidecar(string(e.Key)) {
+				continue
+			}
+			if !yield(string(e.Key), err) {
+				return
+			}
+		}
+	}
+}
+
+// Absent reports that the store has had no document of the view: then it has no files, and no round looks for them.
+func (w *Words) Absent() bool { return !w.eng.HasHad(w.of.kind(w.eng)) }
+
+// IsOfSections reports whether a part has sections of notes, and not memories.
+func IsOfSections(part uint64) bool { return part >= FirstSection }
+
+// PathOf returns the path of the note whose section has an id; false for the id of a memory.
+func PathOf(at words.Ref, id string) (path string, ok bool) {
+	if !IsOfSections(at.Part) {
+		return "", false
+	}
+	path, _, ok = strings.Cut(id, "\x00")
+	return path, ok
+}

@@ -1,0 +1,59 @@
+package words
+
+// InSession returns the live rows of a session, with their ids, those of each part in their order.
+func (v *Set) InSession(name string) (at []Ref, ids []string, err error) {
+	for _, p := range v.parts {
+		n, ok, err := p.Seg.FindSession(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !ok {
+			continue
+		}
+		from, to, err := p.Seg.RowsOf(n)
+		if err != nil {
+			return nil, nil, err
+		}
+		for r := from; r < to; r++ {
+			if p.dead.Has(r) {
+				continue
+			}
+			id, err := p.Seg.ID(r)
+			if err != nil {
+				return nil, nil, err
+			}
+			at, ids = append(at, Ref{p.ID, r}), append(ids, string(id))
+		}
+	}
+	return at, ids, nil
+}
+
+// LSN returns the version of a row.
+func (v *Set) LSN(at Ref) (uint64, error) {
+	i, ok := v.index[at.Part]
+	if !ok {
+		return 0, broken("a row of part %d, which is not there", at.Part)
+	}
+	return v.parts[i].Seg.LSN(at.Row)
+}
+
+// Union returns a set with the parts of two sets, which have no id of a part in common: the documents of both are
+// ranked together, by statistics of all of them.
+func Union(a, b *Set) (*Set, error) {
+	switch {
+	case len(a.parts) == 0:
+		return b, nil
+	case len(b.parts) == 0:
+		return a, nil
+	}
+	out := &edit{&Set{index: map[uint64]int{}}}
+	for _, s := range []*Set{a, b} {
+		for _, p := range s.parts {
+			if _, twice := out.index[p.ID]; twice {
+				return nil, broken("two parts have the id %d", p.ID)
+			}
+			out.add(p)
+		}
+	}
+	return out.Set, nil
+}
