@@ -80,7 +80,12 @@ func (v *View) Undo(ctx context.Context, own Own, o varve.UndoOptions, plan bool
 		}
 	}
 	for i := range p.Conflicts {
-		if c := &p.Conflicts[i]; c.Kind == "memory" {
+		switch c := &p.Conflicts[i]; c.Kind {
+		case "note":
+			if !v.seesNote(c.ID) {
+				return nil, fmt.Errorf("the commit has changed what this project does not see: %w", ErrOthers)
+			}
+		case "memory":
 			if m, err := v.st.Get(ctx, c.ID); err == nil && !v.sees(&m) {
 				return nil, fmt.Errorf("the commit has changed what this project does not see: %w", ErrOthers)
 			}
@@ -108,7 +113,7 @@ func (v *View) ofCaller(ctx context.Context, own Own, o *varve.UndoOptions) erro
 			}
 			continue
 		}
-		if o.Position == 0 && changesMemories(&c) {
+		if o.Position == 0 && changesContent(&c) {
 			o.Position = c.LSN
 			return nil
 		}
@@ -125,17 +130,21 @@ func (v *View) ofCaller(ctx context.Context, own Own, o *varve.UndoOptions) erro
 	return fmt.Errorf("version %d is by another writer → ask the user, who can use memctl undo: %w", o.Position, ErrOthers)
 }
 
-func changesMemories(c *varve.Commit) bool {
+// changesContent reports whether a commit changes memories or notes, and not by itself.
+func changesContent(c *varve.Commit) bool {
 	for i := range c.Changes {
-		if c.Changes[i].Kind == "memory" && c.Changes[i].Cause != "upkeep" && c.Changes[i].Cause != "expired" {
+		if k := c.Changes[i].Kind; (k == "memory" || k == "note") && c.Changes[i].Cause != "upkeep" && c.Changes[i].Cause != "expired" {
 			return true
 		}
 	}
 	return false
 }
 
-// may reports whether the view sees a memory before and after a change.
+// may reports whether the view sees a memory before and after a change, or a note.
 func (v *View) may(ctx context.Context, c *varve.UndoChange) bool {
+	if c.Kind == "note" {
+		return v.seesNote(c.ID)
+	}
 	if c.Kind != "memory" {
 		return true // an assembly that a memory leaves or joins
 	}

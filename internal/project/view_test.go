@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/fixture"
+	"github.com/varve-db/varve/working"
 )
 
 // Each way of a View to a memory of another project is that of a missing one.
@@ -63,7 +64,7 @@ func TestViewSeesItsOwn(t *testing.T) {
 		}
 	}
 	// What was given to another project keeps its past to itself, and what was written in the one is not of the other.
-	if _, err := Merge(context.Background(), st, b.Project(), a.Project()); err != nil {
+	if _, err := Merge(context.Background(), st, b.Project(), a.Project(), MergeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	versions, err := a.History(ctx, "secret-of-b")
@@ -117,5 +118,72 @@ func TestEnding(t *testing.T) {
 		if got := digits(score); got < want-1e-9 || got > want+1e-9 {
 			t.Errorf("%v: %v", score, got)
 		}
+	}
+}
+
+// A merge moves notes, and moves nothing where a path is taken or a session has working memory.
+func TestMergeWhole(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	st := fixture.Open(t, t.TempDir(), nil)
+	a, b := NewID([16]byte{1}), NewID([16]byte{2})
+	note := func(project, path, text string) {
+		t.Helper()
+		if _, err := st.Notes().Write(ctx, NotesOf(project)+"/"+path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note(a, "plan.md", "of a")
+	note(b, "plan.md", "of b")
+	note(b, "docs/api.md", "the api")
+	if _, err := st.Put(ctx, varve.Memory{ID: "m", Content: "of b", Metadata: map[string]any{Member: b}}); err != nil {
+		t.Fatal(err)
+	}
+	scope, err := working.ForSession("s", b+"/sub", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := st.Working().Open(ctx, scope, nil)
+	if err == nil {
+		err = w.Set(ctx, "k", "v")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	unmoved := func() {
+		t.Helper()
+		if m, err := st.Get(ctx, "m"); err != nil || Of(&m) != b {
+			t.Errorf("%+v %v", m, err)
+		}
+		if _, err := st.Notes().Read(ctx, NotesOf(b)+"/docs/api.md"); err != nil {
+			t.Error(err)
+		}
+	}
+	var has *WorkingError
+	if _, err := Merge(ctx, st, b, a, MergeOptions{}); !errors.As(err, &has) || len(has.Scopes) != 1 ||
+		has.Scopes[0] != scope.Key() || !errors.Is(err, varve.ErrConflict) {
+		t.Errorf("with working memory: %v", err)
+	}
+	unmoved()
+	if _, err := Merge(ctx, st, b, a, MergeOptions{LeaveWorking: true}); !errors.Is(err, varve.ErrConflict) {
+		t.Errorf("with a note that both have: %v", err)
+	}
+	unmoved()
+	if err := st.Notes().Delete(ctx, NotesOf(b)+"/plan.md"); err != nil {
+		t.Fatal(err)
+	}
+	done, err := Merge(ctx, st, b, a, MergeOptions{LeaveWorking: true})
+	if err != nil || done != (Merged{Memories: 1, Notes: 1}) {
+		t.Errorf("%+v %v", done, err)
+	}
+	if n, err := st.Notes().Read(ctx, NotesOf(a)+"/docs/api.md"); err != nil || string(n.Content) != "the api" {
+		t.Errorf("%+v %v", n, err)
+	}
+	done, err = Merge(ctx, st, a, "", MergeOptions{})
+	if err != nil || done != (Merged{Memories: 1, Notes: 2}) {
+		t.Errorf("%+v %v", done, err)
+	}
+	if n, err := st.Notes().Read(ctx, "plan.md"); err != nil || string(n.Content) != "of a" {
+		t.Errorf("%+v %v", n, err)
 	}
 }

@@ -3,7 +3,6 @@ package servecmd
 import (
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -61,7 +60,7 @@ signal ends the server when the requests that are under way are answered.`,
 	f.BoolVar(&s.plain, "plain", false, "serve without TLS on an address that is not loopback")
 	f.StringSliceVar(&s.hosts, "host", nil, "further `names` of this server, for example behind a proxy")
 	f.StringSliceVar(&s.groups, "tools", s.groups,
-		"`groups` of tools to offer: "+strings.Join(mcpserver.Groups(), ", "))
+		"`groups` of tools to offer: "+mcpserver.GroupNames())
 	f.IntVar(&s.requests, "max-requests", 256, "maximum `number` of requests under way")
 	f.DurationVar(&s.timeout, "timeout", time.Minute, "`time` after which a request is ended")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`time` for which requests may finish when the server ends")
@@ -86,17 +85,14 @@ is added. A server that runs reads the file again when it changes.`,
 
 func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 	ctx := cmd.Context()
-	for i := range s.groups {
-		s.groups[i] = strings.TrimSpace(s.groups[i])
+	groups, err := mcpserver.ChooseGroups(s.groups)
+	if err != nil {
+		return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
 	}
 	log := logger(a, slog.LevelInfo)
-	tools := mcpserver.Options{Groups: s.groups, Logger: logger(a, slog.LevelWarn), Version: cli.ThisBuild().Version,
+	tools := mcpserver.Options{Groups: groups, Logger: logger(a, slog.LevelWarn), Version: cli.ThisBuild().Version,
 		Clock: a.Clock, Evicted: a.Evicted}
-	switch err := tools.Validate(); {
-	case err != nil:
-		return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
-	case len(s.groups) == 0:
-		return cli.Usagef(cmd.CommandPath(), "--tools is empty: choose from %s", strings.Join(mcpserver.Groups(), ", "))
+	switch {
 	case s.requests < 1:
 		return cli.Usagef(cmd.CommandPath(), "--max-requests %d: must be at least 1", s.requests)
 	case s.timeout <= 0 || s.drain <= 0:
