@@ -324,6 +324,10 @@ func TestRoots(t *testing.T) {
 			"the roots have changed: the project is beta now, and was alpha") {
 			has(t, text, "nothing found")
 			c.refuses("undo", `{}`, "does not see")
+			c.says("remember", `{"text":"a fact of beta, for a while"}`)
+			has(t, c.says("undo", `{}`), "took back", "for a while")
+			c.says("undo", `{}`) // again
+			c.says("undo", `{}`)
 			has(t, c.says("recall", `{"query":"fact"}`), "nothing found → ")
 			bad, _ := connected("file:///work/bad")
 			bad.refuses("recall", `{"query":"fact"}`, "this root is of somebody else")

@@ -90,7 +90,7 @@ func (c *memoryCall) recentIn(ctx context.Context, at period, about string) (*an
 	}
 	limit := c.number("limit", 20)
 	p := page{chars: c.number("max_chars", defaultChars), view: c.view}
-	last := dated{}
+	last, elsewhere := dated{}, false
 	for d, err := range c.newest(ctx, at, behind, filters) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -107,10 +107,14 @@ func (c *memoryCall) recentIn(ctx context.Context, at period, about string) (*an
 			break
 		}
 		last = d
+		elsewhere = elsewhere || !at.has(dayOf(&d.m))
 	}
 	p.note(ctx, c)
 	lines := p.lines(c)
 	if about != "" {
+		if elsewhere {
+			about += ", written or happened"
+		}
 		lines = append([]string{about}, lines...)
 	}
 	if len(p.items) == 0 {
@@ -132,6 +136,11 @@ func (c *memoryCall) nothingThen() string {
 		return "no more"
 	}
 	return "nothing then → try a longer time, such as last month, or recall with words"
+}
+
+// has reports whether a time is in the period.
+func (at period) has(t time.Time) bool {
+	return (at.from.IsZero() || !t.Before(at.from)) && (at.to.IsZero() || t.Before(at.to))
 }
 
 // narrow returns the filters that are given besides the time.
@@ -168,9 +177,6 @@ func recentCursor(cursor string) (*memstore.Place, error) {
 func (c *memoryCall) newest(ctx context.Context, at period, behind *memstore.Place,
 	filters []varve.Filter) iter.Seq2[dated, error] {
 	micros := func(t time.Time) int64 { return t.UnixMicro() }
-	in := func(t time.Time) bool {
-		return (at.from.IsZero() || !t.Before(at.from)) && (at.to.IsZero() || t.Before(at.to))
-	}
 	until := at.to
 	if behind != nil {
 		if t := time.UnixMicro(behind.Key + 1); until.IsZero() || t.Before(until) {
@@ -202,7 +208,7 @@ func (c *memoryCall) newest(ctx context.Context, at period, behind *memstore.Pla
 					return dated{}, err, ok
 				}
 				t, o := time(&m), other(&m)
-				if !in(t) || in(o) && (micros(o) > micros(t) || micros(o) == micros(t) && !first) {
+				if !at.has(t) || at.has(o) && (micros(o) > micros(t) || micros(o) == micros(t) && !first) {
 					continue
 				}
 				d := dated{m, micros(t)}

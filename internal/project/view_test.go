@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/fixture"
@@ -185,5 +186,47 @@ func TestMergeWhole(t *testing.T) {
 	}
 	if n, err := st.Notes().Read(ctx, "plan.md"); err != nil || string(n.Content) != "of a" {
 		t.Errorf("%+v %v", n, err)
+	}
+}
+
+// An undo of the newest change passes over what the writer changed in a project that the view does not see, and takes
+// back nothing of that by its position or by a time.
+func TestUndoPassesOverOthers(t *testing.T) {
+	t.Parallel()
+	st := fixture.Open(t, t.TempDir(), &varve.Options{Writer: &varve.Writer{Program: "host"}})
+	ctx := varve.WithWriter(t.Context(), varve.Writer{Session: "agent-1"})
+	a, b := New(st, NewID([16]byte{1}), nil), New(st, NewID([16]byte{2}), nil)
+	put := func(v *View, id string) {
+		t.Helper()
+		if err := v.Transact(ctx, func(tx *Tx) error {
+			m := varve.Memory{ID: id, Content: id}
+			v.Place(&m, false)
+			_, err := tx.Put(m)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(a, "of-a")
+	put(b, "of-b")
+	own := Own{Name: "agent-1"}
+	var at uint64 // of the commit in b
+	for v := range st.History(ctx, "of-b") {
+		at = v.LSN
+	}
+	for _, o := range []varve.UndoOptions{{Position: at}, {Since: time.Unix(1, 0)}} {
+		if _, err := a.Undo(ctx, own, o, false); !errors.Is(err, ErrOthers) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	p, err := a.Undo(ctx, own, varve.UndoOptions{}, false)
+	if err != nil || len(p.Changes) != 1 || p.Changes[0].ID != "of-a" {
+		t.Errorf("%+v %v", p, err)
+	}
+	if _, err := st.Get(ctx, "of-b"); err != nil {
+		t.Error(err)
+	}
+	if _, err := New(st, NewID([16]byte{3}), nil).Undo(ctx, own, varve.UndoOptions{}, false); !errors.Is(err, ErrOthers) {
+		t.Error(err)
 	}
 }
