@@ -631,4 +631,3 @@ func TestAnswersTellWhatChanged(t *testing.T) {
 	d.refuses("undo", `{}`, "you have written nothing since you connected")
 	d.refuses("undo", `{}`, "memctl undo")
 }
-

@@ -30,7 +30,8 @@
 // # Order of hits
 //
 // Hits with the same score, in three digits, are in the order of writing, the newest first. A memory whose metadata
-// has superseded_by is behind the memory that this names.
+// has superseded_by is behind the memory that this names. Beyond some thousands of equal scores the newest of the first
+// ones are taken.
 //
 // # Endings
 //
