@@ -135,6 +135,7 @@ var order = []string{
 	"cmd/memctl/internal/servecmd",
 	"cmd/memctl/internal/servicecmd",
 	"cmd/memctl/internal/upkeep",
+	"cmd/memctl/internal/doctorcmd",
 	"cmd/memctl",
 	"packaging",
 	"fuzz",

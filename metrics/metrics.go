@@ -2,14 +2,11 @@ package metrics
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/repair"
 )
 
 // Collector reads the numbers of a store when it is asked for them.
@@ -100,7 +97,11 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		gauge(quarantined, float64(n))
 	}
 	gauge(processes, float64(len(s.Processes)+len(s.Elsewhere)))
-	gauge(backup, newestBackup(filepath.Join(s.Dir, "backups")))
+	made := 0.0
+	if at := st.Admin().LastBackup(); !at.IsZero() {
+		made = float64(at.UnixMilli()) / 1000
+	}
+	gauge(backup, made)
 }
 
 // histogram sends a histogram, whose buckets Prometheus wants cumulative.
@@ -118,15 +119,4 @@ func truth(b bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// newestBackup returns when the newest backup in a folder was completed, in seconds since 1970; 0 if there is none.
-func newestBackup(dir string) (newest float64) {
-	names, _ := os.ReadDir(dir) // none, if the folder cannot be read
-	for _, name := range names {
-		if info, err := os.Stat(filepath.Join(dir, name.Name(), repair.BackupName)); err == nil {
-			newest = max(newest, float64(info.ModTime().UnixNano())/1e9)
-		}
-	}
-	return newest
 }

@@ -243,3 +243,37 @@ func TestProjectOfANeighbour(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// TestDoctorOfANeighbour: a report on a store of another user says so, whether the store can be read or not, and has
+// nothing of it.
+func TestDoctorOfANeighbour(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Log("only root can make a store of another user; TestDoctor has the other states")
+		return
+	}
+	dir, run := asUsers(t)
+	const you = 65534
+	at := filepath.Join(dir, "hers")
+	home := filepath.Join(dir, "home")
+	if err := errors.Join(os.Mkdir(at, 0o755), os.Chown(at, neighbour, neighbour), os.Mkdir(home, 0o755),
+		os.Chown(home, you, you)); err != nil {
+		t.Fatal(err)
+	}
+	store := filepath.Join(at, "canaryfolder")
+	for _, args := range [][]string{{"init", store}, {"put", "CANARYTEXT", "--id", "canaryid", "--store", store}} {
+		if code, out := run(neighbour, at, "", nil, args...); code != cli.CodeOK {
+			t.Fatalf("%q: %d: %s", args, code, out)
+		}
+	}
+	for _, mode := range []string{"a+rX", "go-rwx"} {
+		if out, err := exec.Command("chmod", "-R", mode, store).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		code, out := run(you, home, "", nil, "doctor", "--store", store)
+		if code != cli.CodeOK || !strings.Contains(out, "owner: another user") || !strings.Contains(out, "\nnext ") ||
+			strings.Contains(out, "CANARY") || strings.Contains(out, "canary") {
+			t.Errorf("%s: %d: %s", mode, code, out)
+		}
+	}
+}
