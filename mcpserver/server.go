@@ -152,6 +152,8 @@ type Options struct {
 	// Permits reports whether the client of a request may use a tool, by what the transport knows of the client (nil on a
 	// transport without tokens). What it may not use is not listed, and is refused as unknown. nil permits all.
 	Permits func(client *auth.TokenInfo, t Tool) bool
+	// Observe is told of each request that was answered, by the goroutine that answers it. nil: nothing is.
+	Observe func(o Operation)
 	// Version of the host, told to clients; "" is left to the library.
 	Version string
 	// Logger receives what cannot be reported to a client; nil discards it.
@@ -264,6 +266,9 @@ func New(st *varve.Store, o Options) *mcp.Server {
 		s.addResource(m)
 	}
 	m.AddReceivingMiddleware(s.asReference)
+	if o.Observe != nil {
+		m.AddReceivingMiddleware(s.observe)
+	}
 	return m
 }
 

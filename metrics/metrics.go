@@ -2,6 +2,8 @@ package metrics
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,6 +43,10 @@ var (
 	diskLow     = desc("disk_low_bytes", "Free bytes below which the store warns.")
 	quarantined = desc("quarantined_files", "Files that were set aside.")
 	processes   = desc("processes", "Processes that have the store open to write.")
+	backlogMost = desc("backlog_limit_bytes", "Setting backlog_bytes: from half of it on, writers are slowed.")
+	damaged     = desc("damaged", "Problems of the store that are damage, those that its opening found among them.")
+	recovered   = desc("recovered_entries", "Entries of the log that opening the store read.")
+	embedderUp  = desc("embedder_up", "1 unless the last calls of the embedder failed; missing without one.")
 	backup      = desc("backup_last_success_timestamp_seconds", "Newest full backup in backups/, 0 without one.")
 )
 
@@ -72,6 +78,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	gauge(storeBytes, float64(s.HistoryBytes), "history")
 	gauge(logBytes, float64(s.Backlog))
 	gauge(backlog, float64(s.Unflushed))
+	gauge(backlogMost, float64(st.Admin().Config().Resolved().BacklogBytes))
 	gauge(viewLag, float64(s.Durable-min(s.Durable, s.Spilled)), "index")
 	if s.VectorsUpTo > 0 {
 		gauge(viewLag, float64(s.Durable-min(s.Durable, s.VectorsUpTo)), "vectors")
@@ -89,6 +96,15 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	gauge(healthy, truth(h.OK))
 	gauge(writable, truth(h.Writable))
 	gauge(problems, float64(len(h.Problems)))
+	gauge(damaged, float64(damageIn(st.Admin().OpenReport(), h.Problems)))
+	gauge(recovered, float64(st.Admin().OpenReport().Replayed))
+	switch h.Embedder.State {
+	case varve.EmbedderNone:
+	case varve.EmbedderFailing, varve.EmbedderDown, varve.EmbedderProbing:
+		gauge(embedderUp, 0)
+	default:
+		gauge(embedderUp, 1)
+	}
 	if h.Space.Total > 0 {
 		gauge(diskFree, float64(h.Space.Free))
 		gauge(diskLow, float64(h.Space.Low))
@@ -112,6 +128,22 @@ func histogram(to chan<- prometheus.Metric, d *prometheus.Desc, h *varve.Duratio
 		buckets[bound.Seconds()] = n
 	}
 	to <- prometheus.MustNewConstHistogram(d, h.Count(), h.Sum.Seconds(), buckets, labels...)
+}
+
+// damageIn counts what is damaged, as far as it is known without reading everything.
+func damageIn(r *varve.OpenReport, problems []error) (n int) {
+	all := append(slices.Clone(problems), r.Problems...)
+	if r.Damage != nil {
+		all = append(all, r.Damage)
+	}
+	seen := map[string]bool{}
+	for _, err := range all {
+		if errors.Is(err, varve.ErrCorrupt) && !seen[err.Error()] {
+			seen[err.Error()] = true
+			n++
+		}
+	}
+	return n
 }
 
 func truth(b bool) float64 {

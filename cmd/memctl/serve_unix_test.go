@@ -38,6 +38,12 @@ type webServer struct {
 // startServing makes a token, and starts memctl serve for a store on a free port.
 func startServing(t *testing.T, dir string, more ...string) *webServer {
 	t.Helper()
+	return startServingIn(t, dir, nil, more...)
+}
+
+// startServingIn is startServing with further variables.
+func startServingIn(t *testing.T, dir string, env []string, more ...string) *webServer {
+	t.Helper()
 	memctl := memctlBinary(t)
 	s := &webServer{t: t, env: append(os.Environ(), "VARVE_STORE=", "HOME="+dir, "XDG_CONFIG_HOME=", "XDG_DATA_HOME="),
 		args: append([]string{memctl, "serve", "--store", filepath.Join(dir, "s"), "--addr", "127.0.0.1:0"}, more...)}
@@ -48,6 +54,7 @@ func startServing(t *testing.T, dir string, more ...string) *webServer {
 		t.Fatal(err)
 	}
 	s.token = strings.TrimSpace(string(out))
+	s.env = append(s.env, env...)
 	s.start()
 	t.Cleanup(func() { s.end(syscall.SIGKILL) })
 	return s

@@ -113,8 +113,9 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 	}
 	return mcpcmd.Served(ctx, a, dir, tools, a.LocateOrDefault, func(st *varve.Store, tools mcpserver.Options) error {
 		var web *server.Server
-		registry := prometheus.NewRegistry()
-		registry.MustRegister(metrics.New(func() *varve.Store { return web.Store() }), collectors.NewGoCollector(),
+		registry, calls := prometheus.NewRegistry(), metrics.NewCalls()
+		tools.Observe = func(o mcpserver.Operation) { calls.Observe(o.Method, o.Tool, o.Error, o.Took) }
+		registry.MustRegister(calls, metrics.New(func() *varve.Store { return web.Store() }), collectors.NewGoCollector(),
 			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 		numbers := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 		var err error
