@@ -152,8 +152,8 @@ func (c *memoryCall) storedLines(r *stored, near []neighbour, old string) []stri
 		if n := len(near) - nearShown; n > 0 {
 			more = fmt.Sprintf("and %d more like it ", n)
 		}
-		lines = append(lines, fmt.Sprintf(`%s→ if the near one is no longer true: forget {"ids":["%s"]}; if it says the same: `+
-			`forget {"ids":["%s"]}, or update {"id":"%s","text":…}`, more, first, mine, first))
+		lines = append(lines, fmt.Sprintf(`%s→ if the near one is no longer true: forget {"ids":["%s"]}; if it says the `+
+			`same: forget {"ids":["%s"]}, or update {"id":"%s","text":…}`, more, first, mine, first))
 	}
 	return lines
 }

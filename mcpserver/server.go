@@ -50,8 +50,8 @@ func ChooseGroups(names []string) ([]string, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, &varve.FieldError{Field: "groups", Value: "", Err: fmt.Errorf("%w: no group of tools is named: choose from %s",
-			varve.ErrInvalid, GroupNames())}
+		err := fmt.Errorf("%w: no group of tools is named: choose from %s", varve.ErrInvalid, GroupNames())
+		return nil, &varve.FieldError{Field: "groups", Err: err}
 	}
 	return chosen, (&Options{Groups: chosen}).Validate()
 }

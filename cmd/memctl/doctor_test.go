@@ -17,7 +17,8 @@ import (
 )
 
 // private are words that a report of doctor must not have: parts of contents, ids, names, paths and secrets.
-var private = []string{"CANARYTEXT", "canaryid", "canarykey", "canarysession", "canaryproject", "canarynote", "canaryuser",
+var private = []string{"CANARYTEXT", "canaryid", "canarykey", "canarysession", "canaryproject", "canarynote",
+	"canaryuser",
 	"canaryhome", "canaryagent", "canarysecret", "canarymodel", "canaryhost", "canarymeta", "canaryfolder"}
 
 // doctored is memctl doctor in an environment full of names.

@@ -18,7 +18,8 @@ import (
 // neighbour is a user who is not this one.
 const neighbour = 65533
 
-// asUsers returns a folder that all users may enter, and a function that runs memctl as a process of a user in a folder.
+// asUsers returns a folder that all users may enter, and a function that runs memctl as a process of a user in a
+// folder.
 func asUsers(t *testing.T) (dir string, memctl func(uid int, in, stdin string, env []string, args ...string) (int,
 	string)) {
 	t.Helper()

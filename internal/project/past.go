@@ -61,8 +61,8 @@ type Own struct {
 	Name string // of the writer, as varve.LogOptions.By takes it
 }
 
-// Undo takes back commits of the caller: that at o.Position, the newest that the view sees, or those since o.Since. With
-// plan it changes nothing. The error is ErrOthers if the commit is by another writer, or has changed a memory or a note
+// Undo takes back commits of the caller: that at o.Position, the newest that the view sees, or those since o.Since.
+// With plan it changes nothing. The error is ErrOthers if the commit is by another writer, or has changed a memory or a note
 // that the view does not see.
 func (v *View) Undo(ctx context.Context, own Own, o varve.UndoOptions, plan bool) (*varve.UndoPlan, error) {
 	p, err := v.planUndo(ctx, own, o)
@@ -153,7 +153,8 @@ func (v *View) seenPlan(ctx context.Context, o varve.UndoOptions) (*varve.UndoPl
 // changesContent reports whether a commit changes memories or notes, and not by itself.
 func changesContent(c *varve.Commit) bool {
 	for i := range c.Changes {
-		if k := c.Changes[i].Kind; (k == "memory" || k == "note") && c.Changes[i].Cause != "upkeep" && c.Changes[i].Cause != "expired" {
+		ch := &c.Changes[i]
+		if (ch.Kind == "memory" || ch.Kind == "note") && ch.Cause != "upkeep" && ch.Cause != "expired" {
 			return true
 		}
 	}

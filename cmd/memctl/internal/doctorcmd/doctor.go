@@ -383,7 +383,9 @@ func (e *examination) open(ctx context.Context) {
 	if n.Memories > sampleFrom && !e.full {
 		v.Part, v.Parts = 1, sampleParts
 	}
-	e.verify(ctx, v, func(v varve.VerifyOptions) func(func(varve.Finding, error) bool) { return st.Admin().Verify(ctx, v) })
+	e.verify(ctx, v, func(v varve.VerifyOptions) func(func(varve.Finding, error) bool) {
+		return st.Admin().Verify(ctx, v)
+	})
 }
 
 // writable reports whether this user may write into the folder, as far as its mode tells.

@@ -23,7 +23,8 @@ func (e *examination) print() {
 	s := &r.System
 	line("system", "%s, kernel %s, %s, memory %s%s", s.OS, orUnknown(s.Kernel), cli.Count(s.CPUs, "CPU", "CPUs"),
 		cli.Size(s.Memory), map[bool]string{true: ", in a container"}[s.Container])
-	line("limits", "%d open files (up to %d), %d watches in %d instances", s.OpenFiles, s.HardFiles, s.Watches, s.Instances)
+	line("limits", "%d open files (up to %d), %d watches in %d instances", s.OpenFiles, s.HardFiles, s.Watches,
+		s.Instances)
 	line("variables", "%s", orNone(strings.Join(r.Set, " ")))
 	p := &r.Store
 	found := "found"

@@ -142,8 +142,8 @@ func named(err error, r *redactor, depth int) {
 }
 
 // places are the files and folders of every store.
-var places = regexp.MustCompile(`^(wal|config\.json|checkpoint|memory_index\.json|backups|tmp|memories|assemblies|notes|` +
-	`working|quarantine|vectors|words|views)([/\\](shared|owner|archive|writers|past|[0-9]{8}\.wal|\w+\.lock))?$`)
+var places = regexp.MustCompile(`^(wal|config\.json|checkpoint|memory_index\.json|backups|tmp|memories|assemblies|` +
+	`notes|working|quarantine|vectors|words|views)([/\\](shared|owner|archive|writers|past|[0-9]{8}\.wal|\w+\.lock))?$`)
 
 // addNamed adds the name of something, unless it is that of a part of every store.
 func (r *redactor) addNamed(name string) {

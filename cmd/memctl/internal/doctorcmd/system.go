@@ -59,7 +59,7 @@ type locked struct {
 	Waiting int    `json:"waiting"`
 }
 
-// locksIn returns the locks of files, by their inodes, as /proc/locks has them; the kernel of another system tells none.
+// locksIn returns the locks of files, by their inodes, as /proc/locks has them. Other systems have no such list.
 func locksIn(text string, files map[uint64]string) (list []locked) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line) // 1: [->] FLOCK ADVISORY WRITE 4711 fd:01:123456 0 EOF
