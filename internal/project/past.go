@@ -53,17 +53,17 @@ func (v *View) past(ctx context.Context, id string) (all []Version) {
 	return all
 }
 
-// ErrOthers means that an undo would take back what is not of the caller, or not of the view.
+// ErrOthers means that an undo would undo changes that are not by the caller, or not in the view.
 var ErrOthers = errors.New("not yours to take back")
 
-// Own names the commits that a caller may take back.
+// Own names the commits that a caller may undo.
 type Own struct {
 	Name string // of the writer, as varve.LogOptions.By takes it
 }
 
-// Undo takes back commits of the caller: that at o.Position, the newest that the view sees, or those since o.Since.
-// With plan it changes nothing. The error is ErrOthers if the commit is by another writer, or has changed a memory or a note
-// that the view does not see.
+// Undo undoes commits of the caller: the one at o.Position, the newest that the view sees, or those since o.Since.
+// With plan it changes nothing. The error is ErrOthers if the commit is by another writer, or has changed a memory or
+// a note that the view does not see.
 func (v *View) Undo(ctx context.Context, own Own, o varve.UndoOptions, plan bool) (*varve.UndoPlan, error) {
 	p, err := v.planUndo(ctx, own, o)
 	if err != nil || plan {
