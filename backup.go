@@ -2,6 +2,7 @@ package varve
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -58,6 +59,25 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	}
 	info, err := backup.Backup(ctx, source, dir, o)
 	return info, st.inner.Engine.Env().Explain(err)
+}
+
+// mostRecord bounds the record of a backup.
+const mostRecord = 1 << 20
+
+// LastBackup returns when the newest backup in the folder backups/ of the store was made, as its record says; the zero
+// time if there is none. The store does not know backups that are elsewhere.
+func (ad Admin) LastBackup() (newest time.Time) {
+	e := ad.st.inner.Engine.Env()
+	dir := filepath.Join(e.Dir, "backups")
+	names, _ := e.FS.ReadDir(dir) // none, if the folder cannot be read
+	for _, name := range names {
+		b, err := vfs.ReadFile(e.FS, filepath.Join(dir, name, repair.BackupName), mostRecord)
+		var info BackupInfo
+		if err == nil && json.Unmarshal(b, &info) == nil && info.Made.After(newest) {
+			newest = info.Made
+		}
+	}
+	return newest
 }
 
 // overwriteFirst overwrites redacted versions whose bytes a backup would copy with the log.

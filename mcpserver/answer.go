@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 type answer struct {
 	text       func(*writer)
 	structured func(*writer)
+	image      *mcp.ImageContent // behind the text; nil: none
 }
 
 // maxAnswer is the maximum size in bytes of an answer to a query, as JSON with text and structure;
@@ -65,13 +67,16 @@ func (a *answer) size() int {
 // written.
 func (a *answer) result(t *tool, extra *mcp.RequestExtra) *mcp.CallToolResult {
 	if t.out == nil {
-		a = &answer{text: a.text}
+		a = &answer{text: a.text, image: a.image}
 	}
 	n := a.size()
 	if n > maxAnswer && t.hints.readOnly {
 		return failed(less(t.name).Error())
 	}
-	if c := callOf(extra); c != nil && n > smallAnswer {
+	if a.image != nil && n+base64.StdEncoding.EncodedLen(len(a.image.Data)) > maxAnswer {
+		return failed(less(t.name).Error())
+	}
+	if c := callOf(extra); c != nil && n > smallAnswer && a.image == nil {
 		c.answer = a
 		r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: slotText}}}
 		if a.structured != nil {
@@ -82,6 +87,9 @@ func (a *answer) result(t *tool, extra *mcp.RequestExtra) *mcp.CallToolResult {
 	r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(written(a.text, true))}}}
 	if a.structured != nil {
 		r.StructuredContent = json.RawMessage(written(a.structured, false))
+	}
+	if a.image != nil {
+		r.Content = append(r.Content, a.image)
 	}
 	return r
 }
@@ -108,16 +116,16 @@ func ready(b []byte) func(*writer) {
 
 // said returns an answer that is a text; structured is for hosts that want it, see Options.Structured.
 func said(text string, structured func(*writer)) *answer {
-	return &answer{ready([]byte(text)), structured}
+	return &answer{text: ready([]byte(text)), structured: structured}
 }
 
 // answered returns an answer whose text is the same JSON as its structure.
-func answered(write func(w *writer)) *answer { return &answer{write, write} }
+func answered(write func(w *writer)) *answer { return &answer{text: write, structured: write} }
 
 // listedAs returns an answer with a list as text, and with an object that has the list as a member
 // as structure.
 func listedAs(member string, write func(w *writer)) *answer {
-	return &answer{write, func(w *writer) {
+	return &answer{text: write, structured: func(w *writer) {
 		w.open('{')
 		w.member(member)
 		write(w)
@@ -127,7 +135,7 @@ func listedAs(member string, write func(w *writer)) *answer {
 
 // done returns an answer with a message of success.
 func done(message string) *answer {
-	return &answer{func(w *writer) { w.b = append(w.b, message...) }, func(w *writer) {
+	return &answer{text: func(w *writer) { w.b = append(w.b, message...) }, structured: func(w *writer) {
 		w.open('{')
 		w.flag("success", true)
 		w.text("message", message)

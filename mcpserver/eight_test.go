@@ -566,7 +566,7 @@ func TestUndoIsOnesOwn(t *testing.T) {
 	h := a.says("history", `{"id":"`+id+`"}`)
 	has(t, h, "b says: grey", "a says: green", "a says: red", "agent 7 (you)", "agent 7 (mcp-", "undo")
 	version, _, _ := strings.Cut(strings.Split(h, "\n")[1], " ") // of b
-	a.refuses("undo", `{"version":`+version+`}`, "by another writer")
+	a.refuses("undo", `{"version":`+version+`}`, "not yours to take back")
 	has(t, b.says("undo", `{"version":"`+version+`"}`), "put back", "a says: green")
 	a.says("remember", `{"text":"one more of a"}`)
 	has(t, a.says("undo", `{"since":"1h"}`), "took back")
@@ -577,7 +577,7 @@ func TestUndoIsOnesOwn(t *testing.T) {
 	// One that connects again is another.
 	eight(t, st, Options{}).refuses("undo", `{}`, "you have written nothing")
 	a.refuses("undo", `{"version":1,"since":"1h"}`, "give one of them")
-	a.refuses("undo", `{"version":99999999}`, "by another writer")
+	a.refuses("undo", `{"version":99999999}`, "not yours to take back")
 	// A host with a session of its own.
 	host := eight(t, st, Options{Session: "run-1"})
 	host.says("remember", `{"text":"within a run"}`)
@@ -601,4 +601,33 @@ func TestIssuedID(t *testing.T) {
 		}
 		seen[id] = true
 	}
+}
+
+// What an hour with two coding agents showed: a text that is stored with a key is not stored once more without one, an
+// answer tells what it replaced and what it hides, a series of facts does not come back with each new one, and an
+// undo that finds nothing says what helps.
+func TestAnswersTellWhatChanged(t *testing.T) {
+	t.Parallel()
+	st := openStore(t, t.TempDir(), &varve.Options{Writer: &varve.Writer{Program: "host"}})
+	o := in(projectA)
+	o.Groups = nil
+	shared, c := eight(t, st, Options{}), eight(t, st, o)
+	shared.says("remember", `{"text":"reports are in UTC","key":"zone"}`)
+	has(t, c.says("remember", `{"text":"reports of the shop are in CET","key":"zone"}`), "remembered [",
+		"; in this project it hides the shared [", "*] with that key")
+	has(t, c.says("remember", `{"text":"reports of the shop are in EET","key":"zone"}`),
+		"], which was: reports of the shop are in CET")
+	has(t, c.says("remember", `{"text":"reports of the shop are in EET","category":"fact"}`),
+		"known already, not stored twice: [", " · fact/zone]")
+	long := ""
+	for i := range 6 {
+		long = c.says("remember", fmt.Sprintf(`{"text":"step %d moved table t%d to schema billing"}`, i, i))
+	}
+	if n := strings.Count(long, "near ["); n != nearShown || !strings.Contains(long, "and 3 more like it →") {
+		t.Error(long)
+	}
+	c.says("remember", `{"text":"the last of alpha"}`)
+	d := eight(t, st, o)
+	d.refuses("undo", `{}`, "you have written nothing since you connected")
+	d.refuses("undo", `{}`, "memctl undo")
 }

@@ -8,5 +8,7 @@ Hits are lines: [id · day · category/key] text; without a day it is that of th
 
 	workingInstructions = `Working memory is your current state within one session: values (working_set, working_get), the state of your task, a scratchpad (working_note), and checkpoints to go back to. Name the same session in each call. Keep there what only this task needs; what should outlive the session goes into remember.`
 
+	noteInstructions = `The tool memory keeps files below /memories: view it before a task, and keep there what is longer than a memory and is edited: plans, progress, documents. The files are plain files of the user, who edits them too.`
+
 	graphInstructions = `A knowledge graph holds entities (name, type, observations) and relations between them, in active voice. Use create_entities, create_relations and add_observations for people, organisations, projects and how they belong together; search_nodes and open_nodes before you answer about one of them, and before you create one, so that it is not created under a second name. Correct what is wrong with the delete tools.`
 )

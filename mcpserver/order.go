@@ -234,6 +234,8 @@ func reachOf(r *jsonrpc.Request) *reach {
 		to.all, to.reads, to.big = true, true, true
 	case "update", "forget", "undo":
 		to.all = true
+	case "memory":
+		to.of["\x00notes"], to.big = true, true
 	default: // working memory belongs to a session
 		to.of["\x00"+a.Session] = true
 		to.big = true

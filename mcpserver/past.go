@@ -67,6 +67,9 @@ func joined(lines []string) (s string) {
 func (c *memoryCall) taken(ctx context.Context, ch *varve.UndoChange) string {
 	what := map[string]string{varve.UndoRestore: "put back", varve.UndoUndelete: "undeleted",
 		varve.UndoDelete: "deleted"}[ch.What]
+	if ch.Kind == "note" {
+		return what + " note " + oneLine(c.notePath(ch.ID))
+	}
 	if ch.Kind != "memory" {
 		return what + " " + ch.Kind
 	}
@@ -92,7 +95,12 @@ func (c *memoryCall) conflicts(p *varve.UndoPlan) (lines []string) {
 		if i == mostNamed {
 			break
 		}
-		lines = append(lines, fmt.Sprintf("stays [%s]: %v", oneLine(project.Ending(p.Conflicts[i].ID)), p.Conflicts[i].Err))
+		of := &p.Conflicts[i]
+		name := project.Ending(of.ID)
+		if of.Kind == "note" {
+			name = c.notePath(of.ID)
+		}
+		lines = append(lines, fmt.Sprintf("stays [%s]: %v", oneLine(name), of.Err))
 	}
 	return lines
 }

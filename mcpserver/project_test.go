@@ -51,6 +51,9 @@ func TestNothingReachesAcross(t *testing.T) {
 			t.Fatal(text)
 		}
 		c.call("working_note", `{"session":"s","text":"note of `+who+`"}`)
+		for _, path := range []string{"plan.md", "of " + who + "/x.md"} {
+			c.says("memory", `{"command":"create","path":"/memories/`+path+`","file_text":"`+who+`"}`)
+		}
 	}
 	tell(b, canary)
 	tell(a, "ours")
@@ -98,7 +101,8 @@ func TestNothingReachesAcross(t *testing.T) {
 	reach = append(reach, "deploy", "gone", "s", "decision", "ops", asked, projectB.ID, projectB.Name,
 		"../"+projectB.ID, projectB.ID+"/x",
 		projectA.ID+"/../"+projectB.ID, "varve_project="+projectB.ID, "varve_project", "source=desk", "n>=1", cursor, place,
-		"pinned", "agent", "host", "k", "*")
+		"pinned", "agent", "host", "k", "*", "/memories/projects/"+projectB.ID+"/plan.md", "/memories/projects",
+		"/memories/Projects/"+projectB.ID, "/memories/../"+projectB.ID+"/plan.md", "/memories/of "+canary, "/memories")
 	for _, w := range writers {
 		reach = append(reach, w)
 	}
@@ -114,6 +118,7 @@ func TestNothingReachesAcross(t *testing.T) {
 		"working_task": {"session": "s"}, "working_note": {"session": "s", "text": "x"}, "working_notes": {"session": "s"},
 		"working_checkpoint": {"session": "s",
 			"description": "x"}, "working_checkpoints": {"session": "s"}, "working_restore": {"session": "s", "checkpoint": "x"},
+		"memory":       {"command": "view", "path": "/memories", "scope": "user"},
 		"search_nodes": {"query": asked}, "open_nodes": {"names": []string{asked}}, "read_graph": {},
 	}
 	calls, leaks, written, n := 0, 0, false, 0
@@ -132,11 +137,16 @@ func TestNothingReachesAcross(t *testing.T) {
 		answer := string(b)
 		forbidden := []string{canary}
 		if !written { // no call has told this project the ids of the other one
+			var said []string
 			for _, given := range args { // what the call itself says may come back in an error
 				if list, ok := given.([]any); ok {
 					given = list[0]
 				}
-				answer = strings.ReplaceAll(answer, fmt.Sprint(given), "")
+				said = append(said, fmt.Sprint(given))
+			}
+			slices.SortFunc(said, func(a, b string) int { return len(b) - len(a) }) // one may be part of another
+			for _, given := range said {
+				answer = strings.ReplaceAll(answer, given, "")
 			}
 			forbidden = append(append(forbidden, projectB.ID, "beta"), ids...)
 		}
@@ -147,7 +157,7 @@ func TestNothingReachesAcross(t *testing.T) {
 			}
 		}
 	}
-	all := slices.Concat(memoryTools(), workingTools(), lenient(graphTools()))
+	all := slices.Concat(memoryTools(), workingTools(), noteTools(), lenient(graphTools()))
 	reading := slices.DeleteFunc(slices.Clone(all), func(t tool) bool { return !t.hints.readOnly })
 	writing := slices.DeleteFunc(slices.Clone(all), func(t tool) bool { return t.hints.readOnly })
 	for _, tool := range slices.Concat(reading, writing, reading) {
@@ -196,6 +206,7 @@ func TestNothingReachesAcross(t *testing.T) {
 			t.Errorf("%s was changed: %s %v", id, now, err)
 		}
 	}
+	has(t, b.says("memory", `{"command":"view","path":"/memories/plan.md"}`), canary)
 	text, _, _ := b.call("working_get", `{"session":"s"}`)
 	has(t, text, canary)
 	if strings.Contains(text, "ours") {
@@ -251,15 +262,15 @@ func TestSharedPart(t *testing.T) {
 	if err != nil || counts[projectA.ID] != 2 || counts[projectB.ID] != 2 || counts[""] != 2 {
 		t.Errorf("%v %v", counts, err)
 	}
-	n, err := project.Merge(t.Context(), st, projectB.ID, projectA.ID)
-	if n != 2 || err != nil {
-		t.Errorf("%d %v", n, err)
+	n, err := project.Merge(t.Context(), st, projectB.ID, projectA.ID, project.MergeOptions{})
+	if n.Memories != 2 || err != nil {
+		t.Errorf("%v %v", n, err)
 	}
 	has(t, a.says("recall", `{"query":"editor"}`), "emacs", "helix")
 	a.says("forget", `{"key":"editor"}`)
 	a.says("undo", `{}`)
 	has(t, a.says("remember", `{"text":"the editor is ed","key":"editor"}`), "removed 1 more")
-	if _, err := project.Merge(t.Context(), st, projectA.ID, ""); err != nil {
+	if _, err := project.Merge(t.Context(), st, projectA.ID, "", project.MergeOptions{}); err != nil {
 		t.Error(err)
 	}
 	has(t, none.says("recall", `{"query":"build"}`), "nine minutes")
@@ -318,6 +329,10 @@ func TestRoots(t *testing.T) {
 			"the roots have changed: the project is beta now, and was alpha") {
 			has(t, text, "nothing found")
 			c.refuses("undo", `{}`, "does not see")
+			c.says("remember", `{"text":"a fact of beta, for a while"}`)
+			has(t, c.says("undo", `{}`), "took back", "for a while")
+			c.says("undo", `{}`) // again
+			c.says("undo", `{}`)
 			has(t, c.says("recall", `{"query":"fact"}`), "nothing found → ")
 			bad, _ := connected("file:///work/bad")
 			bad.refuses("recall", `{"query":"fact"}`, "this root is of somebody else")

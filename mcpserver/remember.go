@@ -46,9 +46,11 @@ const maxKeySlug = 60
 // stored is what remember did.
 type stored struct {
 	m        varve.Memory
-	replaced bool // another text had the key
-	exists   bool // the text was there already
-	dropped  int  // other memories that had the key
+	replaced bool   // another text had the key
+	exists   bool   // the text was there already
+	dropped  int    // other memories that had the key
+	was      string // the text that was replaced
+	hides    string // the id of the memory of the shared part that has the key
 }
 
 func (c *memoryCall) remember(ctx context.Context) (*answer, error) {
@@ -80,6 +82,11 @@ func (c *memoryCall) remember(ctx context.Context) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if key := r.m.Key(); key != "" && c.project.ID != "" && !r.replaced && !r.exists && !c.view.Shared(&r.m) {
+		if hidden, err := c.withKey(ctx, r.m.Session(), key, c.view.Shared); err == nil && len(hidden) > 0 {
+			r.hides = hidden[0].ID
+		}
+	}
 	near, err := c.nearTo(ctx, r.m.ID, text)
 	if err != nil && ctx.Err() == nil {
 		c.s.o.Logger.Warn("looking for near-duplicates", "err", err) // the memory is stored nevertheless
@@ -108,32 +115,56 @@ func (c *memoryCall) storedLines(r *stored, near []neighbour, old string) []stri
 	case r.replaced:
 		verb = "replaced what had the key:"
 	}
-	lines := []string{fmt.Sprintf("%s [%s]", verb, oneLine(mine))}
+	label := ""
+	if r.exists {
+		label = labelled(&r.m)
+	}
+	lines := []string{fmt.Sprintf("%s [%s%s]", verb, oneLine(mine), label)}
+	if r.was != "" {
+		short, isCut := cut(r.was, wasChars)
+		if isCut {
+			short += " …"
+		}
+		lines[0] += ", which was: " + oneLine(short)
+	}
 	if r.dropped > 0 {
 		lines[0] += fmt.Sprintf(", and removed %d more that had it", r.dropped)
+	}
+	if r.hides != "" {
+		lines[0] += fmt.Sprintf("; in this project it hides the shared [%s*] with that key",
+			oneLine(project.Ending(r.hides)))
 	}
 	if old != "" {
 		lines[0] += fmt.Sprintf(", in the place of [%s]", oneLine(project.Ending(old)))
 	}
-	for i := range near {
+	for i := range near[:min(len(near), nearShown)] {
 		n := &near[i]
 		short, isCut := cut(n.m.Content, shownChars)
 		if isCut {
 			short += " …"
 		}
-		label := strings.Trim(n.m.Category()+"/"+n.m.Key(), "/")
-		if label, _ = cut(label, longestProp); label != "" {
-			label = " · " + oneLine(label)
-		}
-		lines = append(lines, fmt.Sprintf("near [%s%s · %s] %s", oneLine(project.Ending(n.m.ID)), label,
+		lines = append(lines, fmt.Sprintf("near [%s%s · %s] %s", oneLine(project.Ending(n.m.ID)), labelled(&n.m),
 			age(c.now, n.m.UpdatedAt), oneLine(short)))
 	}
 	if len(near) > 0 {
 		first := oneLine(project.Ending(near[0].m.ID))
-		lines = append(lines, fmt.Sprintf(`→ if the near one is no longer true: forget {"ids":["%s"]}; if it says the same: `+
-			`forget {"ids":["%s"]}, or update {"id":"%s","text":…}`, first, mine, first))
+		more := ""
+		if n := len(near) - nearShown; n > 0 {
+			more = fmt.Sprintf("and %d more like it ", n)
+		}
+		lines = append(lines, fmt.Sprintf(`%s→ if the near one is no longer true: forget {"ids":["%s"]}; if it says the `+
+			`same: forget {"ids":["%s"]}, or update {"id":"%s","text":…}`, more, first, mine, first))
 	}
 	return lines
+}
+
+// labelled returns category and key of a memory, as they are shown behind an id.
+func labelled(m *varve.Memory) string {
+	label := strings.Trim(m.Category()+"/"+m.Key(), "/")
+	if label, _ = cut(label, longestProp); label == "" {
+		return ""
+	}
+	return " · " + oneLine(label)
 }
 
 // store puts a memory: under its key in the place of what has it, or beside the others unless its text is there. Both
@@ -204,8 +235,9 @@ func (c *memoryCall) storeKeyed(ctx context.Context, tx *project.Tx, l *loading,
 			r.dropped++
 			continue
 		}
-		r.exists = was.Content == m.Content
-		r.replaced = !r.exists
+		if r.exists = was.Content == m.Content; !r.exists {
+			r.replaced, r.was = true, was.Content
+		}
 		was.Content, was.Timestamp, was.ExpiresAt = m.Content, m.Timestamp, m.ExpiresAt
 		if _, ok := c.args["importance"]; ok {
 			was.QuickRecalScore = m.QuickRecalScore
@@ -286,7 +318,7 @@ func (c *memoryCall) same(ctx context.Context, m *varve.Memory) (string, error) 
 		}
 		was, gerr := c.view.Get(ctx, h.ID)
 		if gerr == nil && was.Content == m.Content && was.Session() == m.Session() &&
-			c.view.Shared(&was) == c.view.Shared(m) && (was.Key() == "" || m.Key() == was.Key()) {
+			c.view.Shared(&was) == c.view.Shared(m) {
 			return h.ID, nil
 		}
 	}
@@ -336,6 +368,8 @@ const (
 	nearCosine = 0.92
 	nearPieces = 0.6
 	nearMost   = 5
+	nearShown  = 2        // of them, in lines; a series of facts that differ in a number has many
+	wasChars   = 100      // characters of a text that was replaced that are shown
 	nearChars  = 500      // characters of each that are shown
 	nearLooks  = 64 << 10 // characters of each that are compared
 	nearWords  = 24       // words by which they are found

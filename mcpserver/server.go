@@ -29,7 +29,35 @@ const (
 	// Working has the tools of working memory: working_set and so on. It is offered only if a host
 	// names it.
 	Working = "working"
+
+	// Notes has the tool memory: the six commands of package memorytool, over the notes of the project.
+	Notes = "notes"
 )
+
+// AllGroups stands for all groups in ChooseGroups.
+const AllGroups = "all"
+
+// ChooseGroups returns the groups that a user has named; AllGroups among them means all. An empty list and an unknown
+// name are errors that tell the names.
+func ChooseGroups(names []string) ([]string, error) {
+	chosen := []string{}
+	for _, name := range names {
+		switch name = strings.TrimSpace(name); {
+		case name == AllGroups:
+			return Groups(), nil
+		case name != "":
+			chosen = append(chosen, name)
+		}
+	}
+	if len(chosen) == 0 {
+		err := fmt.Errorf("%w: no group of tools is named: choose from %s", varve.ErrInvalid, GroupNames())
+		return nil, &varve.FieldError{Field: "groups", Err: err}
+	}
+	return chosen, (&Options{Groups: chosen}).Validate()
+}
+
+// GroupNames returns the names that ChooseGroups takes, for a message.
+func GroupNames() string { return strings.Join(append(Groups(), AllGroups), ", ") }
 
 // Groups returns the names of all groups, in the order in which they are listed.
 func Groups() []string {
@@ -65,6 +93,7 @@ func groups() []group {
 		{Graph, lenient(graphTools()), graphInstructions, false},
 		{Memory, memoryTools(), memoryInstructions, true},
 		{Working, workingTools(), workingInstructions, false},
+		{Notes, noteTools(), noteInstructions, false},
 	}
 }
 
@@ -123,6 +152,8 @@ type Options struct {
 	// Permits reports whether the client of a request may use a tool, by what the transport knows of the client (nil on a
 	// transport without tokens). What it may not use is not listed, and is refused as unknown. nil permits all.
 	Permits func(client *auth.TokenInfo, t Tool) bool
+	// Observe is told of each request that was answered, by the goroutine that answers it. nil: nothing is.
+	Observe func(o Operation)
 	// Version of the host, told to clients; "" is left to the library.
 	Version string
 	// Logger receives what cannot be reported to a client; nil discards it.
@@ -143,8 +174,7 @@ func (o *Options) Validate() error {
 	for _, g := range o.Groups {
 		if !slices.Contains(Groups(), g) {
 			return &varve.FieldError{Field: "groups", Value: g,
-				Err: fmt.Errorf("%w: there is no such group of tools; there are %s", varve.ErrInvalid,
-					strings.Join(Groups(), ", "))}
+				Err: fmt.Errorf("%w: there is no such group of tools; there are %s", varve.ErrInvalid, GroupNames())}
 		}
 	}
 	return nil
@@ -236,6 +266,9 @@ func New(st *varve.Store, o Options) *mcp.Server {
 		s.addResource(m)
 	}
 	m.AddReceivingMiddleware(s.asReference)
+	if o.Observe != nil {
+		m.AddReceivingMiddleware(s.observe)
+	}
 	return m
 }
 

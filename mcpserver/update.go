@@ -113,7 +113,7 @@ func (c *memoryCall) target(ctx context.Context, change bool) (string, error) {
 			return all[0].ID, nil
 		}
 	}
-	return "", fmt.Errorf("no memory has the key %q here → recall finds it by words; a key belongs to its session: %w",
+	return "", fmt.Errorf("no memory has the key %q here: %w → recall finds it by words; a key belongs to its session",
 		clipped(key), varve.ErrNotFound)
 }
 

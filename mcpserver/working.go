@@ -43,7 +43,7 @@ func (s *server) working(ctx context.Context, a args,
 		return nil, err
 	}
 	structured, err := json.Marshal(v)
-	return &answer{ready(text), ready(structured)}, err
+	return &answer{text: ready(text), structured: ready(structured)}, err
 }
 
 // workingProject returns the project of a scope: within the project of the caller, if there is one. No name that a call

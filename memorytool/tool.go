@@ -27,6 +27,8 @@ const defaultView = 16_000
 type Options struct {
 	// Folder is the folder of notes that the model sees as /memories: "agents/ada". "" is all notes of the store.
 	Folder string
+	// Except is the name of a folder in /memories that the model does not see, in any case. "" is none.
+	Except string
 	// Overwrite makes create replace a file that exists. The documentation of the tool refuses that.
 	Overwrite bool
 	// ViewLimit is how many characters the view of a file has at most. 0 is 16,000; a negative number is no limit.
@@ -136,6 +138,12 @@ type place struct {
 	root  bool   // it is /memories
 }
 
+// hides reports whether a path below /memories is in the folder that the model does not see.
+func (t *Tool) hides(rel string) bool {
+	first, _, _ := strings.Cut(rel, "/")
+	return t.options.Except != "" && strings.EqualFold(first, t.options.Except)
+}
+
 // place returns where a path of a call is.
 func (t *Tool) place(path string) (place, error) {
 	shown := strings.TrimRight(norm.NFC.String(path), "/")
@@ -150,6 +158,9 @@ func (t *Tool) place(path string) (place, error) {
 	p.path = rel
 	if t.options.Folder != "" {
 		p.path = t.options.Folder + "/" + rel
+	}
+	if t.hides(rel) {
+		return p, &refused{text: errorPrefix + "The path " + p.shown + " is reserved. Please choose another path."}
 	}
 	for segment := range strings.SplitSeq(rel, "/") {
 		if segment == ".." {

@@ -53,8 +53,11 @@ func (t *Tool) folder(ctx context.Context, p place) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		size, any = size+e.Size, true
 		rel := strings.TrimPrefix(strings.TrimPrefix(e.Path, p.path), "/")
+		if p.root && t.hides(rel) {
+			continue
+		}
+		size, any = size+e.Size, true
 		if hidden(rel) {
 			continue
 		}

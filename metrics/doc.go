@@ -12,6 +12,7 @@
 //	varve_store_bytes{part}                        memories, index, vectors, history: their files
 //	varve_log_bytes                                log that the next open would read
 //	varve_backlog_bytes                            log that is not in files yet
+//	varve_backlog_limit_bytes                      setting backlog_bytes; from half of it on, writers are slowed
 //	varve_view_lag_bytes{view}                     log that the index, or the vectors, do not cover yet
 //	varve_operations_total{operation,result}       calls; result is ok or error
 //	varve_operation_duration_seconds{operation}    histogram; of get one call in sixteen
@@ -22,9 +23,17 @@
 //	varve_embed_pending                            memories that wait for their vectors
 //	varve_healthy                                  1 if Health has no problems
 //	varve_writable                                 1 if the store can be written
+//	varve_damaged                                  problems that are damage; memctl verify finds all of it
+//	varve_recovered_entries                        entries of the log that opening the store read
+//	varve_embedder_up                              0 while the embedder fails; missing without an embedder
 //	varve_problems                                 number of problems that Health has
 //	varve_disk_free_bytes, varve_disk_low_bytes    free on the store's disk; the store warns below the second
 //	varve_quarantined_files                        documents that were set aside
 //	varve_processes                                processes that have the store open to write
 //	varve_backup_last_success_timestamp_seconds    newest full backup in the store's own backups/; 0 without one
+//
+// Calls adds, for a server of package mcpserver:
+//
+//	mcp_server_operation_duration_seconds{mcp_method_name,gen_ai_tool_name,error_type}   histogram: requests of clients;
+//	                                               error_type is "" or tool_error, or error for a refused request
 package metrics

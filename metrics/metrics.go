@@ -2,14 +2,13 @@ package metrics
 
 import (
 	"context"
-	"os"
-	"path/filepath"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/repair"
 )
 
 // Collector reads the numbers of a store when it is asked for them.
@@ -44,6 +43,10 @@ var (
 	diskLow     = desc("disk_low_bytes", "Free bytes below which the store warns.")
 	quarantined = desc("quarantined_files", "Files that were set aside.")
 	processes   = desc("processes", "Processes that have the store open to write.")
+	backlogMost = desc("backlog_limit_bytes", "Setting backlog_bytes: from half of it on, writers are slowed.")
+	damaged     = desc("damaged", "Problems of the store that are damage, those that its opening found among them.")
+	recovered   = desc("recovered_entries", "Entries of the log that opening the store read.")
+	embedderUp  = desc("embedder_up", "1 unless the last calls of the embedder failed; missing without one.")
 	backup      = desc("backup_last_success_timestamp_seconds", "Newest full backup in backups/, 0 without one.")
 )
 
@@ -75,6 +78,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	gauge(storeBytes, float64(s.HistoryBytes), "history")
 	gauge(logBytes, float64(s.Backlog))
 	gauge(backlog, float64(s.Unflushed))
+	gauge(backlogMost, float64(st.Admin().Config().Resolved().BacklogBytes))
 	gauge(viewLag, float64(s.Durable-min(s.Durable, s.Spilled)), "index")
 	if s.VectorsUpTo > 0 {
 		gauge(viewLag, float64(s.Durable-min(s.Durable, s.VectorsUpTo)), "vectors")
@@ -92,6 +96,15 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	gauge(healthy, truth(h.OK))
 	gauge(writable, truth(h.Writable))
 	gauge(problems, float64(len(h.Problems)))
+	gauge(damaged, float64(damageIn(st.Admin().OpenReport(), h.Problems)))
+	gauge(recovered, float64(st.Admin().OpenReport().Replayed))
+	switch h.Embedder.State {
+	case varve.EmbedderNone:
+	case varve.EmbedderFailing, varve.EmbedderDown, varve.EmbedderProbing:
+		gauge(embedderUp, 0)
+	default:
+		gauge(embedderUp, 1)
+	}
 	if h.Space.Total > 0 {
 		gauge(diskFree, float64(h.Space.Free))
 		gauge(diskLow, float64(h.Space.Low))
@@ -100,7 +113,11 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		gauge(quarantined, float64(n))
 	}
 	gauge(processes, float64(len(s.Processes)+len(s.Elsewhere)))
-	gauge(backup, newestBackup(filepath.Join(s.Dir, "backups")))
+	made := 0.0
+	if at := st.Admin().LastBackup(); !at.IsZero() {
+		made = float64(at.UnixMilli()) / 1000
+	}
+	gauge(backup, made)
 }
 
 // histogram sends a histogram, whose buckets Prometheus wants cumulative.
@@ -113,20 +130,25 @@ func histogram(to chan<- prometheus.Metric, d *prometheus.Desc, h *varve.Duratio
 	to <- prometheus.MustNewConstHistogram(d, h.Count(), h.Sum.Seconds(), buckets, labels...)
 }
 
+// damageIn counts what is damaged, as far as it is known without reading everything.
+func damageIn(r *varve.OpenReport, problems []error) (n int) {
+	all := append(slices.Clone(problems), r.Problems...)
+	if r.Damage != nil {
+		all = append(all, r.Damage)
+	}
+	seen := map[string]bool{}
+	for _, err := range all {
+		if errors.Is(err, varve.ErrCorrupt) && !seen[err.Error()] {
+			seen[err.Error()] = true
+			n++
+		}
+	}
+	return n
+}
+
 func truth(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
-}
-
-// newestBackup returns when the newest backup in a folder was completed, in seconds since 1970; 0 if there is none.
-func newestBackup(dir string) (newest float64) {
-	names, _ := os.ReadDir(dir) // none, if the folder cannot be read
-	for _, name := range names {
-		if info, err := os.Stat(filepath.Join(dir, name.Name(), repair.BackupName)); err == nil {
-			newest = max(newest, float64(info.ModTime().UnixNano())/1e9)
-		}
-	}
-	return newest
 }

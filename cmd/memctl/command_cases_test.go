@@ -51,6 +51,7 @@ var commandCases = map[string]commandCase{
 	"migrate":            {args: []string{"--to", "DIR/moved"}, opens: true},
 	"status":             {},
 	"verify":             {},
+	"doctor":             {},
 	"repair":             {args: []string{"--apply"}},
 	"quarantine":         {},
 	"quarantine list":    {opens: true},

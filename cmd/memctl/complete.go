@@ -71,7 +71,7 @@ func flagValues(a *cli.App) map[string]cobra.CompletionFunc {
 		"import --from": complete.Words(formats...),
 		"import --zone": complete.Words("UTC", "Local"),
 		"export --to":   complete.Words(string(importer.JSONL), string(importer.ServerMemory)),
-		"--tools":       complete.Words(mcpserver.Groups()...),
+		"--tools":       complete.Words(append(mcpserver.Groups(), mcpserver.AllGroups)...),
 		"--tokens":      files, "--tls-cert": files, "--tls-key": files,
 		"migrate --to": complete.Folders, "restore --log": complete.Folders,
 	}

@@ -8,7 +8,7 @@
 // one upwards, that is a store (its config.json has the member "varve") or contains a folder
 // storage/ that is one. Only init creates a store, and import if the store was named. Commands
 // that write flush before they end. Commands that read open the store read-only where it cannot be
-// written; status, config and verify always open it read-only, except that status makes a clone a
+// written; status, config, doctor and verify always open it read-only, except that status makes a clone a
 // store.
 //
 // # Output
@@ -33,6 +33,7 @@
 //	internal/mcpcmd        memctl mcp
 //	internal/servicecmd    memctl service
 //	internal/upkeep        the store as a whole: status, verify, repair, purge, backup, …
+//	internal/doctorcmd     doctor
 //
 // What they share:
 //

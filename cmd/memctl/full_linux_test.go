@@ -42,6 +42,7 @@ func onFullDisk(t *testing.T, c *inProcess, says string, fill func(*testing.T, s
 		t.Helper()
 		for _, args := range [][]string{
 			{"get", "a"}, {"list"}, {"search", "cats"}, {"status"}, {"history", "b"}, {"verify"}, {"status", "--json"},
+			{"doctor"},
 		} {
 			want := cli.CodeOK
 			if args[0] == "status" { // which says by it how the store is

@@ -232,6 +232,7 @@ func TestJSONDocuments(t *testing.T) {
 	try("backup", "", in("backup"))
 	try("backup", "", "--check", in("backup"))
 	try("restore", "", in("backup"), in("restored"))
+	try("doctor", "")
 	try("verify", "")
 	try("repair", "")
 	file(filepath.Join("storage", "memories", "b.json"), "spoilt")

@@ -23,6 +23,7 @@ import (
 
 // storeless are the commands that open no store that exists.
 var storeless = []string{
+	"doctor", // its report has what is wrong
 	"serve token", "serve token add", "serve token list", "serve token remove",
 	"init", "restore", "demo", "manual", "version", "help", "completion", "completion bash", "completion fish",
 	"completion powershell", "completion zsh",

@@ -48,6 +48,7 @@ var commands = []func(*cli.App) *cobra.Command{
 	upkeep.Status,
 	upkeep.Verify,
 	upkeep.Repair,
+	doctorCommand,
 	quarantineCommand,
 	upkeep.RebuildIndex,
 	upkeep.Reindex,

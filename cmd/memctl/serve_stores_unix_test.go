@@ -58,7 +58,7 @@ func TestServeStoresKilled(t *testing.T) {
 	proofs.ManyProcesses(t, "a server that is killed")
 	t.Parallel()
 	dir := t.TempDir()
-	s := startServer(t, dir, "--stores", filepath.Join(dir, "stores"))
+	s := startServer(t, dir, nil, "--stores", filepath.Join(dir, "stores"))
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: 30 * time.Second}
 	defer client.CloseIdleConnections()
 	const clients, kills = 16, 4
@@ -163,7 +163,7 @@ func TestServeStores(t *testing.T) {
 	proofs.ManyProcesses(t, "memctl serve is a process")
 	t.Parallel()
 	dir := t.TempDir()
-	s := startServer(t, dir, "--stores", filepath.Join(dir, "stores"))
+	s := startServer(t, dir, nil, "--stores", filepath.Join(dir, "stores"))
 	conformance.Run(t, s.url, s.token)
 	single := startServing(t, t.TempDir())
 	status, o := single.api(t.Context(), http.DefaultClient, "GET", "", nil)

@@ -38,11 +38,17 @@ type webServer struct {
 // startServing makes a token, and starts memctl serve for a store on a free port.
 func startServing(t *testing.T, dir string, more ...string) *webServer {
 	t.Helper()
-	return startServer(t, dir, append([]string{"--store", filepath.Join(dir, "s")}, more...)...)
+	return startServingIn(t, dir, nil, more...)
 }
 
-// startServer is startServing with flags that say what is served.
-func startServer(t *testing.T, dir string, flags ...string) *webServer {
+// startServingIn is startServing with further variables.
+func startServingIn(t *testing.T, dir string, env []string, more ...string) *webServer {
+	t.Helper()
+	return startServer(t, dir, env, append([]string{"--store", filepath.Join(dir, "s")}, more...)...)
+}
+
+// startServer is startServingIn with flags that say what is served.
+func startServer(t *testing.T, dir string, env []string, flags ...string) *webServer {
 	t.Helper()
 	memctl := memctlBinary(t)
 	s := &webServer{t: t, env: append(os.Environ(), "VARVE_STORE=", "HOME="+dir, "XDG_CONFIG_HOME=", "XDG_DATA_HOME="),
@@ -54,6 +60,7 @@ func startServer(t *testing.T, dir string, flags ...string) *webServer {
 		t.Fatal(err)
 	}
 	s.token = strings.TrimSpace(string(out))
+	s.env = append(s.env, env...)
 	s.start()
 	t.Cleanup(func() { s.end(syscall.SIGKILL) })
 	return s

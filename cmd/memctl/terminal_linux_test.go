@@ -132,6 +132,7 @@ var screenCases = map[string][][]string{
 	"migrate":            {{"--to", "DIR/movedEVIL"}, {"--to", "DIR/movedEVIL", "--switch"}},
 	"status":             {{}},
 	"verify":             {{}},
+	"doctor":             {{}},
 	"repair":             {{}, {"--apply"}, {"EVIL"}},
 	"quarantine":         {{}, {"EVIL"}},
 	"quarantine list":    {{}, {"-o", "id"}},

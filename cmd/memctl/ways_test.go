@@ -206,6 +206,7 @@ func TestWaysAreAll(t *testing.T) {
 		"main.saveEdited": locate, "main.searchCommand": locate,
 		"upkeep.migrateStore": locate + "; --to: " + path, "upkeep.repairStore": locate, "upkeep.statusIn": locate,
 		"upkeep.restoreBackup": path,
+		"doctorcmd.open":       locate + ", or locate.DataFolder; it reports what is not used",
 		"main.demoPut":         path, "main.demoWrite": path, "main.runDemo": path, "main.initCommand": path + ", or locate.Storage",
 		"notecmd.adoption": locate, "notecmd.importFolder": locate,
 		"mcpcmd.Served": path + ", or locate.BesideFile, or locate.DataFolder",

@@ -22,10 +22,16 @@
 // Not confined: the statistics of words, by which a search ranks its hits, and what the neighbours in a session of
 // the same name add to a score, are those of the whole store. No text, id or name of another project is in an answer.
 //
+// # Notes
+//
+// The notes of a project are those below projects/<id>; all others are in the shared part. View.seesNote is the only
+// decision; package memorytool confines by the folder.
+//
 // # Order of hits
 //
 // Hits with the same score, in three digits, are in the order of writing, the newest first. A memory whose metadata
-// has superseded_by is behind the memory that this names.
+// has superseded_by is behind the memory that this names. Beyond some thousands of equal scores the newest of the first
+// ones are taken.
 //
 // # Endings
 //

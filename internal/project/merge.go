@@ -3,8 +3,12 @@ package project
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // mergedAtOnce is how many memories Merge changes in one commit.
@@ -27,12 +31,69 @@ func Count(ctx context.Context, st *varve.Store) (map[string]int, error) {
 	return all, errors.Join(unread...)
 }
 
-// Merge gives the memories of one project to another, or to the shared part if into is "", and returns their number.
-// It is several commits; if it is interrupted, calling it again completes it.
-func Merge(ctx context.Context, st *varve.Store, from, into string) (n int, err error) {
-	if from == "" || from == into {
-		return 0, varve.ErrInvalid
+// MergeOptions is how Merge treats what it cannot give to another project.
+type MergeOptions struct {
+	// LeaveWorking leaves the working memory of the project as it is, where no agent of the other one finds it.
+	LeaveWorking bool
+}
+
+// Merged counts what Merge has moved.
+type Merged struct{ Memories, Notes int }
+
+// WorkingError means that a project has working memory. Its checkpoints and its scratchpad belong to a scope, and
+// cannot be given to another one.
+type WorkingError struct{ Scopes []string }
+
+func (e *WorkingError) Error() string {
+	n := "1 session"
+	if len(e.Scopes) > 1 {
+		n = fmt.Sprintf("%d sessions", len(e.Scopes))
 	}
+	return fmt.Sprintf("the project has working memory of %s, which stays where it is: %s", n,
+		human.Quote(e.Scopes[0]))
+}
+
+// Unwrap returns varve.ErrConflict.
+func (e *WorkingError) Unwrap() error { return varve.ErrConflict }
+
+// Merge gives the memories and the notes of one project to another, or to the shared part if into is "". Nothing is
+// moved if the project has working memory (*WorkingError), or if both have a note at one path (varve.ErrConflict). It
+// is several commits; if it is interrupted, calling it again completes it.
+func Merge(ctx context.Context, st *varve.Store, from, into string, o MergeOptions) (done Merged, err error) {
+	if from == "" || from == into {
+		return done, varve.ErrInvalid
+	}
+	if !o.LeaveWorking {
+		scopes, err := workingOf(ctx, st, from)
+		if err != nil {
+			return done, err
+		}
+		if len(scopes) > 0 {
+			return done, &WorkingError{scopes}
+		}
+	}
+	if done.Notes, err = mergeNotes(ctx, st, from, into); err != nil {
+		return done, err
+	}
+	done.Memories, err = mergeMemories(ctx, st, from, into)
+	return done, err
+}
+
+// workingOf returns the scopes of working memory of a project.
+func workingOf(ctx context.Context, st *varve.Store, project string) (scopes []string, err error) {
+	for scope, err := range st.Working().Home().Scopes(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if first, _, _ := strings.Cut(scope.Project, "/"); first == project {
+			scopes = append(scopes, scope.Key())
+		}
+	}
+	slices.Sort(scopes)
+	return scopes, nil
+}
+
+func mergeMemories(ctx context.Context, st *varve.Store, from, into string) (n int, err error) {
 	var ids []string
 	for m, err := range st.Memories(ctx) {
 		if ctx.Err() != nil {

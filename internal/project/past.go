@@ -61,46 +61,29 @@ type Own struct {
 	Name string // of the writer, as varve.LogOptions.By takes it
 }
 
-// Undo undoes commits of the caller: the one at o.Position, the newest, or those since o.Since. With
-// plan it changes nothing. The error is ErrOthers if the commit is by another writer, or has changed a
-// memory that the view does not see.
+// Undo undoes commits of the caller: the one at o.Position, the newest that the view sees, or those since o.Since.
+// With plan it changes nothing. The error is ErrOthers if the commit is by another writer, or has changed a memory or
+// a note that the view does not see.
 func (v *View) Undo(ctx context.Context, own Own, o varve.UndoOptions, plan bool) (*varve.UndoPlan, error) {
-	if !o.Since.IsZero() {
-		o.Run = own.Name
-	} else if err := v.ofCaller(ctx, own, &o); err != nil {
-		return nil, err
-	}
-	p, err := v.st.PlanUndo(ctx, o)
-	if err != nil {
+	p, err := v.planUndo(ctx, own, o)
+	if err != nil || plan {
 		return p, err
-	}
-	for i := range p.Changes {
-		if !v.may(ctx, &p.Changes[i]) {
-			return nil, fmt.Errorf("the commit has changed what this project does not see: %w", ErrOthers)
-		}
-	}
-	for i := range p.Conflicts {
-		if c := &p.Conflicts[i]; c.Kind == "memory" {
-			if m, err := v.st.Get(ctx, c.ID); err == nil && !v.sees(&m) {
-				return nil, fmt.Errorf("the commit has changed what this project does not see: %w", ErrOthers)
-			}
-		}
-	}
-	if plan {
-		return p, nil
 	}
 	return v.st.Undo(ctx, p.UndoOptions)
 }
 
-// ofCaller sets the position in o to that of the caller's newest commit, or checks the given one.
-func (v *View) ofCaller(ctx context.Context, own Own, o *varve.UndoOptions) error {
-	if own.Name == "" {
-		return fmt.Errorf("the client has no name: %w", ErrOthers)
+func (v *View) planUndo(ctx context.Context, own Own, o varve.UndoOptions) (*varve.UndoPlan, error) {
+	if !o.Since.IsZero() {
+		o.Run = own.Name
+		return v.seenPlan(ctx, o)
 	}
-	before := uint64(0)
-	for c, err := range v.st.Log(ctx, varve.LogOptions{By: own.Name, Before: before}) {
+	if own.Name == "" {
+		return nil, fmt.Errorf("the client has no name: %w", ErrOthers)
+	}
+	var unseen error // of the newest commit that the view does not see
+	for c, err := range v.st.Log(ctx, varve.LogOptions{By: own.Name}) {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 		if err != nil {
 			if errors.Is(err, varve.ErrNotFound) {
@@ -108,34 +91,81 @@ func (v *View) ofCaller(ctx context.Context, own Own, o *varve.UndoOptions) erro
 			}
 			continue
 		}
-		if o.Position == 0 && changesMemories(&c) {
-			o.Position = c.LSN
-			return nil
-		}
-		if o.Position != 0 && c.LSN <= o.Position && o.Position < c.Next {
-			return nil
+		switch {
+		case o.Position == 0 && changesContent(&c):
+			newest := o
+			newest.Position = c.LSN
+			p, err := v.seenPlan(ctx, newest)
+			if err == nil && unseen != nil && len(p.Changes)+len(p.Conflicts) == 0 {
+				continue // what an undo that the view does not see has taken back
+			}
+			if !errors.Is(err, ErrOthers) {
+				return p, err
+			}
+			if unseen == nil { // the client has changed the project since
+				unseen = err
+			}
+		case o.Position != 0 && c.LSN <= o.Position && o.Position < c.Next:
+			return v.seenPlan(ctx, o)
 		}
 		if c.Next <= o.Position {
 			break
 		}
 	}
-	if o.Position == 0 {
-		return fmt.Errorf("you have written nothing since you connected: %w", varve.ErrNotFound)
+	switch {
+	case unseen != nil:
+		return nil, unseen
+	case o.Position == 0:
+		return nil, fmt.Errorf("you have written nothing since you connected: %w → what was written before is corrected by "+
+			"update or forget, and taken back by the user with memctl undo", varve.ErrNotFound)
 	}
-	return fmt.Errorf("version %d is by another writer → ask the user, who can use memctl undo: %w", o.Position, ErrOthers)
+	return nil, fmt.Errorf("version %d is %w → ask the user, who can use memctl undo", o.Position, ErrOthers)
 }
 
-func changesMemories(c *varve.Commit) bool {
+var errUnseen = fmt.Errorf("the commit has changed what this project does not see: %w", ErrOthers)
+
+// seenPlan returns the plan of an undo, or errUnseen if the view does not see all that it would change.
+func (v *View) seenPlan(ctx context.Context, o varve.UndoOptions) (*varve.UndoPlan, error) {
+	p, err := v.st.PlanUndo(ctx, o)
+	if err != nil {
+		return p, err
+	}
+	for i := range p.Changes {
+		if !v.may(ctx, &p.Changes[i]) {
+			return nil, errUnseen
+		}
+	}
+	for i := range p.Conflicts {
+		switch c := &p.Conflicts[i]; c.Kind {
+		case "note":
+			if !v.seesNote(c.ID) {
+				return nil, errUnseen
+			}
+		case "memory":
+			if m, err := v.st.Get(ctx, c.ID); err == nil && !v.sees(&m) {
+				return nil, errUnseen
+			}
+		}
+	}
+	return p, nil
+}
+
+// changesContent reports whether a commit changes memories or notes, and not by itself.
+func changesContent(c *varve.Commit) bool {
 	for i := range c.Changes {
-		if c.Changes[i].Kind == "memory" && c.Changes[i].Cause != "upkeep" && c.Changes[i].Cause != "expired" {
+		ch := &c.Changes[i]
+		if (ch.Kind == "memory" || ch.Kind == "note") && ch.Cause != "upkeep" && ch.Cause != "expired" {
 			return true
 		}
 	}
 	return false
 }
 
-// may reports whether the view sees a memory before and after a change.
+// may reports whether the view sees a memory before and after a change, or a note.
 func (v *View) may(ctx context.Context, c *varve.UndoChange) bool {
+	if c.Kind == "note" {
+		return v.seesNote(c.ID)
+	}
 	if c.Kind != "memory" {
 		return true // an assembly that a memory leaves or joins
 	}

@@ -15,6 +15,9 @@ const (
 	firstRanked = 40
 	moreRanked  = 4
 	mostRanked  = 1_000_000 // of a search
+	// mostTied is behind how many ranked hits those of equal scores are no longer sorted: a word that every memory has
+	// would rank them all.
+	mostTied = 2_000
 )
 
 // facts is what the order of hits needs of a memory.
@@ -62,7 +65,8 @@ func (v *View) Search(ctx context.Context, q varve.Query, shown map[string]bool,
 		whole := len(all) < q.Limit || q.Limit == mostRanked
 		hits = v.chosen(all, of, perSession, shown)
 		// Hits of the same score as the last one that is returned are all needed for their order.
-		if whole || len(hits) > limit && digits(hits[limit].Score) != digits(all[len(all)-1].Score) {
+		sorted := len(hits) > limit && (n > mostTied || digits(hits[limit].Score) != digits(all[len(all)-1].Score))
+		if whole || sorted {
 			v.supersede(ctx, &hits, of, shown, len(filters) == 0, trim)
 			return hits[:min(limit, len(hits))], len(hits) > limit, serr
 		}

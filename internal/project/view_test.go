@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/fixture"
+	"github.com/varve-db/varve/working"
 )
 
 // Each way in which a View reaches a memory of another project gives the result for a missing one.
@@ -64,7 +66,7 @@ func TestViewSeesItsOwn(t *testing.T) {
 	}
 	// A memory that was given to another project does not show its past there, and what was written in
 	// the one project is not visible in the other.
-	if _, err := Merge(context.Background(), st, b.Project(), a.Project()); err != nil {
+	if _, err := Merge(context.Background(), st, b.Project(), a.Project(), MergeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	versions, err := a.History(ctx, "secret-of-b")
@@ -118,5 +120,114 @@ func TestEnding(t *testing.T) {
 		if got := digits(score); got < want-1e-9 || got > want+1e-9 {
 			t.Errorf("%v: %v", score, got)
 		}
+	}
+}
+
+// A merge moves notes, and moves nothing where a path is taken or a session has working memory.
+func TestMergeWhole(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	st := fixture.Open(t, t.TempDir(), nil)
+	a, b := NewID([16]byte{1}), NewID([16]byte{2})
+	note := func(project, path, text string) {
+		t.Helper()
+		if _, err := st.Notes().Write(ctx, NotesOf(project)+"/"+path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note(a, "plan.md", "of a")
+	note(b, "plan.md", "of b")
+	note(b, "docs/api.md", "the api")
+	if _, err := st.Put(ctx, varve.Memory{ID: "m", Content: "of b", Metadata: map[string]any{Member: b}}); err != nil {
+		t.Fatal(err)
+	}
+	scope, err := working.ForSession("s", b+"/sub", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := st.Working().Open(ctx, scope, nil)
+	if err == nil {
+		err = w.Set(ctx, "k", "v")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	unmoved := func() {
+		t.Helper()
+		if m, err := st.Get(ctx, "m"); err != nil || Of(&m) != b {
+			t.Errorf("%+v %v", m, err)
+		}
+		if _, err := st.Notes().Read(ctx, NotesOf(b)+"/docs/api.md"); err != nil {
+			t.Error(err)
+		}
+	}
+	var has *WorkingError
+	if _, err := Merge(ctx, st, b, a, MergeOptions{}); !errors.As(err, &has) || len(has.Scopes) != 1 ||
+		has.Scopes[0] != scope.Key() || !errors.Is(err, varve.ErrConflict) {
+		t.Errorf("with working memory: %v", err)
+	}
+	unmoved()
+	if _, err := Merge(ctx, st, b, a, MergeOptions{LeaveWorking: true}); !errors.Is(err, varve.ErrConflict) {
+		t.Errorf("with a note that both have: %v", err)
+	}
+	unmoved()
+	if err := st.Notes().Delete(ctx, NotesOf(b)+"/plan.md"); err != nil {
+		t.Fatal(err)
+	}
+	done, err := Merge(ctx, st, b, a, MergeOptions{LeaveWorking: true})
+	if err != nil || done != (Merged{Memories: 1, Notes: 1}) {
+		t.Errorf("%+v %v", done, err)
+	}
+	if n, err := st.Notes().Read(ctx, NotesOf(a)+"/docs/api.md"); err != nil || string(n.Content) != "the api" {
+		t.Errorf("%+v %v", n, err)
+	}
+	done, err = Merge(ctx, st, a, "", MergeOptions{})
+	if err != nil || done != (Merged{Memories: 1, Notes: 2}) {
+		t.Errorf("%+v %v", done, err)
+	}
+	if n, err := st.Notes().Read(ctx, "plan.md"); err != nil || string(n.Content) != "of a" {
+		t.Errorf("%+v %v", n, err)
+	}
+}
+
+// An undo of the newest change passes over what the writer changed in a project that the view does not see, and takes
+// back nothing of that by its position or by a time.
+func TestUndoPassesOverOthers(t *testing.T) {
+	t.Parallel()
+	st := fixture.Open(t, t.TempDir(), &varve.Options{Writer: &varve.Writer{Program: "host"}})
+	ctx := varve.WithWriter(t.Context(), varve.Writer{Session: "agent-1"})
+	a, b := New(st, NewID([16]byte{1}), nil), New(st, NewID([16]byte{2}), nil)
+	put := func(v *View, id string) {
+		t.Helper()
+		if err := v.Transact(ctx, func(tx *Tx) error {
+			m := varve.Memory{ID: id, Content: id}
+			v.Place(&m, false)
+			_, err := tx.Put(m)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(a, "of-a")
+	put(b, "of-b")
+	own := Own{Name: "agent-1"}
+	var at uint64 // of the commit in b
+	for v := range st.History(ctx, "of-b") {
+		at = v.LSN
+	}
+	for _, o := range []varve.UndoOptions{{Position: at}, {Since: time.Unix(1, 0)}} {
+		if _, err := a.Undo(ctx, own, o, false); !errors.Is(err, ErrOthers) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	p, err := a.Undo(ctx, own, varve.UndoOptions{}, false)
+	if err != nil || len(p.Changes) != 1 || p.Changes[0].ID != "of-a" {
+		t.Errorf("%+v %v", p, err)
+	}
+	if _, err := st.Get(ctx, "of-b"); err != nil {
+		t.Error(err)
+	}
+	if _, err := New(st, NewID([16]byte{3}), nil).Undo(ctx, own, varve.UndoOptions{}, false); !errors.Is(err, ErrOthers) {
+		t.Error(err)
 	}
 }

@@ -47,6 +47,8 @@ func commands() []command {
 		{name: "(none)"},
 		{name: "status", args: []string{"status"}},
 		{name: "status --json", args: []string{"status", "--json"}},
+		{name: "doctor", args: []string{"doctor"}},
+		{name: "doctor --json", args: []string{"doctor", "--json"}},
 		{name: "put", args: []string{"put", "a new one", "--id", "new"}},
 		{name: "put again", args: []string{"put", "hello from e", "--id", "e", "--session", "s1"}},
 		{name: "put --file", args: []string{"put", "--file", "{box}/input/text.txt", "--id", "new"},

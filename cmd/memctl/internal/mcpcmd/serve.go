@@ -50,7 +50,7 @@ stdout carries only the protocol.`,
 		Args:    cli.NoArguments,
 	}
 	c.Flags().StringSliceVar(&groups, "tools", nil, "`groups` of tools to offer: "+
-		strings.Join(mcpserver.Groups(), ", ")+", all; default "+strings.Join(mcpserver.DefaultGroups(), ", ")+
+		mcpserver.GroupNames()+"; default "+strings.Join(mcpserver.DefaultGroups(), ", ")+
 		", or graph where MEMORY_FILE_PATH is set")
 	c.Flags().StringVar(&named, "project", "", "the `name` of the project; "+projectcmd.None+" is the shared part alone")
 	c.Flags().BoolVar(&structured, "structured", false, "answer programs with structured content too")
@@ -64,9 +64,6 @@ stdout carries only the protocol.`,
 		}
 		o := mcpserver.Options{Groups: groups, Logger: logger(a), Version: cli.ThisBuild().Version, Clock: a.Clock,
 			Evicted: a.Evicted, Structured: structured, Session: a.Getenv(cli.SessionVariable)}
-		if err := o.Validate(); err != nil {
-			return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
-		}
 		if o.Project, err = projectOf(a, cmd.CommandPath(), named); err != nil {
 			return err
 		}
@@ -92,13 +89,9 @@ func chosen(a *cli.App, cmd *cobra.Command, groups []string) ([]string, error) {
 		}
 		return mcpserver.DefaultGroups(), nil
 	}
-	for i := range groups {
-		if groups[i] = strings.TrimSpace(groups[i]); groups[i] == "all" {
-			return mcpserver.Groups(), nil
-		}
-	}
-	if len(groups) == 0 {
-		return nil, cli.Usagef(cmd.CommandPath(), "--tools is empty: choose from %s", strings.Join(mcpserver.Groups(), ", "))
+	groups, err := mcpserver.ChooseGroups(groups)
+	if err != nil {
+		return nil, cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
 	}
 	return groups, nil
 }

@@ -246,12 +246,14 @@ joins the two.`,
 }
 
 func mergeCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	var o project.MergeOptions
+	c := &cobra.Command{
 		Use:   "merge FROM INTO",
-		Short: "Give the memories of a project to another one",
-		Long: `Give the memories of the project FROM to the project INTO, each by its id or name, and have the folders
-of FROM use INTO. INTO may be shared: then all projects see them. memctl undo takes the change of the
-memories back.`,
+		Short: "Give the memories and notes of a project to another one",
+		Long: `Give the memories and the notes of the project FROM to the project INTO, each by its id or name, and have
+the folders of FROM use INTO. INTO may be shared: then all projects see them. memctl undo takes the
+change back. Working memory cannot be given to another project: a project that has some is refused,
+unless --leave-working leaves it where no agent of INTO finds it.`,
 		Example: "  memctl project merge old-api api\n  memctl project merge notes shared",
 		Args:    cli.Exactly(2, "two projects"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -271,7 +273,11 @@ memories back.`,
 				return cli.Usagef(cmd.CommandPath(), "FROM and INTO are one project")
 			}
 			return a.With(ctx, cli.Write, func(st *varve.Store) error {
-				n, err := project.Merge(ctx, st, from[0].Project, into[0].Project)
+				done, err := project.Merge(ctx, st, from[0].Project, into[0].Project, o)
+				if w := (*project.WorkingError)(nil); errors.As(err, &w) {
+					return cli.WithFix(err, "delete it with memctl working drop, see memctl working list; or leave it: "+
+						"--leave-working")
+				}
 				if err != nil {
 					return err
 				}
@@ -285,13 +291,20 @@ memories back.`,
 					}
 				}
 				if a.Document != nil {
-					a.Document.Member("merged", n)
+					a.Document.Member("merged", done.Memories)
+					a.Document.Member("notes", done.Notes)
 					return err
 				}
-				fmt.Fprintf(a.Out, "%s from %s into %s\n", cli.Count(n, "memory went", "memories went"), from[0].Project,
-					cli.PrintableID(args[1]))
+				notes := ""
+				if done.Notes > 0 {
+					notes = " and " + cli.Count(done.Notes, "note", "notes")
+				}
+				fmt.Fprintf(a.Out, "%s%s went from %s into %s\n", cli.Count(done.Memories, "memory", "memories"), notes,
+					from[0].Project, cli.PrintableID(args[1]))
 				return err
 			})
 		}),
 	}
+	c.Flags().BoolVar(&o.LeaveWorking, "leave-working", false, "leave the working memory of FROM where it is")
+	return c
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -74,7 +73,7 @@ signal ends the server when the requests that are under way are answered.`,
 	f.BoolVar(&s.plain, "plain", false, "serve without TLS on an address that is not loopback")
 	f.StringSliceVar(&s.hosts, "host", nil, "further `names` of this server, for example behind a proxy")
 	f.StringSliceVar(&s.groups, "tools", s.groups,
-		"`groups` of tools to offer: "+strings.Join(mcpserver.Groups(), ", "))
+		"`groups` of tools to offer: "+mcpserver.GroupNames())
 	f.IntVar(&s.requests, "max-requests", 256, "maximum `number` of requests under way")
 	f.DurationVar(&s.timeout, "timeout", time.Minute, "`time` after which a request is ended")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`time` for which requests may finish when the server ends")
@@ -103,17 +102,14 @@ is added. A server that runs reads the file again when it changes.`,
 
 func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 	ctx := cmd.Context()
-	for i := range s.groups {
-		s.groups[i] = strings.TrimSpace(s.groups[i])
+	groups, err := mcpserver.ChooseGroups(s.groups)
+	if err != nil {
+		return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
 	}
 	log := logger(a, slog.LevelInfo)
-	tools := mcpserver.Options{Groups: s.groups, Logger: logger(a, slog.LevelWarn), Version: cli.ThisBuild().Version,
+	tools := mcpserver.Options{Groups: groups, Logger: logger(a, slog.LevelWarn), Version: cli.ThisBuild().Version,
 		Clock: a.Clock, Evicted: a.Evicted}
-	switch err := tools.Validate(); {
-	case err != nil:
-		return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
-	case len(s.groups) == 0:
-		return cli.Usagef(cmd.CommandPath(), "--tools is empty: choose from %s", strings.Join(mcpserver.Groups(), ", "))
+	switch {
 	case s.requests < 1:
 		return cli.Usagef(cmd.CommandPath(), "--max-requests %d: must be at least 1", s.requests)
 	case s.open < 1:
@@ -148,8 +144,9 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 	}
 	return mcpcmd.Served(ctx, a, dir, tools, a.LocateOrDefault, func(st *varve.Store, tools mcpserver.Options) error {
 		var web *server.Server
-		registry := prometheus.NewRegistry()
-		registry.MustRegister(metrics.New(func() *varve.Store { return web.Store() }), collectors.NewGoCollector(),
+		registry, calls := prometheus.NewRegistry(), metrics.NewCalls()
+		tools.Observe = func(o mcpserver.Operation) { calls.Observe(o.Method, o.Tool, o.Error, o.Took) }
+		registry.MustRegister(calls, metrics.New(func() *varve.Store { return web.Store() }), collectors.NewGoCollector(),
 			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 		o.Tools, o.Metrics = tools, numbersOf(registry)
 		var err error

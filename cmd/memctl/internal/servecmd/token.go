@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,6 +75,13 @@ with it.`,
 			if err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("tools") && !slices.Contains(tools, mcpserver.AllGroups) { // all: also those to come
+				if tools, err = mcpserver.ChooseGroups(tools); err != nil {
+					return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
+				}
+			} else {
+				tools = nil
+			}
 			id := ""
 			if name != "" {
 				registry, _ := projectcmd.Of(a)
@@ -106,7 +114,7 @@ with it.`,
 	c.Flags().StringVar(&name, "project", "", "the project that it reaches, by its id or `name`; see memctl project "+
 		"list; default none but the shared part")
 	c.Flags().StringSliceVar(&tools, "tools", nil,
-		"`groups` of tools that it may use: "+strings.Join(mcpserver.Groups(), ", ")+" (default all that are served)")
+		"`groups` of tools that it may use: "+mcpserver.GroupNames()+" (default all that are served)")
 	return c
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/repair"
 )
 
 func Status(a *cli.App) *cobra.Command {
@@ -149,8 +148,10 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize,
 		LogBytes: n.Backlog, Unflushed: n.Unflushed, Slowed: health.Slowed,
 		Unknown: health.SettingsUnknown, Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
-		LastFlush:  modified(files, filepath.Join(dir, "checkpoint")),
-		LastBackup: newest(files, filepath.Join(dir, "backups")),
+		LastFlush: modified(files, filepath.Join(dir, "checkpoint")),
+	}
+	if at := st.Admin().LastBackup(); !at.IsZero() {
+		s.LastBackup = &at
 	}
 	s.Copy, s.Redacted = copiedOf(&health.Copy), n.ToOverwrite
 	if s.History = n.HistoryBytes; !n.HistorySince.IsZero() {
@@ -370,20 +371,4 @@ func modified(files vfs.FS, path string) *time.Time {
 	}
 	t := info.Mtime.UTC()
 	return &t
-}
-
-// newest returns the time of the newest backup in a folder; nil if there is none. The older indexes
-// in the same folder are not backups.
-func newest(files vfs.FS, dir string) *time.Time {
-	names, err := files.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	var last *time.Time
-	for _, name := range names {
-		if t := modified(files, filepath.Join(dir, name, repair.BackupName)); t != nil && (last == nil || t.After(*last)) {
-			last = t
-		}
-	}
-	return last
 }

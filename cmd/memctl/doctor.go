@@ -1,0 +1,34 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/doctorcmd"
+)
+
+// doctorCommand returns memctl doctor. Of a setting that is a text it gets no more than that it is set, unless the text
+// is one of a fixed list.
+func doctorCommand(a *cli.App) *cobra.Command {
+	var list []doctorcmd.Setting
+	for _, s := range settings() {
+		list = append(list, doctorcmd.Setting{Name: s.name, Value: func(c *varve.Config) any {
+			switch v := s.value(c).(type) {
+			case bool, int, int64, float64:
+				return v
+			case string:
+				if slices.Contains(choices(s.name), v) {
+					return v
+				}
+				if v == s.value(&varve.Config{}) {
+					return nil
+				}
+			}
+			return "set"
+		}})
+	}
+	return doctorcmd.Command(a, list)
+}

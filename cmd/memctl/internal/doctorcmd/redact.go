@@ -1,0 +1,153 @@
+package doctorcmd
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// redactor replaces what a published text must not have.
+type redactor struct {
+	known []replacement // the longest first
+}
+
+type replacement struct{ text, by string }
+
+// leastKnown is the shortest text that is replaced wherever it occurs: a shorter one is part of many words.
+const leastKnown = 3
+
+func newRedactor(store string, getenv func(string) string) *redactor {
+	r := &redactor{}
+	for _, dir := range spellings(store) {
+		r.add(dir, "STORE")
+	}
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		for _, dir := range spellings(getenv(name)) {
+			r.add(dir, "HOME")
+		}
+	}
+	host, _ := os.Hostname()
+	r.add(host, "HOST")
+	for name, by := range map[string]string{"USER": "USER", "LOGNAME": "USER", "SUDO_USER": "USER", "VARVE_AGENT": "AGENT",
+		"VARVE_SESSION": "SESSION", "VARVE_PROJECT": "PROJECT", "VARVE_EMBED_URL": "URL", "VARVE_EMBED_KEY": "KEY",
+		"VARVE_EMBED_MODEL": "MODEL", "OPENAI_API_KEY": "KEY"} {
+		r.add(getenv(name), by)
+	}
+	return r
+}
+
+// spellings returns the ways in which errors may name a folder.
+func spellings(dir string) []string {
+	if dir == "" {
+		return nil
+	}
+	all := []string{dir}
+	if abs, err := filepath.Abs(dir); err == nil {
+		all = append(all, abs)
+		if real, err := filepath.EvalSymlinks(abs); err == nil {
+			all = append(all, real)
+		}
+	}
+	return all
+}
+
+func (r *redactor) add(text, by string) {
+	if len(text) < leastKnown || text == "root" {
+		return
+	}
+	r.known = append(r.known, replacement{text, by})
+	slices.SortStableFunc(r.known, func(a, b replacement) int { return len(b.text) - len(a.text) })
+}
+
+var patterns = []struct {
+	of *regexp.Regexp
+	by string
+}{
+	// A name of a note or an id may have any characters, so all up to the end of the part goes.
+	{regexp.MustCompile(`\b(memories|assemblies|notes|working|quarantine|backups)[/\\].*?(: |; | → |$)`), "$1/…$2"},
+	{regexp.MustCompile(`"(?:[^"\\]|\\.)*"`), `"…"`},
+	{regexp.MustCompile("`[^`]*`"), "`…`"},
+	{regexp.MustCompile(`'[^']*'`), "'…'"},
+	{regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"]+`), "URL"},
+	{regexp.MustCompile(`prj-[0-9a-f]{8,}`), "prj-…"},
+	{regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F-]{14,}`), "…"},
+	{regexp.MustCompile(`\b[0-9a-fA-F]{12,}\b`), "…"},
+	{regexp.MustCompile(`(^|[\s(=:])(/|[A-Za-z]:\\)[^\s:;,)]+`), "$1/…"},
+	{regexp.MustCompile(`(/…,? ?){2,}`), "/… "},
+	{regexp.MustCompile(`[^\s"<>@]+@[^\s"<>]+`), "…"},
+}
+
+// text redacts a text that may have anything.
+func (r *redactor) text(s string) string {
+	for _, k := range r.known {
+		s = strings.ReplaceAll(s, k.text, k.by)
+	}
+	s = strings.Join(strings.Fields(s), " ")
+	for _, p := range patterns {
+		s = p.of.ReplaceAllString(s, p.by)
+	}
+	return s
+}
+
+// err redacts the text of an error. What the errors in it have as the name of something is replaced wherever it occurs.
+func (r *redactor) err(err error) string {
+	if err == nil {
+		return ""
+	}
+	own := &redactor{known: slices.Clone(r.known)}
+	named(err, own, 0)
+	return own.text(err.Error())
+}
+
+// ours are the fields of errors whose values are words of the program.
+var ours = []string{"Kind", "Field", "Op", "Limit", "Reason", "Noun", "Feature", "Format", "Fix", "What", "Syscall"}
+
+// mostNested bounds the errors in an error that are looked at.
+const mostNested = 32
+
+// named adds the texts that the fields of an error have, and those of the errors in it.
+func named(err error, r *redactor, depth int) {
+	if err == nil || depth > mostNested {
+		return
+	}
+	v := reflect.ValueOf(err)
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Struct {
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			switch {
+			case !f.IsExported() || slices.Contains(ours, f.Name):
+			case f.Type.Kind() == reflect.String:
+				r.addNamed(v.Field(i).String())
+			case f.Type == reflect.TypeFor[[]string]():
+				for j := range v.Field(i).Len() {
+					r.addNamed(v.Field(i).Index(j).String())
+				}
+			}
+		}
+	}
+	switch u := err.(type) {
+	case interface{ Unwrap() error }:
+		named(u.Unwrap(), r, depth+1)
+	case interface{ Unwrap() []error }:
+		for _, e := range u.Unwrap() {
+			named(e, r, depth+1)
+		}
+	}
+}
+
+// places are the files and folders of every store.
+var places = regexp.MustCompile(`^(wal|config\.json|checkpoint|memory_index\.json|backups|tmp|memories|assemblies|` +
+	`notes|working|quarantine|vectors|words|views)([/\\](shared|owner|archive|writers|past|[0-9]{8}\.wal|\w+\.lock))?$`)
+
+// addNamed adds the name of something, unless it is that of a part of every store.
+func (r *redactor) addNamed(name string) {
+	if !places.MatchString(name) {
+		r.add(name, "…")
+	}
+}

@@ -1,0 +1,70 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// NotesFolder is the folder of notes that has a folder for each project, named by its id. All other notes are in the
+// shared part.
+const NotesFolder = "projects"
+
+// NotesOf returns the folder of the notes of a project, "" for the shared part.
+func NotesOf(project string) string {
+	if project == "" {
+		return ""
+	}
+	return NotesFolder + "/" + project
+}
+
+// seesNote reports whether the note at a path is in the view. Names that differ in case are one folder on some file
+// systems.
+func (v *View) seesNote(path string) bool {
+	first, rest, deeper := strings.Cut(path, "/")
+	if !deeper || !strings.EqualFold(first, NotesFolder) {
+		return true
+	}
+	of, _, _ := strings.Cut(rest, "/")
+	return v.project != "" && of == v.project
+}
+
+// mergeNotes moves the notes of one project to another, or to the shared part if into is "", and returns their number.
+// It moves none if a path would be taken.
+func mergeNotes(ctx context.Context, st *varve.Store, from, into string) (n int, err error) {
+	source, target := NotesOf(from)+"/", ""
+	if into != "" {
+		target = NotesOf(into) + "/"
+	}
+	var paths []string
+	for e, err := range st.Notes().List(ctx, NotesOf(from), 0) {
+		if err != nil {
+			if errors.Is(err, varve.ErrNotFound) {
+				break
+			}
+			return 0, err
+		}
+		if !e.Folder {
+			paths = append(paths, strings.TrimPrefix(e.Path, source))
+		}
+	}
+	for _, p := range paths {
+		if _, err := st.Notes().Read(ctx, target+p); err == nil {
+			return 0, fmt.Errorf("both projects have a note %s: %w → rename one of them with memctl note mv, and merge again",
+				human.Quote(p), varve.ErrConflict)
+		} else if !errors.Is(err, varve.ErrNotFound) {
+			return 0, err
+		}
+	}
+	for _, p := range paths {
+		if _, err := st.Notes().Rename(ctx, source+p, target+p); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}

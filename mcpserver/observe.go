@@ -1,0 +1,55 @@
+package mcpserver
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Operation is a request that was answered; see Options.Observe. Method and Tool are of a fixed list, whatever a client
+// sends: "other" stands for the rest.
+type Operation struct {
+	Method string // as in the protocol: tools/call
+	Tool   string // of tools/call
+	Error  string // "": none; tool_error: the result of a tool that failed; error: the request was refused
+	Took   time.Duration
+}
+
+// methods are the methods that Operation names.
+var methods = []string{"initialize", "server/discover", "ping", "tools/list", "tools/call", "resources/list",
+	"resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe", "prompts/list",
+	"subscriptions/listen", "notifications/initialized", "notifications/cancelled"}
+
+// observe tells Options.Observe how long each request took.
+func (s *server) observe(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		begun := time.Now()
+		r, err := next(ctx, method, req)
+		o := Operation{Method: method, Took: time.Since(begun)}
+		if !slices.Contains(methods, method) {
+			o.Method = "other"
+		}
+		if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok {
+			if o.Tool = p.Name; s.tool(p.Name) == nil {
+				o.Tool = "other"
+			}
+		}
+		switch v := r.(type) {
+		case *mcp.CallToolResult:
+			if v != nil && v.IsError {
+				o.Error = "tool_error"
+			}
+		case *plainResult:
+			if v.IsError {
+				o.Error = "tool_error"
+			}
+		}
+		if err != nil {
+			o.Error = "error"
+		}
+		s.o.Observe(o)
+		return r, err
+	}
+}
