@@ -21,6 +21,7 @@ type settling struct {
 	unseen  bool                // no process watched
 	strays  map[string][]*stray // by id
 	gone    map[string]bool     // all ids, of a kind with companions
+	lost    map[string]bool     // ids of documents in a folder that has to exist and is gone: see kind.Kind.Roots
 	deleted []*commit.Part
 	last    map[string]bool // of these: neither log nor archive has the version, and its file is gone
 	back    []*Verdict      // that log, archive or a stray have
@@ -100,7 +101,7 @@ func (s *settling) one(held *wal.Held, id string) error {
 		return err
 	}
 	strays := s.strays[id]
-	adopt := len(strays) == 0 && s.adopt
+	adopt := len(strays) == 0 && s.adopt && !s.lost[id]
 	if adopt && s.unseen { // nobody saw it go: that is no reason to let go of the last copy
 		_, adopt = s.ed.engine.FromLog(s.ctx, s.k, id, v.LSN)
 	}

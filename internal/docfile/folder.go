@@ -32,6 +32,8 @@ type FolderOptions struct {
 	Tree bool
 	// Empty: an empty file is a document; else it is damage.
 	Empty bool
+	// Kept returns the paths of folders in a tree that stay when the last document in them is removed. nil: none do.
+	Kept func(fsys vfs.FS, root string) ([]string, error)
 }
 
 // Folder names a folder of documents below the root; nothing is touched.

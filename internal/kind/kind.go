@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -54,6 +55,10 @@ type Kind struct {
 	// is its companion there, empty for none.
 	Moved func(from string, last uint64, had []byte) ([]byte, error)
 
+	// Roots returns, in the place of ids, the folders of a kind with a tree and companions that have to exist in a store.
+	// One that is gone is an accident, and no deletion of the documents in it. nil: there are none.
+	Roots func(fsys vfs.FS, store string) ([]string, error)
+
 	// Decode reads a document of this kind. What it returns may share bytes with data.
 	Decode func(data []byte, o DecodeOptions) (Content, error)
 	// CheckLine checks what only the lines of this kind have. nil: they have nothing more.
@@ -78,7 +83,7 @@ var (
 	Notes = &Kind{
 		At: 2, Letter: record.Note, Section: index.Notes, Folder: record.NoteFolder, Noun: "note", Opaque: true,
 		Paths: note.System(), Feature: wal.FeatureNotes, FileWins: true, FoldsAsDisk: true,
-		Companion: note.Companion, Moved: note.Moved, Decode: decodeNote,
+		Companion: note.Companion, Moved: note.Moved, Roots: note.AdoptedRoots, Decode: decodeNote,
 	}
 
 	Kinds = []*Kind{Memories, Assemblies, Notes}
