@@ -156,7 +156,7 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	case errors.Is(err, errs.ErrNotFound):
 		// What waits to be deleted the flush takes away, or aside if it is not ours.
 		s.unknown = true
-		return s, !ed.deletedSince(k, s.ID) && !ed.Ignores(k, name), nil
+		return s, !ed.deletedSince(k, s.ID) && !ed.isLeft(k, name), nil
 	case err != nil:
 		return s, false, err
 	}

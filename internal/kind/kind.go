@@ -44,6 +44,8 @@ type Kind struct {
 	// newer version should be put there, and is adopted; its version has the time of the file. A folder of which most
 	// files are gone was deleted, unless it is gone itself. The kind is Opaque.
 	FileWins bool
+	// MostBytes is how many bytes a document of a kind whose files win has at most. A larger file is not read.
+	MostBytes int64
 	// FoldsAsDisk: the Paths are compared by Fold only where the file system of the store does not distinguish case.
 	FoldsAsDisk bool
 
@@ -82,7 +84,7 @@ var (
 	}
 	Notes = &Kind{
 		At: 2, Letter: record.Note, Section: index.Notes, Folder: record.NoteFolder, Noun: "note", Opaque: true,
-		Paths: note.System(), Feature: wal.FeatureNotes, FileWins: true, FoldsAsDisk: true,
+		Paths: note.System(), Feature: wal.FeatureNotes, FileWins: true, MostBytes: note.MostBytes, FoldsAsDisk: true,
 		Companion: note.Companion, Moved: note.Moved, Roots: note.AdoptedRoots, Decode: decodeNote,
 	}
 

@@ -153,7 +153,7 @@ func (k *Kind) CheckID(id string) error {
 
 // In returns the folder of the kind in a store.
 func (k *Kind) In(l docfile.Layout) *docfile.Folder {
-	o := docfile.FolderOptions{Tree: k.Tree(), Empty: k.Opaque}
+	o := docfile.FolderOptions{Tree: k.Tree(), Empty: k.Opaque, Most: k.MostBytes}
 	if k.Roots != nil {
 		o.Kept = func(fsys vfs.FS, root string) ([]string, error) {
 			names, err := k.Roots(fsys, root)

@@ -114,7 +114,7 @@ func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
 			}
 			a.Say(did, cli.Printable(r.Dir), cli.Printable(r.Folder), cli.Count(r.Notes, "note", "notes"))
 			if r.Others > 0 {
-				a.Note("%s cannot be notes and get no history, first %s; memctl verify names them",
+				a.Note("%s cannot be notes and get no history, first %s; memctl status --json names them",
 					cli.Count(r.Others, "entry", "entries"), cli.Printable(r.other))
 			}
 			if r.Aside != "" {
