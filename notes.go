@@ -256,8 +256,9 @@ func (ns Notes) Grep(ctx context.Context, path string, re *regexp.Regexp) iter.S
 	}
 }
 
-// History yields the versions of the note at a path that are still kept, also those from before it was renamed, whose
-// ID is the path at that time; see Store.History.
+// History yields the versions of the note at a path that are still kept, by version: also those from before it was
+// renamed, whose ID is the path at that time, and those of other notes that were at this path before. See
+// Store.History.
 func (ns Notes) History(ctx context.Context, path string) iter.Seq2[Version, error] {
 	st := ns.st
 	return engine.Whole(ctx, func(yield func(Version, error) bool) {
