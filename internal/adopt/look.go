@@ -39,6 +39,16 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	return append(absent, more...), err
 }
 
+// Emptied reports whether Look would wait for a file, because it was emptied a moment ago.
+func (f *Files) Emptied(folder, name string) bool {
+	k := f.folder(folder)
+	if k == nil {
+		return false
+	}
+	_, emptied, _ := f.ed.emptied(k, []string{name})
+	return len(emptied) > 0
+}
+
 // emptied splits names into those that can be judged now, and those of files that were emptied a moment ago: an
 // editor that saves in place empties the file first. They are full, or empty on purpose, after wait.
 func (ed *Adopter) emptied(k *engine.Kind, names []string) (now, emptied []string, wait time.Duration) {
