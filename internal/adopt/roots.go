@@ -79,6 +79,6 @@ func (ed *Adopter) rootProblems(k *engine.Kind) (problems []error) {
 }
 
 func goneProblem(what string, files int) error {
-	return fmt.Errorf("%s is gone, with %s: nothing is deleted, and the next read or repair restores what log and "+
+	return fmt.Errorf("%s is missing, with %s: nothing is deleted, and the next read or repair restores what log and "+
 		"archive have", what, human.Count(files, "file", "files"))
 }

@@ -60,7 +60,7 @@ func TestRootVanished(t *testing.T) {
 	must(t, os.RemoveAll(filepath.Join(dir, "notes", ".varve")))
 	aged(t, dir)
 	h := st.Health(t.Context())
-	const gone = "notes/claude/app, an adopted folder, is gone, with 2 files"
+	const gone = "notes/claude/app, an adopted folder, is missing, with 2 files"
 	if h.OK || !strings.Contains(errors.Join(h.Problems...).Error(), gone) {
 		t.Errorf("%+v", h.Problems)
 	}
