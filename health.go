@@ -52,6 +52,9 @@ type Health struct {
 	// has the reason.
 	Copy CopyHealth
 
+	// Notes is what is known of the notes.
+	Notes NotesHealth
+
 	// SettingsUnknown reports that config.json is missing or not valid, which Problems explains: until it is valid, no
 	// history is removed by its settings, no memory is evicted or deleted by age, and no missing file is treated as a
 	// deletion.
@@ -67,6 +70,15 @@ type CopyHealth struct {
 	// why the copy cannot continue: a *CopyBehindError, a *past.EndedError of package wal/past, or its mark is
 	// damaged; nil if it can
 	Err error
+}
+
+// NotesHealth reports what is known of the notes of a store.
+type NotesHealth struct {
+	Count   int64    // those that are there
+	Adopted []string // the folders of notes to which links elsewhere lead: see memctl note adopt
+	// no process watches the files although folders are adopted: what is written there has no history before it is read,
+	// or the store is opened
+	Unwatched bool
 }
 
 // EmbedderHealth reports what is known about Options.Embed. An embedder that is down is a problem
@@ -140,6 +152,9 @@ func (st *Store) Health(ctx context.Context) Health {
 			bad(fmt.Errorf("the copy elsewhere cannot continue: %w", err), true)
 		}
 	}
+	if h.Notes, err = st.notesHealth(ctx); err != nil {
+		bad(err, true)
+	}
 	if err := st.inner.Engine.Settings().Err(); err != nil {
 		h.SettingsUnknown = true
 		bad(err, true)
@@ -158,6 +173,16 @@ func (st *Store) Health(ctx context.Context) Health {
 	}
 	h.OK = len(h.Problems) == 0
 	return h
+}
+
+func (st *Store) notesHealth(ctx context.Context) (h NotesHealth, err error) {
+	if h.Count, err = st.inner.Notes.Count(ctx); err != nil {
+		return h, err
+	}
+	e := st.inner.Engine
+	h.Adopted, err = st.inner.Notes.Kind().Roots(e.Env().FS, e.Env().Dir)
+	h.Unwatched = len(h.Adopted) > 0 && e.Log().Processes().Leader() == 0
+	return h, err
 }
 
 // Stats are numbers about a store.

@@ -152,6 +152,56 @@ func (ns Notes) AdoptFiles(ctx context.Context, folder string) (int, error) {
 	return n, err
 }
 
+// NotesUsage is how many notes there are, and how many bytes they have.
+type NotesUsage struct {
+	Notes int64
+	Bytes int64
+}
+
+// Usage returns how many notes there are in a folder, "" for all, and how many bytes they have. It reads the lines of
+// the index.
+func (ns Notes) Usage(ctx context.Context, folder string) (u NotesUsage, err error) {
+	for e, err := range ns.st.inner.Notes.List(ctx, notes.ListOptions{Folder: folder}) {
+		if err != nil {
+			return NotesUsage{}, err
+		}
+		u.Notes++
+		u.Bytes += e.Size
+	}
+	return u, nil
+}
+
+// LeftOut is a file in the folder notes that is no note: it belongs to its owner, is left as it is, and has no history.
+type LeftOut struct {
+	Path string // relative to the store
+	Why  LeftOutReason
+}
+
+// LeftOutReason is why a file is no note.
+type LeftOutReason string
+
+// The reasons.
+const (
+	LeftOutLink    = LeftOutReason(adopt.LeftLink)    // links are not followed
+	LeftOutSpecial = LeftOutReason(adopt.LeftSpecial) // a FIFO, a socket, a device
+	LeftOutLarge   = LeftOutReason(adopt.LeftLarge)   // more than 16 MiB
+	LeftOutHidden  = LeftOutReason(adopt.LeftHidden)  // its name, or that of a folder that it is in, begins with a dot
+	LeftOutIgnored = LeftOutReason(adopt.LeftIgnored) // by notes_ignore in config.json
+	LeftOutName    = LeftOutReason(adopt.LeftName)    // no path of a note has such a name
+)
+
+// LeftOut yields the files in the folder notes that are no notes, by path. It looks at each file. An error, including
+// that of ctx, is the last value. Files that should be notes and cannot be are those of Admin.RefusedEdits.
+func (ns Notes) LeftOut(ctx context.Context) iter.Seq2[LeftOut, error] {
+	return func(yield func(LeftOut, error) bool) {
+		for l, err := range ns.st.inner.Adopter.LeftOut(ctx) {
+			if !yield(LeftOut{l.Path, LeftOutReason(l.Why)}, err) {
+				return
+			}
+		}
+	}
+}
+
 // SetProperties replaces the properties of a note.
 func (ns Notes) SetProperties(ctx context.Context, path string, p NoteProperties, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.SetProperties(ctx, path, notes.Properties(p), conditionsOf(conds)))
@@ -219,8 +269,9 @@ func (ns Notes) Grep(ctx context.Context, path string, re *regexp.Regexp) iter.S
 	}
 }
 
-// History yields the versions of the note at a path that are still kept, including those from before it was renamed,
-// whose ID is the path at that time; see Store.History.
+// History yields the versions of the note at a path that are still kept, by version, including those from before it was
+// renamed, whose ID is the path at that time, and those of other notes that were at this path before. See
+// Store.History.
 func (ns Notes) History(ctx context.Context, path string) iter.Seq2[Version, error] {
 	st := ns.st
 	return engine.Whole(ctx, func(yield func(Version, error) bool) {

@@ -152,7 +152,7 @@ func (ed *Adopter) Drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 		}
 	}
 	for i, name := range names {
-		if !known[i] && !ed.Ignores(k, name) && ed.reallyStrange(ctx, k, name) {
+		if !known[i] && !ed.isLeft(k, name) && ed.reallyStrange(ctx, k, name) {
 			d.add(&d.Stranger, name)
 		}
 	}

@@ -161,6 +161,15 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 			return err
 		}
 	}
+	lost, err := ed.inLost(ctx, k, ids)
+	if err != nil {
+		return err
+	}
+	for id := range lost { // all at once: once some of them are back, the folder exists, and the others were deleted
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
 	gone := map[string]bool{}
 	for _, id := range ids {
 		if k.Companion != nil {
@@ -169,7 +178,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	}
 	for len(ids) > 0 {
 		n := min(len(ids), commit.PartsMost)
-		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays, gone: gone}
+		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays, gone: gone, lost: lost}
 		if err := s.all(ids[:n]); err != nil {
 			return err
 		}

@@ -38,6 +38,16 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	return append(absent, more...), err
 }
 
+// Emptied reports whether Look would wait for a file, because it was emptied a moment ago.
+func (f *Files) Emptied(folder, name string) bool {
+	k := f.folder(folder)
+	if k == nil {
+		return false
+	}
+	_, emptied, _ := f.ed.emptied(k, []string{name})
+	return len(emptied) > 0
+}
+
 // emptied splits names into those that can be judged now, and those of files that have just been emptied: an editor
 // that saves in place empties the file first. After wait they have their contents, or are empty on purpose.
 func (ed *Adopter) emptied(k *engine.Kind, names []string) (now, emptied []string, wait time.Duration) {
@@ -154,7 +164,7 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	case errors.Is(err, errs.ErrNotFound):
 		// The flush removes a file whose deletion is pending, or sets it aside if the store did not write it.
 		s.unknown = true
-		return s, !ed.deletedSince(k, s.ID) && !ed.Ignores(k, name), nil
+		return s, !ed.deletedSince(k, s.ID) && !ed.isLeft(k, name), nil
 	case err != nil:
 		return s, false, err
 	}

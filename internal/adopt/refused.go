@@ -122,9 +122,10 @@ func (ed *Adopter) vanished() (problems []error) {
 	for _, k := range ed.engine.Present() {
 		n := ed.engine.State().Live(k.Letter)
 		if err := k.Check(); k.Feature != 0 && n > 0 && errors.Is(err, fs.ErrNotExist) {
-			problems = append(problems, fmt.Errorf("%s is missing, with %s: nothing is deleted, and the next read or repair "+
-				"restores what log and archive have", k.Name(), human.Count(int(n), "file", "files")))
+			problems = append(problems, goneProblem(k.Name(), int(n)))
+			continue
 		}
+		problems = append(problems, ed.rootProblems(k)...)
 	}
 	return problems
 }

@@ -21,6 +21,7 @@ type settling struct {
 	unseen  bool                // no process watched
 	strays  map[string][]*stray // by id
 	gone    map[string]bool     // all ids, for a kind with companions
+	lost    map[string]bool     // ids of documents in a folder that has to exist and is missing: see kind.Kind.Roots
 	deleted []*commit.Part
 	last    map[string]bool // of deleted: neither log nor archive has the version, and its file is gone
 	back    []*Verdict      // from log, archive or a stray file
@@ -99,7 +100,7 @@ func (s *settling) one(held *wal.Held, id string) error {
 		return err
 	}
 	strays := s.strays[id]
-	adopt := len(strays) == 0 && s.adopt
+	adopt := len(strays) == 0 && s.adopt && !s.lost[id]
 	if adopt && s.unseen { // no process saw it go: do not give up the last copy
 		_, adopt = s.ed.engine.FromLog(s.ctx, s.k, id, v.LSN)
 	}

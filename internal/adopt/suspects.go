@@ -56,7 +56,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 			}
 		}
 		for i, name := range names {
-			if !known[i] && k.IsDocument(name) && !ed.Ignores(k, name) && !yield(name, nil) {
+			if !known[i] && k.IsDocument(name) && !ed.Ignores(k, name) && ed.unfit(k, name) == "" && !yield(name, nil) {
 				return
 			}
 		}

@@ -32,6 +32,10 @@ type FolderOptions struct {
 	Tree bool
 	// Empty: an empty file is a valid document; otherwise it is damage.
 	Empty bool
+	// Most is how many bytes a document has at most; a larger file is not read. 0: as the reader says.
+	Most int64
+	// Kept returns the paths of folders in a tree that stay when the last document in them is removed. nil: none do.
+	Kept func(fsys vfs.FS, root string) ([]string, error)
 }
 
 // Folder returns the folder of documents with this name below the root. It does not access the disk.
@@ -131,6 +135,9 @@ func (f *Folder) readOnce(name string, limit int64) (_ []byte, info vfs.Info, ag
 		return nil, info, false, failure("look at", f.rel(name), err)
 	case now.Ino != info.Ino || now.Dev != info.Dev:
 		return nil, info, true, nil
+	}
+	if f.o.Most > 0 && (limit <= 0 || f.o.Most < limit) {
+		limit = f.o.Most
 	}
 	data, err := readAll(file, info.Size, limit)
 	if err != nil {

@@ -154,10 +154,22 @@ func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 	return nil
 }
 
-// removeEmpty removes the folders of a document that are empty now, the innermost first.
+// removeEmpty removes the folders of a document that are empty now, the innermost first, up to one that is kept. If it
+// is unknown whether they are kept, they stay.
 func (f *Folder) removeEmpty(name string) {
-	for _, dir := range slices.Backward(f.ancestors(name)) {
-		if f.l.FS.Remove(dir) != nil {
+	dirs := f.ancestors(name)
+	if len(dirs) == 0 {
+		return
+	}
+	var kept []string
+	if f.o.Kept != nil {
+		var err error
+		if kept, err = f.o.Kept(f.l.FS, f.l.Root); err != nil {
+			return
+		}
+	}
+	for _, dir := range slices.Backward(dirs) {
+		if slices.ContainsFunc(kept, func(name string) bool { return f.Path(name) == dir }) || f.l.FS.Remove(dir) != nil {
 			return // something is in it
 		}
 	}

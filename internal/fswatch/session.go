@@ -15,6 +15,7 @@ import (
 // look is the part of *adopt.Files that a session calls.
 type look interface {
 	Look(ctx context.Context, folder string, names []string) (absent []string, err error)
+	Emptied(folder, name string) bool
 	Gone(ctx context.Context, folder string, absent []string) (ids []string, err error)
 	Settle(ctx context.Context, folder string, ids []string) error
 	Restore(ctx context.Context, folder string) error
@@ -225,6 +226,9 @@ func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.T
 	var list []string
 	for file, p := range fo.pending {
 		if now.Sub(p.last) < s.o.Quiet && now.Sub(p.first) < patience*s.o.Quiet {
+			continue
+		}
+		if s.f.Emptied(name, file) { // Look would wait for it, and all others with it
 			continue
 		}
 		if list = append(list, file); len(list) == lookMost {

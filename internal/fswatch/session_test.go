@@ -54,6 +54,8 @@ func (f *noted) Gone(_ context.Context, _ string, absent []string) ([]string, er
 	return f.gone(absent), nil
 }
 
+func (f *noted) Emptied(_, _ string) bool { return false }
+
 func (f *noted) Settle(_ context.Context, folder string, ids []string) error {
 	f.say("settle %s %s", folder, strings.Join(ids, " "))
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -44,6 +45,8 @@ type Kind struct {
 	// the file. A folder of which most files are gone was deleted on purpose, unless the folder itself
 	// is gone. The kind is Opaque.
 	FileWins bool
+	// MostBytes is how many bytes a document of a kind whose files win has at most. A larger file is not read.
+	MostBytes int64
 	// FoldsAsDisk: the Paths are compared by Fold only if the file system of the store does not
 	// distinguish case.
 	FoldsAsDisk bool
@@ -59,6 +62,10 @@ type Kind struct {
 	// Moved returns the companion of a document that was at from, up to its version last, and is at
 	// another path now; had is its present companion, empty if there is none.
 	Moved func(from string, last uint64, had []byte) ([]byte, error)
+
+	// Roots returns, in the place of ids, the folders of a kind with a tree and companions that have to exist in a store.
+	// The loss of one is an accident, and no deletion of the documents in it. nil: there are none.
+	Roots func(fsys vfs.FS, store string) ([]string, error)
 
 	// Decode decodes a document of this kind. The result may share bytes with data.
 	Decode func(data []byte, o DecodeOptions) (Content, error)
@@ -83,8 +90,8 @@ var (
 	}
 	Notes = &Kind{
 		At: 2, Letter: record.Note, Section: index.Notes, Folder: record.NoteFolder, Noun: "note", Opaque: true,
-		Paths: note.System(), Feature: wal.FeatureNotes, FileWins: true, FoldsAsDisk: true,
-		Companion: note.Companion, Owner: note.Owner, Moved: note.Moved, Decode: decodeNote,
+		Paths: note.System(), Feature: wal.FeatureNotes, FileWins: true, MostBytes: note.MostBytes, FoldsAsDisk: true,
+		Companion: note.Companion, Owner: note.Owner, Moved: note.Moved, Roots: note.AdoptedRoots, Decode: decodeNote,
 	}
 
 	Kinds = []*Kind{Memories, Assemblies, Notes}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // Paths maps the documents of a kind to the paths of their files and back. A path is relative to the
@@ -158,7 +159,23 @@ func (k *Kind) CheckID(id string) error {
 
 // In returns the folder of the kind in a store.
 func (k *Kind) In(l docfile.Layout) *docfile.Folder {
-	return l.FolderOf(k.Folder, docfile.FolderOptions{Tree: k.Tree(), Empty: k.Opaque})
+	o := docfile.FolderOptions{Tree: k.Tree(), Empty: k.Opaque, Most: k.MostBytes}
+	if k.Roots != nil {
+		o.Kept = func(fsys vfs.FS, root string) ([]string, error) {
+			names, err := k.Roots(fsys, root)
+			for i, folder := range names {
+				names[i] = k.FileName(folder)
+			}
+			return names, err
+		}
+	}
+	return l.FolderOf(k.Folder, o)
+}
+
+// IsIn reports whether a document, or the companion of one, is in one of the Roots.
+func (k *Kind) IsIn(id, root string) bool {
+	beside, _ := k.Companion(root)
+	return strings.HasPrefix(id, root+"/") || strings.HasPrefix(id, beside+"/")
 }
 
 // Filed returns all kinds whose documents have files: Kinds and Scopes, in the order of Folders.

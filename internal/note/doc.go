@@ -28,6 +28,20 @@
 // Each member is omitted where it is empty; an unknown one makes the file invalid. A sidecar without a note is ignored,
 // and a note that appears at its path takes it over: git brings both.
 //
+// # Adopted folders
+//
+// The file wal/adopted of a store has a line of JSON for each step of memctl note adopt and memctl note release, of
+// which the last one for each link is valid:
+//
+//	{"link":"/home/ada/vault","folder":"vault","state":"adopted","time":"2026-01-02T03:04:05Z"}
+//
+//	link    the path of the link, whose folder has no link in its path
+//	folder  the path of the folder of notes
+//	state   adopting, adopted, releasing or released
+//
+// The folder of notes of a link exists until it is released: it is not removed when it is empty, and if it vanishes,
+// that is an accident and no deletion of its notes. The record is that of a machine: it is not in a clone.
+//
 // # Names of files
 //
 // notes/ has the folders and the extensions of the paths. What a name cannot hold is escaped, so that each path has one

@@ -3,51 +3,106 @@ package notes
 import (
 	"context"
 	"errors"
+	"iter"
+	"math"
+	"slices"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/internal/note"
 )
 
-// History yields the versions of the note at a path that are still kept, the oldest first: those at the paths that it
-// had before, and those at this one, also of notes that were deleted there. Version.ID is the path of the version. It
-// reports whether there is any.
+// History yields the versions of the note at a path that are still kept, by version: those at the paths that it had
+// before, and all at this one, also those of other notes that were there before it. Version.ID is the path of the
+// version. It reports whether there is any.
 func (ns *Notes) History(ctx context.Context, path string,
 	yield func(history.Version, error) bool) (any bool, err error) {
-	if err := note.CheckPath(path); err != nil {
+	s, err := ns.ofPath(ctx, path)
+	if err != nil {
 		return false, err
+	}
+	next, stop := iter.Pull2(ns.before(ctx, path, &s))
+	defer stop()
+	v, verr, ok := next()
+	give := func(v history.Version, err error) bool {
+		any = true
+		return yield(v, err)
+	}
+	more := true
+	ns.history.Each(ctx, ns.kind, path, func(here history.Version, err error) bool {
+		for more && ok && (verr != nil || err == nil && v.LSN < here.LSN) {
+			more = give(v, verr)
+			v, verr, ok = next()
+		}
+		more = more && give(here, err)
+		return more
+	})
+	for more && ok {
+		more = give(v, verr)
+		v, verr, ok = next()
+	}
+	return any, nil
+}
+
+// ofPath loads the note at a path, of which the sidecar may not be valid.
+func (ns *Notes) ofPath(ctx context.Context, path string) (state, error) {
+	if err := note.CheckPath(path); err != nil {
+		return state{}, err
 	}
 	s, err := ns.load(ctx, path)
 	if err != nil && !errors.Is(err, errs.ErrInvalid) {
-		return false, failed(path, err)
+		return s, failed(path, err)
 	}
-	more, since := true, uint64(0)
-	give := func(v history.Version, err error) bool {
-		any = true
-		more = yield(v, err)
-		return more
+	return s, nil
+}
+
+// before yields the versions of a note at the paths that it had before, except those at path.
+func (ns *Notes) before(ctx context.Context, path string, s *state) iter.Seq2[history.Version, error] {
+	return func(yield func(history.Version, error) bool) {
+		more, since := true, uint64(0)
+		for _, m := range s.sidecar.Moves {
+			if more && m.Path != path {
+				from := max(ns.began(ctx, m), since)
+				ns.history.Each(ctx, ns.kind, m.Path, func(v history.Version, err error) bool {
+					if err == nil && (v.LSN < from || v.LSN > m.Version) {
+						return true
+					}
+					more = yield(v, err)
+					return more
+				})
+			}
+			since = m.Version
+		}
 	}
+}
+
+// lineage yields the versions of the note at a path that are still kept, without those of other notes that were there.
+func (ns *Notes) lineage(ctx context.Context, path string, yield func(history.Version)) error {
+	s, err := ns.ofPath(ctx, path)
+	if err != nil {
+		return err
+	}
+	type span struct{ from, to uint64 }
+	var here []span // of the note at this path
+	since := uint64(0)
 	for _, m := range s.sidecar.Moves {
-		if more {
-			from := ns.began(ctx, m)
-			ns.history.Each(ctx, ns.kind, m.Path, func(v history.Version, err error) bool {
-				if err == nil && (v.LSN < from || v.LSN < since || v.LSN > m.Version) {
-					return true
-				}
-				return give(v, err)
-			})
+		if m.Path == path {
+			here = append(here, span{max(ns.began(ctx, m), since), m.Version})
 		}
 		since = m.Version
 	}
-	if more {
-		ns.history.Each(ctx, ns.kind, path, func(v history.Version, err error) bool {
-			if err == nil && v.LSN < since {
-				return true // of another note, that was here before this one
-			}
-			return give(v, err)
-		})
+	if len(s.sidecar.Moves) > 0 { // behind the last deletion at the path, which another note may have had meanwhile
+		since = max(since, ns.began(ctx, note.Move{Path: path, Version: math.MaxUint64}))
 	}
-	return any, nil
+	here = append(here, span{since, math.MaxUint64})
+	_, err = ns.History(ctx, path, func(v history.Version, err error) bool {
+		its := func(s span) bool { return s.from <= v.LSN && v.LSN <= s.to }
+		if err == nil && (v.ID != path || slices.ContainsFunc(here, its)) {
+			yield(v)
+		}
+		return true
+	})
+	return err
 }
 
 // began returns the first version of the note that was at a path until it was moved: behind the last deletion there.

@@ -21,6 +21,22 @@ type Entry struct {
 	Notes  int // in a folder; 1 for a note
 }
 
+// Count returns how many notes there are, with those that have expired and are not deleted yet.
+func (ns *Notes) Count(ctx context.Context) (int64, error) {
+	n := ns.engine.State().Live(ns.kind.Letter)
+	if n == 0 {
+		return 0, nil
+	}
+	f := engine.Filters{Prefix: note.SidecarOf(""), Expired: true}
+	for _, err := range ns.engine.IDs(ctx, ns.kind, f) {
+		if err != nil {
+			return 0, err
+		}
+		n--
+	}
+	return n, nil
+}
+
 // ListOptions choose entries. The zero value is all notes.
 type ListOptions struct {
 	Folder string // "" for all

@@ -54,13 +54,12 @@ func (ns *Notes) Traces(ctx context.Context, path string) (ids []string, others 
 func (ns *Notes) Twins(ctx context.Context, path string, version uint64) (twins []note.Move, err error) {
 	var list []history.Version
 	at := -1
-	if _, err := ns.History(ctx, path, func(v history.Version, err error) bool {
-		if v.Document = nil; err == nil && !v.Deleted {
+	if err := ns.lineage(ctx, path, func(v history.Version) {
+		if v.Document = nil; !v.Deleted {
 			if list = append(list, v); v.LSN == version {
 				at = len(list) - 1
 			}
 		}
-		return true
 	}); err != nil || at < 0 {
 		return nil, err
 	}

@@ -13,6 +13,9 @@ import (
 // textStep is how many bytes of a text are read at a time, and checked for zeros.
 const textStep = 1 << 20
 
+// zerosMost is the maximum size of a file that is read even if it has zeros only: a note of any bytes may be so large.
+const zerosMost = 16 << 20
+
 // sparseMost is the maximum size of a file that is read even if it consists of holes.
 const sparseMost = 64 << 20
 
@@ -21,9 +24,9 @@ var zeroStep [textStep]byte
 // ErrZeros means that a file which should be text has a long run of zeros, and was not read further.
 var ErrZeros = errors.New("zeros instead of text")
 
-// ReadText is ReadFile for a file that should be text. It stops at the first MiB of zeros with an error that matches
-// ErrZeros and errs.ErrCorrupt: a sparse file from another source costs one read, and memory for it, whatever its size
-// is.
+// ReadText is ReadFile for a file that should be text. Of more than 16 MiB it stops at the first MiB of zeros,
+// with an error that matches ErrZeros and errs.ErrCorrupt: a sparse file from another source costs one read, and memory
+// for it, whatever its size is.
 func ReadText(fsys FS, name string, limit int64) ([]byte, error) {
 	b, err := readFile(fsys, name, limit, ReadTextAt)
 	if errors.Is(err, ErrZeros) {
@@ -34,7 +37,7 @@ func ReadText(fsys FS, name string, limit int64) ([]byte, error) {
 
 // CheckText returns an error for a text that ReadText would refuse to read.
 func CheckText(b []byte) error {
-	for at := 0; at+textStep < len(b); at += textStep {
+	for at := 0; len(b) > zerosMost && at+textStep < len(b); at += textStep {
 		if bytes.Equal(b[at:at+textStep], zeroStep[:]) {
 			return fmt.Errorf("%w: from byte %d on: %w", ErrZeros, at, errs.ErrInvalid)
 		}
@@ -47,7 +50,7 @@ func ReadTextAt(f io.ReaderAt, size int64) ([]byte, error) {
 	b, err := readAt(f, make([]byte, min(size, textStep)), 0)
 	for err == nil && int64(len(b)) < size && len(b)%textStep == 0 && len(b) > 0 {
 		at := len(b) - textStep
-		if bytes.Equal(b[at:], zeroStep[:]) {
+		if size > zerosMost && bytes.Equal(b[at:], zeroStep[:]) {
 			return nil, fmt.Errorf("%w: from byte %d on; reading stopped (file size %d bytes): %w", ErrZeros, at, size,
 				errs.ErrCorrupt)
 		}

@@ -178,13 +178,18 @@ func (v *Run) unknown(k *kind.Kind, name string) error {
 	}
 	out := &repair.Finding{Kind: repair.Foreign, Path: k.Folder + "/" + name, Offset: -1, Stake: "nothing of the store",
 		Next: repair.NextRepair, Err: err}
+	ignored := v.Source.Ignores != nil && v.Source.Ignores(k.Letter, name)
+	if k.FileWins && (!k.IsDocument(name) || ignored ||
+		err == nil && (!info.Mode.IsRegular() || info.Size > k.MostBytes)) {
+		return nil // the folder is that of the user too, with what is no document: links, dot files, large files
+	}
 	switch {
 	case err != nil && k.IsDocument(name):
 		out.Severity = repair.Healable
 	case err == nil && !info.Mode.IsRegular():
 		out.Severity, out.Heals, out.Err = repair.Healable, repair.ByMoving,
 			fmt.Errorf("not a regular file (%s), never opened by the store", info.Mode)
-	case k.IsDocument(name) && (v.Source.Ignores == nil || !v.Source.Ignores(k.Letter, name)):
+	case k.IsDocument(name) && !ignored:
 		return v.unlisted(k, out, name)
 	default: // temporary and backup files of editors and tools
 		out.Heals, out.Next, out.Err = repair.ByMoving, "",
@@ -275,6 +280,9 @@ func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Findi
 	if err := v.Creates(k, c.ID); err != nil {
 		out.Kind, out.ID, out.Err = repair.Foreign, c.ID, err
 		out.Stake, out.Heals = "the "+k.Noun+" in it, of which the store has no entry", repair.ByMoving
+		if k.FileWins { // it stays where it is, and is adopted once what is in its way is gone
+			out.Severity, out.Heals, out.Next = repair.Info, "", ""
+		}
 		return out
 	}
 	out.Kind, out.ID = repair.Stranger, c.ID

@@ -1,7 +1,6 @@
 package adopted
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/record"
@@ -18,24 +16,14 @@ import (
 
 // The states of a folder.
 const (
-	Adopting  = "adopting"
-	Adopted   = "adopted"
-	Releasing = "releasing"
-	Released  = "released"
+	Adopting  = note.Adopting
+	Adopted   = note.Adopted
+	Releasing = note.Releasing
+	Released  = note.Released
 )
 
 // Entry is an adopted folder.
-type Entry struct {
-	Link   string    `json:"link"`
-	Folder string    `json:"folder"`
-	State  string    `json:"state"`
-	Time   time.Time `json:"time"`
-}
-
-const (
-	name = "wal/adopted"
-	most = 1 << 20 // bytes of the record
-)
+type Entry = note.AdoptedFolder
 
 // Folders are the adopted folders of a store.
 type Folders struct {
@@ -79,27 +67,7 @@ func LinkPath(path string) (string, error) {
 }
 
 // List returns the folders that are adopted, or were about to be adopted or released, by link.
-func (f *Folders) List() ([]Entry, error) {
-	data, err := vfs.ReadFile(vfs.Below(vfs.OS(), f.dir), filepath.Join(f.dir, filepath.FromSlash(name)), most)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading which folders are adopted: %w", err)
-	}
-	var list []Entry
-	for line := range bytes.Lines(data) {
-		var e Entry
-		if json.Unmarshal(line, &e) != nil || !filepath.IsAbs(e.Link) || note.CheckPath(e.Folder) != nil {
-			continue
-		}
-		list = slices.DeleteFunc(list, func(was Entry) bool { return was.Link == e.Link })
-		if e.State != Released {
-			list = append(list, e)
-		}
-	}
-	return list, nil
-}
+func (f *Folders) List() ([]Entry, error) { return note.AdoptedFolders(vfs.OS(), f.dir) }
 
 // Find returns the entry of a link, false if there is none.
 func (f *Folders) Find(link string) (Entry, bool, error) {
@@ -116,7 +84,7 @@ func (f *Folders) Add(e Entry) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(f.dir, filepath.FromSlash(name))
+	path := filepath.Join(f.dir, filepath.FromSlash(note.AdoptedFile))
 	// No link is followed: not by wal, and not by the file.
 	switch info, err := vfs.Below(vfs.OS(), f.dir).Stat(path); {
 	case err == nil && !info.Mode.IsRegular():
@@ -166,8 +134,8 @@ func (f *Folders) Problem(e *Entry) string {
 			"the link again", quoted, e.Folder, quoted)
 	}
 	if info, err := os.Lstat(f.Target(e.Folder)); err != nil || !info.IsDir() {
-		return fmt.Sprintf("notes/%s, to which %s is a link, is missing: memctl note log PATH shows the versions of its "+
-			"notes, and memctl note restore PATH brings one back", e.Folder, quoted)
+		return fmt.Sprintf("notes/%s, to which %s is a link, is missing: its notes are not deleted, and the next read or "+
+			"watcher restores their files; memctl note adopt %s makes the folder where it has none", e.Folder, quoted, quoted)
 	}
 	return ""
 }

@@ -114,7 +114,7 @@ func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
 			}
 			a.Say(did, cli.Printable(r.Dir), cli.Printable(r.Folder), cli.Count(r.Notes, "note", "notes"))
 			if r.Others > 0 {
-				a.Note("%s cannot be notes and get no history, first %s; memctl verify names them",
+				a.Note("%s cannot be notes and get no history, first %s; memctl status --json names them",
 					cli.Count(r.Others, "entry", "entries"), cli.Printable(r.other))
 			}
 			if r.Aside != "" {
@@ -172,6 +172,11 @@ func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder stri
 	if err := ad.within(target); err != nil {
 		return r, err
 	}
+	if was.State == adopted.Adopted && !ad.isFolder(target) {
+		if err := ad.again(ctx, st, folder); err != nil {
+			return r, err
+		}
+	}
 	info, err := os.Lstat(link)
 	switch {
 	case err == nil && ad.folders.LeadsTo(link, folder) && ad.isFolder(target):
@@ -208,6 +213,46 @@ func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder stri
 		return r, err
 	}
 	return r, ad.record(link, folder, adopted.Adopted)
+}
+
+// restoredWithin is how long the files of a folder that has vanished may take: reads restore them once nothing has
+// changed in the folders of notes for two seconds.
+const restoredWithin = 10 * time.Second
+
+// again makes an adopted folder again that has vanished: it waits until the files of its notes are restored, and makes
+// a folder without notes itself.
+func (ad *adopting) again(ctx context.Context, st *varve.Store, folder string) error {
+	target := ad.folders.Target(folder)
+	if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
+		return err // something else is in its place
+	}
+	for end := time.Now().Add(restoredWithin); ; {
+		path := ""
+		for e, err := range st.Notes().List(ctx, folder, 0) {
+			if err != nil {
+				return err
+			}
+			path = e.Path
+			break
+		}
+		if path == "" {
+			return vfs.MkdirAll(vfs.Below(vfs.OS(), ad.folders.Store()), target, 0o700)
+		}
+		if _, err := st.Notes().Read(ctx, path); err != nil && !errors.Is(err, varve.ErrNotFound) {
+			return err
+		}
+		if ad.isFolder(target) {
+			return nil
+		}
+		if time.Now().After(end) {
+			return refuse("repeat the command", "notes/%s is missing, and its files are not restored yet", folder)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // others counts what in an adopted folder cannot be a note, and returns the first of it with the reason.

@@ -304,6 +304,30 @@ func TestTakeInKilled(t *testing.T) {
 	}
 }
 
+// TestAdoptVanished: an adopted folder that has vanished from the store is made again, with the files of its notes, or
+// empty if it has none.
+func TestAdoptVanished(t *testing.T) {
+	t.Parallel()
+	b := made(t, "")
+	_, err := b.run(t.Context(), true, func(string) {})
+	must(t, err)
+	root := filepath.Join(b.store, "notes", "vault")
+	must(t, os.RemoveAll(root))
+	if _, err := b.run(t.Context(), true, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	b.expect(t, "restored", "one", "index.md", "sub/deep.md")
+	st, err := varve.Open(t.Context(), b.store, &varve.Options{NoBackground: true})
+	must(t, err)
+	_, err = st.Notes().DeleteFolder(t.Context(), "vault")
+	must(t, errors.Join(err, st.Close()))
+	must(t, os.RemoveAll(root))
+	if _, err := b.run(t.Context(), true, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	must(t, os.WriteFile(filepath.Join(b.link, "new.md"), []byte("x"), 0o600))
+}
+
 // TestReleaseTakesLaterWrites: what another process writes to the notes while the folder is moved out is in the folder.
 func TestReleaseTakesLaterWrites(t *testing.T) {
 	t.Parallel()

@@ -33,19 +33,20 @@ missing log and index are built from the files.`,
 
 // State is what status shows.
 type State struct {
-	Store      string   `json:"store"`
-	UUID       string   `json:"uuid"`
-	Memories   int64    `json:"memories"`
-	Assemblies int64    `json:"assemblies"`
-	Vectors    *vectors `json:"vectors"` // null: they cannot be read now, and a problem has the reason
-	Bytes      int64    `json:"memory_bytes"`
-	Scopes     int64    `json:"working_scopes"` // scopes that have working memory
-	Expired    int64    `json:"expired"`        // expired memories: invisible already, and not deleted yet
-	Limits     *limits  `json:"limits"`         // null: the store has no limits
-	IndexBytes int64    `json:"index_bytes"`
-	LogBytes   int64    `json:"log_bytes"`        // bytes that opening the store would read
-	Unflushed  int64    `json:"unflushed_bytes"`  // bytes of log that are not in files yet
-	Slowed     string   `json:"slowed,omitempty"` // why commits wait
+	Store      string      `json:"store"`
+	UUID       string      `json:"uuid"`
+	Memories   int64       `json:"memories"`
+	Assemblies int64       `json:"assemblies"`
+	Notes      *notesState `json:"notes,omitempty"`
+	Vectors    *vectors    `json:"vectors"` // null: they cannot be read now, and a problem has the reason
+	Bytes      int64       `json:"memory_bytes"`
+	Scopes     int64       `json:"working_scopes"` // scopes that have working memory
+	Expired    int64       `json:"expired"`        // expired memories: invisible already, and not deleted yet
+	Limits     *limits     `json:"limits"`         // null: the store has no limits
+	IndexBytes int64       `json:"index_bytes"`
+	LogBytes   int64       `json:"log_bytes"`        // bytes that opening the store would read
+	Unflushed  int64       `json:"unflushed_bytes"`  // bytes of log that are not in files yet
+	Slowed     string      `json:"slowed,omitempty"` // why commits wait
 	// config.json is missing or invalid: the store removes nothing because of its settings
 	Unknown bool       `json:"settings_unknown,omitempty"`
 	History int64      `json:"history_bytes"` // bytes of old log kept besides the log itself
@@ -186,6 +187,10 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	if s.Vectors, verr = vectorsOf(ctx, st, &n); verr != nil {
 		health.Problems = append(health.Problems, fmt.Errorf("the vectors: %w", verr))
 	}
+	var nerr error
+	if s.Notes, nerr = notesIn(ctx, st); nerr != nil {
+		health.Problems = append(health.Problems, nerr)
+	}
 	var edits []error
 	s.Refused, edits = refusedIn(ctx, st)
 	for _, err := range slices.Concat(health.Problems, report.Problems, edits) {
@@ -242,7 +247,7 @@ func next(s *State) string {
 		return "memctl note adopt DIR, as the problems say"
 	case len(s.Problems) > 0:
 		return "memctl verify"
-	case s.Memories == 0 && s.ReadOnly == "":
+	case s.Memories == 0 && s.Notes == nil && s.ReadOnly == "":
 		return `memctl put "what is to be remembered"`
 	case s.Unflushed > 0 && len(s.Processes) == 0 && s.ReadOnly == "":
 		return "memctl flush"
@@ -274,6 +279,12 @@ func showState(a *cli.App, s State) {
 		line("read-only", "%s", cli.Printable(s.ReadOnly))
 	}
 	line("assemblies", "%d", s.Assemblies)
+	if n := s.Notes; n != nil {
+		line("notes", "%d, %s", n.Count, cli.Size(n.Bytes))
+		if n.Left != nil {
+			line("no notes", "%s: left as they are, without history", n.Left.text())
+		}
+	}
 	if s.Scopes > 0 {
 		line("working", "%s: memctl working list",
 			cli.Count(int(s.Scopes), "scope has working memory", "scopes have working memory"))

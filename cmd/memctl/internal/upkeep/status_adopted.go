@@ -1,8 +1,101 @@
 package upkeep
 
 import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/adopted"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
+
+// notesState describes the notes.
+type notesState struct {
+	Count int64    `json:"count"`
+	Bytes int64    `json:"bytes"`
+	Left  *leftOut `json:"left_out,omitempty"` // null: there are none
+}
+
+// leftOut are files in the folder of notes that are no notes.
+type leftOut struct {
+	Complete bool           `json:"complete"` // false: there was no time to look at all files
+	Counts   map[string]int `json:"counts"`   // by the reason
+	Files    []leftOutFile  `json:"files"`    // the first of those with each reason
+}
+
+type leftOutFile struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// leftShown is how many files with each reason are named.
+const leftShown = 20
+
+// notesIn describes the notes of a store, nil if it has none and nothing else is in their folder.
+func notesIn(ctx context.Context, st *varve.Store) (*notesState, error) {
+	u, err := st.Notes().Usage(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("counting the notes: %w", err)
+	}
+	n := &notesState{Count: u.Notes, Bytes: u.Bytes}
+	within, cancel := context.WithTimeout(ctx, refusedWait)
+	defer cancel()
+	l := &leftOut{Complete: true, Counts: map[string]int{}, Files: []leftOutFile{}}
+	for f, err := range st.Notes().LeftOut(within) {
+		if err != nil {
+			if within.Err() == nil {
+				return n, err
+			}
+			l.Complete = false
+			break
+		}
+		if l.Counts[string(f.Why)]++; l.Counts[string(f.Why)] <= leftShown {
+			l.Files = append(l.Files, leftOutFile{f.Path, string(f.Why)})
+		}
+	}
+	if len(l.Counts) > 0 || !l.Complete {
+		n.Left = l
+	}
+	if n.Count == 0 && n.Left == nil {
+		return nil, nil
+	}
+	return n, nil
+}
+
+// leftNames are the reasons as status shows them, for one file and for several.
+var leftNames = map[varve.LeftOutReason][2]string{
+	varve.LeftOutLink:    {"link", "links"},
+	varve.LeftOutSpecial: {"special file", "special files"},
+	varve.LeftOutLarge:   {"file over 16 MiB", "files over 16 MiB"},
+	varve.LeftOutHidden:  {"hidden file", "hidden files"},
+	varve.LeftOutIgnored: {"file that notes_ignore names", "files that notes_ignore names"},
+	varve.LeftOutName:    {"file whose name no note can have", "files whose names no note can have"},
+}
+
+// text returns what of l is worth a line: hidden files are counted only.
+func (l *leftOut) text() string {
+	var list []string
+	for _, why := range slices.Sorted(maps.Keys(l.Counts)) {
+		is := leftNames[varve.LeftOutReason(why)]
+		text := cli.Count(l.Counts[why], is[0], is[1])
+		i := slices.IndexFunc(l.Files, func(f leftOutFile) bool { return f.Why == why })
+		if why != string(varve.LeftOutHidden) && why != string(varve.LeftOutIgnored) {
+			text += " (" + cli.Printable(strings.TrimPrefix(l.Files[i].Path, "notes/"))
+			if l.Counts[why] > 1 {
+				text += ", …"
+			}
+			text += ")"
+		}
+		list = append(list, text)
+	}
+	if !l.Complete {
+		list = append(list, "perhaps more")
+	}
+	return strings.Join(list, ", ")
+}
 
 // adoptedFolder is a folder elsewhere that is a link to a folder of notes.
 type adoptedFolder struct {

@@ -1,0 +1,118 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Why a file in the folder of a kind whose files win is left to its owner: it is no document, and has no history.
+const (
+	LeftLink    = "link"    // no link is followed
+	LeftSpecial = "special" // a FIFO, a socket, a device
+	LeftLarge   = "large"   // larger than a document may be
+	LeftHidden  = "hidden"  // its name, or that of a folder that it is in, begins with a dot
+	LeftIgnored = "ignored" // by notes_ignore
+	LeftName    = "name"    // a control character, or another thing that no path of a document has
+)
+
+// Left is a file that is left to its owner.
+type Left struct {
+	Path string // relative to the store
+	Why  string
+}
+
+// unfit returns why a file that has no entry cannot be a document of a kind whose files win, "" if it may be one.
+func (ed *Adopter) unfit(k *engine.Kind, name string) string {
+	if !k.FileWins {
+		return ""
+	}
+	info, err := k.Stat(name)
+	if err != nil {
+		return ""
+	}
+	return left(k, info)
+}
+
+func left(k *engine.Kind, info vfs.Info) string {
+	switch {
+	case info.Mode&fs.ModeSymlink != 0:
+		return LeftLink
+	case !info.Mode.IsRegular():
+		return LeftSpecial
+	case info.Size > k.MostBytes:
+		return LeftLarge
+	}
+	return ""
+}
+
+// isLeft reports whether a file that has no entry is left to its owner. Of a kind whose files do not win none is.
+func (ed *Adopter) isLeft(k *engine.Kind, name string) bool {
+	return k.FileWins && (!k.IsDocument(name) || ed.Ignores(k, name) || ed.unfit(k, name) != "")
+}
+
+// leftFor returns why a file in the folder of a kind whose files win is left to its owner, "" if it is not.
+func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string) (string, error) {
+	if !k.IsDocument(name) {
+		for segment := range strings.SplitSeq(name, "/") {
+			if strings.HasPrefix(segment, ".") {
+				return LeftHidden, nil
+			}
+		}
+		if why := ed.unfit(k, name); why == LeftLink || why == LeftSpecial {
+			return why, nil
+		}
+		return LeftName, nil
+	}
+	why := ed.unfit(k, name)
+	if why == "" && ed.Ignores(k, name) {
+		why = LeftIgnored
+	}
+	id, ok := k.ID(name)
+	if why == "" || !ok {
+		return "", nil
+	}
+	switch _, err := ed.engine.Find(ctx, k, id, false); {
+	case errors.Is(err, errs.ErrNotFound):
+		return why, nil
+	default: // of a document in the place of which such a file is, verify says more
+		return "", err
+	}
+}
+
+// LeftOut yields the files in the folders of kinds whose files win that are left to their owners: they are no documents
+// and nothing is wrong with them. An error ends it.
+func (ed *Adopter) LeftOut(ctx context.Context) iter.Seq2[Left, error] {
+	return engine.Reading(ctx, ed.engine, func(yield func(Left, error) bool) {
+		for _, k := range ed.present() {
+			if !k.FileWins {
+				continue
+			}
+			names, err := k.Names()
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				yield(Left{}, fmt.Errorf("listing the files that are no notes: %w", err))
+				return
+			}
+			for _, name := range names {
+				why, err := ed.leftFor(ctx, k, name)
+				if err == nil {
+					err = ctx.Err()
+				}
+				if err != nil {
+					yield(Left{}, err)
+					return
+				}
+				if why != "" && !yield(Left{k.Name() + "/" + name, why}, nil) {
+					return
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package note
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// The states of an adopted folder.
+const (
+	Adopting  = "adopting"
+	Adopted   = "adopted"
+	Releasing = "releasing"
+	Released  = "released"
+)
+
+// AdoptedFile is the path, in a store, of the record of adopted folders.
+const AdoptedFile = "wal/adopted"
+
+const mostAdopted = 1 << 20 // bytes of AdoptedFile
+
+// AdoptedFolder is a line of AdoptedFile: a folder elsewhere that is a link to a folder of notes.
+type AdoptedFolder struct {
+	Link   string    `json:"link"`   // absolute
+	Folder string    `json:"folder"` // the path of the folder of notes
+	State  string    `json:"state"`
+	Time   time.Time `json:"time"`
+}
+
+// AdoptedFolders returns the folders of the store in a folder that are adopted, or were about to be adopted or
+// released, by link. A line of the record that is not complete, or not valid, is ignored.
+func AdoptedFolders(fsys vfs.FS, store string) ([]AdoptedFolder, error) {
+	data, err := vfs.ReadFile(vfs.Below(fsys, store), filepath.Join(store, filepath.FromSlash(AdoptedFile)), mostAdopted)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading which folders are adopted: %w", err)
+	}
+	var list []AdoptedFolder
+	for line := range bytes.Lines(data) {
+		var a AdoptedFolder
+		if json.Unmarshal(line, &a) != nil || !filepath.IsAbs(a.Link) || CheckPath(a.Folder) != nil {
+			continue
+		}
+		list = slices.DeleteFunc(list, func(was AdoptedFolder) bool { return was.Link == a.Link })
+		if a.State != Released {
+			list = append(list, a)
+		}
+	}
+	return list, nil
+}
+
+// AdoptedRoots returns the paths of the folders of notes to which links lead, so that they have to exist: a folder that
+// is about to be released is none of them.
+func AdoptedRoots(fsys vfs.FS, store string) (folders []string, err error) {
+	list, err := AdoptedFolders(fsys, store)
+	for _, a := range list {
+		if a.State == Adopted || a.State == Adopting {
+			folders = append(folders, a.Folder)
+		}
+	}
+	return folders, err
+}
