@@ -34,6 +34,7 @@ var order = []string{
 	"internal/scratch", // for tests
 	"internal/acklog",  // for tests
 	"internal/human",
+	"internal/diff",
 	"internal/sniff",
 	"internal/timearg",
 	"errs",
@@ -124,7 +125,6 @@ var order = []string{
 	"cmd/memctl/internal/cli",
 	"cmd/memctl/internal/adopted",
 	"cmd/memctl/internal/complete",
-	"cmd/memctl/internal/diff",
 	"cmd/memctl/internal/intake",
 	"cmd/memctl/internal/manual",
 	"cmd/memctl/internal/assemblycmd",
