@@ -117,6 +117,7 @@ var order = []string{
 	"memorytool",
 	"mcpserver",
 	"server",
+	"server/page",
 	"metrics",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",

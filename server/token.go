@@ -50,6 +50,7 @@ type Token struct {
 	ReadOnly bool
 	Tools    []string  // groups of tools; nil allows all that the server offers
 	Project  string    // id of the project whose memories it reaches beside the shared part; "": none
+	Page     bool      // it may use the page for people, which shows the memories of all projects
 	Created  time.Time // zero if unknown
 }
 
@@ -90,6 +91,7 @@ type tokenEntry struct {
 	ReadOnly bool      `json:"read_only,omitempty"`
 	Tools    []string  `json:"tools,omitempty"`
 	Project  string    `json:"project,omitempty"`
+	Page     bool      `json:"page,omitempty"`
 	Created  time.Time `json:"created,omitzero"`
 }
 
@@ -113,7 +115,7 @@ func parseTokens(b []byte) ([]Token, error) {
 	var list []Token
 	names, sums := map[string]bool{}, map[Sum]bool{}
 	for i, e := range f.Tokens {
-		t := Token{Name: e.Name, ReadOnly: e.ReadOnly, Tools: e.Tools, Project: e.Project, Created: e.Created}
+		t := Token{Name: e.Name, ReadOnly: e.ReadOnly, Tools: e.Tools, Project: e.Project, Page: e.Page, Created: e.Created}
 		sum, err := hex.DecodeString(e.Sum)
 		switch {
 		case err != nil || len(sum) != len(t.Sum):
@@ -140,7 +142,7 @@ func formatTokens(list []Token) []byte {
 	f := tokenFile{Version: 1, Tokens: []tokenEntry{}}
 	for _, t := range slices.SortedFunc(slices.Values(list), func(a, b Token) int { return cmp.Compare(a.Name, b.Name) }) {
 		f.Tokens = append(f.Tokens, tokenEntry{t.Name, hex.EncodeToString(t.Sum[:]), t.ReadOnly, t.Tools, t.Project,
-			t.Created})
+			t.Page, t.Created})
 	}
 	b, _ := json.MarshalIndent(f, "", "  ") // strings, bools and times of years that have four digits
 	return append(b, '\n')

@@ -38,7 +38,8 @@ func Command(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a store to agents on other machines (HTTP)",
-		Long: `Serve a store over HTTP, to agents by the Model Context Protocol at /mcp, with the tools of memctl mcp.
+		Long: `Serve a store over HTTP: to agents by the Model Context Protocol at /mcp, with the tools of memctl mcp, and to people
+as a page at /, which memctl ui describes.
 
 The store is the one that other commands use in the current folder, or else the one of memctl mcp,
 which is created if it is missing. Any number of servers, agents and commands may use it at once.
@@ -47,7 +48,7 @@ Every request presents a token, as Authorization: Bearer … or x-api-key; memct
 makes one. Tokens are in a file, or one is in ` + TokenVariable + `. An address that is not loopback wants a
 certificate (--tls-cert, --tls-key), or --plain if a proxy or a tunnel in front of it encrypts.
 
-/healthz and /readyz answer without a token. Requests are logged on stderr, without content. A
+The page wants a token of memctl serve token add NAME --page. /healthz and /readyz answer without a token. Requests are logged on stderr, without content. A
 signal ends the server when the requests that are under way are answered.`,
 		Example: "  memctl serve token add laptop\n  memctl serve\n" +
 			"  memctl serve --addr 0.0.0.0:7717 --tls-cert cert.pem --tls-key key.pem\n" +
@@ -122,7 +123,7 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 		numbers := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 		var err error
-		web, err = server.New(st, server.Options{Tokens: tokens, Tools: tools, Hosts: s.hosts, Requests: s.requests,
+		web, err = serverWithPage(a, st, server.Options{Tokens: tokens, Tools: tools, Hosts: s.hosts, Requests: s.requests,
 			Timeout: s.timeout, Drain: s.drain, Logger: log, Metrics: numbers})
 		if err != nil {
 			return err
