@@ -280,6 +280,10 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 		q.Vector, q.Model = nil, ""
 		hits, err = r.st.Search(r.ctx, q, filters...)
 	}
+	if errors.Is(err, varve.ErrInvalid) && hits == nil && !fatal(err) { // a query that is only begun, for example
+		l.Notes = append(l.Notes, err.Error())
+		return nil
+	}
 	if err != nil && hits == nil {
 		return err
 	}
@@ -296,7 +300,7 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 			h.Memory = whole
 		}
 		x := p.row(r.st, &h.Memory)
-		x.Score, x.Why = h.Score, why(h)
+		x.Score, x.Why = h.Score, why(h, l.Query)
 		if h.Fragment != nil && len(h.Fragment.Marks) > 0 {
 			x.Text = marked(h.Fragment)
 		}
@@ -342,14 +346,27 @@ func marked(f *varve.Fragment) (pieces []piece) {
 	return pieces
 }
 
+// asked returns the word of a query of which a stem was made, so that the reason has the word that was typed.
+func asked(query, stem string) string {
+	if len(stem) < 4 {
+		return stem
+	}
+	for _, word := range strings.FieldsFunc(query, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if strings.HasPrefix(strings.ToLower(word), stem[:len(stem)-1]) && !strings.HasSuffix(stem, "*") {
+			return word
+		}
+	}
+	return stem
+}
+
 // why returns what the score of a hit is made of.
-func why(h *varve.Hit) (reasons []string) {
+func why(h *varve.Hit, query string) (reasons []string) {
 	e := h.Explanation
 	if e == nil {
 		return nil
 	}
 	for _, w := range e.Words {
-		reason := fmt.Sprintf("“%s” %.2f", visible(w.Word), w.Score)
+		reason := fmt.Sprintf("“%s” %.2f", visible(asked(query, w.Word)), w.Score)
 		switch {
 		case w.Near >= 0.995:
 			reason += " from its neighbours in the session"

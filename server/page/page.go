@@ -160,6 +160,7 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 		by := p.o.Writer
 		if t := server.TokenOf(hr.Context()); t != nil {
 			r.name, r.readOnly, by.Token = t.Name, t.ReadOnly, t.Name
+			by.Agent = t.Name // a person writes, not the agent of the environment in which the server was started
 		}
 		r.ctx = varve.WithWriter(hr.Context(), by)
 		v, err := (*view)(nil), error(nil)

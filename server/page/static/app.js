@@ -58,6 +58,7 @@
     const changed = next !== here
     here = next
     loading?.abort()
+    clearTimeout(refreshing) // it was about what is not shown any more
     const mine = loading = new AbortController()
     main.setAttribute('aria-busy', 'true')
     mark()
@@ -74,7 +75,7 @@
       if (at) $$('[data-id]', main).find(x => x.dataset.id === at)?.querySelector('a')?.focus({preventScroll: true})
       if (changed && !quiet) {
         window.scrollTo(0, 0)
-        if (!search.contains(document.activeElement)) main.focus({preventScroll: true})
+        if (!search.contains(document.activeElement)) ($('[data-focus]', main) || main).focus({preventScroll: true})
       }
       news(0)
     } catch (e) {
@@ -96,7 +97,10 @@
       assembly: 'assemblies', scope: 'working', checkpoint: 'working', undo: 'log', quarantined: 'quarantine', verify: 'health'}
     const now = of[name()] || name()
     for (const a of $$('nav a')) {
-      if (a.getAttribute('href') === '#/' + now) a.setAttribute('aria-current', 'page')
+      if (a.getAttribute('href') === '#/' + now) {
+        a.setAttribute('aria-current', 'page')
+        a.parentElement.scrollLeft = a.offsetLeft - 60
+      }
       else a.removeAttribute('aria-current')
     }
     if (name() !== 'list') return
@@ -197,11 +201,11 @@
     }
     if (v === 'memory' && (c.kind !== 'memory' || c.id !== p.get('id'))) return
     if (mine && c.kind !== mine || !mine && !['log', 'sessions', 'writers'].includes(v)) return
-    const busy = main.contains(document.activeElement) && ['INPUT', 'TEXTAREA', 'SELECT'].includes(document.activeElement.tagName) ||
+    const busy = () => main.contains(document.activeElement) && ['INPUT', 'TEXTAREA', 'SELECT'].includes(document.activeElement.tagName) ||
       $$('input:checked', main).length || window.scrollY > 200 || dirty() || p.get('after') || p.get('before')
-    if (busy) return news(missed + 1)
+    if (busy()) return news(missed + 1)
     clearTimeout(refreshing)
-    refreshing = setTimeout(() => load(true), 250)
+    refreshing = setTimeout(() => busy() ? news(missed + 1) : load(true), 250)
   }
   const connected = on => { live.textContent = on ? 'live' : 'not connected'; live.className = on ? 'on' : 'off' }
   const follow = async () => {
