@@ -174,7 +174,7 @@ func (p *Page) all(r *request, l *listed, filters []varve.Filter) error {
 	if key == "" {
 		key = newestFirst
 	}
-	order, err := memstore.ParseOrder(key, r.get("after"))
+	order, err := memstore.ParseOrder(key, r.get("place"))
 	if err != nil {
 		return &refusal{http.StatusBadRequest, err.Error(), "choose another order, or begin the list again"}
 	}
@@ -194,7 +194,7 @@ func (p *Page) all(r *request, l *listed, filters []varve.Filter) error {
 			continue
 		}
 		if l.Rows = append(l.Rows, p.row(r.st, &m)); len(l.Rows) == MostRows {
-			l.Next = r.listLink("after", order.Place(), "from", strconv.Itoa(l.From+len(l.Rows)))
+			l.Next = r.listLink("place", order.Place(), "from", strconv.Itoa(l.From+len(l.Rows)))
 			break
 		}
 	}

@@ -165,7 +165,7 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 		r.ctx = varve.WithWriter(hr.Context(), by)
 		v, err := (*view)(nil), error(nil)
 		switch {
-		case hr.Method != http.MethodGet && hr.Method != http.MethodHead && r.readOnly && hr.URL.Path != "/page/select":
+		case hr.Method != http.MethodGet && hr.Method != http.MethodHead && r.readOnly:
 			err = &refusal{http.StatusForbidden, "this token may only read",
 				"make one that may write: memctl serve token add NAME --page"}
 		default:

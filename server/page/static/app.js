@@ -202,7 +202,7 @@
     if (v === 'memory' && (c.kind !== 'memory' || c.id !== p.get('id'))) return
     if (mine && c.kind !== mine || !mine && !['log', 'sessions', 'writers'].includes(v)) return
     const busy = () => main.contains(document.activeElement) && ['INPUT', 'TEXTAREA', 'SELECT'].includes(document.activeElement.tagName) ||
-      $$('input:checked', main).length || window.scrollY > 200 || dirty() || p.get('after') || p.get('before')
+      $$('input:checked', main).length || window.scrollY > 200 || dirty() || p.get('place') || p.get('before')
     if (busy()) return news(missed + 1)
     clearTimeout(refreshing)
     refreshing = setTimeout(() => busy() ? news(missed + 1) : load(true), 250)

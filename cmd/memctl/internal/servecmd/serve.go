@@ -48,8 +48,9 @@ Every request presents a token, as Authorization: Bearer … or x-api-key; memct
 makes one. Tokens are in a file, or one is in ` + TokenVariable + `. An address that is not loopback wants a
 certificate (--tls-cert, --tls-key), or --plain if a proxy or a tunnel in front of it encrypts.
 
-The page wants a token of memctl serve token add NAME --page. /healthz and /readyz answer without a token. Requests are logged on stderr, without content. A
-signal ends the server when the requests that are under way are answered.`,
+The page wants a token of memctl serve token add NAME --page. /healthz and /readyz answer without a
+token. Requests are logged on stderr, without content. A signal ends the server when the requests that
+are under way are answered.`,
 		Example: "  memctl serve token add laptop\n  memctl serve\n" +
 			"  memctl serve --addr 0.0.0.0:7717 --tls-cert cert.pem --tls-key key.pem\n" +
 			"  claude mcp add --transport http memory http://127.0.0.1:7717/mcp --header \"Authorization: Bearer …\"",
