@@ -273,3 +273,6 @@ func (b *tab) press(label string) {
 }
 
 var _ http.Handler = (*page.Page)(nil)
+
+// awaits has an expression that is a promise be awaited.
+func awaits(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
