@@ -22,6 +22,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/server"
 	"github.com/varve-db/varve/server/page"
@@ -141,7 +142,7 @@ func serverWithPage(a *cli.App, st *varve.Store, o server.Options) (*server.Serv
 // openBrowser opens a link by a file that only the user can read: the arguments of a program are visible to every user
 // of the machine. remove removes the file.
 func openBrowser(ctx context.Context, a *cli.App, link string) (remove func(), err error) {
-	dir, err := os.MkdirTemp("", "varve-ui-") // only the user can enter it
+	dir, err := vfs.MkdirTemp("", "varve-ui-") // only the user can enter it
 	if err != nil {
 		return func() {}, err
 	}
