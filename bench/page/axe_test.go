@@ -48,13 +48,15 @@ func TestAxe(t *testing.T) {
 	s.fill()
 	b := s.newTab()
 	// The page's own policy stays; only the script of the judge, which makes elements of text, is let in.
-	b.do(cdppage.SetBypassCSP(true), chromedp.Reload(), chromedp.WaitVisible("main .head"), chromedp.Evaluate(script, nil))
+	b.do(cdppage.SetBypassCSP(true), chromedp.Reload(), chromedp.WaitVisible("main .head"),
+		chromedp.Evaluate(script, nil))
 	for _, look := range []struct {
 		width  int64
 		scheme string
 	}{{380, "light"}, {1280, "dark"}} {
-		b.do(chromedp.EmulateViewport(look.width, 900), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
-			{Name: "prefers-color-scheme", Value: look.scheme}}))
+		b.do(chromedp.EmulateViewport(look.width, 900),
+			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: look.scheme}}))
 		for _, v := range views {
 			b.open(v)
 			var found string
@@ -69,7 +71,8 @@ func TestAxe(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, x := range list {
-				t.Errorf("%s, %d px, %s: %s (%s) in %d places: %.300q", v, look.width, look.scheme, x.ID, x.Help, len(x.Nodes), x.Nodes[0])
+				t.Errorf("%s, %d px, %s: %s (%s) in %d places: %.300q", v, look.width, look.scheme, x.ID, x.Help,
+					len(x.Nodes), x.Nodes[0])
 			}
 		}
 	}

@@ -54,8 +54,9 @@ const secret = "browser-secret-of-the-test"
 // newSite opens a store and serves it.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	st, err := varve.Open(t.Context(), filepath.Join(t.TempDir(), "s"), &varve.Options{Writer: &varve.Writer{Program: "test",
-		Agent: "coder"}})
+	st, err := varve.Open(t.Context(), filepath.Join(t.TempDir(), "s"),
+		&varve.Options{Writer: &varve.Writer{Program: "test",
+			Agent: "coder"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,8 @@ func (s *site) newTabAs(token string) *tab {
 	if err != nil {
 		lacks(s.t, "chromium is not installed: apt-get install chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1280, 900),
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1280,
+		900),
 		chromedp.Flag("disable-background-networking", true))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
@@ -157,7 +159,8 @@ func (b *tab) second() *tab {
 	b.t.Cleanup(cancel)
 	c := &tab{t: b.t, ctx: ctx, s: b.s}
 	c.listen()
-	c.do(network.Enable(), chromedp.Navigate("http://"+b.s.addr+"/#token="+secret), chromedp.WaitVisible("main .head"))
+	c.do(network.Enable(), chromedp.Navigate("http://"+b.s.addr+"/#token="+secret),
+		chromedp.WaitVisible("main .head"))
 	return c
 }
 
@@ -188,7 +191,8 @@ func (b *tab) do(actions ...chromedp.Action) {
 	b.t.Helper()
 	for i, a := range actions {
 		ctx, cancel := context.WithTimeout(b.ctx, patience)
-		if i == 0 && chromedp.FromContext(b.ctx).Target == nil { // the first call starts the browser, which ctx must not end
+		if i == 0 &&
+			chromedp.FromContext(b.ctx).Target == nil { // the first call starts the browser, which ctx must not end
 			cancel()
 			ctx, cancel = b.ctx, func() {}
 		}
@@ -250,7 +254,8 @@ func (b *tab) eval(js string) {
 // until waits until an expression is true.
 func (b *tab) until(js string) {
 	b.t.Helper()
-	b.do(chromedp.Poll("(() => { try { return !!("+js+") } catch { return false } })()", nil, chromedp.WithPollingInterval(10*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+	b.do(chromedp.Poll("(() => { try { return !!("+js+") } catch { return false } })()", nil,
+		chromedp.WithPollingInterval(10*time.Millisecond), chromedp.WithPollingTimeout(patience)))
 }
 
 // text waits until the page has a text.

@@ -34,12 +34,14 @@ func TestClicks(t *testing.T) {
 	b.do(chromedp.KeyEvent("e"))
 	b.do(chromedp.WaitVisible("textarea[name=content]"))
 	b.do(chromedp.SetValue("textarea[name=content]", "Ada took the ferry to Bellagio", chromedp.ByQuery),
-		chromedp.Focus("textarea[name=content]"), chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(input.ModifierCtrl)))
+		chromedp.Focus("textarea[name=content]"), chromedp.KeyEvent(kb.Enter,
+			chromedp.KeyModifiers(input.ModifierCtrl)))
 	b.text("Saved as version")
 	b.text("anna")
 	b.press("what changed")
 	b.text("Bellagio")
-	b.until(`document.querySelector('del').textContent === 'Como' && document.querySelector('ins').textContent === 'Bellagio'`)
+	b.until(`document.querySelector('del').textContent === 'Como' &&
+		document.querySelector('ins').textContent === 'Bellagio'`)
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.text("History")
 	b.press("restore")
@@ -63,7 +65,8 @@ func TestClicks(t *testing.T) {
 
 	b.open("log")
 	b.text("created tea")
-	for _, v := range []string{"list", "notes", "assemblies", "graph", "sessions", "writers", "working", "quarantine", "health", "verify"} {
+	for _, v := range []string{"list", "notes", "assemblies", "graph", "sessions", "writers", "working",
+		"quarantine", "health", "verify"} {
 		b.open(v)
 	}
 	b.sound("status of 404")
@@ -106,7 +109,8 @@ func TestTwoTabs(t *testing.T) {
 	c.do(chromedp.SetValue("textarea[name=content]", "one two THREE", chromedp.ByQuery))
 	c.press("Save")
 	c.text("has changed the memory since you began to edit")
-	c.until(`document.querySelector('textarea').value === 'one two THREE' && document.querySelector('ins').textContent === 'TWO'`)
+	c.until(`document.querySelector('textarea').value === 'one two THREE' &&
+		document.querySelector('ins').textContent === 'TWO'`)
 	if m, _ := s.st.Get(t.Context(), "a"); m.Content != "one TWO three" {
 		t.Errorf("overwritten: %q", m.Content)
 	}
@@ -174,7 +178,8 @@ func TestReader(t *testing.T) {
 // hostile are texts that do harm where they are not escaped.
 var hostile = []string{
 	`"><script>window.harm=1</script>`, `<img src=x onerror="window.harm=1">`, `javascript:window.harm=1`,
-	`'-(window.harm=1)-'`, `</textarea><script>window.harm=1</script>`, `{{.}}${window.harm=1}`, `<svg onload=window.harm=1>`,
+	`'-(window.harm=1)-'`, `</textarea><script>window.harm=1</script>`, `{{.}}${window.harm=1}`,
+	`<svg onload=window.harm=1>`,
 	"\u202ereversed\u2066", `]]><!--`, `http://evil.example/x.png`,
 }
 
@@ -188,21 +193,24 @@ func TestHostile(t *testing.T) {
 			"category": h, "key": h, h: h}})
 		s.put(varve.Memory{ID: h, Content: all + "again", Metadata: m.Metadata})
 		views = append(views, view("memory", "id", h), view("edit", "id", h), view("purge", "id", h),
-			view("list", "session", h), view("list", "tag", h), view("list", "q", h), view("log", "by", h), view("graph", "name", h))
+			view("list", "session", h), view("list", "tag", h), view("list", "q", h), view("log", "by", h),
+			view("graph", "name", h))
 		if _, err := s.st.Assemblies().Put(ctx, varve.Assembly{ID: h, Name: h, Description: h, MemoryIDs: []string{h},
 			Tags: []string{h}, Keywords: []string{h}}); err != nil {
 			t.Fatal(err)
 		}
 		views = append(views, view("assembly", "id", h))
 		path := fmt.Sprintf("n%d.md", i)
-		text := "---\nname: " + h + "\n---\n# " + h + "\n\n" + all + "\n\n[" + h + "](" + h + ") ![x](http://evil.example/" + h +
+		text := "---\nname: " + h + "\n---\n# " + h + "\n\n" + all + "\n\n[" + h + "](" + h +
+			") ![x](http://evil.example/" + h +
 			") <" + h + "> [a]: " + h + "\n\n```" + h + "\n" + h + "\n```\n"
 		if _, err := s.st.Notes().Write(ctx, path, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 		views = append(views, view("note", "path", path), view("note-edit", "path", path))
 	}
-	views = append(views, "list", "notes", "assemblies", "graph", "sessions", "log", "writers", "working", "quarantine", "health",
+	views = append(views, "list", "notes", "assemblies", "graph", "sessions", "log", "writers", "working",
+		"quarantine", "health",
 		"choices")
 	b := s.newTab()
 	for _, v := range views {
@@ -213,9 +221,11 @@ func TestHostile(t *testing.T) {
 			continue
 		}
 		b.open(v)
-		b.eval(`document.querySelectorAll('main a.dead, main .md a:not([data-out])').forEach(a => a.dispatchEvent(new MouseEvent('click', {bubbles: true})))`)
+		b.eval(`document.querySelectorAll('main a.dead, main .md a:not([data-out])').forEach(a =>
+			a.dispatchEvent(new MouseEvent('click', {bubbles: true})))`)
 		b.until(`window.harm === undefined`)
-		b.until(`document.querySelectorAll('main script, main iframe, main object, main img, main [onerror], main [onload], main [style]').length === 0`)
+		b.until(`document.querySelectorAll('main script, main iframe, main object, main img,
+			main [onerror], main [onload], main [style]').length === 0`)
 	}
 	b.sound("status of 404")
 }

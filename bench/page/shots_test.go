@@ -26,23 +26,30 @@ func (s *site) fill() {
 			t.Fatal(err)
 		}
 	}
-	texts := []string{"prefers short answers, with sources", "took the ferry from Bellagio to Varenna and wrote about the lake, " +
-		"its ferries, the weather and the small harbour where the boats turn before they go back", "uses Go 1.26 on Debian, " +
-		"and vim", "meets Ann in Como on Tuesday", "the deploy script is in ops/deploy.sh and wants two variables"}
+	texts := []string{"prefers short answers, with sources",
+		"took the ferry from Bellagio to Varenna and wrote about the lake, " +
+			"its ferries, the weather and the small harbour where the boats turn before they go back",
+		"uses Go 1.26 on Debian, " +
+			"and vim", "meets Ann in Como on Tuesday", "the deploy script is in ops/deploy.sh and wants two variables"}
 	for i := range 40 {
-		s.put(varve.Memory{ID: fmt.Sprintf("note-%02d", i), Content: "Ada " + texts[i%len(texts)], QuickRecalScore: float64(i%10) / 10,
-			Metadata: map[string]any{"session_id": fmt.Sprint("trip-", i%4), "tags": []any{"travel", fmt.Sprint("day", i)},
+		s.put(varve.Memory{ID: fmt.Sprintf("note-%02d", i), Content: "Ada " + texts[i%len(texts)],
+			QuickRecalScore: float64(i%10) / 10,
+			Metadata: map[string]any{"session_id": fmt.Sprint("trip-", i%4), "tags": []any{"travel",
+				fmt.Sprint("day", i)},
 				"category": "diary", "source": "desk"}})
 	}
-	s.put(varve.Memory{ID: "note-03", Content: "Ada meets Ann and Bob in Como on Wednesday, at noon", Metadata: map[string]any{
-		"session_id": "trip-3", "tags": []any{"travel"}, "category": "diary"}})
+	s.put(varve.Memory{ID: "note-03", Content: "Ada meets Ann and Bob in Como on Wednesday, at noon",
+		Metadata: map[string]any{
+			"session_id": "trip-3", "tags": []any{"travel"}, "category": "diary"}})
 	must(s.st.Delete(ctx, "note-09"))
-	_, err := s.st.Assemblies().Put(ctx, varve.Assembly{ID: "lake", Name: "Trips to the lake", Description: "where she went",
-		MemoryIDs: []string{"note-01", "note-03", "note-06", "note-11", "note-13"}, Tags: []string{"travel"}})
+	_, err := s.st.Assemblies().Put(ctx, varve.Assembly{ID: "lake", Name: "Trips to the lake",
+		Description: "where she went",
+		MemoryIDs:   []string{"note-01", "note-03", "note-06", "note-11", "note-13"}, Tags: []string{"travel"}})
 	must(err)
-	_, err = s.st.Notes().Write(ctx, "ideas/today.md", []byte("---\ntype: plan\n---\n# Today\n\nAsk [Bob](../people/bob.md) about the "+
-		"ferry; see [the timetable](https://example.com/ferry).\n\n| from | to | at |\n|---|---|--:|\n| Bellagio | Varenna | 9:10 |\n\n"+
-		"- book\n- pack\n\n```sh\nmemctl search ferry\n```\n"))
+	_, err = s.st.Notes().Write(ctx, "ideas/today.md",
+		[]byte("---\ntype: plan\n---\n# Today\n\nAsk [Bob](../people/bob.md) about the "+
+			"ferry; see [the timetable](https://example.com/ferry).\n\n| from | to | at |\n|---|---|--:|\n| Bellagio | Varenna | 9:10 |\n\n"+
+			"- book\n- pack\n\n```sh\nmemctl search ferry\n```\n"))
 	must(err)
 	_, err = s.st.Notes().Append(ctx, "ideas/today.md", []byte("\nDone.\n"))
 	must(err)
@@ -53,7 +60,8 @@ func (s *site) fill() {
 			"entityType": "person", "observations": []any{"writes short"}}},
 		{ID: "entity:Bob", Content: "Bob (person)", Metadata: map[string]any{"category": "entity", "key": "Bob",
 			"entityType": "person", "observations": []any{"captain"}}},
-		relation("Ada", "knows", "Bob"), relation("Bob", "lives in", "Bellagio"), relation("Ada", "travels to", "Bellagio"),
+		relation("Ada", "knows", "Bob"), relation("Bob", "lives in", "Bellagio"), relation("Ada", "travels to",
+			"Bellagio"),
 		relation("Ada", "works with", "Eve"), relation("Eve", "lives in", "Como"),
 	} {
 		s.put(m)
@@ -65,7 +73,8 @@ func (s *site) fill() {
 	must(err)
 	_, err = w.Checkpoint(ctx, "before the trip")
 	must(err)
-	must(os.WriteFile(filepath.Join(s.st.Admin().Stats().Dir, "quarantine", "note-77.json"), []byte(`{"id":"note-77"}`), 0o600))
+	must(os.WriteFile(filepath.Join(s.st.Admin().Stats().Dir, "quarantine", "note-77.json"),
+		[]byte(`{"id":"note-77"}`), 0o600))
 }
 
 // relation is a relation of the knowledge graph as package internal/graph stores it.
@@ -75,8 +84,10 @@ func relation(from, kind, to string) varve.Memory {
 }
 
 // views are all views of a filled store.
-var views = []string{"list", "list?q=ferry+lake", "memory?id=note-03", "memory?id=note-09", "edit?id=note-03", "edit", "purge?id=note-03",
-	"log", "undo?run=coder", "writers", "sessions", "notes", "note?path=ideas/today.md", "note-edit?path=ideas/today.md",
+var views = []string{"list", "list?q=ferry+lake", "memory?id=note-03", "memory?id=note-09", "edit?id=note-03",
+	"edit", "purge?id=note-03",
+	"log", "undo?run=coder", "writers", "sessions", "notes", "note?path=ideas/today.md",
+	"note-edit?path=ideas/today.md",
 	"assemblies", "assembly?id=lake", "graph", "working", "scope?key=session:trip-1", "quarantine",
 	"quarantined?name=note-77.json", "health", "verify", "list?tag=nothing", "memory?id=none"}
 
@@ -91,14 +102,16 @@ func TestShots(t *testing.T) {
 	name := regexp.MustCompile(`[^a-z0-9]+`)
 	for _, width := range []int64{380, 768, 1440} {
 		for _, scheme := range []string{"light", "dark"} {
-			b.do(chromedp.EmulateViewport(width, 900), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
-				{Name: "prefers-color-scheme", Value: scheme}}))
+			b.do(chromedp.EmulateViewport(width, 900),
+				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+					{Name: "prefers-color-scheme", Value: scheme}}))
 			for _, v := range views {
 				b.open(v)
 				b.until(`document.documentElement.scrollWidth <= innerWidth`)
 				var png []byte
 				b.do(chromedp.CaptureScreenshot(&png))
-				file := filepath.Join(*shots, fmt.Sprintf("%s-%d-%s.png", name.ReplaceAllString(v, "_"), width, scheme))
+				file := filepath.Join(*shots, fmt.Sprintf("%s-%d-%s.png", name.ReplaceAllString(v, "_"), width,
+					scheme))
 				if err := os.WriteFile(file, png, 0o600); err != nil {
 					t.Fatal(err)
 				}

@@ -24,7 +24,9 @@ func TestUI(t *testing.T) {
 	dir := t.TempDir()
 	memctl := memctlBinary(t)
 	browser := filepath.Join(dir, "browser")
-	if err := os.WriteFile(browser, []byte("#!/bin/sh\necho \"$1\" > "+dir+"/opened.part\nmv "+dir+"/opened.part "+dir+"/opened\n"), 0o700); err != nil {
+	if err := os.WriteFile(browser,
+		[]byte("#!/bin/sh\necho \"$1\" > "+dir+"/opened.part\nmv "+dir+"/opened.part "+dir+"/opened\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, by := range []os.Signal{syscall.SIGHUP, os.Interrupt} {

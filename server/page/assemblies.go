@@ -36,7 +36,8 @@ func (p *Page) assemblies(r *request) (*view, error) {
 			d.Unread = append(d.Unread, err.Error())
 			continue
 		}
-		if !strings.Contains(strings.ToLower(a.Name+" "+a.Description+" "+a.ID+" "+strings.Join(a.Tags, " ")), words) {
+		if !strings.Contains(strings.ToLower(a.Name+" "+a.Description+" "+a.ID+" "+strings.Join(a.Tags, " ")),
+			words) {
 			continue
 		}
 		if d.More = len(d.Rows) == 4*MostRows; d.More {
@@ -62,7 +63,8 @@ func (p *Page) assembly(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &shownAssembly{Assembly: a, Level: r.st.Assemblies().Level(&a), Writer: r.st.Admin().WriterOf(a.By, a.Version)}
+	d := &shownAssembly{Assembly: a, Level: r.st.Assemblies().Level(&a), Writer: r.st.Admin().WriterOf(a.By,
+		a.Version)}
 	g := &drawing{}
 	name := a.Name
 	if name == "" {
@@ -79,7 +81,8 @@ func (p *Page) assembly(r *request) (*view, error) {
 		}
 		d.Members = append(d.Members, p.row(r.st, &m))
 		if len(g.Nodes) <= mostDrawn {
-			g.edge(0, g.node(shortened(visible(human.Head(m.Content, listText)), 28), link("memory", "id", id), ""), "")
+			g.edge(0, g.node(shortened(visible(human.Head(m.Content, listText)), 28), link("memory", "id", id), ""),
+				"")
 		}
 	}
 	d.Missing = len(a.MemoryIDs) - len(d.Members)

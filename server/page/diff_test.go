@@ -48,8 +48,10 @@ func TestCompareLong(t *testing.T) {
 
 func TestAge(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[time.Duration]string{0: "just now", 59 * time.Second: "59 seconds ago", time.Minute: "1 minute ago",
-		-3 * time.Hour: "in 3 hours", 25 * time.Hour: "1 day ago", 59 * 24 * time.Hour: "59 days ago", 90 * 24 * time.Hour: "3 months ago",
+	for d, want := range map[time.Duration]string{0: "just now", 59 * time.Second: "59 seconds ago",
+		time.Minute:    "1 minute ago",
+		-3 * time.Hour: "in 3 hours", 25 * time.Hour: "1 day ago", 59 * 24 * time.Hour: "59 days ago",
+		90 * 24 * time.Hour:  "3 months ago",
 		800 * 24 * time.Hour: "2 years ago"} {
 		if got := age(now, now.Add(-d)); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)
@@ -59,8 +61,9 @@ func TestAge(t *testing.T) {
 
 func TestVisible(t *testing.T) {
 	t.Parallel()
-	for s, want := range map[string]string{"a\u202eb": `a\u202eb`, "tab\tline\n": "tab\tline\n", "\x00\x1b": `\u0000\u001b`,
-		"\xff": "\uFFFD", "👩\u200d🚀": "👩\u200d🚀"} {
+	for s, want := range map[string]string{"a\u202eb": `a\u202eb`, "tab\tline\n": "tab\tline\n",
+		"\x00\x1b": `\u0000\u001b`,
+		"\xff":     "\uFFFD", "👩\u200d🚀": "👩\u200d🚀"} {
 		if got := visible(s); got != want {
 			t.Errorf("%q: %q, want %q", s, got, want)
 		}

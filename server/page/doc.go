@@ -27,9 +27,9 @@
 //   - No request leaves the machine, and the policy (Content-Security-Policy) permits none: no inline script, no inline
 //     style, nothing from elsewhere.
 //   - A change is a POST. A token that may only read gets 403, and its views have no buttons.
-//   - Text of the store is escaped by html/template. The Markdown of a note is rendered by goldmark; HTML in it is shown
-//     as text, images are links, and a link to another site shows where it leads and asks first.
-//   - An edit names the version that was read. If the memory has changed since, nothing is written, and the answer shows
-//     both texts.
+//   - Text of the store is escaped by html/template. The Markdown of a note is rendered by goldmark; HTML in it is
+//     shown as text, images are links, and a link to another site shows where it leads and asks first.
+//   - An edit names the version that was read. If the memory has changed since, nothing is written, and the answer
+//     shows both texts.
 //   - A view of any store is bounded: MostRows rows, MostShown bytes of a text.
 package page

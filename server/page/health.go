@@ -48,7 +48,8 @@ func (p *Page) health(r *request) (*view, error) {
 		if model == "" {
 			model = "an unknown model"
 		}
-		add("vectors", count(n.Vectors, "vector", "vectors")+" of "+human.Count(n.Dimension, "dimension", "dimensions")+", by "+
+		add("vectors", count(n.Vectors, "vector", "vectors")+" of "+human.Count(n.Dimension, "dimension",
+			"dimensions")+", by "+
 			model)
 	}
 	if h.Pending > 0 {
@@ -61,10 +62,12 @@ func (p *Page) health(r *request) (*view, error) {
 		add("read-only", h.ReadOnly.Error())
 	}
 	if h.SettingsUnknown {
-		add("settings", "unknown: until config.json is valid, no history is removed, nothing is evicted or deleted by age, "+
-			"and a missing file is no deletion")
+		add("settings",
+			"unknown: until config.json is valid, no history is removed, nothing is evicted or deleted by age, "+
+				"and a missing file is no deletion")
 	}
-	add("log", human.Bytes(n.Backlog)+" to read at the next open, "+human.Bytes(n.Unflushed)+" of it not yet in files")
+	add("log",
+		human.Bytes(n.Backlog)+" to read at the next open, "+human.Bytes(n.Unflushed)+" of it not yet in files")
 	add("history", human.Bytes(n.HistoryBytes)+" besides the log")
 	when := func(name string, t time.Time) {
 		if !t.IsZero() {
@@ -76,7 +79,8 @@ func (p *Page) health(r *request) (*view, error) {
 	if s := h.Space; s.Total > 0 {
 		add("disk", human.Bytes(s.Free)+" free of "+human.Bytes(s.Total))
 	}
-	add("processes", human.Count(len(n.Processes)+len(n.Elsewhere), "process has", "processes have")+" the store open")
+	add("processes", human.Count(len(n.Processes)+len(n.Elsewhere), "process has",
+		"processes have")+" the store open")
 	if h.Copy.Follows {
 		add("copy elsewhere", human.Bytes(h.Copy.Behind)+" behind")
 	}
@@ -125,7 +129,8 @@ func (p *Page) verify(r *request) (*view, error) {
 		if d.More = len(d.Findings) >= 4*MostRows; d.More {
 			continue
 		}
-		x := finding{Kind: string(f.Kind), Severity: f.Severity.String(), Where: visible(f.Path), ID: f.ID, Stake: f.Stake,
+		x := finding{Kind: string(f.Kind), Severity: f.Severity.String(), Where: visible(f.Path), ID: f.ID,
+			Stake: f.Stake,
 			Heals: f.Heals, Next: f.Next}
 		if f.Err != nil {
 			x.Why = visible(f.Err.Error())
@@ -133,7 +138,8 @@ func (p *Page) verify(r *request) (*view, error) {
 		d.Findings = append(d.Findings, x)
 	}
 	d.Worst, d.Sound = s.Worst.String(), d.Problem == "" && s.Worst == repair.Info
-	d.Read = strings.Join([]string{count(s.Memories, "memory", "memories"), count(s.Assemblies, "assembly", "assemblies"),
+	d.Read = strings.Join([]string{count(s.Memories, "memory", "memories"), count(s.Assemblies, "assembly",
+		"assemblies"),
 		count(s.Vectors, "vector", "vectors"), count(s.Files, "file", "files"),
 		count(s.Entries, "entry", "entries") + " of the log", human.Bytes(s.Bytes)}, ", ")
 	return &view{template: "verify", title: "Verify", data: d}, nil
@@ -167,7 +173,8 @@ func (p *Page) forgetSession(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{said: "Forgot " + count(n, "memory", "memories") + " of the session; the log can undo it", goTo: link("log")}, nil
+	return &view{said: "Forgot " + count(n, "memory", "memories") + " of the session; the log can undo it",
+		goTo: link("log")}, nil
 }
 
 // shownAside is the data of the quarantine.

@@ -276,7 +276,8 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 	}
 	hits, err := r.st.Search(r.ctx, q, filters...)
 	if err != nil && hits == nil && q.Vector != nil && mode != "meaning" {
-		l.Notes, l.By = append(l.Notes, "searched by words only, since searching by meaning failed: "+err.Error()), "words"
+		l.Notes, l.By = append(l.Notes, "searched by words only, since searching by meaning failed: "+err.Error()),
+			"words"
 		q.Vector, q.Model = nil, ""
 		hits, err = r.st.Search(r.ctx, q, filters...)
 	}
@@ -351,7 +352,10 @@ func asked(query, stem string) string {
 	if len(stem) < 4 {
 		return stem
 	}
-	for _, word := range strings.FieldsFunc(query, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	for _, word := range strings.FieldsFunc(query, func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.IsDigit(r)
+	}) {
 		if strings.HasPrefix(strings.ToLower(word), stem[:len(stem)-1]) && !strings.HasSuffix(stem, "*") {
 			return word
 		}

@@ -18,7 +18,10 @@ func (p *Page) newestSessions(r *request) (all []varve.Session, err error) {
 		}
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b varve.Session) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(all, func(a, b varve.Session) int {
+		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID,
+			b.ID))
+	})
 	return all, nil
 }
 
@@ -65,7 +68,8 @@ func (p *Page) log(r *request) (*view, error) {
 			x.Changes, x.More = c.Changes[:mostChanges], n-mostChanges
 		}
 		if d.Rows = append(d.Rows, x); len(d.Rows) == MostRows {
-			d.Next = link("log", "by", d.By, "session", d.Session, "id", d.ID, "before", strconv.FormatUint(c.LSN, 10))
+			d.Next = link("log", "by", d.By, "session", d.Session, "id", d.ID, "before", strconv.FormatUint(c.LSN,
+				10))
 			break
 		}
 	}

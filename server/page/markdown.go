@@ -60,7 +60,8 @@ func (i *inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		}
 		return ast.WalkContinue, nil
 	})
-	r.Register(ast.KindAutoLink, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	r.Register(ast.KindAutoLink, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus,
+		error) {
 		if l, ok := n.(*ast.AutoLink); ok && entering {
 			i.open(w, string(l.URL(source)))
 			_, _ = w.Write(util.EscapeHTML(l.Label(source)))
@@ -68,7 +69,8 @@ func (i *inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		}
 		return ast.WalkContinue, nil
 	})
-	r.Register(ast.KindRawHTML, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	r.Register(ast.KindRawHTML, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus,
+		error) {
 		if h, ok := n.(*ast.RawHTML); ok && entering { // as text, so that it is seen
 			for j := range h.Segments.Len() {
 				s := h.Segments.At(j)
@@ -77,7 +79,8 @@ func (i *inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		}
 		return ast.WalkSkipChildren, nil
 	})
-	r.Register(ast.KindHTMLBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	r.Register(ast.KindHTMLBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus,
+		error) {
 		if h, ok := n.(*ast.HTMLBlock); ok && entering {
 			_, _ = w.WriteString("<pre>")
 			for j := range h.Lines().Len() {

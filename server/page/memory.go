@@ -164,8 +164,9 @@ func (d *shownMemory) describe(all bool) {
 		case "session_id", "tags", "category", "key":
 			continue
 		}
-		d.Metadata = append(d.Metadata, fact{Name: visible(name), Value: visible(human.Head(valueText(m.Metadata[name]),
-			MostShown))})
+		d.Metadata = append(d.Metadata, fact{Name: visible(name),
+			Value: visible(human.Head(valueText(m.Metadata[name]),
+				MostShown))})
 	}
 }
 
@@ -257,7 +258,8 @@ func entered(r *request) (*edited, map[string]any, time.Time, error) {
 		Expires: strings.TrimSpace(r.get("expires"))}
 	version, err := strconv.ParseUint(r.get("version"), 10, 64)
 	if err != nil && e.ID != "" {
-		return e, nil, time.Time{}, &refusal{http.StatusBadRequest, "the form names no version", "open the memory again"}
+		return e, nil, time.Time{}, &refusal{http.StatusBadRequest, "the form names no version",
+			"open the memory again"}
 	}
 	e.Version = version
 	var metadata map[string]any
@@ -272,7 +274,8 @@ func entered(r *request) (*edited, map[string]any, time.Time, error) {
 	var expires time.Time
 	if e.Expires != "" {
 		if expires, err = time.Parse(time.RFC3339Nano, e.Expires); err != nil {
-			return e, nil, time.Time{}, errors.New("expires: write a time such as 2027-01-31T12:00:00Z, or leave it empty")
+			return e, nil, time.Time{},
+				errors.New("expires: write a time such as 2027-01-31T12:00:00Z, or leave it empty")
 		}
 	}
 	return e, metadata, expires, nil
@@ -409,5 +412,6 @@ func (p *Page) restore(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{said: fmt.Sprintf("Restored version %d as version %d", n, m.Version), goTo: link("memory", "id", id)}, nil
+	return &view{said: fmt.Sprintf("Restored version %d as version %d", n, m.Version), goTo: link("memory", "id",
+		id)}, nil
 }

@@ -144,7 +144,8 @@ func (p *Page) note(r *request) (*view, error) {
 		d.Text = visible(text)
 	}
 	for _, name := range sortedNames(n.Properties.Metadata) {
-		d.Metadata = append(d.Metadata, fact{Name: visible(name), Value: visible(valueText(n.Properties.Metadata[name]))})
+		d.Metadata = append(d.Metadata, fact{Name: visible(name),
+			Value: visible(valueText(n.Properties.Metadata[name]))})
 	}
 	for i := range d.Versions {
 		d.Versions[i].Document = nil
@@ -207,7 +208,8 @@ func (p *Page) noteEditForm(r *request) (*view, error) {
 }
 
 func (p *Page) noteEdit(r *request) (*view, error) {
-	e := &editedNote{Path: strings.TrimSpace(r.get("path")), Content: lines(r.get("content")), New: r.get("new") != ""}
+	e := &editedNote{Path: strings.TrimSpace(r.get("path")), Content: lines(r.get("content")),
+		New: r.get("new") != ""}
 	e.Version, _ = strconv.ParseUint(r.get("version"), 10, 64) // 0: there is none
 	i, err := r.st.Notes().Write(r.ctx, e.Path, []byte(e.Content), varve.IfVersion(e.Version))
 	switch {
@@ -229,7 +231,8 @@ func (p *Page) noteEdit(r *request) (*view, error) {
 	case err != nil:
 		e.Problem = err.Error()
 	default:
-		return &view{said: "Saved as version " + strconv.FormatUint(i.Version, 10), goTo: link("note", "path", i.Path)}, nil
+		return &view{said: "Saved as version " + strconv.FormatUint(i.Version, 10), goTo: link("note", "path",
+			i.Path)}, nil
 	}
 	return &view{template: "note-edit", title: "Not saved", status: http.StatusConflict, data: e}, nil
 }
@@ -263,7 +266,8 @@ func (p *Page) noteRestore(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{said: "Restored as version " + strconv.FormatUint(i.Version, 10), goTo: link("note", "path", at)}, nil
+	return &view{said: "Restored as version " + strconv.FormatUint(i.Version, 10), goTo: link("note", "path", at)},
+		nil
 }
 
 func (p *Page) noteDiff(r *request) (*view, error) {

@@ -32,7 +32,8 @@ var now = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 
 func newSite(t *testing.T, change func(o *Options)) *site {
 	t.Helper()
-	st, err := varve.Open(t.Context(), t.TempDir(), &varve.Options{NoBackground: true, Clock: func() time.Time { return now },
+	st, err := varve.Open(t.Context(), t.TempDir(), &varve.Options{NoBackground: true,
+		Clock:  func() time.Time { return now },
 		Writer: &varve.Writer{Program: "test", Agent: "coder"}})
 	if err != nil {
 		t.Fatal(err)
@@ -161,10 +162,12 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
-	changes := []string{"edit", "new", "forget", "undelete", "restore", "purge", "undo", "forget-session", "quarantine-restore",
+	changes := []string{"edit", "new", "forget", "undelete", "restore", "purge", "undo", "forget-session",
+		"quarantine-restore",
 		"quarantine-drop", "checkpoint-restore", "note-edit", "note-restore", "note-forget"}
 	for _, c := range changes {
-		if a := s.do("reader", http.MethodPost, "/page/"+c, "id", "a", "version", number(m.Version), "confirm", "purge"); a.status != http.StatusForbidden {
+		if a := s.do("reader", http.MethodPost, "/page/"+c, "id", "a", "version", number(m.Version), "confirm",
+			"purge"); a.status != http.StatusForbidden {
 			t.Errorf("%s with a token that may only read: %d", c, a.status)
 		}
 		if strings.Contains("edit purge undo note-edit", c) { // these show something
@@ -174,7 +177,8 @@ func TestRights(t *testing.T) {
 			t.Errorf("GET %s: %d", c, a.status)
 		}
 	}
-	if a := s.do("reader", http.MethodPost, "/page/select", "id", "a", "what", "forget"); a.status != http.StatusForbidden {
+	if a := s.do("reader", http.MethodPost, "/page/select", "id", "a", "what",
+		"forget"); a.status != http.StatusForbidden {
 		t.Errorf("select with a token that may only read: %d", a.status)
 	}
 	if got, err := s.st.Get(t.Context(), "a"); err != nil || got.Version != m.Version {
@@ -182,7 +186,8 @@ func TestRights(t *testing.T) {
 	}
 	for _, v := range []string{"list", "memory?id=a", "purge?id=a", "log", "sessions"} {
 		a := s.do("reader", http.MethodGet, "/page/"+v)
-		if a.status != http.StatusOK || regexp.MustCompile(`<button|action="/page/[^s]|checkbox`).MatchString(a.body) {
+		if a.status != http.StatusOK ||
+			regexp.MustCompile(`<button|action="/page/[^s]|checkbox`).MatchString(a.body) {
 			t.Errorf("%s shows buttons to a reader: %d %s", v, a.status, a.body)
 		}
 	}
@@ -201,9 +206,12 @@ func TestOtherSites(t *testing.T) {
 		{"/page/list", "GET", []string{"Host", "evil.example"}, 403},
 		{"/page/list", "GET", []string{"Origin", "http://evil.example"}, 403},
 		{"/page/forget", "POST", []string{"Sec-Fetch-Site", "cross-site"}, 403},
-		{"/page/list", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 403},
-		{"/", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 200},
-		{"/", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, 403},
+		{"/page/list", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate",
+			"Sec-Fetch-Dest", "document"}, 403},
+		{"/", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest",
+			"document"}, 200},
+		{"/", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest",
+			"iframe"}, 403},
 		{"/", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, 403},
 		{"/page/list", "GET", []string{"Sec-Fetch-Site", "same-origin"}, 200},
 	} {
@@ -237,8 +245,10 @@ func TestEdit(t *testing.T) {
 	if a := s.get("edit", "id", "a"); !strings.Contains(a.body, `value="`+number(m.Version)+`"`) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	a := s.post("edit", "id", "a", "version", number(m.Version), "content", "one\r\ntwo", "metadata", `{"n": 1, "big": 12345678901234567890}`)
-	if a.status != http.StatusOK || !strings.HasPrefix(a.said(), "Saved as version") || a.header.Get("Varve-Go") != "#/memory?id=a" {
+	a := s.post("edit", "id", "a", "version", number(m.Version), "content", "one\r\ntwo", "metadata",
+		`{"n": 1, "big": 12345678901234567890}`)
+	if a.status != http.StatusOK || !strings.HasPrefix(a.said(), "Saved as version") ||
+		a.header.Get("Varve-Go") != "#/memory?id=a" {
 		t.Fatalf("%+v", a)
 	}
 	got, err := s.st.Get(t.Context(), "a")
@@ -254,17 +264,21 @@ func TestEdit(t *testing.T) {
 		}
 	}
 	a = s.post("edit", "id", "a", "version", number(m.Version), "content", "mine", "metadata", `{}`)
-	if a.status != http.StatusConflict || !strings.Contains(a.body, "<textarea name=\"content\" rows=\"12\" data-focus>\nmine</textarea>") ||
-		!strings.Contains(a.body, "anna has changed the memory") || !strings.Contains(a.body, `value="`+number(got.Version)+`"`) {
+	if a.status != http.StatusConflict || !strings.Contains(a.body,
+		"<textarea name=\"content\" rows=\"12\" data-focus>\nmine</textarea>") ||
+		!strings.Contains(a.body, "anna has changed the memory") || !strings.Contains(a.body,
+		`value="`+number(got.Version)+`"`) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	for _, bad := range []string{`{`, `[]`, `{} {}`, `null x`} {
-		if a := s.post("edit", "id", "a", "version", number(got.Version), "content", "x", "metadata", bad); a.status != http.StatusBadRequest ||
+		if a := s.post("edit", "id", "a", "version", number(got.Version), "content", "x", "metadata",
+			bad); a.status != http.StatusBadRequest ||
 			!strings.Contains(a.body, "Not saved") {
 			t.Errorf("metadata %q: %d", bad, a.status)
 		}
 	}
-	if a := s.post("edit", "id", "a", "version", "x", "content", "x", "metadata", "{}"); a.status != http.StatusBadRequest {
+	if a := s.post("edit", "id", "a", "version", "x", "content", "x", "metadata",
+		"{}"); a.status != http.StatusBadRequest {
 		t.Errorf("%d", a.status)
 	}
 	if a := s.post("new", "content", "fresh", "metadata", "{}"); a.said() != "Remembered" {
@@ -284,28 +298,34 @@ func TestForgetAndPurge(t *testing.T) {
 	if a := s.post("forget", "id", "a", "version", number(m.Version)); a.status != http.StatusConflict {
 		t.Errorf("a version that was not seen was forgotten: %+v", a)
 	}
-	if a := s.post("forget", "id", "a", "version", number(second.Version)); !strings.HasPrefix(a.said(), "Forgotten") {
+	if a := s.post("forget", "id", "a", "version", number(second.Version)); !strings.HasPrefix(a.said(),
+		"Forgotten") {
 		t.Errorf("%+v", a)
 	}
-	if a := s.get("memory", "id", "a"); a.status != http.StatusOK || !strings.Contains(a.body, "Bring back") || !strings.Contains(a.body, "second") {
+	if a := s.get("memory", "id", "a"); a.status != http.StatusOK || !strings.Contains(a.body, "Bring back") ||
+		!strings.Contains(a.body, "second") {
 		t.Errorf("%+v", a)
 	}
 	if a := s.post("undelete", "id", "a"); a.said() != "Brought back" {
 		t.Errorf("%+v", a)
 	}
-	if a := s.post("restore", "id", "a", "version", number(m.Version)); !strings.HasPrefix(a.said(), "Restored version") {
+	if a := s.post("restore", "id", "a", "version", number(m.Version)); !strings.HasPrefix(a.said(),
+		"Restored version") {
 		t.Errorf("%+v", a)
 	}
-	if a := s.get("diff", "id", "a", "from", number(m.Version), "to", number(second.Version)); !strings.Contains(a.body, "<del>first</del><ins>second</ins>") {
+	if a := s.get("diff", "id", "a", "from", number(m.Version), "to",
+		number(second.Version)); !strings.Contains(a.body, "<del>first</del><ins>second</ins>") {
 		t.Errorf("%+v", a)
 	}
-	if a := s.get("purge", "id", "a"); !strings.Contains(a.body, "4 versions") && !strings.Contains(a.body, "3 versions") {
+	if a := s.get("purge", "id", "a"); !strings.Contains(a.body, "4 versions") && !strings.Contains(a.body,
+		"3 versions") {
 		t.Errorf("%+v", a)
 	}
 	if a := s.post("purge", "id", "a"); a.status != http.StatusBadRequest {
 		t.Errorf("purged without the word: %+v", a)
 	}
-	if a := s.post("purge", "id", "a", "confirm", "purge"); a.status != http.StatusOK || !strings.Contains(a.body, "1 memory was deleted") {
+	if a := s.post("purge", "id", "a", "confirm", "purge"); a.status != http.StatusOK || !strings.Contains(a.body,
+		"1 memory was deleted") {
 		t.Errorf("%+v", a)
 	}
 	if a := s.get("memory", "id", "a"); a.status != http.StatusNotFound {
@@ -327,19 +347,23 @@ func TestSearch(t *testing.T) {
 			return [][]float32{{1, 0}}, nil
 		}
 	})
-	s.put(varve.Memory{ID: "a", Content: "took the ferry to Como", Embedding: []float32{1, 0}, Metadata: map[string]any{"tags": []any{"x"}}})
+	s.put(varve.Memory{ID: "a", Content: "took the ferry to Como", Embedding: []float32{1, 0},
+		Metadata: map[string]any{"tags": []any{"x"}}})
 	s.put(varve.Memory{ID: "b", Content: "drinks tea", Embedding: []float32{0, 1}})
-	for _, x := range []struct{ q, typed, want string }{{"ferries", "", "in content"}, {"fer", "1", "<mark>ferry</mark>"}} {
+	for _, x := range []struct{ q, typed, want string }{{"ferries", "", "in content"}, {"fer", "1",
+		"<mark>ferry</mark>"}} {
 		a := s.get("list", "q", x.q, "typed", x.typed, "mode", "words")
 		if !strings.Contains(a.body, x.want) || strings.Contains(a.body, "drinks") {
 			t.Errorf("%q: %s", x.q, a.body)
 		}
 	}
-	if a := s.get("list", "q", "boat", "mode", "meaning"); strings.Index(a.body, "ferry") < 0 || !strings.Contains(a.body, "similar meaning") {
+	if a := s.get("list", "q", "boat", "mode", "meaning"); !strings.Contains(a.body, "ferry") ||
+		!strings.Contains(a.body, "similar meaning") {
 		t.Errorf("%s", a.body)
 	}
 	fail = true
-	if a := s.get("list", "q", "tea"); !strings.Contains(a.body, "the service is &lt;down&gt;") || !strings.Contains(a.body, "drinks") {
+	if a := s.get("list", "q", "tea"); !strings.Contains(a.body, "the service is &lt;down&gt;") ||
+		!strings.Contains(a.body, "drinks") {
 		t.Errorf("%s", a.body)
 	}
 	for _, x := range [][2]string{{"tag", "x"}, {"by", "coder"}, {"since", "yesterday"}, {"where", "tags=x"}} {
@@ -348,7 +372,8 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	for _, x := range [][2]string{{"since", "never ever"}, {"where", "="}, {"sort", "beauty"}} {
-		if a := s.get("list", x[0], x[1]); a.status != http.StatusBadRequest || !strings.Contains(a.body, "for example") && !strings.Contains(a.body, "another order") {
+		if a := s.get("list", x[0], x[1]); a.status != http.StatusBadRequest || !strings.Contains(a.body,
+			"for example") && !strings.Contains(a.body, "another order") {
 			t.Errorf("%q: %d %s", x, a.status, a.body)
 		}
 	}
@@ -391,17 +416,20 @@ func TestLarge(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.put(varve.Memory{ID: "big", Content: strings.Repeat("<b>word</b> ", 1<<20)})
-	if a := s.get("memory", "id", "big"); a.status != http.StatusOK || len(a.body) > 4*MostShown || !strings.Contains(a.body, "Show all of the 12 MiB") ||
+	if a := s.get("memory", "id", "big"); a.status != http.StatusOK || len(a.body) > 4*MostShown ||
+		!strings.Contains(a.body, "Show all of the 12 MiB") ||
 		strings.Contains(a.body, ">Edit<") {
 		t.Errorf("%d, %d bytes", a.status, len(a.body))
 	}
 	if a := s.get("list"); len(a.body) > 8<<10 {
 		t.Errorf("%d bytes", len(a.body))
 	}
-	if a := s.get("edit", "id", "big"); a.status != http.StatusRequestEntityTooLarge || !strings.Contains(a.body, "memctl edit") {
+	if a := s.get("edit", "id", "big"); a.status != http.StatusRequestEntityTooLarge || !strings.Contains(a.body,
+		"memctl edit") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if a := s.post("new", "content", strings.Repeat("x", mostBody), "metadata", "{}"); a.status != http.StatusRequestEntityTooLarge {
+	if a := s.post("new", "content", strings.Repeat("x", mostBody), "metadata",
+		"{}"); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d", a.status)
 	}
 }
@@ -448,13 +476,17 @@ func TestStream(t *testing.T) {
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	text := "# T\n\n<script>x</script>\n\na <b>b</b> [n](other.md) [o](https://e.example/?a=\"b) [j](javascript:x) [p](//e.example) ![i](/up.png)\n\n<div onclick=x>\n\n<https://auto.example>\n"
-	if a := s.post("note-edit", "new", "1", "path", "d/a.md", "content", text, "version", "0"); !strings.HasPrefix(a.said(), "Saved") {
+	text := "# T\n\n<script>x</script>\n\na <b>b</b> [n](other.md) [o](https://e.example/?a=\"b) [j](javascript:x) " +
+		"[p](//e.example) ![i](/up.png)\n\n<div onclick=x>\n\n<https://auto.example>\n"
+	if a := s.post("note-edit", "new", "1", "path", "d/a.md", "content", text, "version",
+		"0"); !strings.HasPrefix(a.said(), "Saved") {
 		t.Fatalf("%+v", a)
 	}
 	a := s.get("note", "path", "d/a.md")
-	for _, want := range []string{"<h1>T</h1>", "&lt;script&gt;", `href="#/note?path=d%2Fother.md"`, `data-out="https://e.example/?a=&quot;b"`,
-		`<a class="dead">j</a>`, `<a class="dead">p</a>`, `href="#/note?path=up.png">image: i</a>`, `data-out="https://auto.example"`, "&lt;div onclick"} {
+	for _, want := range []string{"<h1>T</h1>", "&lt;script&gt;", `href="#/note?path=d%2Fother.md"`,
+		`data-out="https://e.example/?a=&quot;b"`,
+		`<a class="dead">j</a>`, `<a class="dead">p</a>`, `href="#/note?path=up.png">image: i</a>`,
+		`data-out="https://auto.example"`, "&lt;div onclick"} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("no %q in %s", want, a.body)
 		}
@@ -462,7 +494,8 @@ func TestNotes(t *testing.T) {
 	if regexp.MustCompile(`<script|<div onclick|<img|href="(http|javascript|//)`).MatchString(a.body) {
 		t.Errorf("%s", a.body)
 	}
-	if a := s.post("note-edit", "new", "1", "path", "d/a.md", "content", "x", "version", "0"); a.status != http.StatusConflict ||
+	if a := s.post("note-edit", "new", "1", "path", "d/a.md", "content", "x", "version",
+		"0"); a.status != http.StatusConflict ||
 		!strings.Contains(a.body, "choose another") {
 		t.Errorf("%+v", a)
 	}
@@ -470,13 +503,16 @@ func TestNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := s.post("note-forget", "path", "d/a.md", "version", number(n.Version)); !strings.HasPrefix(a.said(), "Forgotten") {
+	if a := s.post("note-forget", "path", "d/a.md", "version", number(n.Version)); !strings.HasPrefix(a.said(),
+		"Forgotten") {
 		t.Errorf("%+v", a)
 	}
-	if a := s.get("note", "path", "d/a.md"); !strings.Contains(a.body, "deleted") || !strings.Contains(a.body, "restore") {
+	if a := s.get("note", "path", "d/a.md"); !strings.Contains(a.body, "deleted") || !strings.Contains(a.body,
+		"restore") {
 		t.Errorf("%+v", a)
 	}
-	if a := s.post("note-restore", "path", "d/a.md", "version", number(n.Version)); !strings.HasPrefix(a.said(), "Restored") {
+	if a := s.post("note-restore", "path", "d/a.md", "version", number(n.Version)); !strings.HasPrefix(a.said(),
+		"Restored") {
 		t.Errorf("%+v", a)
 	}
 }
@@ -487,10 +523,12 @@ func TestUndo(t *testing.T) {
 	s := newSite(t, nil)
 	m := s.put(varve.Memory{ID: "a", Content: "by the agent"})
 	s.put(varve.Memory{ID: "b", Content: "by the agent"})
-	if a := s.post("edit", "id", "a", "version", number(m.Version), "content", "by anna", "metadata", "{}"); a.status != 200 {
+	if a := s.post("edit", "id", "a", "version", number(m.Version), "content", "by anna", "metadata",
+		"{}"); a.status != 200 {
 		t.Fatal(a)
 	}
-	if a := s.get("undo", "run", "coder"); !strings.Contains(a.body, "1 change stays") || !strings.Contains(a.body, "Undo the rest") {
+	if a := s.get("undo", "run", "coder"); !strings.Contains(a.body, "1 change stays") || !strings.Contains(a.body,
+		"Undo the rest") {
 		t.Errorf("%+v", a)
 	}
 	if a := s.post("undo", "run", "coder"); a.status != http.StatusConflict {

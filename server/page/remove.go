@@ -8,12 +8,6 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// selection is the data of a question about several memories.
-type selection struct {
-	Rows    []row
-	Missing int // ids of which there is no memory
-}
-
 // mostSelected is how many memories are forgotten or purged at once by the page.
 const mostSelected = 500
 

@@ -128,5 +128,6 @@ func (p *Page) checkpointRestore(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{said: "Restored; the state before it is checkpoint " + kept.ID, goTo: link("scope", "key", r.get("key"))}, nil
+	return &view{said: "Restored; the state before it is checkpoint " + kept.ID, goTo: link("scope", "key",
+		r.get("key"))}, nil
 }

@@ -38,8 +38,8 @@ func Command(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a store to agents on other machines (HTTP)",
-		Long: `Serve a store over HTTP: to agents by the Model Context Protocol at /mcp, with the tools of memctl mcp, and to people
-as a page at /, which memctl ui describes.
+		Long: `Serve a store over HTTP: to agents by the Model Context Protocol at /mcp, with the tools of memctl mcp,
+and to people as a page at /, which memctl ui describes.
 
 The store is the one that other commands use in the current folder, or else the one of memctl mcp,
 which is created if it is missing. Any number of servers, agents and commands may use it at once.
@@ -57,7 +57,8 @@ are under way are answered.`,
 		Args: cli.NoArguments,
 	}
 	f := c.Flags()
-	f.StringVar(&s.addr, "addr", "127.0.0.1:7717", "`address` to listen on: a host or IP and a port; port 0 chooses one")
+	f.StringVar(&s.addr, "addr", "127.0.0.1:7717",
+		"`address` to listen on: a host or IP and a port; port 0 chooses one")
 	f.StringVar(&s.cert, "tls-cert", "", "`file` of the certificate and those that it depends on (PEM)")
 	f.StringVar(&s.key, "tls-key", "", "`file` of the private key (PEM)")
 	f.BoolVar(&s.plain, "plain", false, "serve without TLS on an address that is not loopback")
@@ -67,8 +68,9 @@ are under way are answered.`,
 	f.IntVar(&s.requests, "max-requests", 256, "maximum `number` of requests under way")
 	f.DurationVar(&s.timeout, "timeout", time.Minute, "`time` after which a request is ended")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`time` for which requests may finish when the server ends")
-	c.PersistentFlags().StringVar(&s.tokens, "tokens", "", "`file` of tokens (default varve/tokens.json in the user's "+
-		"folder of settings)")
+	c.PersistentFlags().StringVar(&s.tokens, "tokens", "",
+		"`file` of tokens (default varve/tokens.json in the user's "+
+			"folder of settings)")
 	c.RunE = a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 		if a.Document != nil {
 			return cli.Usagef(cmd.CommandPath(), "a server prints no document: omit --json")
@@ -98,7 +100,8 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 	case err != nil:
 		return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
 	case len(s.groups) == 0:
-		return cli.Usagef(cmd.CommandPath(), "--tools is empty: choose from %s", strings.Join(mcpserver.Groups(), ", "))
+		return cli.Usagef(cmd.CommandPath(), "--tools is empty: choose from %s", strings.Join(mcpserver.Groups(),
+			", "))
 	case s.requests < 1:
 		return cli.Usagef(cmd.CommandPath(), "--max-requests %d: must be at least 1", s.requests)
 	case s.timeout <= 0 || s.drain <= 0:
@@ -124,8 +127,9 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 		numbers := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 		var err error
-		web, err = serverWithPage(a, st, server.Options{Tokens: tokens, Tools: tools, Hosts: s.hosts, Requests: s.requests,
-			Timeout: s.timeout, Drain: s.drain, Logger: log, Metrics: numbers})
+		web, err = serverWithPage(a, st, server.Options{Tokens: tokens, Tools: tools, Hosts: s.hosts,
+			Requests: s.requests,
+			Timeout:  s.timeout, Drain: s.drain, Logger: log, Metrics: numbers})
 		if err != nil {
 			return err
 		}
@@ -151,7 +155,8 @@ func openTokens(a *cli.App, s *settings) (*server.Tokens, error) {
 	var fixed []server.Token
 	if secret := a.Getenv(TokenVariable); secret != "" {
 		if len(secret) < server.LeastSecret {
-			err := fmt.Errorf("%w: the token in %s has %d bytes, and can be guessed: it needs at least %d", varve.ErrInvalid,
+			err := fmt.Errorf("%w: the token in %s has %d bytes, and can be guessed: it needs at least %d",
+				varve.ErrInvalid,
 				TokenVariable, len(secret), server.LeastSecret)
 			return nil, cli.WithFix(err, "set it to 32 random bytes, for example of: openssl rand -hex 32")
 		}

@@ -150,7 +150,8 @@ func openBrowser(ctx context.Context, a *cli.App, link string) (remove func(), e
 	file := filepath.Join(dir, "open.html")
 	to := html.EscapeString(link)
 	text := "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">" +
-		"<meta http-equiv=\"refresh\" content=\"0;url=" + to + "\"><title>Varve</title><a href=\"" + to + "\">Open the page</a></html>\n"
+		"<meta http-equiv=\"refresh\" content=\"0;url=" + to + "\"><title>Varve</title><a href=\"" + to +
+		"\">Open the page</a></html>\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return remove, err
 	}
@@ -164,7 +165,8 @@ func openBrowser(ctx context.Context, a *cli.App, link string) (remove func(), e
 	default:
 		words = []string{"xdg-open"}
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), words[0], append(words[1:], file)...) // it outlives this program
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), words[0], append(words[1:],
+		file)...) // it outlives this program
 	if err := cmd.Start(); err != nil {
 		return remove, err
 	}
