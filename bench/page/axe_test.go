@@ -60,9 +60,9 @@ func TestAxe(t *testing.T) {
 		for _, v := range views {
 			b.open(v)
 			var found string
-			b.do(chromedp.Evaluate(`axe.run(document, {resultTypes: ['violations']}).then(r => JSON.stringify(r.violations.map(v =>
-				({id: v.id, help: v.help, nodes: v.nodes.map(n => n.html + ' ' + n.failureSummary)}))))`, &found, chromedp.EvalAsValue,
-				awaits))
+			b.do(chromedp.Evaluate(`axe.run(document, {resultTypes: ['violations']}).then(r =>
+				JSON.stringify(r.violations.map(v => ({id: v.id, help: v.help,
+					nodes: v.nodes.map(n => n.html + ' ' + n.failureSummary)}))))`, &found, chromedp.EvalAsValue, awaits))
 			var list []struct {
 				ID, Help string
 				Nodes    []string

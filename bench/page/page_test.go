@@ -16,7 +16,8 @@ func session(id string) map[string]any {
 	return map[string]any{"session_id": id, "tags": []any{"travel"}}
 }
 
-// A person finds what was said, corrects it, sees who wrote what, restores, forgets, brings back, and purges: by clicks.
+// A person finds what was said, corrects it, sees who wrote what, restores, forgets, brings back, and purges, all by
+// clicks.
 func TestClicks(t *testing.T) {
 	s := newSite(t)
 	s.put(varve.Memory{ID: "ferry", Content: "Ada took the ferry to Como", Metadata: session("trip")})

@@ -48,7 +48,8 @@ func (s *site) fill() {
 	must(err)
 	_, err = s.st.Notes().Write(ctx, "ideas/today.md",
 		[]byte("---\ntype: plan\n---\n# Today\n\nAsk [Bob](../people/bob.md) about the "+
-			"ferry; see [the timetable](https://example.com/ferry).\n\n| from | to | at |\n|---|---|--:|\n| Bellagio | Varenna | 9:10 |\n\n"+
+			"ferry; see [the timetable](https://example.com/ferry).\n\n| from | to | at |\n|---|---|--:|\n"+
+			"| Bellagio | Varenna | 9:10 |\n\n"+
 			"- book\n- pack\n\n```sh\nmemctl search ferry\n```\n"))
 	must(err)
 	_, err = s.st.Notes().Append(ctx, "ideas/today.md", []byte("\nDone.\n"))
