@@ -8,10 +8,10 @@ type Admin struct{ st *Store }
 // Admin returns the operations for operators and tools.
 func (st *Store) Admin() Admin { return Admin{st} }
 
-// InPlace returns an error that matches ErrReplaced if the store's folder is no longer the one that was opened: it
-// was removed, renamed or replaced, or its log was. Every write finds this out by itself; a host that has not
-// written for a while asks. So does one that only reads: a read-only store never finds this out by itself, except
-// that its watches end.
+// InPlace returns an error that matches ErrReplaced if the store's folder is no longer the one that was opened: it was
+// removed, renamed or replaced, or its log was. Every write checks this by itself; a host that has not written for a
+// while calls InPlace. So does a host that only reads: a read-only store never checks this by itself, except that its
+// watches end.
 func (ad Admin) InPlace() error {
 	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return err
@@ -21,7 +21,7 @@ func (ad Admin) InPlace() error {
 }
 
 // Commits returns the number of commits that calls of this handle made durable: puts, deletions, batches and
-// transactions of memories, assemblies and working memory. What the store does by itself does not count: an adopted
-// edit, the deletion of what has expired, counted accesses. It may be called after
-// Close, where a host decides whether an error came before or after a durable write.
+// transactions of memories, assemblies and working memory. What the store does by itself does not count: adopted edits,
+// deletions of expired memories, counted accesses. It may be called after Close, when a host decides whether an error
+// came before or after a durable write.
 func (ad Admin) Commits() int64 { return ad.st.inner.Engine.Commits().Load() }

@@ -17,14 +17,13 @@ import (
 // Assembly is a group of memories; see package assembly.
 type Assembly = assembly.Assembly
 
-// Assemblies are the groups of memories of a store. They use the same log, files and index as
-// memories: Put, Get, conditions and edits by hand work as they do for memories.
+// Assemblies are the groups of memories of a store. They use the same log, files and index as memories: Put, Get,
+// conditions and edits by hand work as they do for memories.
 //
-// An assembly and its members never disagree. Deleting a memory also removes it from its
-// assemblies, in the same commit; a new embedding of a member changes their CompositeEmbedding in
-// the same commit, and so does every change of its members. The store computes the composite: a
-// value given by a caller counts only if no member has an embedding. An expired member is absent
-// for readers, and is removed from the assembly when it is deleted.
+// An assembly and its members always agree. Deleting a memory also removes it from its assemblies, in the same commit;
+// a new embedding of a member changes their CompositeEmbedding in the same commit, and so does every change of its
+// members. The store computes the composite: a value set by a caller is used only if no member has an embedding. An
+// expired member is absent for readers, and is removed from the assembly when it is deleted.
 type Assemblies struct{ st *Store }
 
 // Assemblies returns the assemblies of the store.
@@ -120,7 +119,7 @@ func (as Assemblies) Remove(ctx context.Context, id string, memories []string, o
 	return as.change(ctx, id, options, func(a *Assembly) int { return a.Remove(memories...) })
 }
 
-// change writes what f changed, if anything.
+// change writes the changes of f, if there are any.
 func (as Assemblies) change(ctx context.Context, id string, options []PutOption,
 	f func(*Assembly) int) (Assembly, error) {
 	c := conditionsOf(options)
@@ -172,7 +171,7 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 			return err
 		}
 		result = dst.Clone()
-		tx.tx.PutAssemblyAt(result, commit.Conditions{Missing: true}) // what a source may name, this one may
+		tx.tx.PutAssemblyAt(result, commit.Conditions{Missing: true}) // members that a source may name are allowed here too
 		for _, id := range from {
 			if err := tx.DeleteAssembly(id); err != nil {
 				return err
@@ -186,8 +185,8 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 	return *result.Clone(), nil
 }
 
-// All yields the assemblies that pass the filters, in the order of their ids as JSON writes them.
-// Filters of what assemblies do not have (session, metadata, timestamp) pass none. See Store.Memories.
+// All yields the assemblies that pass the filters, in the order of their ids as JSON encodes them. No assembly passes a
+// filter on what assemblies do not have (session, metadata, timestamp). See Store.Memories.
 func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
 	st := as.st
 	return engine.Reading(ctx, st.inner.Engine, func(yield func(Assembly, error) bool) {

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Pending is a Put that is under way.
+// Pending is a Put in progress.
 type Pending struct {
 	memory Memory
 	err    error
@@ -32,21 +32,21 @@ func (p *Pending) Wait(ctx context.Context) (Memory, error) {
 	}
 }
 
-// asyncBytes is how much may be under way before PutAsync blocks.
+// asyncBytes is how much may be in progress before PutAsync blocks.
 const asyncBytes = 64 << 20
 
-// async are the PutAsync under way.
+// async tracks the PutAsync calls in progress.
 type async struct {
 	bytes *semaphore.Weighted
 	mu    sync.Mutex
-	last  map[string]chan struct{} // by id: closed when the newest one is done
+	last  map[string]chan struct{} // by id: closed when the newest put is done
 }
 
 func (a *async) init() {
 	a.bytes, a.last = semaphore.NewWeighted(asyncBytes), map[string]chan struct{}{}
 }
 
-// follow says what to wait for before writing an id: puts of one id keep their order.
+// follow returns what to wait for before writing an id: puts of one id keep their order.
 func (a *async) follow(id string, done chan struct{}) <-chan struct{} {
 	if id == "" {
 		return nil
@@ -66,9 +66,9 @@ func (a *async) leave(id string, done chan struct{}) {
 	}
 }
 
-// PutAsync starts a Put and returns at once, or as soon as less than 64 MiB are under way. The
-// memory is invisible until it is durable. Puts of one id keep their order; those of different ids
-// become durable in any order. Close waits for all.
+// PutAsync starts a Put and returns at once, or as soon as less than 64 MiB are in progress. The memory is invisible
+// until it is durable. Puts of one id keep their order; those of different ids become durable in any order. Close waits
+// for all.
 func (st *Store) PutAsync(m Memory, options ...PutOption) *Pending {
 	p := &Pending{done: make(chan struct{})}
 	if err := st.inner.Engine.BeginUse(); err != nil {
@@ -84,7 +84,7 @@ func (st *Store) PutAsync(m Memory, options ...PutOption) *Pending {
 	}
 	m = *m.Clone()
 	size := min(sizeGuess(&m), asyncBytes)
-	_ = st.async.bytes.Acquire(context.Background(), size) // fails only with the ctx
+	_ = st.async.bytes.Acquire(context.Background(), size) // fails only if the context ends
 	before := st.async.follow(m.ID, p.done)
 	id := m.ID
 	go func() {

@@ -17,7 +17,7 @@ import (
 	walpast "github.com/varve-db/varve/wal/past"
 )
 
-// Of backups; see internal/copy/backup.
+// The types of backups; see internal/copy/backup.
 type (
 	BackupOptions = repair.BackupOptions
 	BackupInfo    = repair.BackupInfo
@@ -27,11 +27,11 @@ type (
 	MomentError   = repair.MomentError
 )
 
-// Backup copies the store into a new folder while other processes use it: every memory, and the log
-// from the start of the backup to its end, so that each moment between the two can be restored. The
-// folder gets its name only after everything in it is durable and was read back. If more log
-// accumulates meanwhile than the store's budget allows (1 GiB), the backup fails with ErrLimit.
-// One that was opened read-only is copied without a hold on the log: beside writers this may fail.
+// Backup copies the store into a new folder while other processes use it: every memory, and the log from the start of
+// the backup to its end, so that each moment between the two can be restored. The folder gets its name only after
+// everything in it is durable and was read back. If more log accumulates meanwhile than the store's budget allows (1
+// GiB), the backup fails with ErrLimit. The backup of a store that was opened read-only does not keep the log from
+// being released: while other processes write, it may fail.
 func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (BackupInfo, error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return BackupInfo{}, err
@@ -75,7 +75,7 @@ func (st *Store) overwriteFirst(ctx context.Context) error {
 	return nil
 }
 
-// CheckBackup reads a backup from end to end. Its faults are joined, each a *CorruptionError.
+// CheckBackup reads a backup from end to end. It returns all faults, joined, each a *CorruptionError.
 func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
 	return backup.Check(ctx, vfs.Only(vfs.OS(), "", dir), dir, nil)
 }
@@ -83,24 +83,23 @@ func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
 // RestoreOptions are the settings of Restore. The zero value restores everything that the backup
 // has.
 type RestoreOptions struct {
-	// Version restores everything committed at this LSN or before it, Time everything up to the last
-	// commit at which the clock said this time or an earlier one: what was committed before that
-	// with the clock ahead is restored too. At most one of them may be set.
+	// Version restores everything committed at this LSN or before it. Time restores everything up to the last commit
+	// whose clock time is not after it, including earlier commits that were made with the clock ahead. At most one of
+	// them may be set.
 	Version uint64
 	Time    time.Time
 	// Log is the folder of the store that was backed up, if it still exists: the restore continues
 	// in its log and archive where the backup ends, up to the moment or to their end. The folder is
 	// only read.
 	Log string
-	// WithPurged restores also what was purged since. Without it a restore leaves out what the backup, or the store of
-	// Log, knows to be purged, whatever the moment.
+	// WithPurged also restores what was purged since. Without it a restore omits everything that the backup, or the
+	// store of Log, knows to be purged, whatever the moment.
 	WithPurged bool
-	// Strict refuses a damaged backup. Otherwise what is sound is restored, and
-	// RestoreReport.Damage names the rest.
+	// Strict refuses a damaged backup. Otherwise the sound part is restored, and RestoreReport.Damage names the rest.
 	Strict bool
 	// Options are those of the new store; ReadOnly and MustExist are ignored.
 	Options *Options
-	// Progress is called from time to time with the number of memories written, and of all.
+	// Progress is called from time to time with the number of memories written so far, and in total.
 	Progress func(done, total int64)
 }
 
@@ -172,12 +171,12 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 	return report, place.ExplainWith(err, from)
 }
 
-// past is the store's log as far back as it is kept, and up to where it is durable.
+// past returns the store's log as far back as it is kept, and the position up to which it is durable.
 func (st *Store) past() (*walpast.Log, wal.LSN) {
 	return st.inner.Engine.Log().Past(), st.inner.Engine.Log().Durable()
 }
 
-// openRestored has index and log made, and reads everything.
+// openRestored opens a restored store, which makes its index and log, and verifies everything.
 func openRestored(ctx context.Context, dir string, o *Options) error {
 	st, err := Open(ctx, dir, o)
 	if err != nil {
@@ -186,7 +185,7 @@ func openRestored(ctx context.Context, dir string, o *Options) error {
 	if err := st.inner.Embedding.Restore(ctx, o.restored); err != nil {
 		return errors.Join(err, st.Close())
 	}
-	if err := st.inner.Vectors.Complete(ctx); err != nil { // no backup has them
+	if err := st.inner.Vectors.Complete(ctx); err != nil { // no backup contains the vectors
 		return errors.Join(err, st.Close())
 	}
 	for f, ferr := range st.Admin().Verify(ctx, VerifyOptions{}) {

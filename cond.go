@@ -48,8 +48,8 @@ func AnyDimension() PutOption { return putOption(func(c *commit.Conditions) { c.
 // reports such members.
 func AllowMissing() PutOption { return putOption(func(c *commit.Conditions) { c.Missing = true }) }
 
-// ForcePurged stores the text of a document although it was purged, and takes the purge of this text back: it counts as
-// any other text from then on. Without it a store whose config.json has block_purged refuses the text with ErrPurged.
+// ForcePurged stores the text of a document although it was purged, and lifts the purge of this text: from then on it
+// is treated as any other text. Without it a store whose config.json has block_purged refuses the text with ErrPurged.
 func ForcePurged() PutOption { return putOption(func(c *commit.Conditions) { c.ForcePurged = true }) }
 
 // RefusePurged refuses a text that was purged, with ErrPurged, whatever config.json says. Imports use it.
@@ -66,7 +66,7 @@ func VectorNumber(n int64) PutOption {
 	})
 }
 
-// leastForeign is beyond any position of a log: what this store gives as numbers.
+// leastForeign is larger than any position of a log, and so than any number that this store assigns.
 const leastForeign = 1 << 48
 
 func conditionsOf[O PutOption](list []O) commit.Conditions {

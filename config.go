@@ -6,26 +6,26 @@ import (
 	"github.com/varve-db/varve/internal/settings"
 )
 
-// Config has the settings of the store, in contrast to those of a process: config.json. Zero fields
-// mean the default. It has nothing that is needed to decode the store.
+// Config has the settings of the store in config.json, in contrast to those of a process. Zero fields mean the default.
+// No setting is needed to decode the store.
 type Config struct {
-	// Format marks a folder as a store; the member is called "varve".
+	// Format marks a folder as a store; its JSON member is called "varve".
 	Format int `json:"varve"`
 
 	IndexBackupCount *int  `json:"index_backup_count,omitempty"` // number of older indexes that are kept: 3
-	AutoRepair       *bool `json:"auto_repair,omitempty"`        // repair at open what is cheap to repair: true
+	AutoRepair       *bool `json:"auto_repair,omitempty"`        // make cheap repairs at open: true
 	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups: 3600
 	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
 	// while a process watches, deleting a file deletes its memory: true
 	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
-	// Patterns of files in notes/ that are not adopted as new notes: nil: what editors and file managers leave (*~, *.swp,
-	// *.tmp, .DS_Store and others, see docs/reference/settings.md); empty: none. A pattern without a slash is of the last
-	// segment of the path, any other one of the whole path, with ** for any number of segments.
+	// Patterns of files in notes/ that are not adopted as new notes. nil: files of editors and file managers (*~,
+	// *.swp, *.tmp, .DS_Store and others, see docs/reference/settings.md); empty: none. A pattern without a slash
+	// matches the last segment of the path, any other pattern the whole path, with ** for any number of segments.
 	NotesIgnore []string `json:"notes_ignore,omitzero"`
 	// BlockPurged refuses to put a text that was purged, with ErrPurged: false.
 	BlockPurged bool `json:"block_purged,omitempty"`
 
-	// Limits of one document, put or edited by hand; what is already stored is read regardless.
+	// Limits of one document that is put or edited by hand; documents that are already stored are read regardless.
 	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // bytes of one memory's JSON: 16 MiB
 	MaxIDBytes       int `json:"max_id_bytes,omitempty"`       // 1,024
 	MaxDepth         int `json:"max_depth,omitempty"`          // levels of nesting: 100
@@ -35,13 +35,11 @@ type Config struct {
 	// seconds in which an assembly's activation halves: 86,400
 	ActivationHalfLife int `json:"activation_half_life,omitempty"`
 
-	// Limits of the store; 0 means unlimited. They count the files with their embeddings, including
-	// what has expired and is not deleted yet; not derived data (index, vectors), the log,
-	// assemblies and working memory. A write that would exceed a limit is refused with ErrLimit, or
-	// other memories are evicted: see AtLimit. Edits of the files by hand are never refused by
-	// these limits, and neither is what the store adds to stored memories (an embedding that comes
-	// later, Touch): that may exceed the limit, and the next write is refused, or evicts enough for
-	// both.
+	// Limits of the store; 0 means unlimited. They count the files with their embeddings, including expired memories
+	// that are not deleted yet; not derived data (index, vectors), the log, assemblies and working memory. A write that
+	// would exceed a limit is refused with ErrLimit, or other memories are evicted: see AtLimit. Edits of the files by
+	// hand are never refused by these limits, and neither is what the store adds to stored memories (an embedding that
+	// comes later, Touch): that may exceed the limit, and the next write is refused, or evicts enough for both.
 	MaxMemories        int64 `json:"max_memories,omitempty"`
 	MaxBytes           int64 `json:"max_bytes,omitempty"` // bytes of all memories' JSON files
 	MaxSessionMemories int64 `json:"max_session_memories,omitempty"`
@@ -59,10 +57,11 @@ type Config struct {
 	// UnsentBytes is how many bytes more of that history are kept while a copy of the store elsewhere lacks them:
 	// 1 GiB; 0 keeps none.
 	UnsentBytes *int64 `json:"unsent_bytes,omitempty"`
-	// log that may be ahead of the files: 96 MiB; more buys a longer burst and a longer recovery, not throughput
+	// bytes of log that may be ahead of the files: 96 MiB; more allows a longer burst and a longer recovery, not
+	// throughput
 	BacklogBytes int64 `json:"backlog_bytes,omitempty"`
 
-	// TextLanguage has words found by the stems of this language: "en" when empty. The next flush applies it.
+	// TextLanguage is the language by whose stems words are found: "en" when empty. The next flush applies it.
 	TextLanguage string        `json:"text_language,omitempty"`
 	Text         *TextConfig   `json:"text,omitempty"`
 	Vectors      *VectorConfig `json:"vectors,omitempty"`
@@ -71,36 +70,37 @@ type Config struct {
 // What happens to a write that would exceed a limit.
 const (
 	AtLimitRefuse      = settings.AtLimitRefuse      // ErrLimit
-	AtLimitEvictOldest = settings.AtLimitEvictOldest // memories written longest ago are deleted
-	// memories with the lowest quickrecal_score are deleted, the oldest of several first
+	AtLimitEvictOldest = settings.AtLimitEvictOldest // the memories written longest ago are deleted
+	// memories with the lowest quickrecal_score are deleted, the oldest first if several have it
 	AtLimitEvictLowest = settings.AtLimitEvictLowest
 )
 
-// TextConfig says where words are searched for. The next flush applies a change; until then the previous
-// words answer.
+// TextConfig selects the members of a memory in which words are searched for. The next flush applies a change; until
+// then searches use the previous words.
 type TextConfig struct {
-	// Fields are the members of the metadata with the words of each field of a query. Those not listed have
+	// Fields are the members of the metadata with the words of each field of a query. Fields that are not listed have
 	// their default: speaker=speaker,author,name caption=caption title=title tag=tags category=category key=key.
 	Fields map[string][]string `json:"fields,omitempty"`
 }
 
-// VectorConfig fixes what is otherwise decided by the first embedding. A store whose vectors differ
-// from it rebuilds them; embeddings that do not fit have no vector.
+// VectorConfig fixes what is otherwise decided by the first embedding. A store whose vectors differ from it rebuilds
+// them; embeddings that do not fit have no vector.
 type VectorConfig struct {
 	Dimension int    `json:"dimension,omitempty"` // 0: that of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty
 	Model     string `json:"model,omitempty"`     // the model that makes the embeddings, for information
-	// Template is which text of a memory the next Vectors.Reembed embeds: "content", "turns" (what is before
-	// it in its session, speaker, content and caption), or a text such as "{previous} {speaker}: {content}". The
-	// one in use is part of the model's name. When empty it stays; a store's first vectors are "turns" if
-	// a memory that gets one is in a session, else "content". See docs/howto/finding.md.
+	// Template is which text of a memory the next Vectors.Reembed embeds: "content", "turns" (the memory before it in
+	// its session, speaker, content and caption), or a text such as "{previous} {speaker}: {content}". The template in
+	// use is part of the model's name. When empty, the template stays; a store's first vectors are "turns" if a memory
+	// that gets one is in a session, else "content". See docs/howto/finding.md.
 	Template string `json:"template,omitempty"`
-	// QueryTemplate is how Vectors.Embed embeds a query: a text such as "search_query: {query}", for models that
-	// want one; empty: as it is. No part of the model's name: a change counts at once, and embeds no memory again.
+	// QueryTemplate is how Vectors.Embed embeds a query: a text such as "search_query: {query}", for models that need
+	// one; empty: the query unchanged. It is not part of the model's name: a change applies at once, and embeds no
+	// memory again.
 	QueryTemplate string `json:"query_template,omitempty"`
 }
 
-// in and out of package settings, which has the same fields.
+// in and configOf convert to and from package settings, which has the same fields.
 func (c *Config) in() *settings.Config {
 	return &settings.Config{
 		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval,
@@ -131,7 +131,7 @@ func configOf(c *settings.Config) Config {
 	}
 }
 
-// Resolved returns the configuration with every default written out.
+// Resolved returns the configuration with every default filled in.
 func (c Config) Resolved() Config {
 	d := c.in().Resolved()
 	return configOf(&d)
@@ -148,9 +148,8 @@ func (ad Admin) Config() Config {
 	return configOf(&c)
 }
 
-// SetConfig writes config.json. Other processes read it within a second. It writes every member of
-// c: what another process has set since c was read is overwritten. UpdateConfig changes single
-// members.
+// SetConfig writes config.json. Other processes read it within a second. It writes every member of c: a change that
+// another process has made since c was read is overwritten. UpdateConfig changes single members.
 func (ad Admin) SetConfig(c Config) error {
 	return ad.UpdateConfig(context.Background(), func(now *Config) error {
 		*now = configOf(new(c.in().Clone()))

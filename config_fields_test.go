@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/internal/settings"
 )
 
-// TestConfigFields: the public Config and the one of package settings have the same members,
-// and none gets lost between the two.
+// TestConfigFields verifies that the public Config and the one of package settings have the same members, and that none
+// is lost in the conversion.
 func TestConfigFields(t *testing.T) {
 	t.Parallel()
 	public, inner := reflect.TypeFor[Config](), reflect.TypeFor[settings.Config]()

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// One wrong value in config.json is named, and takes no other limit out of force.
+// TestConfigWrongMember verifies that one wrong value in config.json is named, and disables no other limit.
 func TestConfigWrongMember(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ member, says string }{
@@ -62,7 +62,7 @@ func TestConfigWrongMember(t *testing.T) {
 		if _, err := st.Put(t.Context(), varve.Memory{Content: strings.Repeat("x", 4000)}); !errors.Is(err, varve.ErrLimit) {
 			t.Errorf("%s: a put beyond max_bytes: %v", c.member, err)
 		}
-		// Setting one member mends the file, and leaves the others as they were.
+		// Setting one member repairs the file, and leaves the others unchanged.
 		set := st.Admin().Config()
 		set.MaxMemories = 7
 		if err := st.Admin().SetConfig(set); err != nil {
@@ -81,7 +81,7 @@ func TestConfigWrongMember(t *testing.T) {
 	}
 }
 
-// A newer format is refused also where other members have become something else.
+// TestConfigNewerWithOtherTypes verifies that a newer format is refused even if other members have other types.
 func TestConfigNewerWithOtherTypes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -100,7 +100,7 @@ func TestConfigNewerWithOtherTypes(t *testing.T) {
 	}
 }
 
-// A file where the folder should be.
+// TestOpenAFile opens a file in place of a folder.
 func TestOpenAFile(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "f")
@@ -117,8 +117,8 @@ func TestOpenAFile(t *testing.T) {
 	}
 }
 
-// Two processes that each change one setting both have it changed, and what a caller
-// does to his copy of the settings changes none.
+// TestUpdateConfig verifies that two processes that each change one setting both have it changed, and that changes to a
+// caller's copy of the settings have no effect.
 func TestUpdateConfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -161,8 +161,8 @@ func TestUpdateConfig(t *testing.T) {
 	}
 }
 
-// What was written to config.json within the clock's step, and as long as before, is read;
-// and so is what could not be read the first time.
+// TestConfigReadAgain verifies that a config.json is read again that was written within the clock's step, and with the
+// same length, or that could not be read the first time.
 func TestConfigReadAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -205,8 +205,8 @@ func TestConfigReadAgain(t *testing.T) {
 	}
 }
 
-// What a person has set in a file that is not valid as a whole survives a change by the
-// store; a file of a newer format is left alone.
+// TestUpdateConfigOfAnotherHand verifies that members that a user has set in an invalid file survive a change by the
+// store, and that a file of a newer format is left unchanged.
 func TestUpdateConfigOfAnotherHand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// spoil are the ways in which a config.json stops saying what its user has set.
+// spoil are the ways in which a config.json loses what its user has set.
 var spoil = map[string]func(name string, text []byte) error{
 	"mark": func(name string, text []byte) error {
 		return os.WriteFile(name, append([]byte("\xef\xbb\xbf"), text...), 0o600)
@@ -37,9 +37,10 @@ var spoil = map[string]func(name string, text []byte) error{
 	},
 }
 
-// While config.json cannot be read, or is missing in a store that had one, nothing goes by the defaults or by the
-// last good settings: no history, no memory by its age or to make room, no index backup, no missing file is a
-// deletion. Reading and writing continue, Health reports it, and what is due goes once the file is right.
+// TestConfigUnknown verifies that while config.json cannot be read, or is missing in a store that had one, neither the
+// defaults nor the last good settings remove anything: no history, no memory by its age or to make room, no index
+// backup, and no missing file is a deletion. Reading and writing continue, Health reports the state, and what is due is
+// removed once the file is valid.
 func TestConfigUnknown(t *testing.T) {
 	t.Parallel()
 	for how, broken := range spoil {
@@ -111,7 +112,7 @@ func TestConfigUnknown(t *testing.T) {
 				if _, err := st.Put(ctx, varve.Memory{ID: "one too many", Content: "x"}); err != nil {
 					t.Errorf("a put at the limit: %v", err)
 				}
-				for range 4 { // everything is older than max_age, and adopt_deletions finds the folder quiet
+				for range 4 { // everything is older than max_age, and the folder is quiet enough for adopt_deletions
 					c.Add(3 * time.Hour)
 					if err := errors.Join(st.Flush(ctx), st.Admin().Compact(ctx)); err != nil {
 						t.Fatal(err)
@@ -138,7 +139,8 @@ func TestConfigUnknown(t *testing.T) {
 				if _, err := os.Lstat(name); how == "missing" && err == nil {
 					t.Error("a config.json was made of the defaults")
 				}
-				// Nothing that writes the file by itself makes it valid with what the defaults remove.
+				// No part of the store that writes the file by itself makes it valid with defaults that would remove
+				// data.
 				if how != "member" {
 					err := storetest.Inner(st).Embedding.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Model = "x" })
 					if err == nil && opened == "after" {
@@ -173,8 +175,8 @@ func TestConfigUnknown(t *testing.T) {
 	}
 }
 
-// A change of the settings does not write the default of a member that is not valid, where the default removes
-// something; it says which one to set.
+// TestConfigUnknownSet verifies that a change of the settings does not write the default of an invalid member if the
+// default would remove data, and that the error names the member to set.
 func TestConfigUnknownSet(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -204,8 +206,8 @@ func TestConfigUnknownSet(t *testing.T) {
 	}
 }
 
-// The checkpoint records that a store has had a config.json: of an older store from its first open on. A store
-// without that record gets the file.
+// TestConfigRecorded verifies that the checkpoint records that a store has had a config.json, for an older store from
+// its first open on. A store without that record gets the file.
 func TestConfigRecorded(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -257,7 +259,7 @@ func TestConfigRecorded(t *testing.T) {
 	}
 }
 
-// filled are the options of a store on this machine.
+// filled returns the options of a store on this machine.
 func filled() *varve.Options {
 	o := new(varve.Options)
 	o.Fill()

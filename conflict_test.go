@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Wherever a condition does not hold the error says of what, what was expected and what
-// was found: for programs by errors.As, for people in words.
+// TestConflictError verifies that the error of a failed condition names the document, what was expected and what was
+// found: for programs through errors.As, for users in words.
 func TestConflictError(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

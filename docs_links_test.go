@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// documents are the files of Markdown of the module, with slashes.
+// documents returns the Markdown files of the module, with slashes.
 func documents(t *testing.T) (list []string) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -35,7 +35,7 @@ func documents(t *testing.T) (list []string) {
 	return list
 }
 
-// prose is a document line by line; what is code has empty lines, and spans of code are blank.
+// prose returns a document line by line; code blocks are empty lines, and code spans are blank.
 func prose(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -55,7 +55,7 @@ func prose(t *testing.T, file string) []string {
 	return list
 }
 
-// anchors are those that GitHub makes of the headings of a document.
+// anchors returns the anchors that GitHub makes from the headings of a document.
 func anchors(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -88,8 +88,8 @@ func anchors(t *testing.T, file string) map[string]bool {
 	return found
 }
 
-// TestDocsLinks: each link of a document to a file or to a heading leads to one, and docs/README.md
-// leads to every page of docs/.
+// TestDocsLinks verifies that each link of a document to a file or to a heading leads to one, and that docs/README.md
+// links to every page of docs/.
 func TestDocsLinks(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -134,7 +134,7 @@ func TestDocsLinks(t *testing.T) {
 	}
 }
 
-// TestDocsGo: each block of Go in docs/ is a part of an example, which go test compiles and runs.
+// TestDocsGo verifies that each block of Go in docs/ is a part of an example, which go test compiles and runs.
 func TestDocsGo(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -168,8 +168,8 @@ func TestDocsGo(t *testing.T) {
 	}
 }
 
-// TestArchitecture: each package and source file that docs/architecture.md names is there; a bare name of a file is
-// one of a folder that its line names, or of the root.
+// TestArchitecture verifies that each package and source file that docs/architecture.md names exists; a bare name of a
+// file is in a folder that its line names, or in the root.
 func TestArchitecture(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("docs/architecture.md")

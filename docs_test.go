@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// Every command that the tables of docs/ give runs a case that exists, with flags that
-// its package has.
+// TestDocsNameCases verifies that every command in the tables of docs/ runs a case that exists, with flags that its
+// package has.
 func TestDocsNameCases(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -67,7 +67,7 @@ func TestDocsNameCases(t *testing.T) {
 			for _, name := range named.FindAllString(line, -1) {
 				names++
 				known := all[name]
-				for have := range all { // a prefix is a pattern that meets several
+				for have := range all { // a prefix is a pattern that matches several
 					known = known || strings.HasPrefix(have, name)
 				}
 				if !known {
@@ -88,7 +88,7 @@ func TestDocsNameCases(t *testing.T) {
 	}
 }
 
-// runs says what is wrong with a command.
+// runs returns what is wrong with a command.
 func runs(command string, cases func(dir string) ([]string, string)) string {
 	words := strings.Fields(strings.NewReplacer(`\|`, "|", `"`, "", "'", "").Replace(command))
 	var dirs, patterns []string
@@ -136,7 +136,7 @@ func runs(command string, cases func(dir string) ([]string, string)) string {
 	return ""
 }
 
-// below are the folders that a package pattern names.
+// below returns the folders that a package pattern names.
 func below(pattern string) []string {
 	root, all := strings.CutSuffix(pattern, "/...")
 	if !all {
@@ -152,7 +152,7 @@ func below(pattern string) []string {
 	return dirs
 }
 
-// testCases are the cases of a package, and its tests' flags between spaces.
+// testCases returns the cases of a package, and its tests' flags between spaces.
 func testCases(t *testing.T, dir string) (list []string, flags string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*_test.go"))

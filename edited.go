@@ -5,9 +5,8 @@ import (
 	"iter"
 )
 
-// RefusedEdit is a file whose edit cannot be adopted: it is not valid, has the id of another
-// document, exceeds a limit, or cannot be read. It is kept as it is, and the version before it is
-// served as long as the log or the archive has it.
+// RefusedEdit is a file whose edit cannot be adopted: it is not valid, has the id of another document, exceeds a limit,
+// or cannot be read. It is kept unchanged, and the previous version is served as long as the log or the archive has it.
 type RefusedEdit struct {
 	Path string // relative to the store
 	Err  error  // why
@@ -29,10 +28,10 @@ func (ad Admin) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] 
 // Drift reports how the files and the index differ, by name: changes to the folder made while no
 // process had the store open.
 type Drift struct {
-	Checked  bool     // the comparison is done
+	Checked  bool     // the comparison has been done
 	Missing  []string // ids whose file is missing
 	Stranger []string // files in the folder that belong to no document
-	Count    int      // number of both; the lists hold the first of them
+	Count    int      // number of both; the lists have the first of them
 	Restored []string // ids of Missing whose file was restored, by auto_repair
 	Deleted  []string // ids of Missing that were deleted by hand: adopted, by adopt_deletions
 }

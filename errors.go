@@ -11,7 +11,7 @@ var (
 	ErrConflict       = errs.ErrConflict       // a condition did not hold: see ConflictError
 	ErrDimension      = vector.ErrDimension    // an embedding does not have the store's number of dimensions
 	ErrClosed         = errs.ErrClosed         // the store was closed
-	ErrReadOnly       = errs.ErrReadOnly       // opened read-only, or damaged below what was durable
+	ErrReadOnly       = errs.ErrReadOnly       // opened read-only, or damaged within its durable part
 	ErrDiskFull       = errs.ErrDiskFull       // deletions still work; writes work again once there is space
 	ErrPermission     = errs.ErrPermission     // the system refuses access; the message has path, mode and owner
 	ErrLocked         = errs.ErrLocked         // see LockError
@@ -27,7 +27,7 @@ var (
 	ErrTruncated      = errs.ErrTruncated      // the log no longer reaches back that far
 	ErrCopyBehind     = errs.ErrCopyBehind     // a copy elsewhere lacks log that is no longer kept
 	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached
-	ErrPurged         = errs.ErrPurged         // what was asked for, or a text that is put, was purged: see PurgedError
+	ErrPurged         = errs.ErrPurged         // the document or version, or a text to be put, was purged: PurgedError
 	ErrRedacted       = errs.ErrRedacted       // the version was removed on purpose: see RedactedError
 	ErrSession        = errs.ErrSession        // the memory belongs to another session
 	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError

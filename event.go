@@ -12,12 +12,12 @@ type Event struct {
 	Path  string        // relative to the store
 	ID    string        // of the memory, if the event concerns one
 	LSN   uint64        // position in the log, if the event concerns one
-	Note  string        // details for a person
-	Count int           // number of items, where the kind says so
-	Bytes int64         // where the kind says so
-	Took  time.Duration // where the kind says so
-	// Writer is the writer of the version that was put back, or of the write that evicted memories or
-	// deleted old ones; Number 0: unknown.
+	Note  string        // details for a user
+	Count int           // number of items, for the kinds that say so
+	Bytes int64         // for the kinds that say so
+	Took  time.Duration // for the kinds that say so
+	// Writer is the writer of the version that was restored, or of the write that evicted memories or deleted old ones;
+	// Number 0: unknown.
 	Writer Writer
 	Err    error
 }
@@ -29,14 +29,14 @@ type EventKind string
 const (
 	EventTornTail   = EventKind(env.EventTornTail)   // unacknowledged bytes after the last commit
 	EventCorruption = EventKind(env.EventCorruption) // stored data is damaged: Path, LSN; Err says how
-	EventSyncFailed = EventKind(env.EventSyncFailed) // writes wait until one succeeds
+	EventSyncFailed = EventKind(env.EventSyncFailed) // writes wait until a sync succeeds
 	EventSyncHealed = EventKind(env.EventSyncHealed) // a sync succeeded again; writes continue
 	EventSlowSync   = EventKind(env.EventSlowSync)   // a sync of the log took over a second; Took
 	EventLockWait   = EventKind(env.EventLockWait)   // Note names the holder
-	EventRecovered  = EventKind(env.EventRecovered)  // the log was read after an end without Close
+	EventRecovered  = EventKind(env.EventRecovered)  // the log was read after a process ended without Close
 	// a write failed for want of space or of inodes; Err is a DiskFullError
 	EventDiskFull = EventKind(env.EventDiskFull)
-	// Bytes are left; Note says how many there should be. Sent once until there is enough space
+	// Bytes are free; Note has how many there should be. Sent once until there is enough space
 	EventLowSpace   = EventKind(env.EventLowSpace)
 	EventSpaceBack  = EventKind(env.EventSpaceBack)  // there is enough space again
 	EventHealed     = EventKind(env.EventHealed)     // Path was restored; Note names the source
@@ -46,14 +46,14 @@ const (
 	EventReplaced = EventKind(env.EventReplaced)
 	// Path was removed on a full disk: Bytes of the oldest history; no memory is lost
 	EventArchiveCut = EventKind(env.EventArchiveCut)
-	// Bytes of the oldest history were removed by history_bytes or history_days: see Note
+	// Bytes of the oldest history were removed because of history_bytes or history_days: see Note
 	EventArchiveOld = EventKind(env.EventArchiveOld)
 	EventFlush      = EventKind(env.EventFlush)      // Count files became durable
-	EventFlushError = EventKind(env.EventFlushError) // the flush is tried again
+	EventFlushError = EventKind(env.EventFlushError) // the flush will be retried
 	EventIndex      = EventKind(env.EventIndex)      // the index was written as of LSN
-	// Count segments of the index of words were merged, or written without what is deleted; Path, LSN, Took
+	// Count segments of the index of words were merged, or rewritten without deleted documents; Path, LSN, Took
 	EventMerged  = EventKind(env.EventMerged)
-	EventRebuilt = EventKind(env.EventRebuilt) // from a backup or from the files; Note says why
+	EventRebuilt = EventKind(env.EventRebuilt) // from a backup or from the files; Note has the source
 	// Path was damaged or missing; restored from the log or the archive
 	EventRestored = EventKind(env.EventRestored)
 	EventEdit     = EventKind(env.EventEdit)    // Path is in quarantine/
@@ -61,7 +61,7 @@ const (
 	// the file of ID was deleted; its versions are kept in the history; Note: it was the only copy
 	EventDeleted  = EventKind(env.EventDeleted)
 	EventWatching = EventKind(env.EventWatching) // Note: by notifications or by polling; Err: why by polling
-	// files and index do not agree: Count files in Path, or Note says what
+	// files and index do not agree: Count files in Path, or Note has the details
 	EventDrift = EventKind(env.EventDrift)
 	// config.json is invalid: the last valid one remains in force; at open, its valid members
 	EventConfig     = EventKind(env.EventConfig)
@@ -75,18 +75,18 @@ const (
 	EventVectorsRebuilt = EventKind(env.EventVectorsRebuilt) // the vectors were rebuilt from the memories; Err says why
 	// the index is written without the vectors; they are completed later
 	EventVectorsSkipped = EventKind(env.EventVectorsSkipped)
-	// Path; the index is written without it, and the next flush tries again
+	// Path; the index is written without it, and the next flush retries
 	EventViewError = EventKind(env.EventViewError)
 	// Count memories; Note says whether they had expired or were older than max_age
 	EventSwept   = EventKind(env.EventSwept)
 	EventEvicted = EventKind(env.EventEvicted) // Count memories, to make room for a write; ID is the first
 	EventFitted  = EventKind(env.EventFitted)  // Note has the old and the new dimension
-	// commits wait for the files or the index, which are Bytes behind the log; Note says why. Once, until none has waited
-	// for ten seconds
+	// commits wait for the files or the index, which are Bytes behind the log; Note has the reason. Sent again only
+	// after ten seconds without a waiting commit
 	EventSlowed = EventKind(env.EventSlowed)
 )
 
-// publicEvent is an event as a host receives it.
+// publicEvent returns an event as a host receives it.
 func publicEvent(e env.Event) Event {
 	return Event{Kind: EventKind(e.Kind), Path: e.Path, ID: e.ID, LSN: e.LSN, Note: e.Note, Count: e.Count, Bytes: e.Bytes,
 		Took: e.Took, Writer: e.Writer, Err: e.Err}

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// Two agents, one store: here in one process, as well in two. Both add to one memory,
-// and neither loses what the other wrote; one waits for what the other finds out.
+// Two agents use one store: here in one process, but two work the same way. Both add to one memory, and neither loses
+// what the other wrote; one waits for what the other finds out.
 func Example_twoAgents() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "agents")
@@ -52,7 +52,7 @@ func Example_twoAgents() {
 	}
 
 	changes := 0
-	for c, err := range writer.Watch(ctx, from) { // what anybody has committed since
+	for c, err := range writer.Watch(ctx, from) { // all commits since, by any process
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func ExampleStore_Notes() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	result := tool.Call(ctx, block.Input) // of a tool_use block with the name memory
+	result := tool.Call(ctx, block.Input) // the input of a tool_use block with the name memory
 	fmt.Println(result.Text)
 	for e, err := range ns.List(ctx, "", 0) {
 		if err != nil {

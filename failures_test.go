@@ -24,16 +24,15 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// 28: each write reads and writes everything: 1205 a second with 100 memories, 75 with
-// 2,000. What a put and a delete write here does not grow with the store; nor do they
-// read it, which is seen by the time that the fastest of many take: the index is mapped,
-// and reading it is no operation that could be counted.
+// TestFailures28, row 28: each write reads and writes everything: 1205 a second with 100 memories, 75 with 2,000. What
+// a put and a delete write here does not grow with the store. Nor do they read the store, which shows in the time of
+// the fastest of many: the index is mapped, so reading it is no operation that could be counted.
 func TestFailures28(t *testing.T) {
 	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	var written, ops int64
 	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
-		// The log is written out ahead of its end in steps, wherever one falls.
+		// The log is extended ahead of its end in steps, which may fall anywhere.
 		ahead := strings.HasSuffix(op.Path, ".wal") && op.Size >= 64<<10
 		if ops++; op.Kind == wrap.Write && !ahead {
 			written += int64(op.Size)
@@ -103,7 +102,7 @@ func TestFailures28(t *testing.T) {
 	}
 }
 
-// 29: an empty or partial file: the session is lost, and then the file overwritten.
+// TestFailures29, row 29: an empty or partial file: the session is lost, and then the file overwritten.
 func TestFailures29(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -125,7 +124,7 @@ func TestFailures29(t *testing.T) {
 					if err := st.Admin().Compact(ctx); err != nil {
 						t.Fatal(err)
 					}
-					for i := 0; released; i++ { // only the index still knows of it
+					for i := 0; released; i++ { // only the index still has it
 						if _, err := st.Put(ctx, varve.Memory{ID: "b", Content: strings.Repeat("x", 3000)}); err != nil {
 							t.Fatal(err)
 						}
@@ -188,7 +187,7 @@ func TestFailures29(t *testing.T) {
 	}
 }
 
-// 31: a value that contains the system's own marker text is cut at the marker.
+// TestFailures31, row 31: a value that contains the system's own marker text is cut at the marker.
 func TestFailures31(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -254,10 +253,10 @@ func TestFailures31(t *testing.T) {
 	}
 }
 
-// 32: deleting takes the lock and then saves the index, which takes it again.
+// TestFailures32, row 32: deleting takes the lock and then saves the index, which takes it again.
 func TestFailures32(t *testing.T) {
 	ctx := context.Background()
-	// Who waits for himself never ends, whatever the context says.
+	// A goroutine that waits for itself never ends, whatever its context.
 	watchdog := time.AfterFunc(2*time.Minute, func() {
 		debug.SetTraceback("all")
 		panic("they wait for each other")
@@ -302,8 +301,8 @@ func TestFailures32(t *testing.T) {
 	wg.Wait()
 }
 
-// 44: NaN and Infinity written as JSON. Whatever brings one (a caller, an embedder, a
-// hand in a file), it is named, and no file of the store holds anything but JSON.
+// TestFailures44, row 44: NaN and Infinity written as JSON. Whatever the source of one (a caller, an embedder, an
+// edited file), it is named, and no file of the store contains anything but JSON.
 func TestFailures44(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
@@ -357,7 +356,7 @@ func TestFailures44(t *testing.T) {
 	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// A hand writes what Python's json module would write.
+	// Write by hand what Python's json module would write.
 	if err := os.WriteFile(filepath.Join(dir, "memories", "by-hand.json"),
 		[]byte(`{"id":"by-hand","content":"x","quickrecal_score":NaN}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -9,25 +9,25 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Filter selects memories. A memory must pass all of several filters. Since, Until, InCategory, WithKey
-// and Where read documents: only those with its words where a text of a field of Query.Text is asked for.
+// Filter selects memories. A memory must pass all of several filters. Since, Until, InCategory, WithKey and Where read
+// documents; if Where is for a text of a field of Query.Text, only the documents with its words.
 type Filter interface{ choose(*engine.Filters) }
 
 type filterFunc func(*engine.Filters)
 
 func (f filterFunc) choose(list *engine.Filters) { f(list) }
 
-// Since passes memories of what happened at this time or later, by Memory.Timestamp.
+// Since passes memories whose Memory.Timestamp is at this time or later.
 func Since(t time.Time) Filter { return happened(engine.Span{Since: t}) }
 
-// Until passes memories of what happened before this time.
+// Until passes memories whose Memory.Timestamp is before this time.
 func Until(t time.Time) Filter { return happened(engine.Span{Until: t}) }
 
 func happened(s engine.Span) Filter {
 	return filterFunc(func(f *engine.Filters) { f.Happened = engine.Within(f.Happened, s) })
 }
 
-// Created passes memories first written at a time or later, and before another. Zero: any.
+// Created passes memories first written at or after since, and before until. Zero: no bound.
 func Created(since, until time.Time) Filter {
 	return filterFunc(func(f *engine.Filters) {
 		f.Created = engine.Within(f.Created,
@@ -35,7 +35,7 @@ func Created(since, until time.Time) Filter {
 	})
 }
 
-// Updated passes memories last written at a time or later, and before another. Zero: any.
+// Updated passes memories last written at or after since, and before until. Zero: no bound.
 func Updated(since, until time.Time) Filter {
 	return filterFunc(func(f *engine.Filters) {
 		f.Updated = engine.Within(f.Updated,
@@ -55,8 +55,8 @@ func InCategory(c string) Filter { return filterFunc(func(f *engine.Filters) { f
 // WithKey passes the memories whose metadata has this key.
 func WithKey(k string) Filter { return filterFunc(func(f *engine.Filters) { f.Key = &k }) }
 
-// Where passes the memories whose metadata is as this condition says: source=desk, source!=desk,
-// priority>=3, path^=docs/ (begins so), tags=a,b (has one of them), source (has it), !source.
+// Where passes the memories whose metadata satisfies a condition: source=desk, source!=desk, priority>=3, path^=docs/
+// (begins with it), tags=a,b (has one of them), source (exists), !source.
 func Where(condition string) (f Filter, err error) {
 	c, err := filter.Parse(condition)
 	if err == nil {
@@ -70,7 +70,7 @@ func WithTag(tag string) Filter {
 	return filterFunc(func(f *engine.Filters) { f.Where = append(f.Where, filter.Has("tags", tag)) })
 }
 
-// Sorted has Memories and Admin.Lines yield in an order: see memstore.ParseOrder. After is not for it.
+// Sorted makes Memories and Admin.Lines yield in an order: see memstore.ParseOrder. It cannot be combined with After.
 func Sorted(o *memstore.Order) Filter { return filterFunc(func(f *engine.Filters) { f.Sort = o }) }
 
 // WrittenBy passes memories whose newest version is by a writer: by its number, one of its names
@@ -79,7 +79,7 @@ func WrittenBy(name string) Filter {
 	return filterFunc(func(f *engine.Filters) { f.Writers = append(f.Writers, name) })
 }
 
-// filtersOf is called for each listing, as an order among them is begun.
+// filtersOf is called for each listing, because it begins an order among the filters.
 func filtersOf(ctx context.Context, eng *engine.Engine, list []Filter) (f engine.Filters) {
 	for _, g := range list {
 		g.choose(&f)

@@ -6,9 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 )
 
-// Flush writes what was committed before the call, by any process, durably to the files and the
-// index. Its cost depends on what has changed, not on the size of the store: the index may remain
-// in two files, see Admin.Compact.
+// Flush writes everything that any process committed before the call, durably to the files and the index. Its cost
+// depends on what has changed, not on the size of the store: the index may remain in two files, see Admin.Compact.
 func (st *Store) Flush(ctx context.Context) error { return st.inner.FlushNow(ctx, flush.MergeFlush) }
 
 // Compact is Store.Flush, and also writes the whole index to memory_index.json, for other tools

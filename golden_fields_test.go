@@ -26,10 +26,10 @@ import (
 //
 //	VARVE_GOLDEN=fields go test . -run '^TestMakeGoldenFields$'
 //
-// as those of goldenRoot are: once, and never again.
+// like those of goldenRoot: once, and never again.
 var goldenFields = filepath.Join(fixture.GoldenRoot, "fields")
 
-// goldenTimes are the times of the versions of the memories of such a store, by "id version".
+// goldenTimes returns the times of the versions of the memories of such a store, by "id version".
 func goldenTimes(t *testing.T, st *varve.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -109,8 +109,8 @@ func TestMakeGoldenFields(t *testing.T) {
 	fixture.Must(t, st.Close())
 }
 
-// A store whose frames have fields, which a program of the past has written, is read, verified, and
-// written by today's, and its history has the times at which it was written.
+// TestGoldenFields verifies that a store whose frames have fields, written by a former program, is read, verified and
+// written by the current one, and that its history has the times at which it was written.
 func TestGoldenFields(t *testing.T) {
 	proofs.OneGoroutine(t)
 	ctx := context.Background()

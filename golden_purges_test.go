@@ -25,10 +25,11 @@ import (
 //
 //	VARVE_GOLDEN=purges go test . -run '^TestMakeGoldenPurges$'
 //
-// as those of goldenRoot are: once, and never again.
+// like those of goldenRoot: once, and never again.
 var goldenPurges = filepath.Join(fixture.GoldenRoot, "purges")
 
-// goldenPurged is up to which version the memories of such a store are purged, and which versions are redacted, by id.
+// goldenPurged returns up to which version the memories of such a store are purged, and which versions are redacted, by
+// id.
 func goldenPurged(t *testing.T, st *varve.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -120,8 +121,8 @@ func TestMakeGoldenPurges(t *testing.T) {
 	fixture.Must(t, st.Close())
 }
 
-// A store with purges, which a program of the past has written, is read, verified, and written by today's, and
-// knows what was purged.
+// TestGoldenPurges verifies that a store with purges, written by a former program, is read, verified and written by the
+// current one, which knows what was purged.
 func TestGoldenPurges(t *testing.T) {
 	proofs.OneGoroutine(t)
 	ctx := context.Background()

@@ -51,7 +51,7 @@ func TestMakeGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Long ids of sessions make a base that is not merged in every round.
+	// Long session ids make a base that is not merged in every round.
 	session := strings.Repeat("a long session ", 60)
 	for i := range 150 {
 		put(varve.Memory{ID: fmt.Sprintf("m%03d", i), Content: fmt.Sprint("memory ", i),
@@ -71,7 +71,7 @@ func TestMakeGolden(t *testing.T) {
 	if err := st.Delete(ctx, "m004"); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // released, and one round later recycled
+	for range 3 { // released, and recycled one round later
 		put(varve.Memory{ID: "m001", Content: "changed"})
 		if err := storetest.Inner(st).Flusher.Flush(ctx, flush.MergeFlush); err != nil {
 			t.Fatal(err)
@@ -163,8 +163,8 @@ func goldens(t *testing.T) []string {
 	return list
 }
 
-// Every store that a program of the past has written is read, verified, written
-// and moved by today's.
+// TestGolden verifies that every store that a former program has written is read, verified, written and moved by the
+// current one.
 func TestGolden(t *testing.T) {
 	proofs.OneGoroutine(t)
 	ctx := context.Background()
@@ -226,9 +226,9 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// checkNoted opens a golden store that has notes on its versions beside it, name+"."+what+".json": it can be read
-// only, which changes nothing, and verified, and it has the texts and the notes that it was made with. checkNoted
-// returns its folder, the texts and the notes.
+// checkNoted opens a golden store that has notes on its versions beside it, in name+"."+what+".json". It verifies that
+// the store can be opened read-only without changes, and is sound, and has the texts and the notes that it was made
+// with. checkNoted returns its folder, the texts and the notes.
 func checkNoted(t *testing.T, name, what string,
 	notes func(*testing.T, *varve.Store) map[string]string) (dir string, texts, noted map[string]string) {
 	t.Helper()

@@ -25,10 +25,10 @@ import (
 //
 //	VARVE_GOLDEN=working go test . -run '^TestMakeGoldenWorking$'
 //
-// as those of goldenRoot are: once, and never again.
+// like those of goldenRoot: once, and never again.
 var goldenWorking = filepath.Join(fixture.GoldenRoot, "working")
 
-// goldenScopes is all that the scopes of a store hold, by their keys.
+// goldenScopes returns the contents of all scopes of a store, by their keys.
 func goldenScopes(t *testing.T, dir string, readOnly bool) map[string]string {
 	t.Helper()
 	ctx := context.Background()
@@ -141,8 +141,8 @@ func TestMakeGoldenWorking(t *testing.T) {
 	fixture.Must(t, st.Close())
 }
 
-// Working memory that a program of the past has written is read, verified, written, put
-// back from a backup and moved by today's.
+// TestGoldenWorking verifies that working memory that a former program has written is read, verified, written, restored
+// from a backup and moved by the current one.
 func TestGoldenWorking(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -26,10 +26,10 @@ import (
 //
 //	VARVE_GOLDEN=writers go test . -run '^TestMakeGoldenWriters$'
 //
-// as those of goldenRoot are: once, and never again.
+// like those of goldenRoot: once, and never again.
 var goldenWriters = filepath.Join(fixture.GoldenRoot, "writers")
 
-// goldenNames are the writers and causes of the versions of the memories of such a store, by "id version".
+// goldenNames returns the writers and causes of the versions of the memories of such a store, by "id version".
 func goldenNames(t *testing.T, st *varve.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -112,7 +112,7 @@ func TestMakeGoldenWriters(t *testing.T) {
 			}
 		}
 		put(ctx, varve.Memory{ID: "expired", Content: "soon", ExpiresAt: clock.Now().Add(2 * time.Minute)})
-		for range 3 { // it is seen, and an hour later deleted
+		for range 3 { // noticed, and deleted an hour later
 			clock.Add(time.Hour)
 			fixture.Must(t, storetest.Inner(st).Retention.SweepExpired(ctx))
 		}
@@ -134,8 +134,8 @@ func TestMakeGoldenWriters(t *testing.T) {
 	fixture.Must(t, st.Close())
 }
 
-// A store with writers, which a program of the past has written, is read, verified, and written by today's,
-// and names the writers that wrote it.
+// TestGoldenWriters verifies that a store with writers, written by a former program, is read, verified and written by
+// the current one, which names the writers that wrote it.
 func TestGoldenWriters(t *testing.T) {
 	proofs.OneGoroutine(t)
 	ctx := context.Background()

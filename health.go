@@ -23,15 +23,15 @@ type Space struct {
 	Total int64 // of the volume, 0 when unknown
 	Low   int64 // the store warns below this
 
-	Inodes int64 // files that may still be made
-	// that the volume may hold, 0 when unknown or not limited; the store warns below a twentieth, at most 256
+	Inodes int64 // files that may still be created
+	// files that the volume may hold, 0 when unknown or not limited; the store warns below a twentieth, at most 256
 	AllInodes int64
 }
 
 // Short reports whether the space is below the warning level.
 func (s Space) Short() bool { return diskspace.Space(s).Short() }
 
-// Full reports whether nothing more can be written, or no more files be made.
+// Full reports whether nothing more can be written, or no more files created.
 func (s Space) Full() bool { return diskspace.Space(s).Full() }
 
 // Health reports whether the store works as it should.
@@ -39,31 +39,30 @@ type Health struct {
 	OK       bool
 	Writable bool
 	Problems []error // the problems, gravest first
-	// why nothing can be written to a store that was opened read-only: the system refuses it, or it is a *LinkedError; nil
-	// otherwise
+	// why a store that was opened read-only cannot be written: the system refuses it, or a *LinkedError; nil otherwise
 	ReadOnly error
 	Space    Space
-	// why commits wait until files and index have followed the log, "" when they do not: no problem, but the rate of this
-	// machine
+	// why commits wait until files and index have followed the log, "" when they do not: not a problem, but the rate of
+	// this machine
 	Slowed   string
-	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has why
+	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has the reason
 	Embedder EmbedderHealth
 
-	// Copy is how far a copy elsewhere that follows the log of the store has come. If the copy cannot continue,
-	// Problems has why.
+	// Copy is the progress of a copy elsewhere that follows the log of the store. If the copy cannot continue, Problems
+	// has the reason.
 	Copy CopyHealth
 
-	// SettingsUnknown reports that config.json is missing or not valid, which Problems explains: until it is right,
-	// no history is removed by its settings, no memory is evicted or deleted by age, and no missing file is treated
-	// as a deletion.
+	// SettingsUnknown reports that config.json is missing or not valid, which Problems explains: until it is valid, no
+	// history is removed by its settings, no memory is evicted or deleted by age, and no missing file is treated as a
+	// deletion.
 	SettingsUnknown bool
 }
 
 // CopyHealth reports what is known of a copy elsewhere that follows the log of the store.
 type CopyHealth struct {
-	Follows bool      // there is one; the other fields are zero otherwise
-	Sent    uint64    // the position in the log up to which the copy has it
-	At      time.Time // when it last said so
+	Follows bool      // there is a copy; the other fields are zero otherwise
+	Sent    uint64    // the position up to which the copy has the log
+	At      time.Time // when the copy last reported
 	Behind  int64     // bytes of log that are durable here, and not sent
 	// why the copy cannot continue: a *CopyBehindError, a *past.EndedError of package wal/past, or its mark is
 	// damaged; nil if it can
@@ -77,7 +76,7 @@ type EmbedderHealth struct {
 	Since    time.Time // of the first of the failures
 	Failures int       // in a row
 	Err      error     // the last failure
-	Next     time.Time // while it is down: the first call after this moment asks it again
+	Next     time.Time // while it is down: the first call after this time tries it again
 }
 
 // EmbedderState is the state of an embedder.
@@ -86,11 +85,11 @@ type EmbedderState string
 // The states of an embedder.
 const (
 	EmbedderNone    = EmbedderState(embedding.StateNone)    // Options.Embed is nil
-	EmbedderUnknown = EmbedderState(embedding.StateUnknown) // it was not asked yet
+	EmbedderUnknown = EmbedderState(embedding.StateUnknown) // not called yet
 	EmbedderWorks   = EmbedderState(embedding.StateWorks)
-	EmbedderFailing = EmbedderState(embedding.StateFailing) // and is still asked
+	EmbedderFailing = EmbedderState(embedding.StateFailing) // it fails, and is still called
 	EmbedderDown    = EmbedderState(embedding.StateDown)    // writes do not wait for it
-	EmbedderProbing = EmbedderState(embedding.StateProbing) // it is down, and one call asks it now
+	EmbedderProbing = EmbedderState(embedding.StateProbing) // it is down, and one call tries it now
 )
 
 // Health returns the problems that keep the store from working as it should.
@@ -170,20 +169,20 @@ type Stats struct {
 	Durable      uint64 // position up to which the log is durable
 	Flushed      uint64 // position up to which all files are complete; stays behind with a large scope of working memory
 	Spilled      uint64 // position up to which the index is complete
-	Backlog      int64  // bytes of log that an open would read
+	Backlog      int64  // bytes of log that opening the store would read
 	Unflushed    int64  // bytes of log that are not in files yet
 	Overlay      int    // keys that changed since the index was written
 	IndexSize    int64  // bytes of base and delta
-	Processes    []int  // ids of those that have the store open to write
+	Processes    []int  // ids of the processes that have the store open to write
 	Unsure       []int  // those of Processes that may be dead: they are not visible from here
-	Elsewhere    []int  // ids, there, of those of another PID namespace, such as a container; they may be dead too
+	Elsewhere    []int  // ids, as numbered there, of processes in another PID namespace (a container); may be dead too
 	LastFlush    time.Time
 	HistoryBytes int64     // bytes of old log kept for the history, besides the log itself
 	HistorySince time.Time // the beginning of the oldest part of the history that is kept; zero when unknown
-	Edits        int       // edited files met by this process
-	Watcher      int       // id of the process that watches the files for edits, 0 when none does
+	Edits        int       // edited files that this process has adopted or set aside
+	Watcher      int       // id of the process that watches the files for edits, 0 if none does
 	ToOverwrite  int       // redacted versions whose bytes are not overwritten yet
-	WatcherPolls string    // why Watcher looks at all files each minute instead of being notified, "" when it is notified
+	WatcherPolls string    // why Watcher checks all files each minute instead of being notified, "" if it is notified
 
 	Vectors     int64  // of memories and assemblies, in the files
 	Dimension   int    // of each vector, 0 while there is none
@@ -191,13 +190,13 @@ type Stats struct {
 	VectorBytes int64  // of their files
 	VectorsUpTo uint64 // position in the log up to which the vectors are complete
 	Model       string // the model that makes the vectors, "" when unknown
-	NextModel   string // a re-embedding by this model is under way and has not changed Model yet
+	NextModel   string // a re-embedding by this model is running and has not changed Model yet
 	// Model was changed, and documents with embeddings by the previous one are still being rewritten
 	Switching bool
 
-	Operations []OperationStats // what this handle did; what other processes do is not among it
+	Operations []OperationStats // calls of this handle, not of other processes
 	Syncs      Durations        // of the log, by this process
-	LockWaits  Durations        // for locks that other processes had
+	LockWaits  Durations        // waits for locks of other processes
 	Flushes    Durations        // rounds of the flusher
 	Slowed     Durations        // writers that waited until the files had followed the log
 
@@ -209,17 +208,17 @@ type OperationStats struct {
 	// "put" (also PutAsync), "delete", "apply" (also PutAll), "transact" (also Update), "get", "search"
 	Name       string
 	OK, Failed uint64
-	Durations  Durations // of "get" those of one call in sixteen
+	Durations  Durations // of "get" only one call in sixteen
 }
 
 // Durations is a histogram.
 type Durations struct {
 	Bounds []time.Duration // upper bounds of buckets, ascending
-	Counts []uint64        // of each bucket, and of what is beyond the last bound
+	Counts []uint64        // of each bucket, and of durations beyond the last bound
 	Sum    time.Duration
 }
 
-// Count returns how many durations there are.
+// Count returns the number of durations.
 func (d Durations) Count() (n uint64) {
 	for _, c := range d.Counts {
 		n += c
@@ -227,12 +226,12 @@ func (d Durations) Count() (n uint64) {
 	return n
 }
 
-// durationsOf converts what was counted.
+// durationsOf converts a reading.
 func durationsOf(r *meter.Reading) Durations {
 	return Durations{Bounds: slices.Clone(meter.Bounds[:]), Counts: r.Buckets[:], Sum: r.Sum}
 }
 
-// countOperations fills what this handle has counted.
+// countOperations sets the counts of this handle.
 func (st *Store) countOperations(s *Stats) {
 	m := st.inner.Engine.Env().Meters
 	for k, name := range []string{meter.Put: "put", meter.Delete: "delete", meter.Apply: "apply",
@@ -253,7 +252,7 @@ func (ad Admin) Stats() Stats {
 		return Stats{Dir: ad.st.inner.Engine.Env().Dir}
 	}
 	defer ad.st.inner.Engine.EndUse()
-	_ = ad.st.inner.Engine.CatchUp(context.Background()) // the numbers of a moment ago are numbers too
+	_ = ad.st.inner.Engine.CatchUp(context.Background()) // slightly outdated numbers are fine
 	s := Stats{
 		Dir: ad.st.inner.Engine.Env().Dir, UUID: uuid.UUID(ad.st.inner.Engine.Log().UUID()).String(),
 		Memories:   ad.st.inner.Engine.State().Live(kind.Memories.Letter),
@@ -295,7 +294,7 @@ func (ad Admin) Stats() Stats {
 	return s
 }
 
-// countVectors fills what the vectors' files say.
+// countVectors sets the numbers from the vectors' files.
 func (st *Store) countVectors(s *Stats) {
 	idx := st.inner.Engine.State().Set()
 	if idx == nil {

@@ -16,22 +16,22 @@ import (
 type Version struct {
 	Kind        string    // "memory" or "assembly"
 	LSN         uint64    // the Version of the memory or assembly
-	Time        time.Time // what the clock said at the commit; of a later version it may be earlier
+	Time        time.Time // the clock's time at the commit; that of a later version may be earlier
 	ID          string
 	Deleted     bool     // the version is a deletion; there is no document
 	Size        int64    // of the document, in bytes
 	ContentHash [32]byte // sha256 of its exact bytes
-	Previous    uint64   // the version before it, which may be a deletion; 0 if there was none
+	Previous    uint64   // the previous version, which may be a deletion; 0 if there was none
 	FromFile    bool     // the log no longer has it, but the file does: whether older versions existed is unknown
-	HistoryGone bool     // the log that had the versions before it is gone: asking for one is ErrHistoryGone
-	Kept        bool     // a copy, made when the version was replaced and nothing but its file had it: likewise
+	HistoryGone bool     // the log that had the previous versions is lost: reading one returns ErrHistoryGone
+	Kept        bool     // a copy, made when the version was replaced and only its file had it: older versions are unknown
 	Document    []byte   // the exact bytes of the file; the caller may change them
-	Writer      Writer   // who wrote the version; Number 0: unknown
-	Cause       string   // why the store wrote it, see CommitChange; "": a caller asked for it
+	Writer      Writer   // the writer of the version; Number 0: unknown
+	Cause       string   // why the store wrote it, see CommitChange; "": a caller requested it
 	// Redacted: the version was removed on purpose (Admin.PurgeVersion): Document, Size and ContentHash are zero
 	Redacted   bool
 	RedactedAt time.Time // when it was removed
-	RedactedBy Writer    // who removed it; Number 0: unknown
+	RedactedBy Writer    // the writer that removed it; Number 0: unknown
 }
 
 // Decode returns the version's document as a Memory. ErrNotFound for a deletion.
@@ -40,13 +40,13 @@ func (v *Version) Decode() (Memory, error) { return (*history.Version)(v).Decode
 // DecodeAssembly returns the document of an assembly's version. ErrNotFound for a deletion.
 func (v *Version) DecodeAssembly() (Assembly, error) { return (*history.Version)(v).DecodeAssembly() }
 
-// History yields the versions of a memory that are still kept, in the order of their commits: those
-// in the log and in its archive, and the one in the file, however old. If the first version has a
-// Previous, is FromFile or is Kept, older versions existed, or may have existed, and are no longer kept.
+// History yields the versions of a memory that are still kept, in the order of their commits: those in the log and in
+// its archive, and the one in the file, however old. If the first version has a Previous, is FromFile or is Kept, older
+// versions existed, or may have existed, and are no longer kept.
 //
-// A version that cannot be read, because of damage or a hole in the archive, yields its error, and
-// the next ones follow. ErrNotFound if the id is unknown. History reads everything that is kept.
-// The store must not be closed from within the loop.
+// For a version that cannot be read, because of damage or a hole in the archive, History yields the error, and
+// continues with the next versions. ErrNotFound if the id is unknown. History reads everything that is kept. The store
+// must not be closed from within the loop.
 func (st *Store) History(ctx context.Context, id string) iter.Seq2[Version, error] {
 	return st.versionsOf(ctx, st.inner.Engine.Kinds().Memories, id)
 }
@@ -64,10 +64,9 @@ func (st *Store) versionsOf(ctx context.Context, k *engine.Kind, id string) iter
 	})
 }
 
-// GetAt returns one version of a memory, by the LSN that was its Memory.Version. Of a redacted version the error is a
-// *RedactedError. If there is no
-// such version the error is a *NoVersionError, or a *TruncatedError for a position before those
-// that the log and the archive still have.
+// GetAt returns one version of a memory, by the LSN that was its Memory.Version. For a redacted version the error is a
+// *RedactedError. If there is no such version the error is a *NoVersionError, or a *TruncatedError for a position
+// before those that the log and the archive still have.
 func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
 	return st.versionAt(ctx, st.inner.Engine.Kinds().Memories, id, lsn)
 }

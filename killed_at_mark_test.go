@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// killedAtMark is the file system of a process that fails where it would write the checkpoint, once it is killed.
+// killedAtMark returns the file system of a process that fails when it would write the checkpoint, once it is killed.
 func killedAtMark(killed *atomic.Bool) vfs.FS {
 	return fault.New(vfs.OS(), func(op *fault.Op) error {
 		if killed.Load() && op.Kind == wrap.Write && filepath.Base(op.Path) == "checkpoint" {
@@ -31,12 +31,12 @@ func killedAtMark(killed *atomic.Bool) vfs.FS {
 	})
 }
 
-// What an index in its place covers is not put into files once more by the next process, where the first was killed
-// before its mark: killed too, and with the power gone before the folder is synced, it would leave a file of which
-// the index says that it is right.
+// TestFilesBehindAnIndex verifies that the next process does not write the files again that an index in place covers,
+// if the first process was killed before its mark: if it were killed too, with a power failure before the folder is
+// synced, it would leave a file that the index calls correct.
 func TestFilesBehindAnIndex(t *testing.T) {
 	t.Parallel()
-	// a base of 0.9 MB is not written again
+	// a base of 0.9 MB is not rewritten
 	for name, before := range map[string]int{"a base": 0, "the first delta": 3000} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,8 +89,8 @@ func TestFilesBehindAnIndex(t *testing.T) {
 	}
 }
 
-// An index of a copy of the store, which went another way, is not taken for one of this store that is newer: what it
-// covers is not in files here.
+// TestIndexOfACopy verifies that the index of a diverged copy of the store is not treated as a newer index of this
+// store: this store's files do not have what it covers.
 func TestIndexOfACopy(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"beyond the log": 0, "within it": 60} {
@@ -140,7 +140,8 @@ func TestIndexOfACopy(t *testing.T) {
 	}
 }
 
-// An index whose position is the end of a segment, where the log has no entry, is of this log.
+// TestIndexAtTheEndOfASegment verifies that an index whose position is the end of a segment, where the log has no
+// entry, belongs to this log.
 func TestIndexAtTheEndOfASegment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -168,8 +169,8 @@ func TestIndexAtTheEndOfASegment(t *testing.T) {
 	}
 }
 
-// A backup beside a process that has put an index in its place, and was killed or is not yet at its
-// mark: the index covers more than what the backup begins with.
+// TestBackupBehindAnIndex makes a backup while another process has put an index in place, and was killed before its
+// mark or has not reached it: the index covers more than the backup begins with.
 func TestBackupBehindAnIndex(t *testing.T) {
 	t.Parallel()
 	embed := func(_ context.Context, texts []string) ([][]float32, error) {
@@ -198,10 +199,10 @@ func TestBackupBehindAnIndex(t *testing.T) {
 			}
 			source.Config = func() []byte { return nil }
 			if !changed {
-				source.Flush = nil // as where nothing may be written
+				source.Flush = nil // as if nothing may be written
 			}
 			put("behind", "")
-			if err := other.Flush(t.Context()); err != nil { // so that the backup maps what is there then
+			if err := other.Flush(t.Context()); err != nil { // so that the backup maps the index of this moment
 				t.Fatal(err)
 			}
 			put("last", "with the first vector")

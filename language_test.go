@@ -17,13 +17,13 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// habit is a turn of phrase over which a reader stumbles, and what to write instead.
+// habit is a phrase that readers stumble over, and its replacement.
 type habit struct {
 	phrase  *regexp.Regexp
 	instead string
 }
 
-// habits are turns of phrase over which a reader stumbles, and what to write instead.
+// habits are phrases that readers stumble over, and their replacements.
 var habits = []habit{
 	{regexp.MustCompile(`(?i)\banew\b`), "rebuild, recreate, again"},
 	{regexp.MustCompile(`(?i)\bwho(so)?ever\b`), "name the actor, or say that it does not matter which"},
@@ -35,8 +35,7 @@ var habits = []habit{
 	{regexp.MustCompile(`(^|[.:;]\s+)Who\s`), "name the actor: a process that, a caller that; deleting a memory"},
 }
 
-// spoken are habits of messages and help texts: they are refused in the strings of the packages of
-// plain.
+// spoken are habits of messages and help texts: they are refused in the strings of the packages of plain.
 var spoken = []habit{
 	{regexp.MustCompile(`(?i)\b(no|some|every)body\b`), "name the actor: another process, no process, a user"},
 	{regexp.MustCompile(`(?i)\bstands\b`), "is, is in, has"},
@@ -58,8 +57,8 @@ var spoken = []habit{
 	{regexp.MustCompile(`(?i)\btaken\s+for\b`), "treated as"},
 }
 
-// told are habits of doc comments: they are refused in the comments of exported declarations, and of
-// packages, of the packages of plain.
+// told are habits of doc comments: they are refused in the comments of exported declarations, and of packages, of the
+// packages of plain.
 var told = []habit{
 	{regexp.MustCompile(`(?i)\b(no|some|every)body\b`), "name the actor: another process, no process, a user"},
 	{regexp.MustCompile(`(?i)\bhears?\s+(of|now)\b`), "receives, is called"},
@@ -96,8 +95,8 @@ var counted = habit{
 	"cli.Count, which has the singular",
 }
 
-// plain says of which packages strings, and comments of exported declarations, are held to spoken
-// and told.
+// plain has the packages whose strings are checked against spoken, and whose comments of exported declarations against
+// told.
 var plain = map[string]struct{ spoken, told bool }{
 	".": {true, true}, "errs": {true, true}, "repair": {told: true}, "memstore": {true, true},
 	"assembly": {true, true}, "working": {true, true}, "importer": {true, true},
@@ -107,13 +106,12 @@ var plain = map[string]struct{ spoken, told bool }{
 	"internal/settings": {spoken: true},
 }
 
-// placeholders are what the help of memctl may call the value of a flag: a type or a thing.
+// placeholders are the names that the help of memctl may use for the value of a flag: a type or a thing.
 var placeholders = strings.Fields(`bytes category duration file folder format groups id JSON key keyword
 	kind mode model moment N N/T name name=text name=value position prefix scope score session store tag
 	text time topic version zone`)
 
-// TestLanguage goes over the comments and strings of all packages but their tests, and over all
-// documents.
+// TestLanguage checks the comments and strings of all packages except their tests, and all documents.
 func TestLanguage(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -147,8 +145,8 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// TestLanguagePlain goes over the strings of memctl and of the packages of plain, and over the
-// comments of their exported declarations.
+// TestLanguagePlain checks the strings of memctl and of the packages of plain, and the comments of their exported
+// declarations.
 func TestLanguagePlain(t *testing.T) {
 	proofs.OneGoroutine(t)
 	places := maps.Clone(plain)
@@ -207,8 +205,8 @@ func TestLanguagePlain(t *testing.T) {
 	}
 }
 
-// TestLanguageOfPackages goes over the comments of all packages but memctl's: doc.go, with what it
-// says of formats, invariants and assumptions.
+// TestLanguageOfPackages checks the comments of all packages except memctl's: doc.go, with its descriptions of formats,
+// invariants and assumptions.
 func TestLanguageOfPackages(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -237,8 +235,7 @@ func TestLanguageOfPackages(t *testing.T) {
 	}
 }
 
-// exportedDocs are the comments of a file's package and of its exported declarations, fields and
-// methods.
+// exportedDocs returns the comments of a file's package and of its exported declarations, fields and methods.
 func exportedDocs(f *ast.File) (docs []*ast.CommentGroup) {
 	add := func(exported bool, groups ...*ast.CommentGroup) {
 		for _, g := range groups {
@@ -273,7 +270,7 @@ func exportedDocs(f *ast.File) (docs []*ast.CommentGroup) {
 	return docs
 }
 
-// goTexts passes each group of comments and each string of a file, with the line where it begins.
+// goTexts calls check with each group of comments and each string of a file, and the line where it begins.
 func goTexts(path string, check func(file string, line int, text string)) error {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)

@@ -15,9 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// TestPublicTypes: what the root exports mentions no type of an internal package, nor does any
-// type of another public package that it mentions. A program cannot name such a type, and go doc
-// does not show it.
+// TestPublicTypes verifies that neither the exports of the root, nor any type of another public package that they
+// mention, mention a type of an internal package. A program cannot name such a type, and go doc does not show it.
 func TestPublicTypes(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -36,7 +35,7 @@ func TestPublicTypes(t *testing.T) {
 	}
 }
 
-// public looks through the types that a program can reach.
+// public searches the types that a program can reach.
 type public struct {
 	seen map[types.Type]bool
 	bad  map[string]bool
@@ -112,7 +111,7 @@ func (p *public) typ(where string, t types.Type) {
 	}
 }
 
-// named looks at a type once: at its methods, and at what it is made of.
+// named checks a type once: its methods, and the types that it is composed of.
 func (p *public) named(where string, n *types.Named) {
 	if p.seen[n.Origin()] {
 		return
@@ -126,7 +125,7 @@ func (p *public) named(where string, n *types.Named) {
 	}
 }
 
-// imported is a package as its importers see it.
+// imported returns a package as its importers see it.
 func imported(t *testing.T, path string) *types.Package {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Name", path)

@@ -26,8 +26,8 @@ import (
 
 const module = "github.com/varve-db/varve"
 
-// order lists the packages from the ground up. A package imports only what
-// stands above it here; a package below an entry belongs to that entry.
+// order lists the packages from the bottom up. A package imports only packages that are above it in this list; a
+// package below an entry belongs to that entry.
 var order = []string{
 	"internal/yield",
 	"internal/proofs",  // for tests
@@ -142,7 +142,7 @@ var order = []string{
 	"tests",
 }
 
-// coreModules is all that the core may link besides the standard library.
+// coreModules are all modules that the core may link, besides the standard library.
 var coreModules = []string{
 	module,
 	"github.com/gofrs/flock",
@@ -170,8 +170,7 @@ type listed struct {
 	Module     *struct{ Path string }
 }
 
-// TestCoreLinksNothingElse holds the root and all that it imports to
-// coreModules.
+// TestCoreLinksNothingElse verifies that the root and everything that it imports link only coreModules.
 func TestCoreLinksNothingElse(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -190,7 +189,7 @@ func TestCoreLinksNothingElse(t *testing.T) {
 	}
 }
 
-// TestImportsPointUp holds every package to its place in order.
+// TestImportsPointUp verifies that every package imports only packages before it in order.
 func TestImportsPointUp(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -222,8 +221,8 @@ func TestImportsPointUp(t *testing.T) {
 	}
 }
 
-// rank is the place in order of the entry that the package is or lies below.
-// The root has no packages below it but those of the list.
+// rank returns the place in order of the entry that the package is, or is below. Only listed packages are below the
+// root.
 func rank(path string) (int, bool) {
 	if path == module {
 		return slices.Index(order, ""), true
@@ -236,19 +235,18 @@ func rank(path string) (int, bool) {
 	return 0, false
 }
 
-// TestStoresFilesAreBelow: the packages that touch a store's files do so through vfs, and
-// get it from where a store, a backup or a migration begins, as vfs.Below. What goes around
-// that follows links.
+// TestStoresFilesAreBelow verifies that the packages that access a store's files do so through vfs, limited by
+// vfs.Below where a store, a backup or a migration begins. Other ways to access files follow links.
 func TestStoresFilesAreBelow(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
 	around := regexp.MustCompile(`\b(os\.(Open|OpenFile|OpenRoot|Create|CreateTemp|ReadFile|WriteFile|ReadDir|Mkdir|MkdirAll|MkdirTemp|Remove|RemoveAll|Rename|Stat|Lstat|Link|Symlink|Readlink|Truncate|Chtimes|Chmod|DirFS|CopyFS)|filepath\.(Walk|WalkDir|Glob|EvalSymlinks)|ioutil\.\w+|vfs\.OS)\(`)
-	// Where the file system of the operating system comes in.
+	// The places where the file system of the operating system is used.
 	begins := map[string]string{
 		"options.go": "s.FS = vfs.OS()",
 		"backup.go":  "vfs.Only(vfs.OS(), \"\", dir)",
 	}
-	// All up to the root, except what is the way to the disk itself and what only tests have.
+	// All packages up to the root, except those that are the way to the disk itself and those that only tests use.
 	none := []string{"internal/vfs", "internal/forge", "internal/fswatch", "internal/proofs", "internal/scratch",
 		"internal/parts", "internal/storetest"}
 	below := append(slices.Clone(order[:slices.Index(order, "")]), ".")
@@ -274,7 +272,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 			}
 		}
 	}
-	// Another border than that of the store or the operation has these reasons.
+	// The reasons for other limits than the folder of the store or of the operation.
 	more := map[string]string{
 		"internal/copy/backup/folder.go": "the folder of a backup, which the user named, and what is made beside it until " +
 			"it is complete",
@@ -292,7 +290,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 			}
 		}
 	}
-	// And each of these makes one of it.
+	// Each of these sets its limit.
 	for name, want := range map[string]string{
 		"backup.go":                      "vfs.Only(opt.env.System.FS, opt.StateDir, from, dir)",
 		"internal/copy/backup/folder.go": "vfs.Below(vfs.Below(vfs.Below(t.fs, t.dir), part), part+lockSuffix)",
@@ -306,7 +304,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 	}
 }
 
-// TestEveryPackageHasDoc wants doc.go with the package comment in it.
+// TestEveryPackageHasDoc verifies that every package has a doc.go with the package comment.
 func TestEveryPackageHasDoc(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -325,7 +323,7 @@ func TestEveryPackageHasDoc(t *testing.T) {
 	}
 }
 
-// TestLayoutNamesFiles: the map of the root in its doc.go has a place for each file.
+// TestLayoutNamesFiles verifies that the map of the root in its doc.go has a place for each file.
 func TestLayoutNamesFiles(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -337,7 +335,7 @@ func TestLayoutNamesFiles(t *testing.T) {
 	known := map[string]bool{"doc": true}
 	for line := range strings.Lines(chart) {
 		if names, ok := strings.CutPrefix(line, "//\t"); ok {
-			names, _, _ = strings.Cut(names, "   ") // what they have stands behind
+			names, _, _ = strings.Cut(names, "   ") // the descriptions follow
 			for _, name := range strings.Fields(names) {
 				known[name] = true
 			}
@@ -360,8 +358,8 @@ func TestLayoutNamesFiles(t *testing.T) {
 	}
 }
 
-// exported is how many methods each package of the house may export: what one offers the
-// others grows on purpose. The public API is counted by itself.
+// exported is how many methods each internal package may export: what one package offers to others grows on purpose.
+// The public API is counted separately.
 var exported = map[string]int{
 	"internal/engine":       128, // eleven are for writers, twelve for purges; HasHad, Present, Filed, Folds: rare kinds
 	"internal/commit":       48,  // PutDocument, DeleteDocument, ChangeDocuments, Places: kinds without rules; Restoration
@@ -374,13 +372,13 @@ var exported = map[string]int{
 	"internal/undo":         7,
 	"internal/search":       5,
 	"internal/retention":    18,
-	"internal/erase/purge":  7, // two of an error
+	"internal/erase/purge":  7, // two are of an error
 	"internal/view/counts":  19,
 	"internal/view/vectors": 38,
 	"internal/scopes":       23, // DropBare is for a purge
 }
 
-// TestExportedMethods counts them.
+// TestExportedMethods verifies these numbers.
 func TestExportedMethods(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -410,8 +408,8 @@ func TestExportedMethods(t *testing.T) {
 	}
 }
 
-// TestFileLogIsSmall: the log has what each of its users needs. What one collaborator needs is a method of a type that
-// the log returns: Archive, Purges, Processes …
+// TestFileLogIsSmall verifies that the log has only methods that each of its users needs. Methods that one collaborator
+// needs belong to a type that the log returns: Archive, Purges, Processes …
 func TestFileLogIsSmall(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -436,7 +434,7 @@ func TestFileLogIsSmall(t *testing.T) {
 			}
 			if !strings.HasPrefix(f.Doc.Text(), f.Name.Name+" ") && !strings.HasPrefix(f.Doc.Text(), f.Name.Name+",") {
 				switch f.Name.Name {
-				case "Error", "Unwrap", "String": // of the types of errors and causes
+				case "Error", "Unwrap", "String": // methods of errors and causes
 				default:
 					t.Errorf("%s: the comment of %s does not begin with its name", name, f.Name.Name)
 				}
@@ -452,8 +450,8 @@ func TestFileLogIsSmall(t *testing.T) {
 	}
 }
 
-// TestStoreIsSmall: Store has what a program needs that keeps memories. What else there is has an
-// accessor (Admin, Vectors …).
+// TestStoreIsSmall verifies that Store has only what a program needs to keep memories. Everything else has an accessor
+// (Admin, Vectors …).
 func TestStoreIsSmall(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -487,7 +485,7 @@ func TestStoreIsSmall(t *testing.T) {
 	}
 }
 
-// TestHelpersAreForTests: nothing that is built imports the helpers of tests, which replace the machine.
+// TestHelpersAreForTests verifies that only tests import the helpers of tests, which replace the machine.
 func TestHelpersAreForTests(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -501,7 +499,7 @@ func TestHelpersAreForTests(t *testing.T) {
 	}
 }
 
-// TestViewsStandApart: no view imports another, so that one can be added, or taken away.
+// TestViewsStandApart verifies that no view imports another, so that one can be added or removed.
 func TestViewsStandApart(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -517,8 +515,8 @@ func TestViewsStandApart(t *testing.T) {
 	}
 }
 
-// list is what go list says of the packages as goos builds them, tests not
-// counted. cgo is off, as the core has none.
+// list returns what go list reports of the packages as goos builds them, without tests. cgo is off, because the core
+// uses none.
 func list(t *testing.T, goos string, args ...string) []listed {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list", "-e",
@@ -542,7 +540,7 @@ func list(t *testing.T, goos string, args ...string) []listed {
 	}
 }
 
-// longLines are the lines of more than 120 columns that cannot be broken, or not without harm: texts for an agent,
+// longLines are the lines of more than 120 columns that cannot be broken, or would read worse: texts for an agent,
 // expressions, formats. The numbers may only fall.
 var longLines = map[string]int{
 	"cmd/memctl/internal/workingcmd/working.go": 1,
@@ -554,9 +552,9 @@ var longLines = map[string]int{
 }
 
 // longTestLines is how many lines of tests and of bench/ have more than 120 columns. The number may only fall.
-const longTestLines = 1046
+const longTestLines = 1039
 
-// TestLineLength: a line has at most 120 columns.
+// TestLineLength verifies that a line has at most 120 columns.
 func TestLineLength(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -600,7 +598,8 @@ func TestLineLength(t *testing.T) {
 	}
 }
 
-// TestPartsAreBuilt: a package whose New takes the engine has a test that builds it without Open, by internal/parts.
+// TestPartsAreBuilt verifies that each package whose New takes the engine has a test that builds it without Open,
+// through internal/parts.
 func TestPartsAreBuilt(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("internal/*/*.go")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// No message and no page advises more than helps: a whole store is never given away, nor the disk
-// of the system made writable. What a message names is in TestRefuses of internal/env.
+// TestLeastAdvice verifies that no message and no page advises more than necessary: neither to change the owner of a
+// whole store, nor to make the disk of the system writable. TestRefuses of internal/env checks what messages name.
 func TestLeastAdvice(t *testing.T) {
 	t.Parallel()
 	much := regexp.MustCompile(`chown (-h )?-R|remount,rw / |remount,rw /["'` + "`" + `\n]|chmod -R (a|o|777)`)

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// Line is what the index has of a document: what can be known without reading its file. Score and
-// Session are those of memories only.
+// Line is what the index has of a document: what can be known without reading its file. Score and Session are set for
+// memories only.
 type Line struct {
 	ID        string
 	Version   uint64
@@ -24,9 +24,9 @@ type Line struct {
 	By        uint32    // number of the version's writer, see Admin.Writers; 0: unknown
 }
 
-// Lines yields what the index has of the memories that pass the filters, in the order of their ids
-// as JSON writes them. It reads no document, and is many times as fast as Memories; filters that need
-// documents (see Filter) are refused (ErrInvalid). Concurrent writes may or may not be seen.
+// Lines yields what the index has of the memories that pass the filters, in the order of their ids as JSON encodes
+// them. It reads no document, and is many times as fast as Memories; filters that need documents (see Filter) are
+// refused (ErrInvalid). Concurrent writes may or may not be seen.
 func (ad Admin) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Line, error] {
 	return ad.st.linesOf(ctx, ad.st.inner.Engine.Kinds().Memories, filters)
 }

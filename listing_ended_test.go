@@ -19,9 +19,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// listings are the exported functions that return an iterator, by name, with the filters and orders that take
-// other ways through the engine. Each must yield ten values of the store of TestListingEnds, but for the ones
-// with fewer: those say so.
+// listings are the exported functions that return an iterator, by name, with the filters and orders that take other
+// paths through the engine. Each must yield ten values of the store of TestListingEnds, except those marked as fewer.
 var listings = map[string]struct {
 	fewer bool
 	all   func(ctx context.Context, st *walked) iter.Seq2[any, error]
@@ -138,7 +137,7 @@ func sorted(key string) varve.Filter {
 	return varve.Sorted(o)
 }
 
-// walked is a store that has at least twenty of everything.
+// walked is a store with at least twenty of everything.
 type walked struct {
 	*varve.Store
 	dir string
@@ -165,7 +164,7 @@ func newWalked(t *testing.T) *walked {
 		if _, err := st.Put(ctx, varve.Memory{ID: "m000", Content: fmt.Sprint(i), Metadata: m.Metadata}); err != nil {
 			t.Fatal(err)
 		}
-		if i == 30 { // half of it comes from the index, half from the log
+		if i == 30 { // half of the listing comes from the index, half from the log
 			if err := st.Flush(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -196,8 +195,8 @@ func newWalked(t *testing.T) *walked {
 	return &walked{st, dir}
 }
 
-// TestListingEnds: of a listing whose context ends, the context's error is the last value, and nothing comes
-// after it: a loop that ends without an error has seen everything.
+// TestListingEnds verifies that if the context of a listing ends, its error is the last value, and nothing follows: a
+// loop that ends without an error has seen everything.
 func TestListingEnds(t *testing.T) {
 	t.Parallel()
 	st := newWalked(t)
@@ -243,7 +242,7 @@ func TestListingEnds(t *testing.T) {
 	}
 }
 
-// TestListingsNamed: every exported function of the module's root that returns an iterator is in listings.
+// TestListingsNamed verifies that every exported function of the module's root that returns an iterator is in listings.
 func TestListingsNamed(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
@@ -287,8 +286,8 @@ func TestListingsNamed(t *testing.T) {
 	}
 }
 
-// TestOrderServesAgain: a second listing with an order yields what the first did, and Place tells where the
-// newest is, however far an earlier one was read.
+// TestOrderServesAgain verifies that a second listing with an order yields the same as the first, and that Place
+// returns the position of the newest listing, however far an earlier one was read.
 func TestOrderServesAgain(t *testing.T) {
 	t.Parallel()
 	st := newWalked(t)

@@ -10,44 +10,44 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Writer describes who changed a store: Number, Since, Program, Host, PID, Started, Agent, Session,
-// Client, ClientVersion and Token; see package writer. The number is issued by the store. A writer
-// with the number 0, and one without names, is unknown.
+// Writer describes the program, process and agent that changed a store: Number, Since, Program, Host, PID, Started,
+// Agent, Session, Client, ClientVersion and Token; see package writer. The store issues the number. A writer with the
+// number 0, and one without names, is unknown.
 type Writer = writer.Writer
 
-// WithWriter returns a context for the calls of a writer other than that of Options.Writer, such as
-// one of several clients of this process. What w leaves empty is as in Options.Writer. A longer name than
-// Options.Writer may have is cut.
+// WithWriter returns a context for the calls of a writer other than that of Options.Writer, such as one of several
+// clients of this process. Empty fields of w are as in Options.Writer. A name that is longer than Options.Writer allows
+// is cut.
 func WithWriter(ctx context.Context, w Writer) context.Context { return engine.By(ctx, w) }
 
 // UnknownWriter, passed to WrittenBy, is the writer of the versions whose writer is unknown.
 const UnknownWriter = engine.UnknownWriter
 
-// Commit is what one commit changed.
+// Commit describes the changes of one commit.
 type Commit struct {
 	LSN     uint64         // position of its first change
 	Next    uint64         // position behind the commit
-	Time    time.Time      // what the clock said at the commit; of a later commit it may be earlier
+	Time    time.Time      // the clock's time at the commit; that of a later commit may be earlier
 	Writer  Writer         // Number 0: unknown
-	Changes []CommitChange // those that passed the filters, in the order of the log
+	Changes []CommitChange // the changes that passed the filters, in the order of the log
 }
 
-// CommitChange is what a commit did to one document.
+// CommitChange describes the change of a commit to one document.
 type CommitChange struct {
 	LSN  uint64 // the resulting version
-	Kind string // "memory", "assembly" or "working memory"
+	Kind string // "memory", "assembly", "note" or "working memory"
 	ID   string // of working memory, the key of the scope
 	What string // "created", "changed" or "deleted"
-	// Cause is why the store made the change: "expired", "evicted" to make room, "edited" by hand in its
-	// file, "upkeep": an embedding or a count of accesses, or "undo". "": a caller asked for it, or the
-	// store did not keep writers yet.
+	// Cause is why the store made the change: "expired", "evicted" to make room, "edited" by hand in its file,
+	// "upkeep": an embedding or a count of accesses, or "undo". "": a caller requested it, or the store did not keep
+	// writers yet.
 	Cause    string
-	Previous uint64 // the version before it, which may be a deletion; 0 if there was none
+	Previous uint64 // the previous version, which may be a deletion; 0 if there was none
 }
 
-// LogOptions select commits, and of each the changes that pass. The zero value selects all.
+// LogOptions select commits, and the changes of each commit. The zero value selects all.
 type LogOptions struct {
-	Since, Until time.Time // by Commit.Time: at a time or later, and before another; zero: any
+	Since, Until time.Time // by Commit.Time: at or after Since, and before Until; zero: no bound
 	By           string    // number or name of a writer, or UnknownWriter; "": any
 	Session      *string   // changes of the memories and of the working memory of a session
 	ID           *string   // changes of this id
@@ -55,10 +55,10 @@ type LogOptions struct {
 	Before       uint64    // commits that begin before this position; 0: all
 }
 
-// Log yields the commits that log and archive still have, by any process, the newest first. A part
-// that cannot be read yields its error, and older commits follow. The deletion of a memory whose last
-// version is not kept passes no Session. Log reads everything that is kept and asked for, and has the
-// ids of one segment in memory. The store must not be closed from within the loop.
+// Log yields the commits, by any process, that log and archive still have, the newest first. For a part that cannot be
+// read it yields the error, and continues with older commits. The deletion of a memory whose last version is not kept
+// does not pass Session. Log reads everything that is kept and selected, and holds the ids of one segment in memory.
+// The store must not be closed from within the loop.
 func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error] {
 	return engine.Whole(ctx, func(yield func(Commit, error) bool) {
 		f := history.LogFilter{Since: o.Since, Until: o.Until, Session: o.Session, ID: o.ID, Deleted: o.Deleted,
@@ -80,7 +80,7 @@ func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error]
 	})
 }
 
-// writtenBy is Engine.WrittenBy, also for a writer that another process has just explained.
+// writtenBy is Engine.WrittenBy, also for a writer that another process has only just explained.
 func (st *Store) writtenBy(ctx context.Context,
 	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
@@ -93,8 +93,8 @@ func (st *Store) writtenBy(ctx context.Context,
 	return st.inner.Engine.WrittenBy(ctx, name)
 }
 
-// WriterOf returns the writer of a version by its number, as Memory.By has it: with Number 0 if it is
-// unknown, and with the number alone if what explained it is lost.
+// WriterOf returns the writer of a version by its number, which Memory.By contains: with Number 0 if it is unknown, and
+// with the number alone if its explanation is lost.
 func (ad Admin) WriterOf(number uint32, version uint64) Writer {
 	return ad.st.inner.Engine.Writer(number, version)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Of migrations; see internal/copy/migrate.
+// The types of migrations; see internal/copy/migrate.
 type (
 	MigrateReport   = repair.MigrateReport
 	UnfinishedError = repair.UnfinishedError
@@ -34,20 +34,19 @@ type MigrateOptions struct {
 	// note is kept, and so are files that do not belong to the store or were changed after they
 	// were copied.
 	RemoveSource bool
-	// Options are those of both stores; ReadOnly and MustExist are ignored. If they have no modes,
-	// the new folder gets those of the old one.
+	// Options are those of both stores; ReadOnly and MustExist are ignored. If they have no modes, the new folder gets
+	// those of the old one.
 	Options *Options
 	// Progress is called from time to time with the name of the step, the amount done and the
 	// total, which may grow.
 	Progress func(step string, done, total int64)
 }
 
-// Migrate copies a store to another folder, which must be missing, empty, or left by an earlier
-// call. It may be interrupted at any point, and continues when it is called again. The store keeps
-// its UUID and its versions. Until the switch the new folder is not a store; after the switch,
-// opening the old one returns a *MovedError. Errors: ErrLocked names the processes that have the
-// store open when it is to be switched; ErrInvalid is an unsuitable folder; ErrDiskFull says how
-// much space is missing.
+// Migrate copies a store to another folder, which must be missing, empty, or left by an earlier call. It may be
+// interrupted at any point, and continues when it is called again. The store keeps its UUID and its versions. Until the
+// switch the new folder is not a store; after the switch, opening the old one returns a *MovedError. Errors: ErrLocked
+// names the processes that have the store open when it is to be switched; ErrInvalid means an unsuitable folder;
+// ErrDiskFull names how much space is missing.
 func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateReport, error) {
 	if o == nil {
 		o = new(MigrateOptions)
@@ -113,7 +112,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	return r, err
 }
 
-// keepModes takes those of a store where none are asked for.
+// keepModes sets the modes of the existing store if no modes are set.
 func (o *Options) keepModes(dir string) {
 	filled := *o
 	filled.fill()
@@ -131,8 +130,8 @@ func (o *Options) keepModes(dir string) {
 	}
 }
 
-// sound reads everything in a folder: each memory has its entry, of the version
-// and with the hash that its file has, and there are as many.
+// sound verifies everything in a folder: each memory has its index line, with the version and hash of its file, and the
+// numbers are equal.
 func sound(ctx context.Context, from, dir string, o *Options) error {
 	st, err := Open(ctx, dir, o)
 	if err != nil {

@@ -31,9 +31,9 @@ type Options struct {
 	ReadOnly bool
 	// MustExist makes Open fail with ErrNoStore, instead of creating a store, if there is none.
 	MustExist bool
-	// CacheBytes is the maximum size of the cache of documents in this process, in bytes with what
-	// each takes beside its text; 0 means 64 MiB, a negative number no cache. It has what was lately
-	// read or, except by batches of 64 and more, written; a document above a quarter of it stays out.
+	// CacheBytes is the maximum size of the cache of documents in this process, in bytes including the overhead of
+	// each; 0 means 64 MiB, a negative number no cache. It has documents that were recently read or, except by batches
+	// of 64 and more, written; a document above a quarter of it is not cached.
 	CacheBytes int64
 	// LockWait is how long to wait for a lock of another process; 0 means 30 s.
 	LockWait time.Duration
@@ -43,17 +43,15 @@ type Options struct {
 	// Listener is called for each Event, on the goroutine where it occurs and with locks held: it
 	// must neither block nor call the store.
 	Listener func(Event)
-	// Embed returns the vector of each text, in the order of the texts, all of one dimension. It is
-	// called without any lock, by several goroutines at once, with at most EmbedBatch texts (0
-	// means 64): when a memory is written that has a content and no embedding, or a content other
-	// than that of the stored version with the same embedding. If it fails, the memory is stored
-	// without an embedding and gets one later, in the background; see Health and
-	// Vectors.EmbedPending. After three failures in a row it is down: writes no longer wait for it,
-	// and it is asked again after a back-off of 5 s that doubles up to 5 min, by one call at a time
-	// (EmbedderError). Errors with a method Answered() bool that returns true do not count: the
-	// service answered, and refused the text. A panic is a failure; an embedder that ignores its ctx is abandoned. If
-	// the ctx of the write ends meanwhile, the write returns its error and nothing is stored.
-	// Package vector/embed has embedders.
+	// Embed returns the vector of each text, in the order of the texts, all of one dimension. It is called without any
+	// lock, by several goroutines at once, with at most EmbedBatch texts (0 means 64): when a memory is written that
+	// has a content and no embedding, or a content other than that of the stored version with the same embedding. If it
+	// fails, the memory is stored without an embedding and gets one later, in the background; see Health and
+	// Vectors.EmbedPending. After three failures in a row it is down: writes no longer wait for it, and it is called
+	// again after a back-off of 5 s that doubles up to 5 min, by one call at a time (EmbedderError). Errors with a
+	// method Answered() bool that returns true do not count: the service answered, and refused the text. A panic is a
+	// failure; an embedder that ignores its ctx is abandoned. If the ctx of the write ends meanwhile, the write returns
+	// its error and nothing is stored. Package vector/embed has embedders.
 	Embed func(ctx context.Context, texts []string) ([][]float32, error)
 	// EmbedModel is the name of the model that Embed uses, without the template (VectorConfig.Template). The model of the
 	// first vector that is put becomes the store's; a process with another model stores its memories without a vector,
@@ -62,38 +60,36 @@ type Options struct {
 	EmbedBatch int
 	// EmbedTimeout is how long a write or a query waits for one call of Embed; 0 means 30 s.
 	EmbedTimeout time.Duration
-	// EmbedService identifies what Embed asks, for example by URL and model. Processes of this user
-	// with the same EmbedService then tell each other, in a file in StateDir, that it is down. ""
-	// keeps this within the process.
+	// EmbedService identifies the service that Embed calls, for example by URL and model. Processes of this user with
+	// the same EmbedService then inform each other, through a file in StateDir, when it is down. "" keeps this within
+	// the process.
 	EmbedService string
 	// WatchFiles adopts edits of the files within a second or so while the store is open to write;
 	// NoBackground turns this off. One of the processes that set it watches, and another takes over
 	// when that one ends: see EventWatching and Stats.Watcher. Without it an edit is found when its
 	// file is read or replaced, and by Admin.Verify.
 	WatchFiles bool
-	// Clock returns the current time of day; nil means time.Now. It may jump: what deletes by age goes
-	// by the machine's uptime as well, which no Clock replaces.
+	// Clock returns the current time of day; nil means time.Now. It may jump: deletions by age also depend on the
+	// machine's uptime, which no Clock replaces.
 	Clock func() time.Time
 	// NaiveTimes is the zone of times without a zone; nil means UTC.
 	NaiveTimes *time.Location
 	// VectorFit truncates an embedding of more dimensions than the store's, and pads one of fewer
 	// with zeros, instead of refusing it; each is an Event.
 	VectorFit bool
-	// NoBackground disables background flushes: Flush and Close write to the files, and a write that finds
-	// more than 1 GiB of log that the index does not have.
+	// NoBackground disables background flushes: Flush and Close write to the files, and so does a write that finds more
+	// than 1 GiB of log that the index does not cover.
 	NoBackground bool
-	// Inflate has all documents of the log written to their files, however much they are compressed
-	// there. Without it a flush fails with an *InflatedError when more than 256 MiB of documents are
-	// compressed more than 64-fold: no log of this version has such documents, only one of an older
-	// version, and a forged one.
+	// Inflate writes all documents of the log to their files, however highly they are compressed in the log. Without it
+	// a flush fails with an *InflatedError when more than 256 MiB of documents are compressed more than 64-fold: no log
+	// of this version has such documents, only one of an older version, or a forged one.
 	Inflate bool
 
-	// Writer describes who writes through this handle: the program, the agent, its session, the client. The
-	// store gives the description a number, which each version carries from then on: see Version.Writer,
-	// WrittenBy and Store.Log. Host, PID and Started are filled in. nil: versions have no writer, and the
-	// store is written as before there were any. The first Writer raises a feature of the store: older
-	// programs can then no longer write to it. A name has at most writer.MostName bytes; control characters
-	// in it are escaped.
+	// Writer describes the writer that uses this handle: the program, the agent, its session, the client. The store
+	// gives the description a number, which each version carries from then on: see Version.Writer, WrittenBy and
+	// Store.Log. Host, PID and Started are filled in. nil: versions have no writer, and the store is written as by
+	// versions without writers. The first Writer raises a feature of the store: older programs can then no longer write
+	// to it. A name has at most writer.MostName bytes; control characters in it are escaped.
 	Writer *Writer
 
 	// SegmentSize is the size in bytes of the log's segments in a new store; 0 means 64 MiB. One
@@ -102,12 +98,12 @@ type Options struct {
 	// FileMode and FolderMode are the modes of files and folders; 0 means 0600 and 0700.
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
-	// Shared makes a new store one of the group of its folder: the folder gets mode 2770, and every
-	// user of the group may use the store. An existing store is as its folder says.
+	// Shared makes a new store belong to the group of its folder: the folder gets mode 2770, and every user of the
+	// group may use the store. For an existing store, the mode of its folder decides.
 	Shared bool
 
-	// StateDir is a folder of this user, outside of every store. It holds what EmbedService shares. ""
-	// means $XDG_STATE_HOME/varve, or the folder that the system has for this purpose.
+	// StateDir is a folder of this user, outside of every store. It has the file that EmbedService shares. "" means
+	// $XDG_STATE_HOME/varve, or the folder that the system has for this purpose.
 	StateDir string
 
 	// env replaces parts of the machine in the project's own tests: see internal/storetest.
@@ -115,7 +111,7 @@ type Options struct {
 
 	// unfinished opens the copy that a migration makes, before it is a store.
 	unfinished bool
-	// restored is what is known of the vectors of a store that is being restored.
+	// restored is the vectors of a store that is being restored, as far as they are known.
 	restored *backup.Restored
 	// closed is called at the end of Close; see openBeside.
 	closed func() error
@@ -208,7 +204,7 @@ func (o *Options) fill() {
 	}
 }
 
-// environment is that of a store in a folder; o is filled.
+// environment returns that of a store in a folder; o is filled.
 func (o *Options) environment(dir string) *env.Env {
 	return &env.Env{
 		Dir: dir, FS: vfs.Patient(vfs.Only(o.env.System.FS, o.StateDir, dir), o.LockWait), ReadOnly: o.ReadOnly,

@@ -23,11 +23,11 @@ type PurgeReport struct {
 	Backups  int      // backups of the index that were rewritten
 	// backups of the index that had a purged line and were removed: damaged, of another store, or no space to rewrite them
 	Dropped int
-	// what could not be read in the log, the archive and backups of the index: it was overwritten, and is lost from the
-	// history
+	// parts of the log, the archive and index backups that could not be read: they were overwritten, and are lost from
+	// the history
 	Lost []error
-	// what was overwritten in quarantine, among parked files, and files in memories/, assemblies/ or working/ that belong
-	// to no document
+	// overwritten files: in quarantine, parked files, and files in memories/, assemblies/ or working/ that belong to no
+	// document
 	Removed []string
 	// where traces may remain, with a remedy, including what could not be overwritten; Purge also returns these, joined
 	Left     []error
@@ -38,58 +38,51 @@ type PurgeReport struct {
 	// why the device may keep overwritten bytes, with a remedy; "" if the file system overwrites in place
 	Device    string
 	Backup    []string // full backups within the folder, and .git: not covered
-	Processes []int    // other processes that have the store open: purged data leaves their memory as they read on
-	Elsewhere []int    // likewise, of another PID namespace, such as a container: their ids there
+	Processes []int    // other processes that have the store open: their memory loses purged data as they continue to read
+	Elsewhere []int    // likewise, in another PID namespace, such as a container: ids as numbered there
 }
 
 // Mention is a file that does not belong to a memory and contains part of one.
 type Mention = repair.Mention
 
-// Purge deletes memories and removes every trace of them from the store's folder: their files, all
-// versions in the log and the archive, the index and its backups, displaced files in tmp/, what was
-// set aside of them, and undo files of older versions that name them. The log and its pool are overwritten with
-// zeros, durably, before they are removed. All other memories keep their history, and assemblies
-// those versions that had none of the purged memories: a composite is computed from the members'
-// embeddings. Traces of an id that does not exist now are searched as well: ErrNotFound if there
-// are none.
+// Purge deletes memories and removes every trace of them from the store's folder: their files, all versions in the log
+// and the archive, the index and its backups, displaced files in tmp/, their files in quarantine/, and undo files of
+// older versions that name them. The log and its pool are overwritten with zeros, durably, before they are removed. All
+// other memories keep their history, and assemblies keep those versions that had none of the purged memories: a
+// composite is computed from the members' embeddings. Traces of an id that does not exist now are searched as well:
+// ErrNotFound if there are none.
 //
-// On a full disk Purge makes room: it removes the pool first, then backups of the index that have
-// the memories. What is only in the log must be written to files before the log can be removed: if
-// there is no space for that, the memories are deleted, the error is ErrDiskFull, and traces are
-// left.
+// On a full disk Purge makes room: it removes the pool first, then backups of the index that have the memories. Data
+// that is only in the log must be written to files before the log can be removed: if there is no space for that, the
+// memories are deleted, the error is ErrDiskFull, and traces are left.
 //
-// Other processes may have the store open. While a backup copies the log, the error is ErrLocked.
-// If something cannot be removed (a file that another program has open), the rest is, and the
-// errors, which the report has as well, name a remedy and ask to purge again. What cannot be read in
-// the log, the archive or a backup of the index may be a part of what is purged: it is overwritten,
-// and Lost has what is lost with it of the history.
-// Purge may be interrupted at any point and repeated. It does not cover backups elsewhere, git's
-// history, overwritten bytes that a device keeps, and the text of other memories and of the user's
-// own files; the latter are searched and named. An index file that another process has mapped, or
-// for which that is unknown, is removed without being overwritten, and is in Unlinked. A file that
-// holds a purged memory is overwritten, durably, before its last name is removed; if that is
-// impossible (a program has it open, it has a second name, it may not be written), Left has the
-// reason and a remedy.
+// Other processes may have the store open. While a backup copies the log, the error is ErrLocked. If something cannot
+// be removed (a file that another program has open), the rest is, and the errors, which the report has as well, name a
+// remedy and ask to purge again. An unreadable part of the log, the archive or a backup of the index may contain purged
+// data: it is overwritten, and Lost has the history that is lost with it. Purge may be interrupted at any point and
+// repeated. It does not cover backups elsewhere, git's history, overwritten bytes that a device keeps, and the text of
+// other memories and of the user's own files; the latter are searched and named. An index file that another process has
+// mapped, or for which that is unknown, is removed without being overwritten, and is in Unlinked. A file that contains
+// a purged memory is overwritten, durably, before its last name is removed; if that is impossible (a program has it
+// open, it has a second name, it may not be written), Left has the reason and a remedy.
 //
-// Purge cannot reach what was removed before it: versions that were replaced or deleted earlier,
-// released segments of the log and released lines of the index may persist in free blocks of the
-// file system.
+// Purge cannot reach data that was removed before it: versions that were replaced or deleted earlier, released segments
+// of the log and released lines of the index may persist in free blocks of the file system.
 func (ad Admin) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	return ad.st.purgeAll(ctx, ad.st.inner.Engine.Kinds().Memories, ids)
 }
 
-// PurgePlan is which memories a purge is going to delete.
+// PurgePlan lists the memories that a purge is going to delete.
 type PurgePlan struct {
-	IDs     []string // in ascending order, each once
-	Deleted int      // those of them that are deleted already, and have versions in the log or the archive
+	IDs     []string // in ascending order, without duplicates
+	Deleted int      // number of IDs that are deleted already, and have versions in the log or the archive
 	Bytes   int64    // of the documents of the others
-	Unread  []error  // parts of log and archive that could not be read: deleted memories of these are missing
+	Unread  []error  // parts of log and archive that could not be read: deleted memories in them are missing
 }
 
-// PlanPurge returns the memories that pass the filters, for a purge of all of them in one go. It changes nothing.
-// Memories that have expired are among them. If all filters are InSession and WrittenBy, deleted memories are found
-// too: those of which log or archive have a version in the session, or by the writer. At least one filter is
-// required.
+// PlanPurge returns the memories that pass the filters, for one purge of all of them. It changes nothing. Expired
+// memories are included. If all filters are InSession and WrittenBy, deleted memories are found too: those of which log
+// or archive have a version in the session, or by the writer. At least one filter is required.
 func (ad Admin) PlanPurge(ctx context.Context, filters ...Filter) (*PurgePlan, error) {
 	st := ad.st
 	if err := st.inner.Engine.BeginUse(); err != nil {
@@ -182,10 +175,9 @@ func (st *Store) purgeAll(ctx context.Context, k *engine.Kind, ids []string) (*P
 	return (*PurgeReport)(r), err
 }
 
-// Unknown returns those of the given memories of which a store has nothing: no memory, no readable
-// version in the log or the archive, no line in a backup of the index, and nothing that was set
-// aside. It changes nothing. Purge searches further than Unknown does: this method finds a mistyped
-// id before the other memories are purged.
+// Unknown returns those of the given memories of which a store has nothing: no memory, no readable version in the log
+// or the archive, no line in a backup of the index, and no file in quarantine/. It changes nothing. Purge searches
+// further than Unknown does: this method finds a mistyped id before the other memories are purged.
 func (ad Admin) Unknown(ctx context.Context, ids ...string) ([]string, error) {
 	return ad.st.unknownOf(ctx, ad.st.inner.Engine.Kinds().Memories, ids)
 }
@@ -203,10 +195,10 @@ func (st *Store) unknownOf(ctx context.Context, k *engine.Kind, ids []string) ([
 	return st.inner.Purger.Unknown(ctx, k, ids)
 }
 
-// Purge removes scopes of working memory with their checkpoints, and every trace of them from the
-// store's folder, as Admin.Purge does with memories: their files, their entries in the log and the
-// archive, and what was set aside. Memories that were made from them (Consolidate) are kept. Traces
-// of a scope that does not exist now are searched as well: ErrNotFound if there are none.
+// Purge removes scopes of working memory with their checkpoints, and every trace of them from the store's folder, as
+// Admin.Purge does with memories: their files, their entries in the log and the archive, and their files in
+// quarantine/. Memories that were made from them (Consolidate) are kept. Traces of a scope that does not exist now are
+// searched as well: ErrNotFound if there are none.
 func (wm Working) Purge(ctx context.Context, scopes ...working.Scope) (*PurgeReport, error) {
 	return wm.st.purgeAll(ctx, wm.st.inner.Engine.Kinds().Scopes, scopeKeysOf(scopes))
 }
@@ -236,22 +228,22 @@ func scopeKeysOf(scopes []working.Scope) []string {
 	return keys
 }
 
-// Redaction is what PurgeVersion did.
+// Redaction is the result of PurgeVersion.
 type Redaction struct {
 	ID      string
 	Version uint64
 	Already bool     // the version was redacted before
-	Equal   []uint64 // other versions with the same text, which stay
+	Equal   []uint64 // other versions with the same text, which are kept
 }
 
-// PurgeVersion removes the content of one version of a memory, which stays as it is otherwise: an earlier version,
-// or one of a deleted memory. When it returns nil, history shows the version as redacted, with its time and writer
-// and those of the redaction, and nothing gives its content: GetAt, Revert and Undelete return a *RedactedError.
-// Its bytes are overwritten within about a minute by a process that has the store open and runs in the background,
-// with the next backup, or by OverwriteRedacted. ErrConflict if it is the version that the memory has now. Versions
-// with the same text stay, and are in the report.
+// PurgeVersion removes the content of one version of a memory, an earlier version or one of a deleted memory; the
+// memory is otherwise unchanged. When it returns nil, history shows the version as redacted, with its time and writer
+// and those of the redaction, and no method returns its content: GetAt, Revert and Undelete return a *RedactedError.
+// Its bytes are overwritten within about a minute by a process that has the store open and runs in the background, with
+// the next backup, or by OverwriteRedacted. ErrConflict if it is the current version of the memory. Versions with the
+// same text are kept, and are in the report.
 //
-// A restore of a backup that is made since leaves the version out, and so does one of an older backup with
+// A restore of a backup that is made afterwards omits the version, and so does a restore of an older backup with
 // RestoreOptions.Log. Files of the user are not searched.
 func (ad Admin) PurgeVersion(ctx context.Context, id string, version uint64) (*Redaction, error) {
 	return ad.st.redact(ctx, ad.st.inner.Engine.Kinds().Memories, id, version)
@@ -275,8 +267,8 @@ func (st *Store) redact(ctx context.Context, k *engine.Kind, id string, version 
 }
 
 // OverwriteRedacted overwrites the bytes of all versions that PurgeVersion has removed and that are not overwritten
-// yet, in one go. It returns what Purge returns; a nil report if there is nothing to overwrite. It may be
-// interrupted at any point and repeated.
+// yet. It returns the report of Purge; nil if there is nothing to overwrite. It may be interrupted at any point and
+// repeated.
 func (ad Admin) OverwriteRedacted(ctx context.Context) (*PurgeReport, error) {
 	st := ad.st
 	if err := st.inner.Engine.BeginUse(); err != nil {

@@ -21,42 +21,42 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Quarantine is what was set aside in quarantine/: by a repair, by the adoption of an edit, by a flush, by the recovery
-// of the log, or by a person. Nothing is removed from it except by Drop and Purge.
+// Quarantine is the contents of quarantine/: files that were set aside by a repair, by the adoption of an edit, by a
+// flush, by the recovery of the log, or by a user. Nothing is removed from it except by Drop and Purge.
 type Quarantine struct{ st *Store }
 
-// Quarantine returns what was set aside.
+// Quarantine returns the contents of quarantine/.
 func (ad Admin) Quarantine() Quarantine { return Quarantine(ad) }
 
-// Quarantined is one thing in quarantine/. Its name may be any that the file system accepts.
+// Quarantined is one file or other thing in quarantine/. Its name may be any that the file system accepts.
 type Quarantined struct {
 	Name  string
 	What  QuarantinedKind
-	Mode  fs.FileMode // the type of what is no regular file, and the permissions
+	Mode  fs.FileMode // the type, if it is not a regular file, and the permissions
 	Size  int64       // in bytes, as it is now
 	Time  time.Time   // when it was set aside; without a note, when it was last changed
-	Noted bool        // it has a note, from which the following is
+	Noted bool        // it has a note; the following fields are from the note
 
-	From    string // the path that it had in the store, with slashes
-	ID      string // of the document, "" if it is unknown or none
-	Version uint64 // the newest version of the document that was known then, 0 if it is unknown
+	From    string // its former path in the store, with slashes
+	ID      string // of the document, "" if it is unknown or there is none
+	Version uint64 // the newest known version of the document at that time, 0 if it is unknown
 	Reason  string
 	Hash    string // "sha256:…" of the bytes that were set aside, "" if they were not hashed
-	Known   string // what the index had of the document, as JSON; "" for nothing
+	Known   string // the document's line in the index, as JSON; "" if it had none
 }
 
-// QuarantinedKind tells kinds of things in quarantine/ apart.
+// QuarantinedKind is a kind of thing in quarantine/.
 type QuarantinedKind string
 
 // The kinds of things in quarantine/.
 const (
 	QuarantinedFile    QuarantinedKind = "file"
-	QuarantinedSpecial QuarantinedKind = "special" // a folder, a link or another thing that is no regular file
-	QuarantinedNote    QuarantinedKind = "note"    // the note of a thing that is gone
-	QuarantinedUndo    QuarantinedKind = "undo"    // the record of a repair by an older version: nothing reads it
+	QuarantinedSpecial QuarantinedKind = "special" // a folder, a link or another thing that is not a regular file
+	QuarantinedNote    QuarantinedKind = "note"    // a note whose file is gone
+	QuarantinedUndo    QuarantinedKind = "undo"    // the record of a repair by an older version: no program reads it
 )
 
-// RestoredDocument is a document that Quarantine.Restore put back.
+// RestoredDocument is a document that Quarantine.Restore has restored.
 type RestoredDocument struct {
 	Assembly bool // else it is a memory
 	ID       string
@@ -67,7 +67,7 @@ func (q Quarantine) folder() *docfile.Quarantine {
 	return docfile.NewQuarantine(q.st.inner.Engine.Layout(), q.st.inner.Engine.Env().Clock)
 }
 
-// All yields what is in quarantine/, the oldest first. An error is the last value.
+// All yields the contents of quarantine/, the oldest first. An error is the last value.
 func (q Quarantine) All(ctx context.Context) iter.Seq2[Quarantined, error] {
 	return engine.Whole(ctx, func(yield func(Quarantined, error) bool) {
 		if err := q.st.inner.Engine.BeginUse(); err != nil {
@@ -98,7 +98,7 @@ func (q Quarantine) Count() (int, error) {
 	return n, err
 }
 
-// Get returns one thing in quarantine/ by its name, which is no path: ErrNotFound if there is none.
+// Get returns one thing in quarantine/ by its name, which is not a path: ErrNotFound if there is none.
 func (q Quarantine) Get(_ context.Context, name string) (Quarantined, error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return Quarantined{}, err
@@ -166,7 +166,7 @@ func (q Quarantine) Copy(ctx context.Context, name string, w io.Writer) (int64, 
 	return io.Copy(w, &untilDone{ctx, io.NewSectionReader(f, 0, info.Size)})
 }
 
-// untilDone is a reader that ends with an error when its context does.
+// untilDone is a reader that fails once its context has ended.
 type untilDone struct {
 	ctx context.Context
 	r   io.Reader
@@ -179,10 +179,10 @@ func (u *untilDone) Read(b []byte) (int, error) {
 	return u.r.Read(b)
 }
 
-// Restore writes a memory or an assembly that was set aside, as a new version of its id. The present version, if
-// there is one, stays in the history. An expires_at that is over does not come back, nor does the embedding of a
-// model that was replaced since. ErrPurged if its text was purged. ErrInvalid if the file is not a document that
-// the store accepts; a *ConflictError if a condition does not hold. The file stays in quarantine/.
+// Restore writes a memory or an assembly from quarantine/, as a new version of its id. The current version, if there is
+// one, stays in the history. An expires_at in the past is not restored, nor is the embedding of a model that was
+// replaced since. ErrPurged if its text was purged. ErrInvalid if the file is not a document that the store accepts; a
+// *ConflictError if a condition does not hold. The file stays in quarantine/.
 func (q Quarantine) Restore(ctx context.Context, name string, conds ...Cond) (RestoredDocument, error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return RestoredDocument{}, err
@@ -225,8 +225,8 @@ func (q Quarantine) restore(ctx context.Context, p *docfile.Piece, conds []Cond)
 	return RestoredDocument{ID: m.ID, Version: stored.Version}, err
 }
 
-// document reads a piece as the kind of document whose folder it was in, else as the others. One of the results is
-// nil.
+// document parses a piece as the kind of document whose folder it was in, else as the other kinds. One of the results
+// is nil.
 func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	switch d := quarantinedOf(p); d.What {
 	case QuarantinedSpecial:
@@ -237,7 +237,7 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	from, id := "", ""
 	if n := p.Note; n != nil {
 		if from = n.From; kind.At(from) != nil && kind.At(from).File(n.ID) == from {
-			id = n.ID // of a document without an id, which is that of its own place
+			id = n.ID // for a document without an id: that of its own path
 		}
 	}
 	dir, _, inFolder := strings.Cut(from, "/")
@@ -267,7 +267,7 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	case merr == nil:
 		return m, nil, nil
 	}
-	// A document without an id has that of its place.
+	// A document without an id gets that of its path.
 	limits.IDOptional, groupLimits.IDOptional = true, true
 	switch {
 	case group && id != "":
@@ -289,7 +289,7 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 
 // Drop removes things from quarantine/ with their notes, durably, and returns the names of those that it removed. A
 // folder is removed with everything in it. Their bytes are not overwritten: see Purge. The errors of those that cannot
-// be removed are joined; ErrNotFound for a name that is not there.
+// be removed are joined; ErrNotFound for a name that does not exist.
 func (q Quarantine) Drop(ctx context.Context, names ...string) (dropped []string, err error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err

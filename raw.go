@@ -14,20 +14,19 @@ import (
 	"github.com/varve-db/varve/internal/search"
 )
 
-// Raw is a memory as its file has it, or will have it after the next flush.
+// Raw is a memory with the bytes of its file, or those that the next flush will write.
 type Raw struct {
 	ID      string
 	Version uint64
 	Doc     []byte // the exact bytes
 }
 
-// ScanRaw calls f with the memories that pass the filters, for callers that need only a part of
-// many memories. It is several times as fast as Memories: f is called from several goroutines at
-// once, in no order, and nothing is decoded or kept in the cache. Doc is valid during the call and
-// must not be changed. For a memory that cannot be read, f gets the error instead, with the id, and
-// the scan continues. Concurrent writes may or may not be seen. The returned error is that of a
-// listing that could not begin (ErrClosed, ErrMoved), that of the context, or one of the index,
-// after which there may be more memories that f did not get.
+// ScanRaw calls f with the memories that pass the filters, for callers that need only a part of many memories. It is
+// several times as fast as Memories: f is called from several goroutines at once, in no order, and nothing is decoded
+// or kept in the cache. Doc is valid during the call and must not be changed. For a memory that cannot be read, f gets
+// the error instead, with the id, and the scan continues. Concurrent writes may or may not be seen. The returned error
+// is that of a listing that could not begin (ErrClosed, ErrMoved), that of the context, or one of the index; in the
+// latter case there may be more memories that f did not get.
 func (ad Admin) ScanRaw(ctx context.Context, f func(r Raw, err error), filters ...Filter) error {
 	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return err
@@ -62,13 +61,13 @@ func (ad Admin) ScanRaw(ctx context.Context, f func(r Raw, err error), filters .
 	return errors.Join(append([]error{err}, lines...)...)
 }
 
-// rawReader reads documents past the cache. It belongs to one goroutine.
+// rawReader reads documents without the cache. It belongs to one goroutine.
 type rawReader struct {
 	st   *Store
 	f    *engine.Filters
 	take func(r Raw, err error)
 	buf  []byte
-	err  error // that ends it
+	err  error // the error that ends the scan
 }
 
 func (r *rawReader) Over() error { return r.err }
@@ -84,11 +83,11 @@ func (r *rawReader) Read(ctx context.Context, l engine.Listing) bool {
 		}
 	}
 	if l.InLog {
-		l.ID = strings.Clone(l.ID) // it is part of all that the frame says
+		l.ID = strings.Clone(l.ID) // the id is a part of the frame
 	}
 	v, err := r.st.inner.Engine.Find(ctx, r.st.inner.Engine.Kinds().Memories, l.ID, true)
 	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Stale(r.f, l.ID, r.st.inner.Engine.Env().Clock()) {
-		return true // gone since
+		return true // deleted since
 	}
 	if err == nil && r.f.Reads() {
 		var m Memory
@@ -108,9 +107,8 @@ func (r *rawReader) Read(ctx context.Context, l engine.Listing) bool {
 	return true
 }
 
-// file reads the version that the index names from its file; false where it is not what
-// stands there, and find has to tell what that means. The hash makes up for the looks
-// at the place that docfile's Read takes.
+// file reads the version that the index names from its file. ok is false if the file differs; Find then finds out why.
+// The hash makes the checks of the path unnecessary that docfile's Read does.
 func (r *rawReader) file(l *engine.Listing) (doc []byte, ok bool) {
 	k := r.st.inner.Engine.Kinds().Memories
 	doc, info, err := k.Glance(k.FileName(l.ID), r.buf, min(l.Line.Size, places.StoredMost))

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// TestReadmeProgram: the Go program of the README runs as it is pasted, in a module of its own.
+// TestReadmeProgram verifies that the Go program of the README runs as it is pasted, in its own module.
 func TestReadmeProgram(t *testing.T) {
 	proofs.ManyProcesses(t, "it builds a program")
 	t.Parallel()
@@ -49,8 +49,8 @@ func TestReadmeProgram(t *testing.T) {
 	}
 	run("mod", "init", "example.org/quickstart")
 	run("mod", "edit", "-replace", "github.com/varve-db/varve="+root)
-	// Not "mod tidy", which wants the modules of the tests of each module as well: this asks for
-	// nothing that building this module has not brought.
+	// Not "mod tidy", which also needs the modules of the tests of each module: this needs only the modules that
+	// building this module has downloaded.
 	run("get", "github.com/varve-db/varve")
 	if out := run("run", "."); !strings.Contains(out, "prefers short answers, with sources\n") {
 		t.Errorf("it prints %q", out)
@@ -61,7 +61,7 @@ func TestReadmeProgram(t *testing.T) {
 	}
 }
 
-// TestReadmeIsShort: what does not fit belongs to docs/.
+// TestReadmeIsShort verifies the length: everything longer belongs in docs/.
 func TestReadmeIsShort(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {

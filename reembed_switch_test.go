@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// TestReembedSwitch: every handle finds all old vectors or all new ones, whatever
-// the moment, also in another process, and one that has just opened the store.
+// TestReembedSwitch verifies that every handle finds all old vectors or all new ones at any moment, also in another
+// process, and in one that has just opened the store.
 func TestReembedSwitch(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(string) []float32{"same dimension": fixture.ModelOf("new", 3),
@@ -148,7 +148,7 @@ func TestReembedSwitch(t *testing.T) {
 					t.Errorf("verify: %+v, %v", f, err)
 				}
 			}
-			// The vectors that were written while it went on are those of the documents.
+			// The vectors that were written during the switch are those of the documents.
 			if err := storetest.Inner(st).RebuildVectors(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -162,8 +162,8 @@ func TestReembedSwitch(t *testing.T) {
 	}
 }
 
-// A process that has not seen yet that a change of the model has ended does not take the file of
-// the next run for one that has no vector of anything: it begins again.
+// TestReembedFileOfTheNextRun verifies that a process that has not yet seen the end of a change of the model does not
+// treat the file of the next run as one without vectors: it starts over.
 func TestReembedFileOfTheNextRun(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -205,9 +205,9 @@ func TestReembedFileOfTheNextRun(t *testing.T) {
 	}
 }
 
-// TestWriteVectorsBehindASwitch: a process that writes the vectors while another one ends the
-// switch to a model begins again with what the documents have by then; not over an index that was
-// replaced meanwhile, of which it no longer knows what it lacks.
+// TestWriteVectorsBehindASwitch verifies that a process that writes the vectors while another one ends the switch to a
+// model starts over with the current documents; and that it does not over an index that was replaced meanwhile, because
+// it no longer knows which changes that index lacks.
 func TestWriteVectorsBehindASwitch(t *testing.T) {
 	t.Parallel()
 	for _, replaced := range []bool{false, true} {
@@ -226,7 +226,7 @@ func TestWriteVectorsBehindASwitch(t *testing.T) {
 			st := fixture.Open(t, dir, &varve.Options{NoBackground: true, Embed: e.Embed, EmbedModel: "new", EmbedBatch: 1})
 			_, err := st.Vectors().Reembed(ctx, varve.ReembedOptions{Progress: func(r varve.ReembedReport) {
 				if storetest.Inner(st).Vectors.Model().Switching() && r.Written == 1 {
-					fixture.Must(t, storetest.Inner(plain).Engine.CatchUp(ctx)) // the last that it sees of the log
+					fixture.Must(t, storetest.Inner(plain).Engine.CatchUp(ctx)) // the last part of the log that it sees
 				}
 			}})
 			fixture.Must(t, err)
@@ -237,7 +237,7 @@ func TestWriteVectorsBehindASwitch(t *testing.T) {
 				_, err := st.Put(ctx, varve.Memory{ID: "m2", Content: "text of m2"})
 				fixture.Must(t, err)
 				fixture.Must(t, st.Flush(ctx))
-				fixture.Must(t, vector.Remove(vfs.OS(), dir)) // as one that could not write them
+				fixture.Must(t, vector.Remove(vfs.OS(), dir)) // like a process that could not write them
 				_, err = st.Put(ctx, varve.Memory{ID: "m3", Content: "text of m3"})
 				fixture.Must(t, err)
 			}

@@ -19,9 +19,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// What stands where a memory's file should be and is no file does not hide the
-// version that the log has, or its archive: not in a store that is only read, and
-// where it may be put aside, it is.
+// TestRegressFolderInThePlaceOfAFile verifies that something in the place of a memory's file that is not a file does
+// not hide the version of the log or of its archive, even in a store that is only read; and that it is moved aside if
+// that is possible.
 func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -75,7 +75,7 @@ func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
 				if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 					t.Error("the file was not put back:", info, err)
 				}
-				aside := fixture.Quarantined(t, dir) // and its note
+				aside := fixture.Quarantined(t, dir) // with its note
 				if len(aside) != 2 || aside[1] != aside[0]+".note.json" {
 					t.Fatal(aside)
 				}
@@ -88,8 +88,8 @@ func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
 	}
 }
 
-// A bit that flips in the name of the member by which a store is known does not
-// make somebody else's folder of it: the log lies beside it.
+// TestRegressFlippedMember verifies that a flipped bit in the name of the member that marks a store does not make it
+// count as another program's folder: the log is beside it.
 func TestRegressFlippedMember(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -116,7 +116,7 @@ func TestRegressFlippedMember(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Without a log it is somebody's.
+	// Without a log it counts as another program's.
 	if err := os.RemoveAll(filepath.Join(dir, "wal")); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestRegressFlippedMember(t *testing.T) {
 	}
 }
 
-// A put that replaces looks the one before it up once.
+// TestRegressReplaceReadsOnce verifies that a put that replaces a version looks that version up once.
 func TestRegressReplaceReadsOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

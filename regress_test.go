@@ -1,6 +1,6 @@
 package varve_test
 
-// Each of these was a bug, found by reading; it fails when its fix is taken out.
+// Each of these was a bug, found by reading; each case fails when its fix is removed.
 //
 //	go test . ./tests/backups ./tests/edits -run TestRegress        (some need -race to see it)
 
@@ -34,7 +34,7 @@ func killMyself() {
 	select {}
 }
 
-// PutAsync of one id, twice by one goroutine: the first may win.
+// TestRegressPutAsyncOrder: of two PutAsync of one id by one goroutine, the first could win.
 func TestRegressPutAsyncOrder(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -59,7 +59,7 @@ func TestRegressPutAsyncOrder(t *testing.T) {
 	}
 }
 
-// "Close waits for them": it does, and refuses them.
+// TestRegressPutAsyncAndClose: Close is documented to wait for PutAsync: it did, and refused them.
 func TestRegressPutAsyncAndClose(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -85,7 +85,7 @@ func TestRegressPutAsyncAndClose(t *testing.T) {
 	}
 }
 
-// Several processes open a folder for the first time at once.
+// TestRegressOpenNewTogether: several processes open a folder for the first time at once.
 func TestRegressOpenNewTogether(t *testing.T) {
 	t.Parallel()
 	bad := map[string]int{}
@@ -112,8 +112,8 @@ func TestRegressOpenNewTogether(t *testing.T) {
 	}
 }
 
-// put, flushed; deleted and put again before the next round: our own file is
-// set aside as an edit by hand, with the deleted content.
+// TestRegressRecreatedIsTakenForAnEdit: put and flushed; deleted and put again before the next round: the store's own
+// file was set aside as an edit by hand, with the deleted content.
 func TestRegressRecreatedIsTakenForAnEdit(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -143,14 +143,14 @@ func TestRegressRecreatedIsTakenForAnEdit(t *testing.T) {
 	}
 }
 
-// A memory that is written all the time while rounds run.
+// TestRegressHotKeyIsTakenForAnEdit: a memory that is written all the time while rounds run.
 func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := fixture.Open(t, dir, &varve.Options{NoBackground: true})
-	// As many puts as go on during a flush on a disk: without a bound, where an fsync takes no time,
-	// each flush reads thousands.
+	// As many puts as may run during a flush on a disk: without a bound, each flush reads thousands if an fsync takes
+	// no time.
 	puts := make(chan struct{}, 64)
 	var wg sync.WaitGroup
 	for w := range 8 {
@@ -181,7 +181,7 @@ func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
 	}
 }
 
-// What the index says of a moment between a delete and a new put of the same id.
+// TestRegressStateAtForgetsADelete: the index as of a moment between a delete and a new put of the same id.
 func TestRegressStateAtForgetsADelete(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -205,7 +205,7 @@ func TestRegressStateAtForgetsADelete(t *testing.T) {
 	}
 }
 
-// A block of memory_index.json has rotted; everything in it is in the files.
+// TestRegressIndexRotIsNeverHealed: a block of memory_index.json is damaged; everything in it is in the files.
 func TestRegressIndexRotIsNeverHealed(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -233,7 +233,7 @@ func TestRegressIndexRotIsNeverHealed(t *testing.T) {
 	f.WriteAt(b, 100_000)
 	f.Close()
 	var last []string
-	for range 3 { // open after open
+	for range 3 { // several opens in a row
 		last = nil
 		st, err := varve.Open(ctx, dir, nil)
 		if err != nil {
@@ -268,8 +268,8 @@ func failing(fail func(op *wrap.Op) error) vfs.System {
 	})}
 }
 
-// The index is gone, and while it is made again from the files one of them
-// (or the folder) cannot be read for a moment: EIO, EMFILE.
+// TestRegressRebuildTakesAPassingErrorForAbsence: the index is missing, and while it is rebuilt from the files, one of
+// them (or the folder) cannot be read for a moment: EIO, EMFILE.
 func TestRegressRebuildTakesAPassingErrorForAbsence(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"file", "folder"} {
@@ -302,7 +302,7 @@ func TestRegressRebuildTakesAPassingErrorForAbsence(t *testing.T) {
 			} else if err := st.Close(); err != nil {
 				t.Logf("close: %v", err)
 			}
-			st = fixture.Open(t, dir, nil) // all is well again
+			st = fixture.Open(t, dir, nil) // the error has passed
 			n, err := st.Count(ctx)
 			if err != nil || n != 10 {
 				t.Fatalf("%d of 10 memories are left (%v)", n, err)
@@ -311,7 +311,8 @@ func TestRegressRebuildTakesAPassingErrorForAbsence(t *testing.T) {
 	}
 }
 
-// One session, one index, as a command line makes them: nothing is ever released.
+// TestRegressShortSessionsNeverReleaseTheLog: one open and close per change, as with a command line: nothing was ever
+// released.
 func TestRegressShortSessionsNeverReleaseTheLog(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -335,7 +336,8 @@ func TestRegressShortSessionsNeverReleaseTheLog(t *testing.T) {
 	}
 }
 
-// The whole store: one flipped bit in the first block of the only segment.
+// TestRegressDamagedStartLosesWhatIsNotFlushed: one flipped bit in the first block of the only segment lost the whole
+// store.
 func TestRegressDamagedStartLosesWhatIsNotFlushed(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv("VARVE_KILLED"); dir != "" {
@@ -364,7 +366,7 @@ func TestRegressDamagedStartLosesWhatIsNotFlushed(t *testing.T) {
 	f.Close()
 	st, err := varve.Open(context.Background(), dir, nil)
 	if err != nil {
-		return // refused is right, too
+		return // an error is right, too
 	}
 	defer st.Close()
 	if _, err := st.Get(context.Background(), "x"); err != nil {
@@ -372,7 +374,7 @@ func TestRegressDamagedStartLosesWhatIsNotFlushed(t *testing.T) {
 	}
 }
 
-// Killed while idle: tmp/<token> stays for ever.
+// TestRegressTempOfTheKilledStays: after a process was killed while idle, tmp/<token> stayed forever.
 func TestRegressTempOfTheKilledStays(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "s")
@@ -396,7 +398,7 @@ func TestRegressTempOfTheKilledStays(t *testing.T) {
 	}
 }
 
-// FAILURES row 74: an editor saves the version that it opened an hour ago.
+// TestRegressOldEditOverNewVersion, docs/failures.md row 74: an editor saves the version that it opened an hour ago.
 func TestRegressOldEditOverNewVersion(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -418,7 +420,7 @@ func TestRegressOldEditOverNewVersion(t *testing.T) {
 	}
 }
 
-// -race: a flush that fails in the background, and one by hand.
+// TestRegressFailedFlushRace, for -race: a flush that fails in the background, and an explicit one.
 func TestRegressFailedFlushRace(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -442,7 +444,7 @@ func TestRegressFailedFlushRace(t *testing.T) {
 	st.Close()
 }
 
-// Damage in the log below flushed: the files are all right, and newer.
+// TestRegressDamageBelowFlushedServesOldVersions: damage in the log below flushed; the files are all right, and newer.
 func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -490,8 +492,8 @@ func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 	}
 }
 
-// FAILURES row 70: wal/ and checkpoint are put back from a copy, the index is
-// newer and of the same UUID: it covers positions that the log gives out again.
+// TestRegressIndexAheadOfTheLog, docs/failures.md row 70: wal/ and checkpoint are restored from a copy, and the index
+// is newer and has the same UUID: it covers positions that the log issues again.
 func TestRegressIndexAheadOfTheLog(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

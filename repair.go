@@ -12,15 +12,15 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// What repairs a store; see package repair.
+// The types of repairs; see package repair.
 type (
 	RepairPlan   = repair.RepairPlan
 	RepairAction = repair.Action
 	RepairReport = repair.RepairReport
 )
 
-// PlanRepair examines the store in a folder, even one that cannot be opened, and returns a plan of
-// what would repair it. It changes nothing; RepairPlan.Apply does.
+// PlanRepair examines the store in a folder, even one that cannot be opened, and returns a plan of the actions that
+// would repair it. It changes nothing; RepairPlan.Apply does.
 func PlanRepair(ctx context.Context, dir string, o *Options, v VerifyOptions) (*RepairPlan, error) {
 	dir, err := absolute(dir)
 	if err != nil {
@@ -33,8 +33,8 @@ func PlanRepair(ctx context.Context, dir string, o *Options, v VerifyOptions) (*
 	return heal.Plan(ctx, dir, ro)
 }
 
-// VerifyFolder is Admin.Verify for a folder: for a store that cannot be opened it reports why, and
-// what that means.
+// VerifyFolder is Admin.Verify for a folder: for a store that cannot be opened it reports the reason, and its
+// consequences.
 func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) iter.Seq2[Finding, error] {
 	return engine.Whole(ctx, func(yield func(Finding, error) bool) {
 		dir, err := absolute(dir)
@@ -85,12 +85,11 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error
 	}, nil
 }
 
-// RebuildIndex rebuilds the index from the log and the files, regardless of the content of the
-// current one and its backups. A memory keeps its version if the log, the index or a backup has
-// that version for the bytes of its file; a memory that was edited, or that none of them knows,
-// gets another one, and conditions on the old version fail. The old index is moved to backups/ if
-// it is sound. Other processes may use the store meanwhile. A folder without documents although the
-// index names some is a *CorruptionError: only the index still knows where they are in the log.
+// RebuildIndex rebuilds the index from the log and the files, regardless of the content of the current one and its
+// backups. A memory keeps its version if the log, the index or a backup has that version for the bytes of its file; a
+// memory that was edited, or that none of them has, gets another one, and conditions on the old version fail. The old
+// index is moved to backups/ if it is sound. Other processes may use the store meanwhile. A folder without documents
+// although the index names some is a *CorruptionError: only the index still has their positions in the log.
 func (ad Admin) RebuildIndex(ctx context.Context) error {
 	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return err

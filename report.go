@@ -17,17 +17,17 @@ type OpenReport struct {
 	Damage     *errs.CorruptionError // damage in the durable part of the log: the store is read-only
 	Rebuilt    *Rebuilt              // the index was rebuilt
 
-	// of memories/; nil if nothing was compared: the folder is unchanged, or the comparison is running
+	// of memories/; nil if nothing was compared: the folder is unchanged, or the comparison is still running
 	Drift         *Drift
 	AssemblyDrift *Drift // of assemblies/, in the same way
 
-	HistoryGone *errs.HistoryGoneError // the log that the store had is gone, a new one was begun
+	HistoryGone *errs.HistoryGoneError // the log that the store had is lost, and a new one was begun
 
 	Problems     []error // the first of them
 	ProblemCount int
 }
 
-// TornTail describes what was cut off the end of the log.
+// TornTail describes the bytes that were cut off the end of the log.
 type TornTail struct {
 	LSN   uint64
 	Bytes int64

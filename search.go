@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// MostBoost is the most that Query.Recency and Query.Importance may be.
+// MostBoost is the maximum of Query.Recency and Query.Importance.
 const MostBoost = search.MostBoost
 
 // Query is a search: exactly one of Vector, Like and Text must be set, or Text and Vector.
@@ -24,62 +24,59 @@ type Query struct {
 	// Like is the id of a memory: Search finds the memories with the most similar embeddings,
 	// without the memory itself.
 	Like string
-	// Text finds memories by words: of their content, of tags, category, key, title, speaker, author,
-	// name and caption in their metadata, and of the date. Words are English stems without accents,
-	// and words that are in every text do not count, except in a condition or where there are no others.
-	// A memory is also found by what the ones before
-	// and behind it in its session say. The grammar: "a phrase", rom* (words that begin so), +must,
-	// -not, tag:travel (a field), tag:a OR tag:b (one of both). A query never fails to parse. The
-	// score is BM25F over all memories, at least 0 and without an upper bound. With Vector as well, the best 200 of each
-	// are ranked together, by the sum of two scores from 0 to 1; behind them all others follow with the score
-	// 0, those by words before those by vector.
+	// Text finds memories by words: of their content, of tags, category, key, title, speaker, author, name and caption
+	// in their metadata, and of the date. Words are English stems without accents, and words that are in every text do
+	// not count, except in a condition or if there are no others. A memory is also found by the words of the memories
+	// before and after it in its session. The grammar: "a phrase", rom* (words that begin with it), +must, -not,
+	// tag:travel (a field), tag:a OR tag:b (one of both). A query never fails to parse. The score is BM25F over all
+	// memories, at least 0 and without an upper bound. With Vector as well, the best 200 of each are ranked together,
+	// by the sum of two scores from 0 to 1; all others follow with the score 0, those by words before those by vector.
 	Text       string
-	Share      float64 // the weight of Vector where Text is given too, whose weight is 1; 0 means 0.25
-	RankFusion bool    // with both: 61/(60 + the place) instead of each side's scores (reciprocal rank fusion)
-	// MaxRareTerms, if not 0, takes Text without the grammar, and however long, and looks for its rarest words.
+	Share      float64 // the weight of Vector if Text is set too, whose weight is 1; 0 means 0.25
+	RankFusion bool    // with both: 61/(60 + the rank) instead of each side's scores (reciprocal rank fusion)
+	// MaxRareTerms, if not 0, reads Text, of any length, without the grammar, and searches for its rarest words.
 	MaxRareTerms int
 
-	// Recency and Importance, from 0 (nothing) to MostBoost, raise the scores of the best 200 memories by up
-	// to so many times themselves: with 0.5 a score of 4 becomes 6 at most; one below 0 is divided instead.
-	// Recency counts in full for what happens now or later, and half as much for what happened a HalfLife
-	// ago (0 means 30 days); of Importance as much as quickrecal_score is, at most 1. What is behind the best
-	// 200 stays behind them. MinScore is about the raised scores, and pages continue one another as far as
-	// time between them changes no order.
+	// Recency and Importance, from 0 (no effect) to MostBoost, raise the scores of the best 200 memories by up to that
+	// multiple: with 0.5 a score of 4 becomes 6 at most; a score below 0 is divided instead. Recency counts in full for
+	// a memory of now or later, and half as much for one of a HalfLife ago (0 means 30 days). Importance is weighted by
+	// quickrecal_score, at most 1. Memories behind the best 200 stay behind them. MinScore applies to the raised
+	// scores. Pages continue one another unless the time between them changes the order.
 	Recency    float64
 	HalfLife   time.Duration
 	Importance float64
 
-	// PerSession is the maximum number of hits of one session; 0 means any. It looks at the best 10,000,
-	// so that Limit and Offset together are at most that.
+	// PerSession is the maximum number of hits of one session; 0 means any. It considers the best 10,000, so Limit and
+	// Offset together are at most that.
 	PerSession int
 
 	Explain  bool // Hit.Explanation; a search by words takes twice as long
-	Fragment int  // maximum number of bytes of Hit.Fragment, up to 65,536, of the content's first MiB; 0 omits it
+	Fragment int  // maximum number of bytes of Hit.Fragment, up to 65,536, from the content's first MiB; 0 omits it
 
-	// Note, if not nil, is called with each note on how Text was understood, once: that no memory has
-	// the word in the field of tag:latest, for example, so that both are words.
+	// Note, if not nil, is called once with each note on how Text was understood: for example, that no memory has the
+	// word in the field of tag:latest, so that both are words.
 	Note func(note string)
 
 	Limit    int     // maximum number of hits; 0 means 10
 	Offset   int     // number of best hits to skip
 	MinScore float64 // hits with a lower score are omitted; 0 omits none
 
-	// Trim, if not nil, is called with each hit's memory as soon as it is read: what it removes is
-	// not held until Search returns. A memory may be read more than once.
+	// Trim, if not nil, is called with each hit's memory as soon as it is read: what it removes is not held until
+	// Search returns. A memory may be read more than once.
 	Trim func(*Memory)
-	// Held, if more than 0, bounds the bytes of the documents of all hits together: the Memory of a hit
-	// beyond it, which is marked as Trimmed, has only ID, Version and times. Documents may be as
-	// large as max_memory_bytes, each.
+	// Held, if more than 0, bounds the bytes of the documents of all hits together: the Memory of a hit beyond the
+	// bound, which is marked as Trimmed, has only ID, Version and times. Each document may be as large as
+	// max_memory_bytes.
 	Held int64
 }
 
 // Hit is a memory found by Search.
 type Hit struct {
 	ID     string
-	Score  float64 // a greater score is nearer
+	Score  float64 // a greater score is a better match
 	Memory Memory
 
-	Words, Vector float64 // of a search by both, what either side gave, from 0 to 1
+	Words, Vector float64 // of a search by both: the score of either side, from 0 to 1
 
 	Trimmed bool // Memory has only ID, Version and times: see Query.Held
 
@@ -88,18 +85,18 @@ type Hit struct {
 }
 
 type (
-	Explanation = memstore.Explanation // what a score is made of
-	WordShare   = memstore.WordShare   // what a word adds to it
-	Fragment    = memstore.Fragment    // the piece of a content with the most words of the query
+	Explanation = memstore.Explanation // the parts of a score
+	WordShare   = memstore.WordShare   // the contribution of a word to a score
+	Fragment    = memstore.Fragment    // the part of a content with the most words of the query
 )
 
-// Search finds memories that pass the filters, best first, those with the same score by id (but see Text). A search
-// by vector reads every vector of the memories that pass, and with filters holds about 300 bytes of
-// each that it compares; one by words takes about 20 bytes for each memory while it runs.
+// Search finds memories that pass the filters, best first, those with the same score by id (but see Text). A search by
+// vector reads every vector of the memories that pass, and with filters holds about 300 bytes of each that it compares;
+// a search by words takes about 20 bytes for each memory while it runs.
 //
-// Memories that cannot be read do not keep the others from being found: the error names those that were to be
-// read, for a filter or because they are among the best, and the hits are those among the others. Concurrent writes may
-// or may not be seen; memories that are deleted by the end are omitted.
+// Memories that cannot be read do not prevent the others from being found: the error names the memories that had to be
+// read, for a filter or because they are among the best, and the hits are from the others. Concurrent writes may or may
+// not be seen; memories that are deleted by the end are omitted.
 func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit, error) {
 	meters := st.inner.Engine.Env().Meters
 	began := meters.Begin(meter.Search)
@@ -115,7 +112,7 @@ func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit,
 // AssemblyHit is an assembly found by Search.
 type AssemblyHit struct {
 	ID       string
-	Score    float64 // as Hit's
+	Score    float64 // as in Hit
 	Assembly Assembly
 }
 

@@ -24,7 +24,7 @@ func (s SessionOption) demand(c *commit.Conditions) { c.Session = &s.id }
 
 func (SessionOption) condition() {}
 
-// sessionOf is the session of the last option, nil if there is none.
+// sessionOf returns the session of the last option, nil if there is none.
 func sessionOf(list []SessionOption) *string {
 	if len(list) == 0 {
 		return nil

@@ -39,8 +39,8 @@ type Sessions struct{ st *Store }
 // Sessions returns the sessions of the store.
 func (st *Store) Sessions() Sessions { return Sessions{st} }
 
-// All yields the sessions, in the order of their ids as JSON writes them. Concurrent writes may or
-// may not be seen. A part of the index that cannot be read yields its error, and the rest follows.
+// All yields the sessions, in the order of their ids as JSON encodes them. Concurrent writes may or may not be seen.
+// For a part of the index that cannot be read it yields the error, and continues.
 func (ss Sessions) All(ctx context.Context) iter.Seq2[Session, error] {
 	return engine.Reading(ctx, ss.st.inner.Engine, func(yield func(Session, error) bool) {
 		ss.st.inner.Retention.Each(ctx, func(s retention.Session, err error) bool { return yield(Session(s), err) })
@@ -57,12 +57,11 @@ func (ss Sessions) Get(ctx context.Context, id string) (Session, error) {
 	return Session(s), err
 }
 
-// Delete deletes the memories of a session and returns their number; ErrNotFound if there are none.
-// They are deleted in one commit: a reader sees all of them or none. Memories that other processes
-// add to the session meanwhile are treated as if added afterwards, and are kept; memories that they
-// move out of it are kept too. One commit takes half a segment of the log, with the default size
-// about 300,000 deletions. A larger session is deleted in several commits; if an error or a crash
-// comes between them, the rest is still there, and the call may be repeated.
+// Delete deletes the memories of a session and returns their number; ErrNotFound if there are none. They are deleted in
+// one commit: a reader sees all of them or none. Memories that other processes add to the session meanwhile are treated
+// as if added afterwards, and are kept; memories that they move out of it are kept too. One commit takes half a segment
+// of the log, with the default size about 300,000 deletions. A larger session is deleted in several commits; if an
+// error or a crash occurs between them, the rest still exists, and the call may be repeated.
 func (ss Sessions) Delete(ctx context.Context, id string) (int64, error) {
 	if err := ss.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
@@ -78,7 +77,7 @@ func (ss Sessions) Delete(ctx context.Context, id string) (int64, error) {
 // criteria applies.
 type SweepOptions struct {
 	IdleFor time.Duration // sessions without a write for this long; 0 selects none
-	Keep    int           // all except this many, those written to last; 0 selects none
+	Keep    int           // all except this many, which were written to last; 0 selects none
 	Apply   bool          // delete the sessions; otherwise they are only returned
 }
 

@@ -22,7 +22,7 @@ type Store struct {
 	async async
 }
 
-// noticing is how long Open waits for other processes to notice that the log they have open was removed. They look
+// noticing is how long Open waits for other processes to notice that the log they have open was removed. They check
 // every second.
 const noticing = 5 * time.Second
 
@@ -33,8 +33,8 @@ type Memory = memstore.Memory
 // have it open. nil options are the defaults.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st, err := openOnce(ctx, dir, o)
-	// Files of the log may have been removed under a process that has not noticed yet: the store can be opened
-	// when that process has.
+	// Files of the log may have been removed under a process that has not noticed yet: the store can be opened once it
+	// has.
 	for began := time.Now(); (errors.Is(err, ErrReplaced) || wal.IsLeaving(err)) && time.Since(began) < noticing; {
 		if serr := vfs.Sleep(ctx, noticing/100); serr != nil {
 			return nil, errors.Join(err, serr)
@@ -42,7 +42,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 		st, err = openOnce(ctx, dir, o)
 	}
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrNoStore) && !errors.Is(err, ErrMoved) {
-		st, err = openOnce(ctx, dir, o) // it may have been moved away and back meanwhile
+		st, err = openOnce(ctx, dir, o) // the store may have been moved away and back meanwhile
 	}
 	if o != nil && o.ReadOnly && (errors.Is(err, ErrNoStore) || errors.Is(err, ErrCorrupt)) {
 		return openBeside(ctx, dir, *o, err)
@@ -50,10 +50,10 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	return st, err
 }
 
-// absolute makes a path that leads to the same folder after the process has changed its working directory.
+// absolute returns a path that leads to the same folder after the process has changed its working directory.
 func absolute(dir string) (string, error) { return filepath.Abs(dir) }
 
-// target is absolute for a folder that is to be made or filled.
+// target is absolute for a folder that is to be created or filled.
 func target(dir string) (string, error) {
 	dir, err := absolute(dir)
 	return vfs.FolderGiven(dir), err
@@ -84,7 +84,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	return st, nil
 }
 
-// config says how internal/store opens a store in a folder; o is filled.
+// config returns the configuration with which internal/store opens a store in a folder; o is filled.
 func (o *Options) config(dir string) store.Config {
 	return store.Config{
 		Env: o.environment(dir), MustExist: o.MustExist, SegmentSize: int64(o.SegmentSize), CacheBytes: o.CacheBytes,
@@ -97,20 +97,20 @@ func (o *Options) config(dir string) store.Config {
 	}
 }
 
-// Close flushes, writes what makes the next open quick, and closes the store; what other processes write
-// meanwhile they flush, too. It waits for operations that are under way, and for another process that flushes
-// as long as it gets on. Those that no caller's ctx can end (PutAsync; working memory whose
-// caller has returned) are abandoned after LockWait if the log accepts nothing: the error names
-// them and is ErrOutcomeUnknown. CloseWithin ends sooner: 10,000 memories that have no files yet take seconds.
+// Close flushes, writes what makes the next open fast, and closes the store; changes that other processes write
+// meanwhile are flushed by them. It waits for running operations, and for another process that flushes as long as that
+// makes progress. Operations that no caller's ctx can end (PutAsync; working memory whose caller has returned) are
+// abandoned after LockWait if the log accepts nothing: the error names them and is ErrOutcomeUnknown. CloseWithin ends
+// sooner: 10,000 memories that have no files yet take seconds.
 func (st *Store) Close() error {
 	return st.inner.Close(context.Background(), st.inner.Engine.Env().LockWait)
 }
 
-// CloseWithin is Close with a time limit, for a process that must end soon: it waits at most
-// that long for locks of other processes and for operations that make no progress, and makes files, in
-// rounds of 1,000, until that is over. Changes that could then not be written to files are durable in the
-// log, the error says why (context.DeadlineExceeded: the time was over), and the next flush by any
-// process writes them; accesses that Store.Touch has counted may be lost.
+// CloseWithin is Close with a time limit, for a process that must end soon: it waits at most that long for locks of
+// other processes and for operations that make no progress, and writes files, in rounds of 1,000, until the time is
+// over. Changes that could not be written to files by then are durable in the log, the error has the reason
+// (context.DeadlineExceeded: the time was over), and the next flush by any process writes them; accesses that
+// Store.Touch has counted may be lost.
 func (st *Store) CloseWithin(wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()

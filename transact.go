@@ -20,12 +20,11 @@ type Tx struct {
 	eng *engine.Engine
 }
 
-// Transact runs a function that reads and writes through tx, and commits what it wrote if
-// everything that it read is unchanged at that moment; otherwise the function runs again. It must
-// have no other effects that cannot be repeated. Within one run, two reads may see different
-// moments; such a run is not committed. If a short function (20 ms) has run in vain for 300 ms, all
-// other writers wait for its next run: it must not itself wait for another write. With InSession the transaction
-// neither reads nor writes the memories of any other session.
+// Transact runs a function that reads and writes through tx, and commits what it wrote if everything that it read is
+// unchanged at that moment; otherwise the function runs again. It must have no other effects that cannot be repeated.
+// Within one run, two reads may be as of different moments; such a run is not committed. If a short function (20 ms)
+// has failed to commit for 300 ms, all other writers wait for its next run: it must not itself wait for another write.
+// With InSession the transaction neither reads nor writes the memories of any other session.
 func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...SessionOption) error {
 	return st.transactIn(ctx, sessionOf(in), func(tx *commit.Tx) error { return f(&Tx{tx, ctx, st.inner.Engine}) })
 }
@@ -45,11 +44,10 @@ func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *com
 	return err
 }
 
-// Update changes one memory by a function, which may run again if another writer changes the memory
-// meanwhile. ErrNotFound if there is none; if the function returns ErrSkip, nothing is written. Beside
-// other updates the function may get a version that reads of the store do not see yet, because it
-// is being made durable: use Transact for a function that reads more than the memory.
-// Update returns the resulting memory.
+// Update changes one memory by a function, which may run again if another writer changes the memory meanwhile.
+// ErrNotFound if there is none; if the function returns ErrSkip, nothing is written. During other updates the function
+// may get a version that reads of the store do not see yet, because it is being made durable: use Transact for a
+// function that reads more than the memory. Update returns the resulting memory.
 func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error, options ...PutOption) (Memory, error) {
 	var result Memory
 	c := conditionsOf(options)
@@ -79,11 +77,11 @@ func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error,
 // Get reads a memory, also one that the transaction has written.
 func (tx *Tx) Get(id string) (Memory, error) { return tx.tx.Get(id) }
 
-// Assembly reads an assembly, also one that the transaction has written: such an assembly is
-// returned as it was given, without what the commit computes for it.
+// Assembly reads an assembly, also one that the transaction has written: such an assembly is returned as it was passed,
+// without what the commit computes for it.
 func (tx *Tx) Assembly(id string) (Assembly, error) { return tx.tx.Assembly(id) }
 
-// Put writes a memory; its id is set if it had none.
+// Put writes a memory; it sets the id if that is empty.
 func (tx *Tx) Put(m Memory, options ...PutOption) (Memory, error) {
 	return tx.tx.Put(m, conditionsOf(options))
 }
@@ -95,8 +93,8 @@ func (tx *Tx) Delete(id string, conds ...Cond) error { return tx.tx.Delete(id, c
 // than Delete for many memories.
 func (tx *Tx) DeleteAll(ids ...string) { tx.tx.DeleteAll(ids...) }
 
-// PutAssembly writes an assembly; its id is set if it had none. Memories that the transaction has
-// put count as existing; those that it deletes later are removed from the assembly.
+// PutAssembly writes an assembly; it sets the id if that is empty. Memories that the transaction has put count as
+// existing; those that it deletes later are removed from the assembly.
 func (tx *Tx) PutAssembly(a Assembly, options ...PutOption) (Assembly, error) {
 	return tx.tx.PutAssembly(a, conditionsOf(options))
 }
@@ -104,32 +102,30 @@ func (tx *Tx) PutAssembly(a Assembly, options ...PutOption) (Assembly, error) {
 // DeleteAssembly deletes an assembly, not its members; ErrNotFound if there is none.
 func (tx *Tx) DeleteAssembly(id string) error { return tx.tx.DeleteAssembly(id) }
 
-// List yields the memories that pass the filters, by id, without what the transaction itself wrote.
-// Listing requires that nothing at all is committed between the listing and the commit, or the
-// function runs again: use it where writers are few.
+// List yields the memories that pass the filters, by id, without those that the transaction itself wrote. Listing
+// requires that nothing at all is committed between the listing and the commit, or the function runs again: use it if
+// there are few writers.
 func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 	return func(yield func(Memory, error) bool) { tx.tx.List(filtersOf(tx.ctx, tx.eng, filters))(yield) }
 }
 
-// Alone binds the transaction to this moment: if anything at all is committed between here and its
-// own commit, by any process, the function runs again. It is for callers that decide by data they
-// keep about the store (see Admin.Changes) and not by what tx reads; with many concurrent writers a
-// transaction may run often.
+// Alone binds the transaction to this moment: if anything at all is committed between this call and the transaction's
+// own commit, by any process, the function runs again. It is for callers that decide by data they keep about the store
+// (see Admin.Changes) and not by what tx reads; with many concurrent writers a transaction may run often.
 func (tx *Tx) Alone() error { return tx.tx.Exclusive() }
 
-// AloneAmong binds the transaction to this moment as Alone does, but only with regard to memories
-// for which matches returns true: if one of these is put, even unchanged, between here and the
-// commit, the function runs again. It is for callers that decide by all memories of a kind of their
-// own.
+// AloneAmong binds the transaction to this moment as Alone does, but only with regard to memories for which matches
+// returns true: if one of these is put, even unchanged, between this call and the commit, the function runs again. It
+// is for callers whose decision depends on all memories of some kind.
 //
-// matches gets the id and the document, or nil if the document is not at hand; then it must return
-// true if the memory might match. It is called by any goroutine, several at a time, and with the
-// log locked: it must be quick, keep nothing of the document, and not use the store. When the
-// function runs again, it must call AloneAmong for the same memories.
+// matches gets the id and the document, or nil if the document is not available; then it must return true if the memory
+// might match. It is called by any goroutine, several at a time, and with the log locked: it must be quick, keep
+// nothing of the document, and not use the store. When the function runs again, it must call AloneAmong for the same
+// memories.
 //
-// After several runs all other writers wait until the transaction has ended, in every process, so
-// that it ends however much they write. From then on a function that waits for another write to the
-// store waits for itself, until that write fails with ErrLocked.
+// After several runs all other writers, in every process, wait until the transaction has ended, so that it ends however
+// much they write. From then on a function that waits for another write to the store waits for itself, until that write
+// fails with ErrLocked.
 func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
 	return tx.tx.ExclusiveAmong(matches)
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Undelete puts the last version of a deleted memory back, also of one that an edit by hand, a limit
-// or its expiry has deleted. Its vector goes with it, unless another model makes the vectors by now;
-// an expires_at that is over does not. The result has the new Version. ErrInvalid if the memory is
-// not deleted, ErrNotFound if the id is unknown, and a *NoVersionError if the version that was deleted
-// is not kept, also where older ones are. To go back further, see Revert.
+// Undelete restores the last version of a deleted memory, also if an edit by hand, a limit or its expiry has deleted
+// it. Its vector is restored too, unless the store has another model by now; an expires_at in the past is not. The
+// result has the new Version. ErrInvalid if the memory is not deleted, ErrNotFound if the id is unknown, and a
+// *NoVersionError if the version that was deleted is not kept, even if older ones are. To go back further, see Revert.
 func (st *Store) Undelete(ctx context.Context, id string) (Memory, error) {
 	v, err := st.deleted(ctx, st.inner.Engine.Kinds().Memories, id)
 	if err != nil {
@@ -25,9 +24,9 @@ func (st *Store) Undelete(ctx context.Context, id string) (Memory, error) {
 	return st.putBack(ctx, &v, IfAbsent())
 }
 
-// Revert puts a version of a memory back, as a new version: also of a deleted one. See Undelete for
-// what goes with it. The error of a version that there is not is that of GetAt; ErrConflict if the
-// memory was changed meanwhile, ErrInvalid for a version that is a deletion.
+// Revert restores a version of a memory, as a new version, also if the memory is deleted. See Undelete for what is
+// restored with it. For a version that does not exist the error is that of GetAt; ErrConflict if the memory was changed
+// meanwhile, ErrInvalid for a version that is a deletion.
 func (st *Store) Revert(ctx context.Context, id string, version uint64) (Memory, error) {
 	v, now, err := st.earlier(ctx, st.inner.Engine.Kinds().Memories, id, version)
 	if err != nil {
@@ -50,7 +49,7 @@ func (st *Store) putBack(ctx context.Context, v *Version, cond PutOption) (Memor
 	return st.Put(ctx, m, cond)
 }
 
-// Undelete puts the last version of a deleted assembly back, without the members that are gone; see
+// Undelete restores the last version of a deleted assembly, without the members that no longer exist; see
 // Store.Undelete.
 func (as Assemblies) Undelete(ctx context.Context, id string) (Assembly, error) {
 	v, err := as.st.deleted(ctx, as.st.inner.Engine.Kinds().Assemblies, id)
@@ -60,7 +59,7 @@ func (as Assemblies) Undelete(ctx context.Context, id string) (Assembly, error) 
 	return as.putBack(ctx, &v, IfAbsent())
 }
 
-// Revert puts a version of an assembly back, without the members that are gone; see Store.Revert.
+// Revert restores a version of an assembly, without the members that no longer exist; see Store.Revert.
 func (as Assemblies) Revert(ctx context.Context, id string, version uint64) (Assembly, error) {
 	v, now, err := as.st.earlier(ctx, as.st.inner.Engine.Kinds().Assemblies, id, version)
 	if err != nil {
@@ -83,11 +82,11 @@ func (as Assemblies) putBack(ctx context.Context, v *Version, cond PutOption) (A
 	}
 }
 
-// deleted is the last version of a document that is deleted, or has expired.
+// deleted returns the last version of a document that is deleted, or has expired.
 func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last Version, err error) {
 	var end Version
 	var first uint64
-	var since error // what cannot be read behind end
+	var since error // the error of a part behind end that cannot be read
 	for v, verr := range st.versionsOf(ctx, k, id) {
 		if since = verr; verr != nil {
 			err = errors.Join(err, verr)
@@ -104,7 +103,7 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		return last, ctx.Err()
 	case end.LSN == 0:
 		if errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errs.ErrNotFound) {
-			err = fmt.Errorf("%s %s: %w; all of its versions may be among those that are lost: %w", k.Noun, human.Quote(id),
+			err = fmt.Errorf("%s %s: %w; all its versions may be lost: %w", k.Noun, human.Quote(id),
 				errs.ErrNotFound, err)
 		}
 		return last, err
@@ -116,7 +115,7 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		}
 		if _, nerr := st.newest(ctx, k, id); since != nil && errors.Is(nerr, errs.ErrNotFound) {
 			return last,
-				fmt.Errorf("%s %s was deleted, and what was lost may hold later versions of it; the last one that is kept is %d: "+
+				fmt.Errorf("%s %s was deleted, and the lost history may have later versions; the last one that is kept is %d: "+
 					"memctl revert restores it: %w", k.Noun, human.Quote(id), end.LSN, err)
 		}
 		return last,
@@ -127,7 +126,7 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		if end.HistoryGone {
 			why = errs.ErrHistoryGone
 		}
-		return last, fmt.Errorf("nothing but the deletion is kept: %w: %w",
+		return last, fmt.Errorf("only the deletion is kept: %w: %w",
 			&errs.NoVersionError{Kind: k.Noun, ID: id, Version: end.Previous}, errors.Join(why, err))
 	case end.Previous != last.LSN && end.Previous != 0 && (end.Previous&7 == 0 || err != nil):
 		// else its number was made up, by a rebuild of the index from the files
@@ -138,7 +137,7 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 	return last, nil
 }
 
-// earlier is a version of a document, and the condition that it is as it is now.
+// earlier returns a version of a document, and the condition that the document does not change meanwhile.
 func (st *Store) earlier(ctx context.Context, k *engine.Kind, id string, version uint64) (Version, PutOption, error) {
 	v, err := st.versionAt(ctx, k, id, version)
 	if err == nil && v.Deleted {
@@ -155,7 +154,7 @@ func (st *Store) earlier(ctx context.Context, k *engine.Kind, id string, version
 	return v, IfVersion(at), err
 }
 
-// newest is the version of a document that can be read now.
+// newest returns the newest version of a document, errs.ErrNotFound if it is deleted or has expired.
 func (st *Store) newest(ctx context.Context, k *engine.Kind, id string) (uint64, error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return 0, err

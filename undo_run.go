@@ -8,70 +8,71 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/undo"
 )
 
-// UndoOptions select what Store.Undo takes back: the commit at Position, the commits of Run, or with neither the last
-// commit of the caller.
+// UndoOptions select what Store.Undo takes back: the commit at Position, the commits of Run, or if neither is set the
+// last commit of the caller.
 type UndoOptions struct {
-	// Position is one in a commit, as Commit.LSN or a version that it made. One in an undo of several commits stands
-	// for all of that undo.
+	// Position is a position in a commit, such as Commit.LSN or a version that the commit made. A position in an undo
+	// of several commits selects all of that undo.
 	Position uint64
-	// Run is the number or a name of a writer, as in LogOptions.By: what it wrote is taken back, except what it removed
-	// because it had expired. The name may be that of its session.
+	// Run is the number or a name of a writer, as in LogOptions.By: everything that it wrote is taken back, except
+	// deletions of expired documents. The name may be that of its session.
 	Run     string
-	Since   time.Time // of Run: what was committed at this time or later
-	Before  uint64    // what was committed before this position; 0: the end of the log
-	Partial bool      // leave out what has conflicts
+	Since   time.Time // only commits of Run at this time or later
+	Before  uint64    // only commits before this position; 0: the end of the log
+	Partial bool      // omit documents with conflicts
 }
 
-// What an undo does to a document.
+// The actions of an undo on a document.
 const (
-	UndoRestore  = undo.Restore  // put an earlier version in the place of the newest one
-	UndoUndelete = undo.Undelete // put a deleted document back
-	UndoDelete   = undo.Delete   // delete what was created
+	UndoRestore  = undo.Restore  // restore an earlier version in place of the newest one
+	UndoUndelete = undo.Undelete // restore a deleted document
+	UndoDelete   = undo.Delete   // delete a document that was created
 )
 
-// UndoChange is what an undo does to one memory or assembly.
+// UndoChange is the action of an undo on one memory or assembly.
 type UndoChange struct {
 	Kind, ID string
 	What     string // UndoRestore, UndoUndelete or UndoDelete
 	Version  uint64 // the newest version, which is replaced or deleted; 0: none
-	Restores uint64 // the version that is put back; of UndoDelete the deletion before, or 0
+	Restores uint64 // the version that is restored; of UndoDelete the deletion before, or 0
 }
 
 // UndoConflict is a memory or an assembly that an undo cannot take back, or not as far as the first of the commits.
 type UndoConflict struct {
 	Kind, ID string
-	Version  uint64 // of another commit that is in the way; 0: none
+	Version  uint64 // the conflicting version, of another commit; 0: none
 	Writer   Writer // of that version; Number 0: unknown
-	// Err is why: ErrBuiltUpon, ErrPurged or ErrUnkept, with the details, or another error of the store.
+	// Err is the reason: ErrBuiltUpon, ErrPurged or ErrUnkept, with the details, or another error of the store.
 	Err error
 }
 
-// UndoPlan is what an undo does, and after Undo what it did.
+// UndoPlan lists what an undo will do, and after Undo what it did.
 type UndoPlan struct {
-	// UndoOptions are what was selected. Position is set if the last commit of the caller is taken back, and Before is
-	// always: an undo with these options takes back the same.
+	// UndoOptions are the selection. Position is set if the last commit of the caller is taken back, and Before is
+	// always set: an undo with these options takes back the same.
 	UndoOptions
-	Commits     int            // that are taken back
+	Commits     int            // number of commits that are taken back
 	First, Last uint64         // positions of the first and the last of them
 	Changes     []UndoChange   // in the order in which they are made
-	Conflicts   []UndoConflict // what stays
-	Scopes      []string       // scopes of working memory that the commits changed: that stays
-	Unread      []error        // parts of the log that cannot be read and may have more of what is to be taken back
+	Conflicts   []UndoConflict // documents that are not taken back
+	Scopes      []string       // scopes of working memory that the commits changed, which are not taken back
+	Unread      []error        // parts of the log that cannot be read and may have more commits to take back
 	Continues   bool           // an undo that was interrupted is completed
-	Done        int            // changes that were made; 0 in a plan
+	Done        int            // number of changes that were made; 0 in a plan
 	Parts       []uint64       // positions of the commits that made them
 }
 
 // The reasons of conflicts; test for them with errors.Is.
 var (
-	ErrBuiltUpon = undo.ErrBuiltUpon // a newer version, or an assembly, rests on what is to be taken back
-	ErrUnkept    = undo.ErrUnkept    // the version before is neither in the log nor in its archive
+	ErrBuiltUpon = undo.ErrBuiltUpon // a newer version, or an assembly, depends on what is to be taken back
+	ErrUnkept    = undo.ErrUnkept    // the previous version is neither in the log nor in its archive
 )
 
-// UndoError is the error of an undo that has conflicts: with UndoOptions.Partial it takes back the rest. It matches
+// UndoError is the error of an undo that has conflicts; with UndoOptions.Partial it takes back the rest. It matches
 // ErrConflict.
 type UndoError struct{ Plan UndoPlan }
 
@@ -107,27 +108,28 @@ func (st *Store) PlanUndo(ctx context.Context, o UndoOptions) (*UndoPlan, error)
 	return planOf(p), err
 }
 
-// Undo takes back what commits did to memories and assemblies: it puts back the exact bytes that they replaced or
-// deleted, with members that this version does not know, times and embeddings, and deletes what they created. A
-// document that the commits did not change, or that is as it was before them, stays. An undo is a commit like others,
-// so it can be undone.
+// Undo takes back what commits did to memories and assemblies: it restores the exact bytes that they replaced or
+// deleted, including times, embeddings and members that this version does not know, and deletes what they created. A
+// document that the commits did not change, or that is as it was before them, is not changed. An undo is a commit like
+// others, so it can be undone.
 //
-// What others have built upon is a conflict: another commit has changed the document since, an assembly that stays
-// contains the memory, the version before is not kept any more or was purged. Undo then changes nothing and returns an
-// *UndoError, which has the whole plan; with Partial it takes back the rest. A count of accesses or an embedding that
-// the store added is taken back along. An expiry that is over does not come back, nor does an embedding by a model
-// that the store had before. What expired comes back by its position only, and what a limit of age removed is removed
-// again. An undo never passes a limit of the store, and evicts nothing: it fails with a *LimitError.
+// A document on which other commits depend is a conflict: another commit has changed the document since, an assembly
+// that stays contains the memory, or the previous version is no longer kept or was purged. Undo then changes nothing
+// and returns an *UndoError, which has the whole plan; with Partial it takes back the rest. A count of accesses or an
+// embedding that the store added is taken back along. An expiry in the past is not restored, nor is an embedding by a
+// previous model of the store. Expired documents are restored only if the undo names their position, and documents that
+// a limit of age removed are removed again. An undo never exceeds a limit of the store, and evicts nothing: it fails
+// with a *LimitError.
 //
 // Undo is one commit. If that would be more than half a segment it is several; between them the store may have more
 // memories than its limits. An undo of several commits that is interrupted is completed by an undo of the same, or of
-// the caller's last commit, by any process. Others may write meanwhile: nothing of theirs is overwritten. Where they
-// have changed something after the first of the commits, Undo takes back the rest and returns an *UndoError.
+// the caller's last commit, by any process. Other processes may write meanwhile: their changes are not overwritten. If
+// they have changed something after the first of the commits, Undo takes back the rest and returns an *UndoError.
 //
 // The caller's own commits are those of the same program on the same machine, for the same agent, session, client and
-// token, in any process; commits that changed only working memory, and those of the store itself, are ignored.
-// Without a Writer, Undo needs a position or a run: ErrInvalid. ErrNotFound if nothing is at the position, or no
-// writer has the name. Undo raises the feature of the store that Options.Writer raises.
+// token, in any process; commits that changed only working memory, and those of the store itself, are ignored. Without
+// a Writer, Undo needs a position or a run: ErrInvalid. ErrNotFound if nothing is at the position, or no writer has the
+// name. Undo raises the feature of the store that Options.Writer raises.
 func (st *Store) Undo(ctx context.Context, o UndoOptions) (*UndoPlan, error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return nil, err
@@ -150,11 +152,35 @@ func planOf(p *undo.Plan) *UndoPlan {
 	}
 	plan := &UndoPlan{UndoOptions: UndoOptions(p.Options), Commits: p.Commits, First: p.First, Last: p.Last,
 		Scopes: p.Scopes, Unread: p.Unread, Continues: p.Continues, Done: p.Done, Parts: p.Parts}
+	has := map[[2]string]bool{}
 	for _, c := range p.Changes {
-		plan.Changes = append(plan.Changes, UndoChange(c))
+		has[[2]string{c.Kind, c.ID}] = true
 	}
 	for _, c := range p.Conflicts {
-		plan.Conflicts = append(plan.Conflicts, UndoConflict(c))
+		has[[2]string{c.Kind, c.ID}] = true
+	}
+	// The sidecar of a note is part of the note: it is named only where the note itself is not.
+	named := func(noun, id string) (string, bool) {
+		if noun != kind.Notes.Noun {
+			return id, true
+		}
+		path, sidecar := kind.Notes.Document(id)
+		return path, !sidecar || !has[[2]string{noun, path}]
+	}
+	for _, c := range p.Changes {
+		if id, ok := named(c.Kind, c.ID); ok {
+			c.ID = id
+			plan.Changes = append(plan.Changes, UndoChange(c))
+		}
+	}
+	for _, c := range p.Conflicts {
+		if id, ok := named(c.Kind, c.ID); ok {
+			c.ID = id
+			plan.Conflicts = append(plan.Conflicts, UndoConflict(c))
+		}
+	}
+	if p.Done == len(p.Changes) {
+		plan.Done = len(plan.Changes)
 	}
 	return plan
 }

@@ -2,9 +2,9 @@ package varve
 
 import "context"
 
-// Usage is the size of the store, as the limits of config.json count it.
+// Usage is the size of the store, as counted by the limits of config.json.
 type Usage struct {
-	Memories int64 // those in the files, with Expired
+	Memories int64 // number of memories in the files, including Expired
 	Bytes    int64 // of their files
 	Expired  int64 // those of Memories that have expired and are not deleted yet
 }

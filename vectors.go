@@ -26,8 +26,8 @@ type ReembedReport struct {
 	Written  int64 // memories that got another embedding
 	Changed  int64 // embeddings computed again because the content had changed
 
-	// Set when the re-embedding has ended: memories whose content the embedder refused. They have
-	// no embedding, and get one when the embedder accepts the content, or the content changes.
+	// Set when the re-embedding has ended: memories whose content the embedder refused. They have no embedding, and get
+	// one when the embedder accepts the content, or the content changes.
 	Refused  int64
 	Refusals []Refusal // the first of them
 }
@@ -38,30 +38,27 @@ type Refusal struct {
 	Err error
 }
 
-// Reembed computes a new embedding for every memory that has a content, as after a change of the
-// model, also to one of another dimension. Other processes may use the store meanwhile.
+// Reembed computes a new embedding for every memory that has a content, as needed after a change of the model, also to
+// one of another dimension. Other processes may use the store meanwhile.
 //
-// The vectors are computed first, into a file beside the store's vectors. Until all are computed,
-// searches use the old ones, and processes whose EmbedModel is the new one store what is put
-// without a vector: it is embedded with the rest. Then one entry of the log changes the model, for
-// all processes at once: from there on every search uses the new vectors, all of them, whether or
-// not the documents are rewritten; processes with another EmbedModel leave memories pending. Then
-// the memories are rewritten, in batches, each on condition that its content is the one from which
-// the vector was made; their updated_at does not change. The store's dimension and model are in
-// config.json afterwards.
+// The vectors are computed first, into a file beside the store's vectors. Until all are computed, searches use the old
+// ones, and processes whose EmbedModel is the new one store new memories without a vector: these are embedded with the
+// rest. Then one entry of the log changes the model, for all processes at once: from there on every search uses the new
+// vectors, all of them, whether or not the documents are rewritten; processes with another EmbedModel leave memories
+// pending. Then the memories are rewritten, in batches, each on condition that its content is the one from which the
+// vector was made; their updated_at does not change. The store's dimension and model are in config.json afterwards.
 //
-// A content that the embedder refuses, while it accepts others, leaves its memory without an
-// embedding, pending: the report names it, and the next Reembed or EmbedPending, or a change of the
-// content, tries again.
+// A content that the embedder refuses, while it accepts others, leaves its memory without an embedding, pending: the
+// report names it, and the next Reembed or EmbedPending, or a change of the content, tries again.
 //
-// If Reembed ends early (ctx, an error, a crash), the next call with the same EmbedModel continues;
-// a call with another model also continues, if the store had already changed to the previous one,
-// and then begins its own. Only one call at a time: ErrLocked. A memory without a content keeps its
-// embedding; if that has another dimension, searches no longer find the memory by it.
+// If Reembed ends early (ctx, an error, a crash), the next call with the same EmbedModel continues; a call with another
+// model also continues, if the store had already changed to the previous one, and then begins its own. Only one call
+// may run at a time: ErrLocked. A memory without a content keeps its embedding; if that has another dimension, searches
+// no longer find the memory by it.
 //
-// If no memory has a content, the model is still changed. If no document has a vector
-// either, the embedder is asked for one, and its dimension becomes the store's: an emptied store
-// keeps the dimension that it had until then.
+// If no memory has a content, the model is still changed. If no document has a vector either, Reembed calls the
+// embedder for one vector, and its dimension becomes the store's: an empty store would otherwise keep its former
+// dimension.
 func (vs Vectors) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport, error) {
 	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err
@@ -105,9 +102,9 @@ func (vs Vectors) CancelReembed(ctx context.Context) (model string, err error) {
 	return vs.st.inner.Embedding.Cancel(ctx)
 }
 
-// EmbedPending computes embeddings for the memories that have a content and no embedding, or one of zeros, and
-// returns how many got one. A store with an embedder does this in the background; this method is
-// for hosts without background work (NoBackground). It ends at the first failure of the embedder.
+// EmbedPending computes embeddings for the memories that have a content and no embedding, or one of zeros, and returns
+// how many got one. A store with an embedder does this in the background; this method is for hosts without background
+// work (NoBackground). It ends at the first failure of the embedder.
 func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
 	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
@@ -119,8 +116,8 @@ func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
 	return vs.st.inner.Embedding.Pending(ctx)
 }
 
-// Embed asks Options.Embed for the vectors of texts, to search by, each in VectorConfig.QueryTemplate. It waits at most
-// Options.EmbedTimeout, and fails at once while the embedder is down (EmbedderError).
+// Embed calls Options.Embed for the vectors of texts to search by, each formatted with VectorConfig.QueryTemplate. It
+// waits at most Options.EmbedTimeout, and fails at once while the embedder is down (EmbedderError).
 func (vs Vectors) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err
@@ -134,12 +131,12 @@ func (vs Vectors) Embed(ctx context.Context, texts []string) ([][]float32, error
 // Memories and assemblies are counted together.
 type VectorDrift struct {
 	Missing int64 // an embedding without a vector
-	Stale   int64 // another vector than the embedding's
+	Stale   int64 // a vector that differs from the embedding
 	Ghosts  int64 // a vector without an embedding
 	Misfits int64 // embeddings of another dimension, which have no vector
 	Older   int64 // documents with an embedding by the previous model: a re-embedding is rewriting them
 	Without int64 // memories without an embedding: it is pending, or there is no content
-	Unknown int64 // lines of the index from before vectors were introduced: only the documents tell
+	Unknown int64 // lines of the index from before vectors were introduced: only the documents show whether they have one
 	Pending int64 // changes since the index was written; searches see them
 }
 

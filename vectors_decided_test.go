@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Two processes agree on the dimension also where the vector that had decided it is gone
-// again: what the one remembers holds no longer than what the other finds.
+// TestDecidedTogether verifies that two processes agree on the dimension even if the vector that had decided it no
+// longer exists: what one process remembers applies only until the other finds something else.
 func TestDecidedTogether(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -25,7 +25,7 @@ func TestDecidedTogether(t *testing.T) {
 				fixture.Open(t, dir, &varve.Options{NoBackground: true})
 			_, err := b.Put(ctx, varve.Memory{ID: "first", Content: "x", Embedding: []float32{1, 2, 3}})
 			fixture.Must(t, err)
-			_, err = b.Put(ctx, varve.Memory{ID: "second", Content: "y", Embedding: []float32{1, 2, 4}}) // b has looked
+			_, err = b.Put(ctx, varve.Memory{ID: "second", Content: "y", Embedding: []float32{1, 2, 4}}) // b has searched
 			fixture.Must(t, err)
 			fixture.Must(t, b.Delete(ctx, "second"))
 			switch with {
@@ -38,7 +38,7 @@ func TestDecidedTogether(t *testing.T) {
 			if with == "flush" {
 				fixture.Must(t, a.Flush(ctx))
 			}
-			if with == "spill" { // it keeps its dimension
+			if with == "spill" { // the index keeps its dimension
 				fixture.Must(t, a.Flush(ctx))
 				fixture.Must(t, a.Delete(ctx, "first"))
 				fixture.Must(t, a.Flush(ctx))

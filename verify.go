@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// What Verify finds; see package repair.
+// The types of findings; see package repair.
 type (
 	Finding       = repair.Finding
 	FindingKind   = repair.Kind
@@ -18,16 +18,16 @@ type (
 	VerifySummary = repair.Summary
 )
 
-// How grave a Finding is.
+// The severity of a Finding.
 const (
 	SeverityInfo     = repair.Info     // nothing is wrong with the store
 	SeverityHealable = repair.Healable // a second copy exists
 	SeverityLost     = repair.Lost     // no other copy is known
 )
 
-// Verify reads the whole store, or a sample of it, and yields each finding: path, offset, what is
-// at stake and what would repair it. It changes nothing, and other processes may use the store
-// meanwhile. An error ends it. The store must not be closed from within the loop.
+// Verify reads the whole store, or a sample of it, and yields each finding: path, offset, what is at stake and what
+// would repair it. It changes nothing, and other processes may use the store meanwhile. An error ends it. The store
+// must not be closed from within the loop.
 func (ad Admin) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
 	return engine.Whole(ctx, func(yield func(Finding, error) bool) {
 		if err := ad.st.inner.Engine.BeginUse(); err != nil {

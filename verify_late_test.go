@@ -11,9 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// What another process commits between the moment at which verify has caught up
-// and the one at which it asks how far the log is: it is no memory that index and
-// overlay do not know.
+// TestVerifyBesideCommit verifies that a memory that another process commits after verify has caught up, and before it
+// reads the end of the log, is not reported as missing in index and overlay.
 func TestVerifyBesideCommit(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

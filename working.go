@@ -35,11 +35,11 @@ type Consolidation struct {
 	Memory func(*Memory)
 }
 
-// Consolidate turns working memory into memories at the end of a session, in one commit: either the
-// memories exist and the scope is gone, or nothing has changed. Metadata has session_id, project
-// and so on as far as the scope has them, category "working_memory" or "scratchpad", and the key.
-// If there is no scope, or it has nothing that was selected, Consolidate returns no memories; the
-// scope is still removed. It is meant for SessionsOptions.OnClose of package working.
+// Consolidate turns working memory into memories at the end of a session, in one commit: either the memories exist and
+// the scope is gone, or nothing has changed. Metadata has session_id, project and so on as far as the scope has them,
+// category "working_memory" or "scratchpad", and the key. If there is no scope, or it has nothing that was selected,
+// Consolidate returns no memories; the scope is still removed. It is meant for SessionsOptions.OnClose of package
+// working.
 func (wm Working) Consolidate(ctx context.Context, of working.Scope, o Consolidation) ([]Memory, error) {
 	if err := wm.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err

@@ -8,48 +8,47 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Assembly is a group of memories. It may be copied; a copy shares the slices
-// and maps, Clone does not. The zero time means that there is none.
+// Assembly is a group of memories. It may be copied; a copy shares the slices and maps, Clone does not.
+// A zero time means that there is none.
 type Assembly struct {
 	ID          string
 	Name        string
 	Description string
-	MemoryIDs   []string // the members, in the order in which they came; each once
+	MemoryIDs   []string // the members, each once, in the order in which they were added
 
 	CompositeEmbedding  []float32 // see Composite; nil: none
-	HyperbolicEmbedding []float32 // memstore.Hyperbolic of it; nil: none
+	HyperbolicEmbedding []float32 // memstore.Hyperbolic of the composite; nil: none
 
 	EmotionProfile map[string]any // JSON values; a json.Number where float64 would lose digits
 	Keywords       []string
 	Tags           []string
 	Topics         []string
 
-	CreationTime    time.Time // when the group came to be
+	CreationTime    time.Time // when the group was created
 	LastAccessTime  time.Time
 	AccessCount     int64
 	ActivationLevel float64 // as of LastActivation; see ActivationAt
 	LastActivation  time.Time
 	ActivationCount int64
 
-	// Inactive is is_active the other way round, so that the zero Assembly is an
-	// active one, as is one whose document says nothing.
+	// Inactive is the negation of the member is_active, so that the zero Assembly is active, as is one
+	// whose document has no such member.
 	Inactive bool
 
-	MergedFrom           []string  // the ids of all that went into it; see Merge
-	VectorIndexUpdatedAt time.Time // set by Prepare: when CompositeEmbedding became what it is
+	MergedFrom           []string  // the ids of all assemblies that were merged into it; see Merge
+	VectorIndexUpdatedAt time.Time // set by Prepare: when CompositeEmbedding last changed
 	SchemaVersion        string    // assembly_schema_version, as another system wrote it
 	CreatedAt            time.Time // set by the store, kept over all versions
 	UpdatedAt            time.Time // set by the store
 
-	// Version is the LSN of the write that this is the state of; 0 when it was
-	// not read from a store.
+	// Version is the LSN of the write that stored this state; 0 if it was not read from a store.
 	Version uint64
 
-	// By is the number of the writer of that version; 0 when it is not known. See package writer.
+	// By is the number of the writer of that version; 0 if it is not known. See package writer.
 	By uint32
 
-	// source is what this was decoded from, nil if it was not. Copies share it:
-	// nobody writes to it.
+	// source is the object from which this was decoded, or nil. Copies share it, and it is never
+	// modified.
 	source *jsondoc.Object
 }
 
@@ -79,7 +78,7 @@ const (
 	memberUpdatedAt       = "updated_at"
 )
 
-// memberOrder is the order in which they are written.
+// memberOrder returns the members in the order in which they are written.
 func memberOrder() []string {
 	return []string{memberID, memberName, memberDescription, memberMemoryIDs, memberComposite, memberHyperbolic,
 		memberEmotion,
@@ -88,8 +87,8 @@ func memberOrder() []string {
 		memberCreatedAt, memberUpdatedAt}
 }
 
-// Clone gives a copy that shares no slice and no map with a. What pointers and
-// structs in EmotionProfile hold is shared; Decode makes none.
+// Clone returns a copy that shares no slice and no map with a. Values that pointers and structs in
+// EmotionProfile refer to are shared; Decode creates none.
 func (a *Assembly) Clone() *Assembly {
 	c := *a
 	for _, list := range c.lists() {
@@ -126,8 +125,8 @@ func (a *Assembly) Equal(o *Assembly) bool {
 		(len(a.EmotionProfile) == 0 && len(o.EmotionProfile) == 0 || reflect.DeepEqual(a.EmotionProfile, o.EmotionProfile))
 }
 
-// Decoded reports whether a remembers a document: members that it does not know are left as in that
-// document.
+// Decoded reports whether a was decoded from a document: when it is written, members that it does not
+// know stay as in that document.
 func (a *Assembly) Decoded() bool { return a.source != nil }
 
 type namedTime struct {

@@ -134,7 +134,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// What nobody changed stays byte for byte; the stale copies go.
+// Unchanged members stay byte for byte; the stale copies are removed.
 func TestUntouchedStays(t *testing.T) {
 	doc := encode(t, decode(t, form18))
 	want := strings.NewReplacer(
@@ -142,7 +142,7 @@ func TestUntouchedStays(t *testing.T) {
 		"\"memory_ids\": [\n    \"mem_000000000001\",\n    \"mem_000000000002\"\n  ]",
 		"2025-03-06T19:27:36.532083\"", "2025-03-06T19:27:36.532083Z\"", "36+00:00", "36.000000Z",
 		`"tags": ["a"], "topics"`, "\"tags\": [\"a\"],\n  \"topics\"").Replace(form18) + "\n"
-	// The members that we name stand in our order, in the places that they hold together.
+	// The named members are in our order, within the places that they have together.
 	got, kept := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if json.Unmarshal([]byte(doc), &got) != nil || json.Unmarshal([]byte(want), &kept) != nil || !reflect.DeepEqual(got, kept) {
 		t.Errorf("%s\nwant\n%s", doc, want)
@@ -152,7 +152,7 @@ func TestUntouchedStays(t *testing.T) {
 	}
 }
 
-// FAILURES 43: what other names say of the same thing must not go stale.
+// FAILURES 43: members with other names for the same thing must not become stale.
 func TestOlderNamesDoNotLie(t *testing.T) {
 	a := decode(t, form18)
 	if err := a.Activate(now, 0.5, 0); err != nil {

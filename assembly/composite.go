@@ -5,14 +5,13 @@ import (
 	"math"
 )
 
-// Composite is the direction in which the members lie: the mean of their unit
-// vectors, of length 1. Each counts alike, however long its vector is. A vector
-// that is empty or all zero does not count. dim is the dimension that they
-// should have, 0 that of the first that counts; vectors of another do not count
-// either, and odd says how many those were. The result is nil when nothing
-// counts, or when the vectors cancel out and there is no direction.
+// Composite returns the mean direction of the members: the mean of their unit vectors, scaled to length
+// 1. Each vector counts equally, however long it is. A vector that is empty or all zero does not count.
+// dim is the expected dimension, 0 for that of the first vector that counts; vectors of another
+// dimension do not count either, and odd is their number. The result is nil if no vector counts, or if
+// the vectors cancel out so that there is no direction.
 //
-// The order is that of the members, so that the same members give the same bits.
+// The vectors are added in the order of the members, so that the same members give the same bits.
 func Composite(dim int, vectors iter.Seq[[]float32]) (composite []float32, odd int) {
 	var sum []float64
 	for v := range vectors {
@@ -38,7 +37,7 @@ func Composite(dim int, vectors iter.Seq[[]float32]) (composite []float32, odd i
 	for _, x := range sum {
 		square += x * x
 	}
-	// Below this the sum is what rounding left: each addend has length 1.
+	// Below this the sum is a rounding error: each addend has length 1.
 	if square < 1e-18 {
 		return nil, odd
 	}
@@ -50,7 +49,7 @@ func Composite(dim int, vectors iter.Seq[[]float32]) (composite []float32, odd i
 	return composite, odd
 }
 
-// length of a vector of float32 cannot overflow in float64.
+// length returns the length of a vector. The squares of float32 values cannot overflow float64.
 func length(v []float32) float64 {
 	var square float64
 	for _, x := range v {

@@ -7,14 +7,13 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// DecodeOptions says how a document is to be read; the zero value is suitable for
-// a file of the store.
+// DecodeOptions says how to read a document; the zero value is suitable for a file of the store.
 type DecodeOptions struct {
 	Limits     Limits
-	Location   *time.Location // of times without a zone; nil: UTC
+	Location   *time.Location // zone of times that have none; nil: UTC
 	ID         string         // the id that the document must have; "": any
-	IDOptional bool           // it may have none, and gets one when it is stored
-	Owned      bool           // data is the Assembly's from now on and need not be copied
+	IDOptional bool           // the document may have no id, and gets one when it is stored
+	Owned      bool           // data belongs to the Assembly from now on and need not be copied
 }
 
 // Decode reads one assembly in any of the forms that the package comment lists. The result shares
@@ -50,7 +49,7 @@ func Decode(data []byte, opts DecodeOptions) (*Assembly, error) {
 	return a, nil
 }
 
-// parse gives the document under the present names.
+// parse returns the document with its members under their present names.
 func parse(data []byte, lim Limits) (*jsondoc.Object, error) {
 	o, err := jsondoc.Parse(data, lim.Depth)
 	if err != nil {
@@ -76,7 +75,7 @@ func parse(data []byte, lim Limits) (*jsondoc.Object, error) {
 	return o, nil
 }
 
-// checkLists judges the two lists that hold ids.
+// checkLists checks the two lists of ids.
 func (a *Assembly) checkLists(lim Limits) error {
 	if err := lim.checkIDs(memberMemoryIDs, a.MemoryIDs); err != nil {
 		return err
@@ -132,7 +131,7 @@ func decodeInactive(raw []byte) (bool, error) {
 	return err == nil && !active, err
 }
 
-// decodeSchema takes a number as it is written, too.
+// decodeSchema also accepts a number, as its text.
 func decodeSchema(raw []byte) (string, error) {
 	if raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9' {
 		return string(raw), nil

@@ -6,7 +6,7 @@ import "github.com/varve-db/varve/internal/jsondoc"
 // *errs.FieldError.
 func (a *Assembly) Encode(limits Limits) ([]byte, error) { return a.encode(limits.Resolved(), nil) }
 
-// encode puts the document into the buffer if it fits.
+// encode encodes the document into the buffer if it fits.
 func (a *Assembly) encode(lim Limits, buffer []byte) (doc []byte, err error) {
 	if err := jsondoc.CheckDim(memberComposite, len(a.CompositeEmbedding), lim.EmbeddingDim); err != nil {
 		return nil, err
@@ -14,7 +14,7 @@ func (a *Assembly) encode(lim Limits, buffer []byte) (doc []byte, err error) {
 	if err := jsondoc.CheckDim(memberHyperbolic, len(a.HyperbolicEmbedding), lim.EmbeddingDim); err != nil {
 		return nil, err
 	}
-	// An obvious giant is refused before it is copied.
+	// A document that is obviously too large is refused before it is copied.
 	if err := lim.checkSize(len(a.Description)); err != nil {
 		return nil, err
 	}
@@ -40,11 +40,11 @@ func (a *Assembly) encode(lim Limits, buffer []byte) (doc []byte, err error) {
 	return doc, lim.checkSize(len(doc))
 }
 
-// MarshalJSON returns the document; encoding/json writes it without its white space.
+// MarshalJSON returns the document; encoding/json removes its white space.
 func (a Assembly) MarshalJSON() ([]byte, error) { return a.Encode(Limits{}) }
 
-// encodeNew writes an Assembly that has no text yet, in one pass. Empty members are left out,
-// except those that every reader expects.
+// encodeNew encodes an Assembly that was not decoded, in one pass. Empty members are omitted, except
+// those that every reader expects.
 func (a *Assembly) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	if n := a.sizeHint(); cap(buffer) < n {
 		buffer = make([]byte, 0, n)
@@ -83,8 +83,8 @@ func (a *Assembly) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	return w.Document()
 }
 
-// sizeHint is usually enough: 18 bytes a float and its indent, 44 an id (a UUID,
-// its quotes and indent).
+// sizeHint estimates the size of the document: 18 bytes a float and its indent, 44 an id (a UUID, its
+// quotes and indent). It is usually enough.
 func (a *Assembly) sizeHint() int {
 	n := 768 + len(a.ID) + len(a.Name) + len(a.Description) + len(a.Description)/16 + 60*len(a.EmotionProfile)
 	for _, list := range a.lists() {
@@ -93,7 +93,7 @@ func (a *Assembly) sizeHint() int {
 	return n + 18*(len(a.CompositeEmbedding)+len(a.HyperbolicEmbedding))
 }
 
-// encodeOver writes an Assembly over the text that it was decoded from.
+// encodeOver encodes an Assembly over the text that it was decoded from.
 func (a *Assembly) encodeOver(lim Limits) ([]byte, error) {
 	e := jsondoc.NewMemberEditor(a.source, memberOrder, lim.Depth)
 	e.Text(memberID, a.ID)

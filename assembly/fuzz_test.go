@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzDecode: what is read is written, reads back as the same, and is stable;
-// members that we do not name say what they said.
+// FuzzDecode: a document that was read is written, reads back as the same, and is stable; unknown
+// members stay unchanged.
 //
 //	go test ./assembly -run '^$' -fuzz FuzzDecode -fuzztime 60s
 func FuzzDecode(f *testing.F) {
@@ -29,7 +29,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// ours are the members that may be written otherwise than they were read.
+// ours returns the members that may be written differently from how they were read.
 func ours() []string {
 	names := append(memberOrder(), olderMembers)
 	for _, n := range olderNames() {
@@ -42,7 +42,7 @@ func checkAssembly(t interface{ Fatalf(string, ...any) }, src []byte, a *Assembl
 	lim := Limits{AssemblyBytes: 1 << 30}
 	doc, err := a.Encode(lim)
 	if err != nil {
-		// The only thing that is read and not written.
+		// The only document that can be read and not written.
 		if len(a.Name) > lim.Resolved().IDBytes {
 			return
 		}
@@ -76,7 +76,7 @@ func members(t interface{ Fatalf(string, ...any) }, src []byte) map[string]json.
 	return m
 }
 
-// FuzzMembersOf: no line makes it panic, and one that is read names ids.
+// FuzzMembersOf: no line makes MembersOf panic, and a line that it accepts names ids.
 //
 //	go test ./assembly -run '^$' -fuzz FuzzMembersOf -fuzztime 60s
 func FuzzMembersOf(f *testing.F) {
@@ -95,7 +95,7 @@ func FuzzMembersOf(f *testing.F) {
 	})
 }
 
-// A failure prints the seed and the command that replays it (rapid does).
+// On a failure rapid prints the seed and the command that replays it.
 func TestAnyAssemblyRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		micros := rapid.Int64Range(-62135596800e6+1, 253402300799e6)
@@ -133,7 +133,7 @@ func TestAnyAssemblyRoundTrips(t *testing.T) {
 		if again, err := back.Line(doc, 0); err != nil || !bytes.Equal(again, line) {
 			t.Fatalf("%s\n%s\n%v", line, again, err)
 		}
-		// An Assembly that lost its text, and one that kept it, say the same.
+		// An Assembly that lost its text, and one that kept it, are equal.
 		fresh := *back
 		fresh.source = nil
 		kept, err := back.Encode(Limits{})

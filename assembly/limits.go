@@ -8,23 +8,22 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Limits bounds one assembly. They hold alike for writing and reading. A zero
-// field means its default.
+// Limits bounds one assembly, in writing and in reading. A zero field means its default.
 type Limits struct {
 	AssemblyBytes int // of the encoded document: 16 MiB
 	IDBytes       int // of the id, of the name, and of each id in a list: 1,024
-	Depth         int // of nesting, the document being 1: 100, at most 10,000
+	Depth         int // of nesting, where the document is level 1: 100, at most 10,000
 	EmbeddingDim  int // numbers in each of the two embeddings: 65,536
 	Members       int // memories in memory_ids, and assemblies in merged_from: 100,000
 }
 
-// DefaultLimits gives the limits of a store whose config sets none.
+// DefaultLimits returns the limits of a store whose config sets none.
 func DefaultLimits() Limits {
 	return Limits{AssemblyBytes: 16 << 20, IDBytes: jsondoc.MaxID, Depth: jsondoc.MaxDepth, EmbeddingDim: 1 << 16,
 		Members: 100_000}
 }
 
-// Resolved puts the defaults in for zero fields.
+// Resolved returns l with defaults in place of zero fields.
 func (l Limits) Resolved() Limits {
 	d := DefaultLimits()
 	for _, f := range []struct{ have, def *int }{
@@ -39,12 +38,12 @@ func (l Limits) Resolved() Limits {
 	return l
 }
 
-// wholeName is what an error calls the document as a whole.
+// wholeName is the name of the whole document in errors.
 const wholeName = "assembly"
 
 func (l Limits) checkSize(n int) error { return jsondoc.CheckSize(wholeName, n, l.AssemblyBytes) }
 
-// checkIDs refuses a list that is too long, or that holds what is no id.
+// checkIDs returns an error for a list that is too long or has an invalid id.
 func (l Limits) checkIDs(field string, ids []string) error {
 	if len(ids) > l.Members {
 		return &errs.FieldError{Field: field, Value: fmt.Sprintf("of %d ids", len(ids)),
@@ -60,7 +59,7 @@ func (l Limits) checkIDs(field string, ids []string) error {
 	return nil
 }
 
-// checkName keeps the index line short.
+// checkName limits the name, so that the index line stays short.
 func (l Limits) checkName(name string) error {
 	if len(name) <= l.IDBytes {
 		return nil

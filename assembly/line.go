@@ -14,9 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Line is the line of a with this document, as the log carries it; see the
-// package's comment. vectorID is the number of the composite in the vector file,
-// 0 where that is the version that the line belongs to.
+// Line returns the index line of a with this document, as the log has it; see the package comment.
+// vectorID is the number of the composite in the vector file, 0 if that is the version of the line.
 func (a *Assembly) Line(doc []byte, vectorID int64) ([]byte, error) {
 	sum := sha256.Sum256(doc)
 	dst := make([]byte, 0, 420+2*len(a.Name)+40*len(a.MemoryIDs))
@@ -64,10 +63,9 @@ var membersOpen = []byte(`,"members":[`)
 
 var errLine = errors.New("not the line of an assembly")
 
-// MembersOf reads the members of a line as the log carries it, and nothing else
-// of it: inside a JSON string every quote has a backslash before it, so
-// ,"members":[ can only be the member. A line that has no such member gives nil.
-// Errors match errs.ErrCorrupt.
+// MembersOf returns the members in a line of the log, and decodes nothing else: inside a JSON string
+// every quote has a backslash before it, so ,"members":[ can only be the member. For a line without that
+// member it returns nil. Errors match errs.ErrCorrupt.
 func MembersOf(line []byte) ([]string, error) {
 	at := bytes.Index(line, membersOpen)
 	if at < 0 {

@@ -40,8 +40,8 @@ func (a *Assembly) Remove(ids ...string) int {
 	return removed
 }
 
-// united is list and then what more has beside it, each once. It is list itself
-// when there is nothing to add and nothing stands twice.
+// united returns list followed by the ids of more that it lacks, each once. It returns list itself if
+// there is nothing to add and no duplicate in it.
 func united(list []string, more ...[]string) []string {
 	n := len(list)
 	for _, m := range more {

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Merge takes what the sources hold into dst. The sources stay as they are; that
-// they go in the same commit is up to the store.
+// Merge merges the sources into dst. The sources stay unchanged; the store deletes them in the same
+// commit.
 //
 //	MemoryIDs, Keywords, Tags, Topics   united, dst's first, in order, each once
 //	EmotionProfile                      dst's members, then what only a source has
@@ -21,16 +21,15 @@ import (
 //	LastAccessTime, LastActivation      the latest
 //	MergedFrom                          see below
 //	Inactive                            only if all were
-//	everything else                     dst's; the composite is the store's to make
+//	everything else                     dst's; the store computes the composite
 //
-// MergedFrom is flat: the ids of all assemblies that ever went into this one,
-// each once, in the order in which they came, each source's before it. A chain
-// of the direct ones only would break, since what is merged is gone. An assembly
-// is never in its own lineage, so there is no cycle to follow: where A went into
-// B, and B now goes into a new A, A has come from B.
+// MergedFrom is flat: the ids of all assemblies that were ever merged into this one, each once, in
+// order, where the lineage of a source precedes the source. A chain of direct sources only would break,
+// since merged assemblies are deleted. An assembly is never in its own lineage, so there are no cycles:
+// if A was merged into B, and B is now merged into a new A, the lineage of A is B.
 //
-// It is an error to merge an assembly into itself. One that is given twice counts
-// once. dst is changed only when err is nil; its slices and maps are not written to.
+// It is an error to merge an assembly into itself. A source that is given twice counts once. dst is
+// changed only if err is nil; its slices and maps are not written to.
 func Merge(dst *Assembly, halfLife time.Duration, sources ...*Assembly) error {
 	m := *dst
 	all := []*Assembly{dst}
@@ -61,7 +60,7 @@ func Merge(dst *Assembly, halfLife time.Duration, sources ...*Assembly) error {
 	return nil
 }
 
-// takeOver is for the members that hold one value.
+// takeOver merges the members that have a single value.
 func (a *Assembly) takeOver(s *Assembly) {
 	for _, t := range []struct {
 		mine  *string

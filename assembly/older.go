@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// The names of other systems: old, present.
+// The names of other systems: the older name and the present one.
 const (
 	olderID             = "id"
 	olderLastActivation = "last_activated"
@@ -19,18 +19,18 @@ func olderNames() [2][2]string {
 	return [2][2]string{{olderID, memberID}, {olderLastActivation, memberLastActivation}}
 }
 
-// isMemory says of a document without assembly_id that it is not an assembly by its
-// older name: a memory that somebody moved among the assemblies has an id as well,
-// and a content, which none of them has.
+// isMemory reports whether a document without assembly_id is a memory, and its id therefore not an older
+// assembly_id: a memory that was moved among the assemblies has an id as well, and a content, which no
+// assembly has.
 func isMemory(o *jsondoc.Object) bool {
 	_, ok := o.Get("content")
 	return ok
 }
 
-// takeCopies makes memory_ids of a member memories that holds whole memories, or ids, and takes it
-// out: the copies in it are stale, and would stay so forever. Where both stand, what only memories
-// has comes behind. A memories that is something else stays, beside memory_ids; alone, it is an
-// error: members would be lost.
+// takeCopies moves the ids of a member memories, which has whole memories or ids, to memory_ids, and
+// removes memories: the copies in it are stale, and would stay so forever. If both members exist, ids
+// that only memories has are appended. A memories of another type stays if memory_ids exists; without
+// memory_ids it is an error, since members would be lost.
 func takeCopies(o *jsondoc.Object) (taken bool, err error) {
 	raw, ok := o.Get(olderMembers)
 	if !ok || raw[0] == 'n' {
@@ -60,7 +60,7 @@ func takeCopies(o *jsondoc.Object) (taken bool, err error) {
 	return true, nil
 }
 
-// idsOf reads a list of ids, or of objects that have one.
+// idsOf returns the ids in a list of ids, or of objects that have one.
 func idsOf(raw []byte) ([]string, error) {
 	ids := []string{}
 	err := jsondoc.EachElement(raw, func(i int, v []byte) error {
@@ -81,16 +81,16 @@ func idsOf(raw []byte) ([]string, error) {
 	return ids, err
 }
 
-// dropStale takes an older name out that stood beside the present one, when the present one now
-// says something else: it would lie. It is not written again, since only one reader in the wild
-// looks at it, and that one reads both.
+// dropStale removes an older name beside the present one if the value of the present one has changed,
+// since the older value would then be wrong. It is not updated, because only one known reader uses it,
+// and that one reads both.
 func (a *Assembly) dropStale(e *jsondoc.MemberEditor) {
 	if raw, ok := a.source.Get(memberID); ok && !jsondoc.EqualString(raw, a.ID) {
 		e.Remove(olderID)
 	}
 	if raw, ok := a.source.Get(memberLastActivation); ok {
 		was, err := jsondoc.DecodeTime(raw, nil)
-		// The year 1 is no time, and is not written: the older name would come to count.
+		// The year 1 is no time, and is not written: the older name would become the valid one.
 		if gone := a.LastActivation.IsZero() && raw[0] != 'n'; gone || err != nil || !was.Equal(a.LastActivation) {
 			e.Remove(olderLastActivation)
 		}

@@ -12,16 +12,15 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Previous is what a write needs of the version that it replaces.
+// Previous describes the version that a write replaces.
 type Previous struct {
 	CreatedAt time.Time
-	// Document is its text. An Assembly that was not decoded takes over the members that it does
-	// not know, and the text of those that it does not change. It also shows whether the composite
-	// is a new one. A text that cannot be read is ignored: a damaged version must not prevent a
-	// good one.
+	// Document is its text. An Assembly that was not decoded takes over the members that it does not
+	// know, and the text of those that it does not change. Comparing it also shows whether the composite
+	// has changed. A text that cannot be read is ignored: a damaged version must not prevent a valid
+	// one.
 	Document []byte
-	// VectorID is the number that the composite has in the vector file; 0: none,
-	// or not known.
+	// VectorID is the number of the composite in the vector file; 0: none, or not known.
 	VectorID int64
 }
 
@@ -29,19 +28,18 @@ type Previous struct {
 type PrepareOptions struct {
 	Limits Limits
 	Rand   io.Reader // for ids; nil: crypto/rand
-	// VectorID is the number that a new composite brings along, from an import;
-	// 0: it gets that of its frame.
+	// VectorID is the number that a new composite has from an import; 0: it gets that of its frame.
 	VectorID int64
-	// Misfit reports whether the composite gets no vector: it has another dimension than the
-	// store's. Then VectorIndexUpdatedAt is none.
+	// Misfit reports whether the composite gets no vector because its dimension is not that of the
+	// store. Then VectorIndexUpdatedAt is not set.
 	Misfit bool
-	// Buffer is memory that the document may be put into, if it is large enough;
-	// it is valid until the caller uses it again.
+	// Buffer is memory for the document, used if it is large enough; the document is then valid until
+	// the caller uses Buffer again.
 	Buffer []byte
 }
 
-// Prepare completes a and gives what the log is to carry: the document and the
-// line (see the package's comment). old is nil for a new assembly.
+// Prepare completes a and returns the document and the index line for the log (see the package comment).
+// old is nil for a new assembly.
 //
 //	ID                    a UUIDv7 if there is none
 //	MemoryIDs             each once
@@ -51,9 +49,9 @@ type PrepareOptions struct {
 //	VectorIndexUpdatedAt  none without a composite; old's while the composite is
 //	                      the same; else now, since document and vector are one commit
 //
-// now counts in whole microseconds; all times become UTC. Nothing is kept of a,
-// and a is changed only when err is nil; its slices and maps are not written to.
-// What may not be stored gives a *errs.FieldError that names member, value, limit.
+// now is truncated to microseconds; all times become UTC. Nothing of a is retained, and a is changed
+// only if err is nil; its slices and maps are not written to. A value that may not be stored is a
+// *errs.FieldError that names member, value and limit.
 func Prepare(a *Assembly, old *Previous, now time.Time, opts PrepareOptions) (doc, line []byte, err error) {
 	lim := opts.Limits.Resolved()
 	now = now.UTC().Truncate(time.Microsecond)
@@ -100,12 +98,12 @@ func Prepare(a *Assembly, old *Previous, now time.Time, opts PrepareOptions) (do
 	return doc, line, nil
 }
 
-// parse gives the old document, nil when there is none or none that can be read.
+// parse returns the old document, or nil if there is none or it cannot be read.
 func (p *Previous) parse() *jsondoc.Object {
 	if p.Document == nil {
 		return nil
 	}
-	// Not the limits of today: it was stored under those of its day. A copy,
+	// The present limits do not apply: the text was stored under those of its time. It is copied,
 	// because the Assembly may come to share it.
 	o, err := parse(bytes.Clone(p.Document), Limits{Depth: jsondoc.DeepestDepth})
 	if err != nil {
@@ -114,8 +112,7 @@ func (p *Previous) parse() *jsondoc.Object {
 	return o
 }
 
-// stampVector sets VectorIndexUpdatedAt and gives the number of the vector; 0 is
-// that of the frame.
+// stampVector sets VectorIndexUpdatedAt and returns the number of the vector; 0 means that of the frame.
 func (a *Assembly) stampVector(before *jsondoc.Object, kept, brought int64, now time.Time) int64 {
 	if len(a.CompositeEmbedding) == 0 {
 		a.VectorIndexUpdatedAt = time.Time{}

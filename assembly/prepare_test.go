@@ -72,7 +72,7 @@ func TestPrepareNew(t *testing.T) {
 	}
 }
 
-// FAILURES 39: the stamp says when the vector went in, and nothing else sets it.
+// FAILURES 39: the time is that at which the vector was stored, and nothing else sets it.
 func TestVectorStamp(t *testing.T) {
 	late, later := now.Add(time.Hour).Truncate(time.Microsecond), now.Add(2*time.Hour)
 	a := Assembly{ID: "a", VectorIndexUpdatedAt: later}
@@ -93,7 +93,7 @@ func TestVectorStamp(t *testing.T) {
 	if !a.VectorIndexUpdatedAt.Equal(late) || !bytes.Contains(line, []byte(`"dimension":2,"vector_id":9,`)) {
 		t.Errorf("%s %s", doc, line)
 	}
-	// The same composite: stamp and number stay, whatever the caller put there.
+	// For an unchanged composite, time and number stay, whatever the caller put there.
 	for _, set := range []time.Time{{}, later, late} {
 		a.VectorIndexUpdatedAt = set
 		a.Name += "x"
@@ -112,7 +112,7 @@ func TestVectorStamp(t *testing.T) {
 	if !a.VectorIndexUpdatedAt.IsZero() || bytes.Contains(doc, []byte("vector_index")) {
 		t.Errorf("the vector is gone, the stamp stays: %s", doc)
 	}
-	// From elsewhere: it is not in until now.
+	// An imported composite is stored only now.
 	imported := decode(t, form18)
 	imported.CompositeEmbedding = []float32{1}
 	if _, _, err := Prepare(imported, nil, now, PrepareOptions{}); err != nil || !imported.VectorIndexUpdatedAt.Equal(now.Truncate(time.Microsecond)) {
@@ -218,7 +218,7 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 }
 
-// The largest of everything is taken by both sides.
+// Writing and reading both accept the largest value of every field.
 func TestAtTheLimits(t *testing.T) {
 	a := Assembly{ID: strings.Repeat("é", 512), Name: strings.Repeat("n", 1024), CompositeEmbedding: make([]float32, 65536)}
 	for i := range 100_000 {

@@ -53,7 +53,7 @@ func TestActivation(t *testing.T) {
 	if got := a.ActivationAt(at.AddDate(5000, 0, 0), time.Hour); got != 0 {
 		t.Errorf("after 5,000 years: %v", got)
 	}
-	// Reading does not write: asked twice it says the same.
+	// Reading does not write: a second call returns the same.
 	if a.ActivationAt(at.Add(time.Hour), time.Hour) != a.ActivationAt(at.Add(time.Hour), time.Hour) {
 		t.Error("it changed")
 	}
@@ -123,7 +123,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// FAILURES 42 and its neighbours: A goes into B, and B into a new A, for ever.
+// FAILURES 42 and its neighbours: A is merged into B, and B into a new A, repeatedly.
 func TestLineageHasNoCycle(t *testing.T) {
 	a, b := &Assembly{ID: "a", MergedFrom: []string{"x", "a"}}, &Assembly{ID: "b"}
 	for range 10 {

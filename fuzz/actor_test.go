@@ -12,7 +12,7 @@ import (
 	varve "github.com/varve-db/varve"
 )
 
-// actor works on a store and writes the history.
+// actor works on a store and records the history.
 type actor struct {
 	h    *history
 	st   *varve.Store
@@ -30,7 +30,8 @@ type actor struct {
 
 var ctx = context.Background()
 
-// content is what a write puts: its token, and filling that neither repeats nor shrinks much.
+// content returns the content that a write puts: its token, and filling that neither repeats nor
+// compresses much.
 func content(token string, size int) string {
 	n, _ := strconv.Atoi(token[1:])
 	at := n * 7919 % (len(filling) - size)
@@ -108,7 +109,7 @@ func (a *actor) failed(what string, err error) {
 	a.errs = append(a.errs, fmt.Errorf("%s: %w", what, err))
 }
 
-// refusedBy records what a refusal says about a memory.
+// refusedBy records what a refusal implies about a memory.
 func (a *actor) refusedBy(what, id string, start int, err error) {
 	o := observation{id: id, start: start, at: a.now(), what: a.name + " " + what}
 	switch {
@@ -141,7 +142,7 @@ func (a *actor) put(id string, size int, session string, ttl time.Duration,
 	return m, err
 }
 
-// putIf replaces a version that was read.
+// putIf replaces a version that was read before.
 func (a *actor) putIf(id string, size int, was varve.Memory) error {
 	w := a.h.begin(&write{actor: a.name, id: id, size: size, base: was.Version, based: true})
 	m, err := a.st.Put(ctx, w.memory(), varve.IfVersion(was.Version))
@@ -195,7 +196,7 @@ func (a *actor) batch(changes ...change) error {
 	}
 	for i, c := range changes {
 		if last[c.id] != i {
-			continue // of several operations on one memory the last counts
+			continue // of several operations on one memory the last one is effective
 		}
 		w := a.h.begin(&write{actor: a.name, id: c.id, del: c.del, size: c.size, session: c.session, batch: a.h.batches})
 		ws = append(ws, w)
@@ -238,7 +239,7 @@ func (a *actor) transacted(what, id string, version uint64, err error, w *write)
 	return err
 }
 
-// move takes a memory's place: deletes one and writes another, in one transaction.
+// move replaces one memory by another: it deletes one and writes the other in one transaction.
 func (a *actor) move(from, to string, size int) error {
 	var ws []*write
 	err := a.st.Transact(ctx, func(tx *varve.Tx) error {
@@ -265,7 +266,7 @@ func (a *actor) move(from, to string, size int) error {
 	return err
 }
 
-// get looks at a memory and compares all that is known of it.
+// get reads a memory and compares it with all that is known of it.
 func (a *actor) get(id string) (varve.Memory, error) {
 	start := a.h.now()
 	m, err := a.st.Get(ctx, id)
@@ -298,7 +299,7 @@ func (a *actor) got(what, id string, start int, m varve.Memory, err error) error
 	return nil
 }
 
-// list looks at all that is listed. What is written meanwhile is seen or not.
+// list reads all that is listed. Concurrent writes may or may not be seen.
 func (a *actor) list(filters ...varve.Filter) []varve.Memory {
 	var all []varve.Memory
 	start := a.h.now()
@@ -328,10 +329,10 @@ func (a *actor) flush() error { return a.do("flush", a.st.Admin().Compact(ctx)) 
 
 func (a *actor) close() error { return a.do("close", a.st.Close()) }
 
-// ids are the names of what random work is about.
+// ids are the ids that random operations use.
 var ids = []string{"a", "b", "c", "A", "x:y", "x-y", "ünï/cødé", "k07", "k08", strings.Repeat("long", 40)}
 
-// step does one thing by chance.
+// step does one random operation.
 func (a *actor) step() {
 	id := ids[a.rng.IntN(len(ids))]
 	if len(a.more) > 0 && a.rng.IntN(8) == 0 {

@@ -18,11 +18,11 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// grouper is a world of memories and assemblies. What must hold is a matter of what
-// is there, whoever did what: an assembly has only members that are there, its
-// composite is theirs, the index knows them from both sides; and an assembly that
-// was merged is in the one that took it in, or is there itself, and never both.
-// Ids of assemblies are used once, so that what became of each can be told.
+// grouper is a world of memories and assemblies. The invariants concern only the present state, whatever
+// the history: an assembly has only existing members, its composite is theirs, and the index has the
+// pairs in both directions; an assembly that was merged is either in the one that it was merged into, or
+// still exists, and never both. Ids of assemblies are used once, so that the fate of each can be
+// determined.
 type grouper struct {
 	s       *sim.Sim
 	rng     *rand.Rand
@@ -55,7 +55,7 @@ func groupMemory(i int) string { return fmt.Sprint("m", i) }
 
 const groupMemories = 7
 
-// work is one process.
+// work runs one process.
 func (g *grouper) work(p *sim.Proc) {
 	rng := rand.New(rand.NewPCG(g.rng.Uint64(), 3))
 	o := options(p.FS, p.Rand(), p.Now, p.Wait)
@@ -76,7 +76,7 @@ func (g *grouper) work(p *sim.Proc) {
 	}
 }
 
-// one is an assembly that may be there.
+// one returns an assembly that may exist.
 func (g *grouper) one(rng *rand.Rand) (string, bool) {
 	var list []string
 	for i := range g.next {
@@ -175,7 +175,7 @@ func (g *grouper) step(who string, st *varve.Store, rng *rand.Rand) {
 	}
 }
 
-// look opens the store alone and compares everything.
+// look opens the store alone and checks all invariants.
 func (g *grouper) look(fsys vfs.FS, o *varve.Options) {
 	st, err := varve.Open(ctx, dir, o)
 	if err != nil {
@@ -266,7 +266,7 @@ func (g *grouper) single(when string, a *varve.Assembly, vectors map[string][]fl
 	}
 }
 
-// whereabouts says what became of an assembly that was made.
+// whereabouts returns where an assembly that was created is now.
 func (g *grouper) whereabouts(when, id string, there map[string]varve.Assembly) {
 	_, is := there[id]
 	var heirs []string
@@ -348,9 +348,9 @@ func TestSimAssemblies(t *testing.T) { simulateGroups(t, 2, 150, nil) }
 
 func TestSimAssembliesAlone(t *testing.T) { simulateGroups(t, 1, 60, nil) }
 
-// TestSimMemberRace: two processes, one takes memories in while the other deletes
-// them and embeds them anew; nobody dies. It is red without the precondition on
-// state.MembersKey, and without wal.Machine.Also.
+// TestSimMemberRace: two processes, of which one adds memories while the other deletes them and changes
+// their embeddings; none is killed. It fails without the precondition on state.MembersKey, and without
+// wal.Machine.Also.
 func TestSimMemberRace(t *testing.T) {
 	t.Parallel()
 	seeds := 300
@@ -448,8 +448,8 @@ func memberRace(g *grouper, did map[string]int) error {
 	return nil
 }
 
-// groupScript deletes members, embeds them anew and merges; each step is a commit
-// of several entries. What fails in a faulty one leaves open what became of it.
+// groupScript deletes members, changes their embeddings and merges; each step is a commit of several
+// entries. If faulty, a step that fails has an unknown outcome.
 func groupScript(m *machine, g *grouper, faulty bool) (errs []error) {
 	_, o := m.process("script")
 	failed := func(what string, err error) {
@@ -505,8 +505,8 @@ func groupScript(m *machine, g *grouper, faulty bool) (errs []error) {
 	b.Put(varve.Memory{ID: "m5", Embedding: []float32{0, 1}})
 	if a, err := as.Get(ctx, "g2"); ok("get", err) {
 		if g.merged["g0"] == "" && len(a.MergedFrom) == 0 {
-			// A merge of unknown outcome, which this put follows: it was not seen here
-			// yet, and what is put instead says nothing of it.
+			// A merge of unknown outcome precedes this put: it was not visible here yet, and the
+			// assembly that is put instead does not show whether it happened.
 			g.gone["g0"] = true
 		}
 		a.MemoryIDs = []string{"m3", "m5"}
@@ -564,8 +564,8 @@ func TestAssembliesCut(t *testing.T) {
 	t.Logf("%d cuts before %d operations that change the disk", cuts, changes)
 }
 
-// On a full disk a memory can be deleted though its assemblies have to be written:
-// FAILURES 8. The batch says that it frees room.
+// On a full disk a memory can be deleted although its assemblies have to be written: FAILURES 8. The
+// batch reports that it frees space.
 func TestDeleteMemberOnFullDisk(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")

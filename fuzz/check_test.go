@@ -20,7 +20,7 @@ import (
 
 const dir = "/store"
 
-// known are the memories that the history knows of.
+// known returns the memories in the history.
 func (h *history) known() []string {
 	var list []string
 	for _, w := range h.writes {
@@ -30,16 +30,16 @@ func (h *history) known() []string {
 	return slices.Compact(list)
 }
 
-// calm looks at everything while nobody else works: what is there, and whether
-// lists, counts and raw bytes agree. raw has the bytes by id.
+// calm checks everything while no other process works: the memories, and whether lists, counts and raw
+// bytes agree. raw has the bytes by id.
 func (a *actor) calm() (raw map[string][]byte) {
 	for again := true; again; {
 		func() {
 			began, wrong := a.now(), len(a.h.wrong)
-			defer func() { // also where the power goes meanwhile, which ends the goroutine
+			defer func() { // also if the power is cut meanwhile, which ends the goroutine
 				expired := func(w *write) bool { return w.expires.After(began) && !w.expires.After(a.now()) }
 				if again = len(a.h.wrong) > wrong && slices.ContainsFunc(a.h.writes, expired); again {
-					a.h.wrong = a.h.wrong[:wrong] // something's time was over while we looked
+					a.h.wrong = a.h.wrong[:wrong] // something expired during the check
 				}
 			}()
 			raw = a.calmOnce()
@@ -60,7 +60,7 @@ func (a *actor) calmOnce() (raw map[string][]byte) {
 	listed := 0
 	for i, id := range a.h.known() {
 		if a.h.bulk[id] && i%8 != a.h.tick%8 {
-			// The list has looked at it; that is enough for most of what never changes.
+			// The listing has checked it; that is enough for most memories that never change.
 			if _, ok := slices.BinarySearchFunc(list, id, func(m varve.Memory, id string) int { return strings.Compare(m.ID, id) }); ok {
 				listed++
 			}
@@ -110,9 +110,8 @@ func (a *actor) calmOnce() (raw map[string][]byte) {
 	return raw
 }
 
-// settled looks at the files after a flush: each memory has one, with the right
-// bytes and time, there are no others, and the index names exactly these.
-// Memories whose time is over may still have a file.
+// settled checks the files after a flush: each memory has one, with the right bytes and mtime, there are
+// no others, and the index names exactly these. Expired memories may still have a file.
 func (a *actor) settled(fsys vfs.FS, raw map[string][]byte) {
 	text, err := vfs.ReadFile(fsys, filepath.Join(a.h.dir, "memory_index.json"), 1<<30)
 	if err != nil {
@@ -190,13 +189,13 @@ func (a *actor) settled(fsys vfs.FS, raw map[string][]byte) {
 	}
 }
 
-// opened judges an OpenReport after a crash.
+// opened checks an OpenReport after a crash.
 func (a *actor) opened() {
 	r := a.st.Admin().OpenReport()
 	if r.Damage != nil {
 		a.h.bad("%s: damage after a crash: %v", a.name, r.Damage)
 	}
-	if r.Rebuilt != nil && !(errors.Is(r.Rebuilt.Why, fs.ErrNotExist) && len(a.h.edits) > 0) { // of files that somebody made before there was an index
+	if r.Rebuilt != nil && !(errors.Is(r.Rebuilt.Why, fs.ErrNotExist) && len(a.h.edits) > 0) { // files created by hand before the index
 		a.h.bad("%s: the index was rebuilt after a crash: %v", a.name, r.Rebuilt.Why)
 	}
 	for _, p := range r.Problems {
@@ -204,8 +203,8 @@ func (a *actor) opened() {
 	}
 }
 
-// recovery opens the store that a crash left, looks at everything, and goes on.
-// deep goes through a flush, and a clean close and open as well.
+// recovery opens the store that a crash left, checks everything, and continues to use it. deep includes
+// a flush, and a clean close and open as well.
 func recovery(h *history, fsys vfs.FS, o *varve.Options, deep bool) (torn bool) {
 	a := &actor{h: h, name: "recovery", now: o.Clock}
 	st, err := varve.Open(ctx, h.dir, o)

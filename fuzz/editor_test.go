@@ -23,28 +23,27 @@ import (
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
 
-// edit is a file saved by hand. It may be adopted at any time, as a write of
-// nobody's asking; whatever happens its bytes are somewhere.
+// edit is a file saved by hand. It may be adopted at any time, as a write that no caller requested; in
+// any case its bytes are kept somewhere.
 type edit struct {
 	w    *write
 	done bool // saved, synced and named before anything was cut
-	gone bool // the hand itself saved over it, or it was adopted
+	gone bool // another edit by hand overwrote it, or it was adopted
 }
 
-// editor is somebody who works on the files of a store that is in use, with
-// tools that know nothing of it.
+// editor is a user who edits the files of a store in use, with tools that do not know the store.
 type editor struct {
 	h     *history
 	fsys  vfs.FS
 	rng   *rand.Rand
 	sleep func(time.Duration)
-	// A save in place that a loss of power tears is nobody's fault: only by
-	// renaming, where power may go.
+	// A save in place that a loss of power tears is not the store's fault: if power may be cut, editors
+	// save only by renaming.
 	byRename bool
 	n        int
 }
 
-// Only these are treated so that a memory may be lost by it.
+// Only these are edited in ways that may lose a memory.
 var harmable = []string{"a", "k07", "n0", "n1"}
 
 func (e *editor) step() error {
@@ -67,7 +66,7 @@ func (e *editor) step() error {
 
 var contentMember = regexp.MustCompile(`"content": "(w\d{6}):[^"]*"`)
 
-// begin makes the bytes of an edit out of those of a file.
+// begin derives the bytes of an edit from those of a file.
 func (e *editor) begin(b []byte) (*edit, []byte) {
 	m := contentMember.FindSubmatchIndex(b)
 	if m == nil {
@@ -83,7 +82,7 @@ func (e *editor) begin(b []byte) (*edit, []byte) {
 	return x, slices.Concat(b[:m[0]], fmt.Appendf(nil, `"content": "%s"`, content(w.token, w.size)), b[m[1]:])
 }
 
-// over notes whose bytes are saved over.
+// over records that bytes were overwritten by a save.
 func (h *history) over(b []byte) {
 	for _, x := range h.edits {
 		if bytes.Contains(b, []byte(x.w.token)) {
@@ -92,7 +91,7 @@ func (h *history) over(b []byte) {
 	}
 }
 
-// inPlace opens, thinks, and saves into what it has opened, whatever that is by now.
+// inPlace opens a file, waits, and saves into the open file, wherever that is by now.
 func (e *editor) inPlace(path string) error {
 	f, err := e.fsys.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -156,7 +155,7 @@ func (e *editor) replace(path string, stale bool) error {
 	return e.put(x, text, b, path, false)
 }
 
-// put puts text in place of what stands at path.
+// put replaces what is at path by text.
 func (e *editor) put(x *edit, text, read []byte, path string, onlyNew bool) error {
 	e.n++
 	temp := fmt.Sprintf("/edit-%d-%d", e.rng.Uint32(), e.n)
@@ -225,12 +224,12 @@ func (e *editor) remove() error {
 		w.end = e.h.now()
 	}
 	if err == nil && e.rng.IntN(3) == 0 {
-		err = e.fsys.Mkdir(path, 0o700) // and something else takes the place
+		err = e.fsys.Mkdir(path, 0o700) // and something else is put in its place
 	}
 	return ignore(err)
 }
 
-// conflict leaves what git leaves.
+// conflict writes a file with the conflict markers of git.
 func (e *editor) conflict() error {
 	_, path := e.harm()
 	b, err := vfs.ReadFile(e.fsys, path, 1<<30)
@@ -243,7 +242,7 @@ func (e *editor) conflict() error {
 	return e.put(x, slices.Concat([]byte("<<<<<<< HEAD "+w.token+"\n"), b, []byte("=======\n"), b, []byte(">>>>>>> other\n")), b, path, false)
 }
 
-// create makes a file for a memory that the store does not know, or not yet.
+// create creates a file for a memory that the store does not know, or not yet.
 func (e *editor) create() error {
 	id := harmable[2+e.rng.IntN(2)]
 	path := filepath.Join(e.h.dir, "memories", jsondoc.FileName(id))
@@ -254,20 +253,20 @@ func (e *editor) create() error {
 	w := e.h.begin(&write{id: id, size: 60, hand: true})
 	x := &edit{w: w}
 	if _, err := e.fsys.Stat(filepath.Join(e.h.dir, "memory_index.json")); err != nil {
-		x.gone = true // the first index is made of what there is, and nobody may live to tell
+		x.gone = true // adopted by the first index, perhaps unreported because of a kill
 	}
 	e.h.edits = append(e.h.edits, x)
 	text := fmt.Appendf(nil, "{\n  \"id\": %q,\n  \"content\": %q\n}\n", id, content(w.token, w.size))
 	return e.put(x, text, nil, path, true)
 }
 
-// adopts hears what a store says of the edits that it takes over.
+// adopts returns a function that records the store's events about adopted edits.
 func (h *history) adopts(disk func() *crash.Disk) func(varve.Event) {
 	return func(ev varve.Event) {
 		ids := []string{ev.ID}
 		switch ev.Kind {
 		case varve.EventAdopted:
-		case varve.EventRebuilt: // of all files that there are
+		case varve.EventRebuilt: // of all existing files
 			ids = nil
 			for _, x := range h.edits {
 				ids = append(ids, x.w.id)
@@ -285,9 +284,9 @@ func (h *history) adopts(disk func() *crash.Disk) func(varve.Event) {
 	}
 }
 
-// kept asks, when all is quiet, for the bytes of every edit. The log counts: who
-// adopted one may have been killed before he could say so. Of what is compressed
-// there nothing can be seen; with gaps, the archive may have let go of it as well.
+// kept checks, when all is quiet, that the bytes of every edit exist. The log counts: a process that
+// adopted an edit may have been killed before it could report that. Compressed entries cannot be
+// searched; with gaps, the archive may have released the bytes as well.
 func (h *history) kept(fsys vfs.FS, kills, gaps bool) {
 	var all []byte
 	var walk func(folder string)
@@ -330,7 +329,8 @@ func (h *history) kept(fsys vfs.FS, kills, gaps bool) {
 	}
 }
 
-// inflated is what an archived segment holds; its format is drawn in wal/archive.go.
+// inflated returns the decompressed content of an archived segment; the format is described in
+// wal/archive.go.
 func inflated(b []byte) (plain []byte) {
 	dec, err := zstd.NewReader(nil)
 	if err != nil {
@@ -345,15 +345,15 @@ func inflated(b []byte) (plain []byte) {
 	return plain
 }
 
-// edited: an edit stands in a place that no memory has. It waits to be adopted.
+// edited reports whether an edit that waits to be adopted is in a place that no memory has.
 func (h *history) edited(fsys vfs.FS, name string) bool {
 	b, err := vfs.ReadFile(fsys, filepath.Join(h.dir, "memories", name), 1<<30)
 	return err == nil && slices.ContainsFunc(h.edits, func(x *edit) bool { return bytes.Contains(b, []byte(x.w.token)) })
 }
 
-// tolerates: a hand has taken away what this error speaks of.
+// tolerates reports whether the file that the error is about was removed by hand.
 func (h *history) tolerates(err error, id string) bool {
-	// ErrInvalid: a folder stands where the memory's file was.
+	// ErrInvalid: a folder is in the place of the memory's file.
 	return (errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrInvalid)) && (h.harmed[id] || id == "" && len(h.harmed) > 0)
 }
 

@@ -22,8 +22,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// 8: on a full disk nothing can be deleted. room in wal/prepare.go keeps a reserve
-// that deletes may use.
+// 8: nothing can be deleted on a full disk. room in wal/prepare.go keeps a reserve that deletes may use.
 func TestFailures08(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")
@@ -55,8 +54,8 @@ func TestFailures08(t *testing.T) {
 	b.recovered(true)
 }
 
-// 9: a zero-filled tail makes repair cut good data. What lies before the zeros is
-// kept to the last frame; wal/recover.go replay ends where no frame links.
+// 9: because of a zero-filled tail, repair cuts intact data. Everything before the zeros is kept, up to
+// the last frame; replay in wal/recover.go ends where no frame links up.
 func TestFailures09(t *testing.T) {
 	for _, zeros := range []int{0, 8, 4096, 60000} {
 		b := newBench(t)
@@ -75,9 +74,9 @@ func TestFailures09(t *testing.T) {
 	}
 }
 
-// 11: an empty or unreadable file read as an empty store, then saved over the
-// real one. begin in views.go never takes an index for empty; restore in edit.go
-// never takes a file for deleted.
+// 11: an empty or unreadable file is read as an empty store, which then overwrites the real one. begin
+// in views.go never treats an unreadable index as empty; restore in edit.go never treats an unreadable
+// file as deleted.
 func TestFailures11(t *testing.T) {
 	for _, name := range []string{"memory_index.json", "checkpoint", "config.json", "memories/" + jsondoc.FileName("x")} {
 		for _, size := range []int{0, 1, 10} {
@@ -104,8 +103,8 @@ func TestFailures11(t *testing.T) {
 	}
 }
 
-// 17: a passing read error is taken for corruption. passing in views.go, and
-// isNoFrame in wal/walker.go: not read is not absent and not damaged.
+// 17: a transient read error is treated as corruption. passing in views.go, and isNoFrame in
+// wal/walker.go: what was not read is neither absent nor damaged.
 func TestFailures17(t *testing.T) {
 	proofs.OneGoroutine(t)
 	step := min(proofs.Every(4), 8) // on every day each read has one of them
@@ -148,9 +147,8 @@ func TestFailures17(t *testing.T) {
 	}
 }
 
-// 19: a deleted record comes back after a merge, a rebuild, from a stale file, or
-// from the log. Tombstones live until they are merged; a file that no memory has
-// is reported, and taken for none.
+// 19: a deleted record returns after a merge, a rebuild, from an old file, or from the log. Tombstones
+// live until they are merged; a file that belongs to no memory is reported, and not used.
 func TestFailures19(t *testing.T) {
 	for _, end := range []string{"merge", "power", "closed"} {
 		b := newBench(t)
@@ -172,7 +170,7 @@ func TestFailures19(t *testing.T) {
 			a.flush()
 		case "closed":
 			a.close()
-			// Somebody's sync tool puts the file back.
+			// A synchronization tool restores the file.
 			if err := vfs.WriteDurable(fsys, dir+"/back", filepath.Join(dir, "memories", jsondoc.FileName("x")), old,
 				0o600); err != nil {
 				t.Fatal(err)
@@ -189,12 +187,12 @@ func TestFailures19(t *testing.T) {
 	}
 }
 
-// 20: one torn record bricks the whole store. A file that is damaged costs itself.
+// 20: one torn record makes the whole store unusable. A damaged file affects only its own memory.
 func TestFailures20(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")
 	for i := range 20 {
-		a.put(fmt.Sprint("k", i), 15000, "s1", 0) // so many that the log has let go of the first
+		a.put(fmt.Sprint("k", i), 15000, "s1", 0) // so many that the log has released the first
 	}
 	a.flush()
 	a.close()
@@ -223,8 +221,8 @@ func TestFailures20(t *testing.T) {
 	next.st.Close()
 }
 
-// 23: files grow without bound. The log is released and used again, the archive
-// keeps to its budget, tmp/ to its pool: after as much again nothing has grown.
+// 23: files grow without bound. The log is released and reused, the archive keeps its limit, tmp/ its
+// pool: after twice as much work nothing has grown.
 func TestFailures23(t *testing.T) {
 	proofs.OneGoroutine(t)
 	b := newBench(t)
@@ -249,8 +247,8 @@ func TestFailures23(t *testing.T) {
 	b.verdict()
 }
 
-// 68: two processes adopt each other's flushes as edits by hand, for ever. A
-// mismatch counts only when it shows again under flush.lock; find.go changed.
+// 68: two processes adopt each other's flushes as edits by hand, without end. A mismatch counts only if
+// it is found again under flush.lock; changed in find.go.
 func TestFailures68(t *testing.T) {
 	b := newBench(t)
 	adopted := 0
@@ -278,9 +276,9 @@ func TestFailures68(t *testing.T) {
 	b.verdict()
 }
 
-// 69: after a loss of power a file holds another memory's bytes and is adopted
-// over the acknowledged version. The first flush after an unclean open writes
-// every file above flushed again; Distrust in flush.go round.
+// 69: after a loss of power a file holds another memory's bytes and is adopted over the acknowledged
+// version. The first flush after an unclean open rewrites every file above flushed; Distrust in flush.go
+// round.
 func TestFailures69(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")
@@ -296,9 +294,9 @@ func TestFailures69(t *testing.T) {
 	b.recovered(true)
 }
 
-// 82: a container and its host open one folder through different file systems, so
-// their locks do not meet. otherKernel in wal/owner.go: another boot whose heart is
-// seen to beat keeps the folder; one that beats no more does not.
+// 82: a container and its host open one folder through different file systems, so that their locks do
+// not exclude each other. otherKernel in wal/owner.go: another boot whose heartbeat is alive keeps the
+// folder; one whose heartbeat has stopped does not.
 func TestFailures82(t *testing.T) {
 	for _, beats := range []bool{true, false} {
 		host := newBench(t)
@@ -331,9 +329,8 @@ func TestFailures82(t *testing.T) {
 	}
 }
 
-// 75: a clock that jumps forward expires everything, and a sweep deletes it before
-// the clock is put right. What has expired is hidden when it is read and kept;
-// version.expired in find.go.
+// 75: a clock that jumps forward expires everything, and a sweep deletes it before the clock is
+// corrected. Expired memories are hidden from reads, and kept; version.expired in find.go.
 func TestFailures75(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")
@@ -362,11 +359,10 @@ func TestFailures75(t *testing.T) {
 	b.verdict()
 }
 
-// 81, with a flusher that is killed: an editor has a file open that is displaced
-// and parked; whoever parked it is killed before that is durable. The next one
-// makes it so before he removes the folder that it came from: load in
-// internal/docfile/park.go, EmptyTemp in empty.go; either is enough for most of
-// these moments, both have to be taken out.
+// 81, with a flusher that is killed: an editor has a file open that is displaced and parked; the process
+// that parked it is killed before that is durable. The next process makes it durable before it removes
+// the folder from which the file came: load in internal/docfile/park.go, EmptyTemp in empty.go; either
+// is enough for most of these moments, both have to be removed for a failure.
 func TestFailures81Parked(t *testing.T) {
 	proofs.OneGoroutine(t)
 	for seed := range uint64(60) {

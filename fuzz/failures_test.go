@@ -23,18 +23,18 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// The cases of FAILURES.md that are the engine's, by its numbers. Each comment
-// names what has to be taken out for the case to fail.
+// The cases of FAILURES.md that are the engine's, by its numbers. Each comment names what has to be
+// removed for the case to fail.
 
-// bench is a machine with processes that a case leads by hand.
+// bench is a machine whose processes a case controls step by step.
 type bench struct {
 	t *testing.T
 	m *machine
 	h *history
-	// before is asked before each operation; what it does is not asked itself.
+	// before is called before each operation, except for operations that it makes itself.
 	before    func(who string, op *wrap.Op)
 	busy      bool
-	pauseThen func() // what happens in the next pause of anybody
+	pauseThen func() // what happens in the next pause of any process
 }
 
 func newBench(t *testing.T) *bench {
@@ -66,7 +66,7 @@ func (b *bench) start(name string, change ...func(*varve.Options)) (*actor, vfs.
 	return &actor{h: b.h, st: st, name: name, now: b.m.now}, fsys
 }
 
-// die runs f in a process that is killed where f calls the function it is given.
+// die runs f in a process that is killed when f calls the function passed to it.
 func (b *bench) die(f func(kill func())) {
 	done := make(chan struct{})
 	go func() {
@@ -79,7 +79,7 @@ func (b *bench) die(f func(kill func())) {
 	<-done
 }
 
-// lose cuts the power; open handles are of another life.
+// lose cuts the power; open handles belong to the boot before.
 func (b *bench) lose(p crash.Pattern) { b.loseBy(p, 1) }
 
 func (b *bench) loseBy(p crash.Pattern, seed uint64) {
@@ -97,7 +97,7 @@ func (b *bench) verdict() {
 	}
 }
 
-// recovered opens, looks at everything, and judges.
+// recovered opens the store, checks everything, and reports the verdict.
 func (b *bench) recovered(deep bool) {
 	b.t.Helper()
 	b.before = nil
@@ -106,7 +106,7 @@ func (b *bench) recovered(deep bool) {
 	b.verdict()
 }
 
-// edit changes a file behind the store's back, durably.
+// edit changes a file without the store's knowledge, durably.
 func (b *bench) edit(name string, change func(data []byte) []byte) {
 	b.t.Helper()
 	fsys, _ := b.m.process("editor")
@@ -128,7 +128,7 @@ func (b *bench) edit(name string, change func(data []byte) []byte) {
 	}
 }
 
-// segmentOf is the name of the segment of a version, and its offset there.
+// segmentOf returns the name of the segment of a version, and its offset there.
 func segmentOf(version uint64) (string, int) {
 	g := segment.Geometry{Size: 64 << 10}
 	return "wal/" + segment.Name(g.Number(version)), int(g.Offset(version))
@@ -141,7 +141,8 @@ func is(op *wrap.Op, kind wrap.Kind, suffix string) bool {
 // tailWord is the word of the shared page that publishes an append.
 const tailWord = 4
 
-// 1: acknowledged before it was durable. The sync before the answer: syncTo in wal/commit.go lead.
+// 1: a write is acknowledged before it is durable. The sync before the answer: syncTo in wal/commit.go
+// lead.
 func TestFailures01(t *testing.T) {
 	for _, p := range crash.Patterns() {
 		b := newBench(t)
@@ -153,8 +154,8 @@ func TestFailures01(t *testing.T) {
 	}
 }
 
-// 2: a bit flip in mid-log taken for the torn tail. attestedBehind, and the
-// durable mark of this boot, in wal/recover.go replay.
+// 2: a bit flip within the log is treated as the torn tail. attestedBehind, and the durable mark of this
+// boot, in wal/recover.go replay.
 func TestFailures02(t *testing.T) {
 	for _, boot := range []string{"same", "next"} {
 		b := newBench(t)
@@ -193,9 +194,8 @@ func TestFailures02(t *testing.T) {
 
 func (b *bench) view(name string) *crash.Process { return b.m.views[name] }
 
-// 3: a hole: a segment is missing and the next one is replayed anyway. roll in
-// wal/walker.go asks for the predecessor's exact end; without the segments in
-// between the open is damage.
+// 3: a hole: a segment is missing and the next one is replayed nevertheless. roll in wal/walker.go
+// requires the predecessor's exact end; an open without the segments in between reports damage.
 func TestFailures03(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a", func(o *varve.Options) { storetest.Of(o).System.BacklogBytes = 1 << 30 })
@@ -227,9 +227,9 @@ func TestFailures03(t *testing.T) {
 	}
 }
 
-// 3 and 4, over the end of a segment: what was written before it is lost, what
-// was written behind it is kept. dropBehind in wal/recover.go takes the start off
-// the segment behind, lest it follows what is written next.
+// 3 and 4, at the end of a segment: a power cut loses what was written before the end, and keeps what was
+// written behind it. dropBehind in wal/recover.go removes the start of the segment behind, so that it cannot
+// follow the entries written next.
 func TestFailures03Roll(t *testing.T) {
 	for seed := uint64(0); seed < 40; seed += uint64(proofs.Every(4)) {
 		for _, p := range []crash.Pattern{crash.KeepRandom, crash.KeepLate, crash.LoseAll, crash.KeepAll} {
@@ -273,8 +273,8 @@ func TestFailures03Roll(t *testing.T) {
 	}
 }
 
-// 4: a torn append makes the store unopenable. The end of wal/recover.go replay:
-// what is not attested is cut.
+// 4: a torn append makes the store unopenable. The end of replay in wal/recover.go: what is not attested
+// is cut.
 func TestFailures04(t *testing.T) {
 	for _, p := range crash.Patterns() {
 		b, cut := newBench(t), false
@@ -297,8 +297,8 @@ func TestFailures04(t *testing.T) {
 	}
 }
 
-// 5: folder not synced after create or rename. SyncDir in docfile round.go, in
-// table/write.go, in wal ensureSegment and startSegment, in vfs WriteDurable.
+// 5: a folder is not synced after a create or rename. SyncDir in docfile round.go, in table/write.go, in
+// wal ensureSegment and startSegment, in vfs WriteDurable.
 func TestFailures05(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")
@@ -315,16 +315,16 @@ func TestFailures05(t *testing.T) {
 	b.recovered(true)
 }
 
-// 5, the store's own folders: the first open fails at a sync of a folder, or is
-// killed there; the next one must not believe what it finds. The SyncDir of the
-// parent in enter.go makeStore, that of the store in wal/open.go openShared.
+// 5, the store's own folders: the first open fails at a sync of a folder, or is killed there; the next
+// one must not assume that what it finds is durable. The SyncDir of the parent in enter.go makeStore,
+// that of the store in wal/open.go openShared.
 func TestFailures05Making(t *testing.T) {
 	proofs.OneGoroutine(t)
 	for _, c := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
 		killed, lostLog := c[0], c[1]
 		for n := 1; ; n++ {
 			b, seen := newBench(t), 0
-			if lostLog { // there is a store, and its wal/ is gone
+			if lostLog { // the store exists, and its wal/ is missing
 				a, _ := b.start("before")
 				a.close()
 				b.removeAll(filepath.Join(dir, "wal"))
@@ -362,8 +362,8 @@ func TestFailures05Making(t *testing.T) {
 	}
 }
 
-// 5, a new segment: killed between its rename and the sync of wal/; somebody else
-// writes into it. The SyncDir in wal/prepare.go enter.
+// 5, a new segment: a process is killed between its rename and the sync of wal/; another process writes
+// into it. The SyncDir in wal/prepare.go enter.
 func TestFailures05Roll(t *testing.T) {
 	b := newBench(t)
 	big := func(o *varve.Options) { storetest.Of(o).System.BacklogBytes = 1 << 30 }
@@ -409,7 +409,7 @@ func TestFailures06(t *testing.T) {
 	b.recovered(true)
 }
 
-// failSyncs lets the next so many syncs of a kind fail.
+// failSyncs makes the next n syncs of a kind fail.
 func (b *bench) failSyncs(n int, kind, suffix string) {
 	b.m.disk.FailSync(func(op, name string) error {
 		if n > 0 && op == kind && strings.Contains(name, suffix) {
@@ -420,8 +420,8 @@ func (b *bench) failSyncs(n int, kind, suffix string) {
 	})
 }
 
-// 7: ENOSPC in mid-append poisons the log for good. room in wal/prepare.go makes
-// the space before the append, with a reserve that deletes may use.
+// 7: ENOSPC within an append makes the log permanently unusable. room in wal/prepare.go allocates the
+// space before the append, with a reserve that deletes may use.
 func TestFailures07(t *testing.T) {
 	proofs.OneGoroutine(t)
 	for spare := int64(0); spare < 200<<10; spare += 12 << 10 {
@@ -464,8 +464,8 @@ func TestFailures07(t *testing.T) {
 	}
 }
 
-// 10: "applied up to" not atomic with the data: cut everywhere in a flush. The
-// order in flush.go round: files, index, checkpoint.
+// 10: "applied up to" is not atomic with the data: cut everywhere in a flush. The order in flush.go
+// round: files, index, checkpoint.
 func TestFailures10(t *testing.T) {
 	n := cutEverywhere(t, "TestFailures10", 0, 1, func(m *machine, h *history) {
 		script10(m, h, 0)
@@ -493,8 +493,8 @@ func script10(m *machine, h *history, part int) {
 	}
 }
 
-// 13: a stale second checkpointer resets a log that is in use. sight and the
-// fresh Checkpoint at the head of flush.go round; raise in wal/page.
+// 13: a second checkpointer with old data resets a log that is in use. sight and the fresh Checkpoint at
+// the beginning of flush.go round; raise in wal/page.
 func TestFailures13(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")
@@ -512,9 +512,9 @@ func TestFailures13(t *testing.T) {
 	b.recovered(true)
 }
 
-// 15: a recycled file replays old records. The position in each header, the
-// number of the segment in its checksum (segment/frame.go), the zeroed block
-// (wal/release.go recycle): each is enough, all have to be taken out.
+// 15: a recycled file replays old records. The position in each header, the number of the segment in its
+// checksum (segment/frame.go), the zeroed block (wal/release.go recycle): each is enough, all have to be
+// removed for a failure.
 func TestFailures15(t *testing.T) {
 	recycled := 0
 	b := newBench(t)
@@ -540,7 +540,7 @@ func TestFailures15(t *testing.T) {
 	b.recovered(true)
 }
 
-// 16: the lock file is unlinked: two owners. stillOurs in wal/locks.go.
+// 16: the lock file is unlinked, and there are two owners. stillOurs in wal/locks.go.
 func TestFailures16(t *testing.T) {
 	b := newBench(t)
 	a, fsys := b.start("a")
@@ -563,7 +563,7 @@ func TestFailures16(t *testing.T) {
 	b.recovered(true)
 }
 
-// 18: a size limit that only reading enforces. wal/append.go request.
+// 18: a size limit that is enforced only by reading. wal/append.go request.
 func TestFailures18(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")
@@ -592,7 +592,7 @@ func (a *actor) twenty() (list []change) {
 	return list
 }
 
-// 62: recovery serves frames that only the page cache holds. settleEnd in wal/recover.go.
+// 62: recovery serves frames that are only in the page cache. settleEnd in wal/recover.go.
 func TestFailures62(t *testing.T) {
 	for _, flush := range []bool{false, true} {
 		b := newBench(t)
@@ -620,8 +620,8 @@ func TestFailures62(t *testing.T) {
 	}
 }
 
-// 63: a displaced file is used again while somebody reads it, or has a second
-// name. The lease and the count of links in docfile/displace.go inspect.
+// 63: a displaced file is reused while another process reads it, or has a second name. The lease and the
+// link count in docfile/displace.go inspect.
 func TestFailures63(t *testing.T) {
 	b := newBench(t)
 	a, fsys := b.start("a")
@@ -657,8 +657,8 @@ func TestFailures63(t *testing.T) {
 	b.verdict()
 }
 
-// 64: a writer is killed after a long append and before publishing it; a shorter
-// one lands over its start. The header of zeros behind each append, wal/commit.go gather.
+// 64: a writer is killed after a long append and before publishing it; a shorter append overwrites its
+// start. The header of zeros behind each append, wal/commit.go gather.
 func TestFailures64(t *testing.T) {
 	proofs.OneGoroutine(t)
 	for size := 0; size < 4000; size += 100 {
@@ -683,8 +683,8 @@ func TestFailures64(t *testing.T) {
 	}
 }
 
-// 64, at the end of a segment: what lands next does not fit, and goes to the next
-// segment; the remains must not be followed. endSegment in wal/commit.go.
+// 64, at the end of a segment: the next append does not fit, and goes to the next segment; the remains
+// must not be replayed. endSegment in wal/commit.go.
 func TestFailures64Roll(t *testing.T) {
 	for _, p := range []crash.Pattern{crash.KeepAll, crash.LoseAll, crash.KeepRandom, crash.KeepLate} {
 		b := newBench(t)
@@ -730,7 +730,7 @@ func TestFailures65(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	writer.put("y", 100, "", 0)
-	b.m.clock = b.m.clock.Add(time.Second) // a page that was missing is looked for now and then
+	b.m.clock = b.m.clock.Add(time.Second) // a page that was missing is checked for now and then
 	if _, err := reader.get("y"); err != nil {
 		t.Fatalf("the reader does not follow: %v", err)
 	}
@@ -738,8 +738,8 @@ func TestFailures65(t *testing.T) {
 	b.recovered(true)
 }
 
-// 66: a refused lock upgrade drops the lock that was held. wal/open.go openShared
-// never converts; each role has a handle of its own.
+// 66: a refused lock upgrade releases the lock that was held. wal/open.go openShared never converts;
+// each role has a handle of its own.
 func TestFailures66(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")
@@ -763,8 +763,8 @@ func TestFailures66(t *testing.T) {
 	b.recovered(true)
 }
 
-// 67: the last acknowledged write of a store that was closed cleanly is damaged
-// and taken for a torn tail. The attested mark in wal/recover.go replay.
+// 67: the last acknowledged write of a store that was closed cleanly is damaged and treated as a torn tail.
+// The attested mark in wal/recover.go replay.
 func TestFailures67(t *testing.T) {
 	for _, boot := range []string{"same", "next"} {
 		b := newBench(t)
@@ -791,8 +791,8 @@ func TestFailures67(t *testing.T) {
 	}
 }
 
-// 70: a store folder is cloned by git, or loses its wal/. create in
-// wal/recover.go starts above every LSN known; views of another UUID do not count.
+// 70: a store folder is cloned by git, or loses its wal/. create in wal/recover.go starts above every
+// known LSN; views of another UUID are ignored.
 func TestFailures70(t *testing.T) {
 	for _, lost := range [][]string{{"wal"}, {"wal", "checkpoint"},
 		{"wal", "checkpoint", "memory_index.json", "tmp", "backups"}} {
@@ -846,8 +846,8 @@ func (b *bench) removeAll(path string) {
 	fsys.Remove(path)
 }
 
-// 71: a failed barrier is followed by one that succeeds. flush.go round moves no
-// mark after a round that failed, so all of its files are written again.
+// 71: a failed barrier is followed by a successful one. flush.go round moves no mark after a round that
+// failed, so all of its files are written again.
 func TestFailures71(t *testing.T) {
 	proofs.OneGoroutine(t)
 	for _, kind := range []string{"sync", "barrier", "syncdir"} {
@@ -855,7 +855,7 @@ func TestFailures71(t *testing.T) {
 			b := newBench(t)
 			a, _ := b.start("a", func(o *varve.Options) {
 				storetest.Of(o).System.RoundBytes = 1 << 20
-				storetest.Of(o).System.ArchiveBytes = -1 // or its copies heal what was lost
+				storetest.Of(o).System.ArchiveBytes = -1 // or its copies restore what was lost
 			})
 			a.faulty = true
 			for range 2 {
@@ -874,7 +874,7 @@ func TestFailures71(t *testing.T) {
 					}
 				}
 			}
-			for i := range 12 { // the log before is released and used again
+			for i := range 12 { // the log before is released and reused
 				a.put(fmt.Sprint("n", i%2), 15000, "", 0)
 			}
 			a.flush()
@@ -923,9 +923,8 @@ func TestFailures72(t *testing.T) {
 	}
 }
 
-// 76: a sync fails, the log goes on behind it, and a waiter whose frame lies in
-// the dead range is told "durable". The rewrite in wal/sync.go syncLocked, and
-// syncing, which tells the next process.
+// 76: a sync fails, the log continues behind it, and a waiter whose frame is in the lost range gets the
+// answer "durable". The rewrite in wal/sync.go syncLocked, and syncing, which informs the next process.
 func TestFailures76(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")
@@ -935,7 +934,7 @@ func TestFailures76(t *testing.T) {
 	b.failSyncs(1, "datasync", ".wal")
 	done := false
 	b.before = func(who string, op *wrap.Op) {
-		// a's sync has failed; it let go of sync.lock and is about to wait.
+		// a's sync has failed; it has released sync.lock and is about to wait.
 		if who == "a" && is(op, wrap.Unlock, "sync.lock") && !done {
 			done = true
 			b.pauseThen = func() { other.put("z", 100, "", 0) }
@@ -955,8 +954,8 @@ func TestFailures76(t *testing.T) {
 	b.recovered(true)
 }
 
-// 77: the cache is trusted after a failed sync, by a new process in the same
-// boot. settleEnd in wal/recover.go writes again what is above the attested mark.
+// 77: the cache is trusted after a failed sync, by a new process in the same boot. settleEnd in
+// wal/recover.go rewrites everything above the attested mark.
 func TestFailures77(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")
@@ -979,8 +978,8 @@ func TestFailures77(t *testing.T) {
 	b.recovered(true)
 }
 
-// 78: a new base is in place and the delta gone while a reader holds the old
-// base. The set is swapped as a whole (internal/state Swap), and views.go sight.
+// 78: a new base is in place and the delta is removed while a reader holds the old base. The set is
+// swapped as a whole (internal/state Swap), and views.go sight.
 func TestFailures78(t *testing.T) {
 	proofs.OneGoroutine(t)
 	b := newBench(t)
@@ -1041,9 +1040,9 @@ func TestFailures78(t *testing.T) {
 	}
 }
 
-// 79: killed after [delete a, delete b], unpublished; another process appends an
-// identical "delete a". The header of zeros behind each append, and the link with
-// its nonce: either is enough, both have to be taken out.
+// 79: a process is killed after [delete a, delete b], unpublished; another process appends an identical
+// "delete a". The header of zeros behind each append, and the link with its nonce: either is enough,
+// both have to be removed for a failure.
 func TestFailures79(t *testing.T) {
 	for range 8 {
 		b := newBench(t)
@@ -1067,8 +1066,8 @@ func TestFailures79(t *testing.T) {
 	}
 }
 
-// 80: a process wakes after its place in the log was released and serves a stale
-// cache. restart in wal/state.go, Swaps in internal/state.
+// 80: a process resumes after its place in the log was released and serves an outdated cache. restart in
+// wal/state.go, Swaps in internal/state.
 func TestFailures80(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")
@@ -1094,7 +1093,8 @@ func TestFailures80(t *testing.T) {
 	b.verdict()
 }
 
-// 84: somebody's config.json in a project folder is taken for a store. errNoMember in enter.go.
+// 84: another program's config.json in a project folder is taken as that of a store. errNoMember in
+// enter.go.
 func TestFailures84(t *testing.T) {
 	for _, text := range []string{`{}`, `{"name":"my-project","version":1}`, `[1]`, `not json`, ``} {
 		m := newMachine()

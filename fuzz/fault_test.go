@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// faultsOf are the errors that an operation can have.
+// faultsOf returns the errors that an operation can have.
 func faultsOf(op *wrap.Op) []error {
 	half := func(err error) error { return &partly{short: true, err: err} }
 	done := func(err error) error { return &partly{err: err} }
@@ -44,8 +44,8 @@ func faultsOf(op *wrap.Op) []error {
 	return nil
 }
 
-// typed: a caller can act on the error. A full disk and a refusal have a sentinel
-// each; the rest carries the system's own error.
+// typed reports whether a caller can act on the error. A full disk and a refusal have a sentinel each;
+// all others wrap the system's error.
 func typed(err, fault error) bool {
 	if errors.Is(err, varve.ErrSyncFailed) || errors.Is(err, varve.ErrOutcomeUnknown) || errors.Is(err, varve.ErrClosed) || errors.Is(err, varve.ErrDiskFull) {
 		return true
@@ -70,11 +70,11 @@ type faulted interface {
 	bad(format string, args ...any)
 }
 
-// ofHistory is a workload that knows what it was told.
+// ofHistory is a workload with a history.
 type ofHistory struct {
 	*history
 	script func(m *machine, h *history, faulty bool) []error
-	always bool // look at the vectors each time
+	always bool // check the vectors each time
 }
 
 func (f *ofHistory) work(m *machine, faulty bool) []error { return f.script(m, f.history, faulty) }
@@ -84,30 +84,30 @@ func (f *ofHistory) check(fsys vfs.FS, o *varve.Options, deep bool) []string {
 	return f.verdict()
 }
 
-// TestFaults fails each operation of the script once, with each error that it
-// can have: nothing acknowledged is lost, nothing panics, the errors can be
-// told, and the store opens and works afterwards.
+// TestFaults makes each operation of the script fail once, with each error that it can have: no
+// acknowledged write is lost, nothing panics, the errors are typed, and the store opens and works
+// afterwards.
 func TestFaults(t *testing.T) {
 	proofs.OneGoroutine(t)
 	t.Parallel()
 	injectFaults(t, 2, func() faulted { return &ofHistory{history: newHistory(), script: script} })
 }
 
-// TestFaultsVectors does so with vectors: bases, deltas, and what a spill makes of them.
+// TestFaultsVectors is TestFaults with vectors: bases, deltas, and the files of a spill.
 func TestFaultsVectors(t *testing.T) {
 	proofs.OneGoroutine(t)
 	t.Parallel()
 	injectFaults(t, 5, func() faulted { return &ofHistory{history: newHistory(), script: scriptVectors, always: true} })
 }
 
-// TestFaultsGroups does so with assemblies, their members and merges: FAILURES 42 and 43.
+// TestFaultsGroups is TestFaults with assemblies, their members and merges: FAILURES 42 and 43.
 func TestFaultsGroups(t *testing.T) {
 	proofs.OneGoroutine(t)
 	t.Parallel()
 	injectFaults(t, 3, func() faulted { return &ofGroups{newGrouper(nil, 1)} })
 }
 
-// injectFaults fails every step-th of the operations × errors of a workload.
+// injectFaults makes every step-th of the operations × errors of a workload fail.
 func injectFaults(t *testing.T, step int, workload func() faulted) {
 	type point struct {
 		op  int
@@ -149,8 +149,8 @@ func injectFaults(t *testing.T, step int, workload func() faulted) {
 			}
 			return nil
 		}
-		// How it goes on: in the same boot, or with a loss of power, at once or at
-		// the end: what a failed sync lost is then gone.
+		// How the workload continues: in the same boot, or with a loss of power, at once or at the end:
+		// then the data of a failed sync are lost.
 		var errs []error
 		ending := p.op % 4
 		if ending == 3 {
@@ -188,7 +188,7 @@ func injectFaults(t *testing.T, step int, workload func() faulted) {
 	t.Logf("%d operations × errors, %d injected, %d of them seen by the caller", len(points), injected, told)
 }
 
-// cause is the error of the system in a fault.
+// cause returns the system error in a fault.
 func cause(err error) error {
 	var part *partly
 	if errors.As(err, &part) {

@@ -11,11 +11,10 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// FuzzFrames appends entries to a log that are signed, whatever they say. An input is a
-// list of them: each begins with which entry of the sound log it is made of (one byte) and
-// how many changes there are (one); each change has a place (two bytes) and what is written
-// there (a byte). The places are those of the frame's header up to the payload's checksum,
-// the key, fields and value, one behind the other.
+// FuzzFrames appends entries with valid checksums and any content to a log. An input is a list of
+// entries: each begins with the entry of the sound log from which it is made (one byte) and the number
+// of changes (one byte); each change has an offset (two bytes) and the new byte there. Offsets count
+// through the frame's header up to the payload's checksum, then the key, fields and value.
 //
 //	go test ./fuzz -run '^$' -fuzz FuzzFrames -fuzztime 30s
 func FuzzFrames(f *testing.F) {
@@ -73,8 +72,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// forgedHead is how many bytes of a header an input may change: what stands behind is
-// checksums.
+// forgedHead is how many bytes of a header an input may change: the rest are checksums.
 const forgedHead = 40
 
 func forgedFrame(frame forge.Frame, changes []byte) forge.Frame {
@@ -100,7 +98,7 @@ func forgedFrame(frame forge.Frame, changes []byte) forge.Frame {
 	return frame
 }
 
-// soundEntries are the newest entries of the log of a store.
+// soundEntries returns the newest entries of a store's log.
 func soundEntries(f *testing.F, r *rotten) (list []forge.Frame) {
 	fsys, _ := r.m.process("read")
 	s, err := forge.Newest(fsys, dir)

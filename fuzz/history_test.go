@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// history is what callers asked, were told, and saw. Times are ticks: each call
-// and each answer has one of its own, so of two calls it is known whether one
-// had ended before the other began.
+// history has the operations of all callers, with their results and what callers saw. Times are ticks:
+// each call and each answer has its own, so for two calls it is known whether one had ended before the
+// other began.
 type history struct {
 	dir     string // where the store is: a migration moves it
 	tick    int
@@ -17,14 +17,14 @@ type history struct {
 	seen    []observation
 	tokens  map[string]*write
 	batches int
-	bulk    map[string]bool // many that are there for their number: some are looked at each time
+	bulk    map[string]bool // written only for their number: some are checked each time
 	wrong   []string        // found while recording
 	edits   []*edit         // by hand
-	jumps   bool            // the clock goes back: what has expired may be there again
-	harmed  map[string]bool // a hand may have taken away what these held
+	jumps   bool            // the clock is set back: expired memories may become visible again
+	harmed  map[string]bool // an edit by hand may have removed the content of these
 	plugged bool            // the stores have the view of package letters
 
-	labelled bool // memories have what filters are about, and searches are looked at
+	labelled bool // memories have the fields that filters use, and searches are checked
 }
 
 const never = math.MaxInt
@@ -51,7 +51,7 @@ type write struct {
 	outcome outcome
 	version uint64
 	commit  uint64 // where its commit ended, if it took assemblies along; 0: not noted
-	base    uint64 // the version that it replaced by its own word; meaningful when based
+	base    uint64 // the version that it replaced according to itself; meaningful if based
 	based   bool
 	batch   int  // writes of one batch share it; 0: alone
 	hand    bool // an edit: it may be adopted at any time, or never
@@ -59,7 +59,7 @@ type write struct {
 	actor   string
 }
 
-// observation is that a memory had a value at some moment between two ticks.
+// observation is a value that a memory had at some moment between two ticks.
 type observation struct {
 	id         string
 	token      string // "": absent
@@ -74,7 +74,7 @@ func newHistory() *history { return &history{dir: dir, tokens: map[string]*write
 
 func (h *history) now() int { h.tick++; return h.tick }
 
-// clone is for looking at several futures.
+// clone returns a copy, for exploring several futures.
 func (h *history) clone() *history {
 	c := *h
 	c.writes = make([]*write, len(h.writes))
@@ -87,7 +87,7 @@ func (h *history) clone() *history {
 	return &c
 }
 
-// powerLost: what has not happened by now never will.
+// powerLost records that writes which have not happened by now never will.
 func (h *history) powerLost() {
 	now := h.now()
 	for _, w := range h.writes {
@@ -121,7 +121,7 @@ func (h *history) observe(o observation) {
 	h.seen = append(h.seen, o)
 }
 
-// event is something certain about one memory.
+// event is a fact about one memory that is certain.
 type event struct {
 	token      string
 	version    uint64
@@ -149,7 +149,7 @@ func (w *write) String() string {
 		[]string{"pending", "acknowledged", "refused"}[w.outcome], w.version, w.batch)
 }
 
-// verdict says what of the history cannot have been.
+// verdict returns what in the history is impossible.
 func (h *history) verdict() []string {
 	v := &judge{h: h, wrong: slices.Clone(h.wrong), sighted: map[string]int{}, batches: map[int]int{},
 		versions: map[uint64]string{}}
@@ -172,11 +172,11 @@ func (j *judge) bad(format string, args ...any) {
 	j.wrong = append(j.wrong, fmt.Sprintf(format, args...))
 }
 
-// settle learns versions, and what was seen.
+// settle derives versions, and which writes were seen.
 func (j *judge) settle() {
 	learn := func(version uint64, token, what string) {
 		if version%8 != 0 || version == 0 || token == "" {
-			return // an index made of files gives them what no frame has
+			return // an index built from files gives them versions that no frame has
 		}
 		if was, ok := j.versions[version]; ok && was != token {
 			j.bad("version %d stands for two contents: %s and %s (%s)", version, was, token, what)
@@ -227,7 +227,7 @@ func (j *judge) settle() {
 	}
 }
 
-// certain says by when a write had taken effect; ok is false when it may never have.
+// certain returns the tick by which a write had taken effect; ok is false if it may never have.
 func (j *judge) certain(w *write) (by int, ok bool) {
 	by = min(w.end, w.by)
 	if w.outcome == pending {
@@ -290,7 +290,7 @@ func (j *judge) memory(id string) {
 	j.order(id, writes)
 }
 
-// look asks whether a memory can have had this value then.
+// look checks that a memory can have had this value then.
 func (j *judge) look(id string, o observation, writes []*write, events []event) {
 	why := "nothing can have made it so"
 	try := func(token string, start, by int, version uint64) bool {
@@ -339,8 +339,8 @@ func (j *judge) look(id string, o observation, writes []*write, events []event) 
 	j.bad("%s [%d,%d]: %.20q holds %s: %s", o.what, o.start, o.end, id, held, why)
 }
 
-// since reports whether a value was written after a hand had deleted the file, and before it was looked
-// for: the deletion is of what the file held.
+// since reports whether a value was written after its file had been deleted by hand, and before it was
+// looked up: the deletion is of the content of the file then.
 func (j *judge) since(removal *write, o observation, writes []*write) bool {
 	return slices.ContainsFunc(writes, func(w *write) bool {
 		by, ok := j.certain(w)
@@ -348,8 +348,8 @@ func (j *judge) since(removal *write, o observation, writes []*write) bool {
 	})
 }
 
-// named is a refusal that named a version which nobody has seen: somebody must
-// still be able to have written it.
+// named checks a refusal that named a version which was never seen: some write must still be able to
+// have that version.
 func (j *judge) named(id string, o observation, writes []*write) {
 	open := false
 	for _, w := range writes {
@@ -366,8 +366,8 @@ func (j *judge) named(id string, o observation, writes []*write) {
 	}
 }
 
-// order compares versions with time, and asks whether each write replaced what
-// it said it did.
+// order compares versions with times, and checks that each write replaced the version that it was to
+// replace.
 func (j *judge) order(id string, writes []*write) {
 	for _, a := range writes {
 		if a.version == 0 {

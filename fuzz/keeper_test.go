@@ -21,9 +21,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// keeper is somebody who looks after a store while others write in it: backs it
-// up, restores that, spoils files and has them repaired, moves it. Who is killed
-// at it is followed by another one.
+// keeper is a process that maintains a store while others write to it: it makes backups and restores
+// them, damages files and repairs them, and moves the store. If it is killed, another one takes over.
 type keeper struct {
 	w   *world
 	p   *sim.Proc
@@ -31,7 +30,7 @@ type keeper struct {
 	o   *varve.Options
 }
 
-// upkeep is what keepers have made, as the oracle knows it, and how often.
+// upkeep has what keepers have made, as the oracle knows it, and counts.
 type upkeep struct {
 	backups, restored []*copied
 	target            string // of a migration that may have happened
@@ -59,7 +58,7 @@ func (w *world) other() string {
 	return places[0]
 }
 
-// open follows the store to where it is.
+// open opens the store where it is now.
 func (w *world) open(o *varve.Options) (*varve.Store, error) {
 	for {
 		st, err := varve.Open(ctx, w.h.dir, o)
@@ -69,7 +68,7 @@ func (w *world) open(o *varve.Options) (*varve.Store, error) {
 		case errors.As(err, &moved):
 			w.h.dir = moved.To
 			w.movedOn()
-		case errors.As(err, &early): // it has come back by now, and goes again
+		case errors.As(err, &early): // the store has moved back by now, and is opened there again
 			w.h.dir = early.From
 		default:
 			return st, err
@@ -83,7 +82,7 @@ func (w *world) movedOn() {
 	}
 }
 
-// keep does this and that as long as others work, and once more when they have gone.
+// keep does maintenance as long as others work, and once more when they have ended.
 func (w *world) keep(p *sim.Proc) {
 	k := &keeper{w: w, p: p, rng: rand.New(rand.NewPCG(w.rng.Uint64(), 3)), o: w.options(p)}
 	for busy := true; busy; {
@@ -109,7 +108,7 @@ func (w *world) keep(p *sim.Proc) {
 	}
 }
 
-// mostCopies bounds what a seed makes of each: every look reads all of them.
+// mostCopies bounds how many copies of each kind a seed makes: every check reads all of them.
 const mostCopies = 4
 
 func (k *keeper) fresh(what string) string {
@@ -117,7 +116,7 @@ func (k *keeper) fresh(what string) string {
 	return fmt.Sprintf("/%s%d", what, k.w.keeping.made)
 }
 
-// refused: err is one of those that are right at this moment.
+// refused reports whether err is one of the errors that are right at this moment.
 func (k *keeper) refused(what string, err error, known ...error) bool {
 	if err == nil {
 		k.w.keeping.did[what]++
@@ -155,7 +154,7 @@ func (k *keeper) backup() {
 	k.refused("close", st.Close())
 }
 
-// restore makes a store of a backup, or of one as of a version that somebody was told.
+// restore makes a store from a backup, as of its end or as of a version that a caller was told.
 func (k *keeper) restore(b *copied) {
 	if !b.acked || len(k.w.keeping.restored) == mostCopies {
 		return
@@ -178,22 +177,22 @@ func (k *keeper) restore(b *copied) {
 	}
 }
 
-// migrate moves the store to the other place, as far as others let it.
+// migrate moves the store to the other place, as far as other processes permit.
 func (k *keeper) migrate() {
 	o := &varve.MigrateOptions{Options: k.o, Switch: k.rng.IntN(4) > 0, RemoveSource: true}
 	from, to := k.w.h.dir, k.w.other()
 	_, err := k.p.FS.Stat(filepath.Join(to, "moved.json"))
 	if names, _ := k.p.FS.ReadDir(to); err == nil && len(names) > 1 {
-		from, to = to, from // a move that was cut in emptying the old place
+		from, to = to, from // a move that was interrupted while emptying the old place
 	}
 	o.RemoveSource = o.Switch
 	k.w.keeping.target = to
 	for range 1 + k.rng.IntN(3) {
 		rep, err := varve.Migrate(ctx, from, to, o)
 		if rep.Switched {
-			k.w.h.dir, k.w.keeping.moved = to, true // said on the way, though it may have failed behind it
+			k.w.h.dir, k.w.keeping.moved = to, true // reported before the migration, perhaps, failed
 		}
-		// ErrLocked: others have it open. MovedError: somebody ended it.
+		// ErrLocked: others have it open. MovedError: another process completed the move.
 		if !k.refused("migrate", err, varve.ErrLocked, varve.ErrMoved, varve.ErrNoStore) {
 			if o.Switch {
 				k.w.keeping.did["switch"]++
@@ -208,12 +207,12 @@ func (k *keeper) migrate() {
 	}
 }
 
-// begun: what nobody has been told anything of may still be in the making.
+// begun reports whether a copy that was not acknowledged may still be in progress.
 func (h *history) begun() bool {
 	return slices.ContainsFunc(h.writes, func(w *write) bool { return w.outcome == acked })
 }
 
-// restoring turns adopt_deletions off, where the world asks for it and nobody has yet.
+// restoring turns adopt_deletions off, if the world requires it and that was not done yet.
 func (k *keeper) restoring() {
 	path := filepath.Join(k.w.h.dir, "config.json")
 	b, err := vfs.ReadFile(k.p.FS, path, 1<<20)
@@ -226,9 +225,8 @@ func (k *keeper) restoring() {
 	}
 }
 
-// spoil takes a memory's file away, or makes it one that is none. What stands in log or archive
-// must come back; but a file that is removed may be taken for a deletion by hand of what it held, unless
-// the store restores these.
+// spoil removes a memory's file, or makes it invalid. A document that log or archive have must return;
+// but a removed file may be treated as a deletion by hand, unless the store restores such files.
 func (k *keeper) spoil() {
 	k.restoring()
 	id := ids[k.rng.IntN(len(ids))]
@@ -265,7 +263,7 @@ func (k *keeper) spoil() {
 	}
 }
 
-// place puts a file in one step.
+// place puts a file into its place in one step.
 func (k *keeper) place(path string, data []byte, mtime time.Time) error {
 	temp := k.fresh("spoilt")
 	f, err := k.p.FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -279,9 +277,9 @@ func (k *keeper) place(path string, data []byte, mtime time.Time) error {
 	return k.p.FS.Rename(temp, path)
 }
 
-// repair plans and applies beside the others. In a store that nobody spoilt nothing
-// is found; what is left is nothing. settled: what an unclean end left was flushed,
-// and so everything is judged.
+// repair plans and applies a repair beside other processes. In an undamaged store it must find nothing,
+// and afterwards nothing must be left. settled: the remains of an unclean end were flushed, so
+// everything is verified.
 func (k *keeper) repair(settled bool) {
 	made := k.w.h.begun()
 	sound := len(k.w.h.harmed) == 0 && made
@@ -329,14 +327,14 @@ func (k *keeper) repair(settled bool) {
 	}
 }
 
-// halfWritten is a slot of the checkpoint that somebody wrote when he was killed. Until it is written again it is
-// found, and repaired by the other one.
+// halfWritten reports whether a finding is a slot of the checkpoint whose writer was killed. Until the
+// slot is written again it is reported, and repaired from the other one.
 func (w *world) halfWritten(f repair.Finding) bool {
 	return w.kill > 0 && f.Kind == repair.CheckpointSlot && f.Heals == repair.ByCheckpoint && f.Remarks == 0 &&
 		(f.Offset == 0 || f.Offset == wal.SlotSize)
 }
 
-// repairOpen is repair beside a handle of one's own.
+// repairOpen is repair while this process also has the store open.
 func (k *keeper) repairOpen() {
 	st, err := k.w.open(k.o)
 	if k.refused("open", err) {
@@ -348,7 +346,7 @@ func (k *keeper) repairOpen() {
 	k.refused("close", st.Close())
 }
 
-// look2 looks into a restored store.
+// look2 checks a restored store.
 func (w *world) look2(p *sim.Proc, r *copied) {
 	o := w.options(p)
 	o.MustExist = true
@@ -363,8 +361,8 @@ func (w *world) look2(p *sim.Proc, r *copied) {
 	}
 }
 
-// lookAround asks, when all is quiet, where the store is, and for what keepers
-// were told that they had made.
+// lookAround checks, when all is quiet, where the store is, and that everything that keepers were told
+// they had made exists.
 func (w *world) lookAround(p *sim.Proc) {
 	var found []string
 	for _, place := range places {
@@ -414,7 +412,7 @@ func (w *world) lookAround(p *sim.Proc) {
 	}
 }
 
-// there: what has its name is whole, acknowledged or not.
+// there reports whether a copy that has its final name is complete, acknowledged or not.
 func (w *world) there(p *sim.Proc, c *copied) bool {
 	_, err := p.FS.Stat(c.path)
 	if err != nil && c.acked {
@@ -431,8 +429,8 @@ func (w *world) there(p *sim.Proc, c *copied) bool {
 
 func keeping(w *world) { w.keeping = &upkeep{did: map[string]int{}} }
 
-// TestSimUpkeep has somebody back up, restore, spoil, repair and move a store that
-// others work on; all of them are stopped, killed and cut, recoveries too.
+// TestSimUpkeep: a process backs up, restores, damages, repairs and moves a store that others use; all
+// of them are stopped, killed and cut, recoveries too.
 func TestSimUpkeep(t *testing.T) { simulate(t, 2, 20, keeping) }
 
 func keepingLacking(w *world) {

@@ -17,9 +17,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// machine is a disk on which one process works at a time. Unlike package sim it
-// can be looked at before each operation, in as many futures as there are
-// patterns, without doing everything before it again.
+// machine is a disk with one process at a time. Unlike with package sim, its state can be examined
+// before each operation, in as many futures as there are patterns, without repeating the operations
+// before it.
 type machine struct {
 	disk     *crash.Disk
 	clock    time.Time
@@ -35,8 +35,8 @@ type machine struct {
 	views    map[string]*crash.Process
 }
 
-// partly is a fault that does some of the operation: less than was asked for, or
-// all of it, with an error all the same.
+// partly is a fault that executes a part of the operation, or all of it, and returns an error
+// nevertheless.
 type partly struct {
 	short bool // half of the bytes
 	err   error
@@ -76,7 +76,7 @@ func (m *machine) use(d *crash.Disk) {
 
 func (m *machine) now() time.Time { return m.clock }
 
-// future is the machine as the next boot finds it.
+// future returns the machine as the next boot finds it.
 func (m *machine) future(p crash.Pattern, seed uint64) *machine {
 	f := &machine{clock: m.clock, started: m.started, sites: m.sites}
 	f.use(m.disk.Crash(p, rand.New(rand.NewPCG(seed, uint64(m.ops)<<8|uint64(p)))))
@@ -146,7 +146,7 @@ func (m *machine) process(name string) (vfs.FS, *varve.Options) {
 	})
 }
 
-// options make a store small: little work reaches spills, merges, rolls and recycling.
+// options makes a store small: little work reaches spills, merges, rolls and recycling.
 func options(fsys vfs.FS, rnd io.Reader, now func() time.Time,
 	sleep func(context.Context, time.Duration) error) *varve.Options {
 	return storetest.In(&varve.Options{

@@ -14,10 +14,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// TestModel does random operations by several handles of several processes, with
-// losses of power, kills and reopenings between them, beside a plain map. Nothing
-// is in flight when power goes, so the map is the truth at every step. A failure
-// prints the operations, shrunk, and rapid's command for them.
+// TestModel does random operations by several handles of several processes, with losses of power, kills
+// and reopenings between them, and compares the store with a plain map. No operation is in progress when
+// the power is lost, so the map is exact at every step. A failure prints the operations, shrunk, and
+// rapid's command for them.
 func TestModel(t *testing.T) {
 	proofs.OneGoroutine(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -18,17 +18,16 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Native fuzzing of what a store reads: go test ./fuzz -fuzz FuzzCheckpoint. Frames,
-// records, index lines, tables, memory JSON and the importers have targets beside
-// their code.
+// Native fuzzing of what a store reads: go test ./fuzz -fuzz FuzzCheckpoint. Frames, records, index
+// lines, tables, memory JSON and the importers have fuzz targets in their own packages.
 
-// fuzzed is a small store that lost power: with files, index, log and archive.
+// fuzzed returns a small store that lost power: with files, index, log and archive.
 func fuzzed(tb testing.TB) *rotten {
 	r := &rotten{m: newMachine(), h: newHistory(), name: "fuzzed"}
 	rotSmall(r.m, r.h)
 	r.m = r.m.future(crash.LoseAll, 1)
 	r.h.powerLost()
-	// The fuzzer names memories as it likes: what counts is that each was put.
+	// The fuzzer names memories as it likes: all that matters is that each was put.
 	_, o := r.m.future(crash.KeepAll, 0).process("look")
 	st, err := varve.Open(ctx, dir, o)
 	if err != nil {
@@ -49,7 +48,7 @@ func fuzzed(tb testing.TB) *rotten {
 	return r
 }
 
-// fuzzWait is the time that one input has. On a free machine it needs some ten milliseconds.
+// fuzzWait is the time limit of one input. On an idle machine it needs some ten milliseconds.
 const fuzzWait = 60 * time.Second
 
 // replace puts data in a file's place and opens, reads, writes, closes and opens again.
@@ -61,11 +60,11 @@ func (r *rotten) replace(t *testing.T, name string, data []byte) {
 
 func (r *rotten) change(t *testing.T, damage func(vfs.FS) error) { r.changeTo(t, damage, false) }
 
-// forge is change to what is signed: see package forge.
+// forge is change for signed data: see package forge.
 func (r *rotten) forge(t *testing.T, damage func(vfs.FS) error) { r.changeTo(t, damage, true) }
 
 func (r *rotten) changeTo(t *testing.T, damage func(vfs.FS) error, forged bool) {
-	// An end that is not in sight would only be seen in operations of files: see run.
+	// An endless loop is otherwise noticed only in operations on files: see run.
 	watch := time.AfterFunc(fuzzWait, func() { panic("no end in sight") })
 	defer watch.Stop()
 	c := &rotCase{r: r, ends: never64, anything: true, forged: forged}
@@ -99,8 +98,8 @@ func FuzzIndex(f *testing.F)  { fuzzFile(f, "memory_index.json") }
 func FuzzShared(f *testing.F) { fuzzFile(f, "wal/shared") }
 func FuzzOwner(f *testing.F)  { fuzzFile(f, "wal/owner") }
 
-// FuzzCheckpoint puts an input in the checkpoint's place as it is, and with the checksums
-// that its slots need: what they say is input too.
+// FuzzCheckpoint puts an input in the checkpoint's place as it is, and with valid checksums in its
+// slots: their content is untrusted too.
 func FuzzCheckpoint(f *testing.F) {
 	proofs.OneGoroutine(f)
 	r := fuzzed(f)
@@ -146,9 +145,9 @@ func FuzzCheckpoint(f *testing.F) {
 	})
 }
 
-// FuzzRecovery writes over the files of the log, wherever the input says: pieces of
-// which each begins with the file (one byte), the place (three), and a length (one). Then
-// it does so once more and computes the checksums of all frames and slots again.
+// FuzzRecovery overwrites the files of the log at positions in the input: pieces of which each begins
+// with the file (one byte), the place (three), and a length (one). Then it does so again and recomputes
+// the checksums of all frames and slots.
 func FuzzRecovery(f *testing.F) {
 	proofs.OneGoroutine(f)
 	r := fuzzed(f)
@@ -179,7 +178,7 @@ func FuzzRecovery(f *testing.F) {
 	})
 }
 
-// patch writes over files what an input of FuzzRecovery says.
+// patch applies an input of FuzzRecovery to files.
 func patch(fsys vfs.FS, files []string, data []byte) error {
 	for len(data) >= 5 {
 		name := files[int(data[0])%len(files)]
@@ -204,13 +203,13 @@ func patch(fsys vfs.FS, files []string, data []byte) error {
 	return nil
 }
 
-// reseal computes the checksums of the log's files again: each frame names the one before
-// it, each segment the end of the one before it, and the marks of the checkpoint, where a
-// frame still ends there, that frame.
+// reseal recomputes the checksums of the log's files: each frame names the one before it, each segment
+// the end of the one before it, and the marks of the checkpoint, if a frame still ends there, that
+// frame.
 func reseal(fsys vfs.FS, files []string) error {
 	s, err := forge.Newest(fsys, dir)
 	if err != nil {
-		s, err = forge.Slot{}, nil // as good as any: nothing of it is known
+		s, err = forge.Slot{}, nil // as good as any: its content is unknown
 	}
 	geo := segment.Geometry{UUID: s.UUID, Size: s.SegmentSize}
 	sums := map[uint64]uint64{} // of the frame that ends there

@@ -19,9 +19,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
 
-// noter is a world of notes: processes that write, edit, append, rename and delete them, and a person who saves and
-// removes their files with a program that knows nothing of the store. Each text is used once, so that what became of it
-// can be told. What must hold:
+// noter is a world of notes: processes that write, edit, append, rename and delete them, and a user who
+// saves and removes their files with a program that does not know the store. Each text is used once, so
+// that its fate can be determined. Invariants:
 //
 //   - a text whose writing was acknowledged is in the history, also when the note was renamed or deleted since
 //   - an acknowledged line is in the note to which lines are only appended, once
@@ -36,7 +36,7 @@ type noter struct {
 	begun    map[string]bool   // texts
 	acked    map[string]string // texts to paths
 	lines    []string          // acknowledged, of the note that grows
-	saved    map[string]string // by path: the last text that a person saved there
+	saved    map[string]string // by path: the last text that the user saved there
 	editing  bool
 	wrong    []string
 	did      map[string]int
@@ -51,7 +51,7 @@ func (w *noter) bad(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
-// text begins a text that is used once.
+// text returns the beginning of a text that is used once.
 func (w *noter) text(rng *rand.Rand) string {
 	w.n++
 	s := fmt.Sprintf("token%06d\n%s", w.n, strings.Repeat("line of text\n", rng.IntN(300)*rng.IntN(2)))
@@ -143,7 +143,7 @@ func (w *noter) step(who string, st *varve.Store, rng *rand.Rand) {
 	}
 }
 
-// edit is a person with an editor that saves by renaming, and with rm.
+// edit is a user with an editor that saves by renaming, and with rm.
 func (w *noter) edit(p *sim.Proc) {
 	rng := rand.New(rand.NewPCG(w.rng.Uint64(), 5))
 	for w.acts > 0 {
@@ -203,7 +203,7 @@ func (w *noter) save(fsys vfs.FS, rng *rand.Rand) error {
 
 func gone(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrExist) }
 
-// ignoreGone is for folders that a process of the store has removed or replaced meanwhile.
+// ignoreGone ignores errors because a process of the store has removed or replaced a folder meanwhile.
 func ignoreGone(err error) error {
 	if gone(err) || strings.Contains(err.Error(), "directory") {
 		return nil
@@ -229,7 +229,7 @@ func (w *noter) look(fsys vfs.FS, o *varve.Options) {
 	w.kept(st, fsys)
 	for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 		if err == nil && w.editing && strings.Contains(f.String(), "deleted by hand") {
-			continue // a folder that has changed a moment ago is not judged by reads
+			continue // reads do not examine a folder that has changed a moment ago
 		}
 		if err != nil || f.Severity != varve.SeverityInfo && f.Next != "" {
 			w.bad("verify: %s %v", f.String(), err)
@@ -263,11 +263,11 @@ func (w *noter) compare(when string, st *varve.Store) {
 	}
 }
 
-// kept looks for all texts in the history, and for those that were saved by hand in the folder too.
+// kept searches for all texts in the history, and for those that were saved by hand also in the folder.
 func (w *noter) kept(st *varve.Store, fsys vfs.FS) {
 	has := map[string]bool{}
 	for path := range w.everUsed {
-		inner := storetest.Inner(st) // of the path, also of notes that were there before another one was moved to it
+		inner := storetest.Inner(st) // of the path, including notes that were there before another one was moved to it
 		inner.History.Each(ctx, inner.Notes.Kind(), path, func(v versions.Version, err error) bool {
 			if err != nil {
 				w.bad("the history of %s: %v", path, err)
@@ -299,7 +299,7 @@ func (w *noter) kept(st *varve.Store, fsys vfs.FS) {
 	}
 }
 
-// texts are those of all files in a folder.
+// texts returns the contents of all files in a folder.
 func texts(fsys vfs.FS, folder string) (list []string) {
 	entries, err := vfs.ReadTypes(fsys, folder)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// orderKey is an order by chance.
+// orderKey returns a random order.
 func (a *actor) orderKey() string {
 	names := memstore.OrderNames()
 	return []string{"", "-"}[a.rng.IntN(2)] + names[a.rng.IntN(len(names))]
 }
 
-// inOrder has memories listed in an order.
+// inOrder returns a filter that lists memories in an order.
 func inOrder(key string) varve.Filter {
 	o, err := memstore.ParseOrder(key, "")
 	if err != nil {
@@ -24,7 +24,7 @@ func inOrder(key string) varve.Filter {
 	return varve.Sorted(o)
 }
 
-// ordered compares sorted listings and sums of sessions with what is there.
+// ordered compares sorted listings and sums of sessions with the present memories.
 func (a *actor) ordered(list []varve.Memory, sessions map[string]int64) {
 	for _, o := range []struct {
 		key string

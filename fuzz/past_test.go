@@ -24,8 +24,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// pasts is a store whose log has not all that its files have, and every version that was ever
-// current in it: none of them may be lost by what replaces, deletes, evicts or expires.
+// pasts is a store whose log lacks some of what its files have, and every version that was ever current
+// in it: none of them may be lost by what replaces, deletes, evicts or expires them.
 type pasts struct {
 	s     *sim.Sim
 	rng   *rand.Rand
@@ -37,7 +37,7 @@ type pasts struct {
 	wrong []string
 	did   map[string]int
 	known map[string]map[uint64]*pastVersion // by the id; of an assembly by "group "+id
-	taken map[string]map[uint64]bool         // by a hand, with the file; a cache may still have them
+	taken map[string]map[uint64]bool         // removed with the file by an edit by hand; a cache may still have them
 }
 
 type pastVersion struct {
@@ -50,7 +50,7 @@ func (w *pasts) bad(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
-// was notes that a version was current. What was seen of it before must be what it is now.
+// was records that a version was current. It must equal what was seen of it before.
 func (w *pasts) was(key string, version uint64, v pastVersion) {
 	if w.taken[key][version] {
 		return
@@ -91,7 +91,7 @@ func (w *pasts) options(p *sim.Proc) *varve.Options {
 	return o
 }
 
-// begin makes the store, in peace.
+// begin creates the store, without interruption.
 func (w *pasts) begin(p *sim.Proc, how string) error {
 	const from = "/from"
 	o := w.options(p)
@@ -172,7 +172,7 @@ func (w *pasts) begin(p *sim.Proc, how string) error {
 	if how == "repaired" {
 		for _, v := range all {
 			// No frame is longer. A version of which only the number has changed is in its file. The
-			// frame behind a damaged start of a segment is given for the gap.
+			// frame behind a damaged start of a segment is sacrificed for the gap.
 			touched := v.version < holeEnd && v.version+6000 > hole
 			if start := v.version / (64 << 10) * (64 << 10); hole < start+segment.StartSize && holeEnd > start {
 				touched = touched || v.version < start+segment.StartSize+segment.MinGap
@@ -194,7 +194,7 @@ func (w *pasts) begin(p *sim.Proc, how string) error {
 	return st.Close()
 }
 
-// cloneFiles is what git does: names and bytes, no times.
+// cloneFiles copies names and bytes, as git does, but no times.
 func cloneFiles(fsys vfs.FS, from, to string) error {
 	b, err := vfs.ReadFile(fsys, from, 1<<30)
 	if err == nil {
@@ -225,7 +225,7 @@ func cloneFiles(fsys vfs.FS, from, to string) error {
 	return fsys.SyncDir(to)
 }
 
-// punch makes a hole in a segment, near a version, and says where.
+// punch makes a hole in a segment, near a version, and returns its bounds.
 func (w *pasts) punch(p *sim.Proc, near uint64) (from, to uint64, err error) {
 	geo := segment.Geometry{Size: 64 << 10}
 	number := geo.Number(near)
@@ -270,7 +270,7 @@ func (w *pasts) repair(p *sim.Proc, o *varve.Options) error {
 	return nil
 }
 
-// all notes what is there, with all that history has of it: it may not become less.
+// all records all memories with all that the history has of them, which may not become less.
 func (w *pasts) all(st *varve.Store, files bool) map[string]map[uint64]varve.Version {
 	have := map[string]map[uint64]varve.Version{}
 	look := func(key string, v varve.Version, err error) {
@@ -305,8 +305,8 @@ func (w *pasts) all(st *varve.Store, files bool) map[string]map[uint64]varve.Ver
 	return have
 }
 
-// told: the number of a version was made up, by an index that was made again from the files, and history
-// has what it holds under the number that it had before.
+// told reports whether the number of a version was invented, by an index that was rebuilt from the
+// files, and the history has the content under its earlier number.
 func told(have map[uint64]varve.Version, version uint64, content string) bool {
 	if version&7 == 0 || content == "" {
 		return false
@@ -327,7 +327,7 @@ func (w *pasts) ids() (list []string) {
 	return list
 }
 
-// look asks for every version that was ever current.
+// look checks every version that was ever current.
 func (w *pasts) look(p *sim.Proc) {
 	st, err := varve.Open(ctx, w.dir, w.options(p))
 	if err != nil {
@@ -405,7 +405,7 @@ func (w *pasts) done(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// latest is the number of the newest version that a hand cannot have taken.
+// latest returns the number of the newest version that an edit by hand cannot have removed.
 func latest(versions map[uint64]*pastVersion) (newest uint64) {
 	for v, of := range versions {
 		if !of.file {
@@ -449,7 +449,7 @@ func (w *pasts) step(p *sim.Proc, st *varve.Store, rng *rand.Rand) error {
 			return nil
 		}
 		if gap, ok := errors.AsType[*errs.GapError](err); ok && gap.To > latest(w.known[id]) {
-			return nil // whether there was ever one of this id, or later ones, is not known
+			return nil // whether this id, or later ones, ever existed is unknown
 		}
 		return w.done("undelete", err)
 	case 11:
@@ -464,7 +464,7 @@ func (w *pasts) step(p *sim.Proc, st *varve.Store, rng *rand.Rand) error {
 			w.was(id, m.Version, pastVersion{content: m.Content})
 		}
 		if _, ok := errors.AsType[*varve.NoVersionError](err); ok && want.file {
-			return nil // a hand may have taken it meanwhile; look says so where none has
+			return nil // an edit by hand may have removed it meanwhile; otherwise look reports it
 		}
 		return w.done("revert", err)
 	case 12:
@@ -479,7 +479,8 @@ func (w *pasts) step(p *sim.Proc, st *varve.Store, rng *rand.Rand) error {
 	}
 }
 
-// edit replaces a file by hand. What only this file had is gone with it: nobody else has seen it.
+// edit replaces a file by hand. A version that only this file had is lost with it: it was never seen
+// elsewhere.
 func (w *pasts) edit(p *sim.Proc, path, id string, rng *rand.Rand) error {
 	b, err := vfs.ReadFile(p.FS, path, 1<<30)
 	if err != nil {
@@ -572,8 +573,8 @@ func simulatePast(t *testing.T, seeds int, how string) {
 	})
 }
 
-// TestSimPast begins with a store whose log lacks what its files have, and has it changed in every
-// way, by processes that are killed and cut: each version that was ever current stays in its history.
+// TestSimPast begins with a store whose log lacks what its files have, and changes it in every way, by
+// processes that are killed and cut: each version that was ever current stays in its history.
 func TestSimPastRestored(t *testing.T) { simulatePast(t, 60, "restored") }
 
 func TestSimPastCloned(t *testing.T) { simulatePast(t, 60, "cloned") }

@@ -15,11 +15,11 @@ import (
 	"github.com/varve-db/varve/tests/letters"
 )
 
-// plug has stores opened with the view of package letters.
+// plug adds the view of package letters to the options of a store.
 func plug(o *varve.Options) { storetest.Of(o).Views = []views.Maker{letters.New} }
 
-// lettered looks at the view's file after a flush: it is there, where any process of the store
-// has the view, and has the ids of the index.
+// lettered checks the view's file after a flush: it exists, if any process of the store has the view,
+// and has the ids of the index.
 func (a *actor) lettered(fsys vfs.FS, ids []string) {
 	if !a.h.plugged {
 		return
@@ -46,12 +46,12 @@ func (a *actor) lettered(fsys vfs.FS, ids []string) {
 	}
 }
 
-// plugged: one more view, of which nothing but internal/views knows.
+// plugged adds one more view, which only internal/views knows.
 func plugged(w *world) { w.plugged, w.h.plugged = true, true }
 
 func TestSimPlugged(t *testing.T) { simulate(t, 3, 60, plugged) }
 
-// Beside somebody who edits, on volumes that lack something.
+// With an editor, on volumes that lack features.
 func TestSimPluggedEdits(t *testing.T) {
 	simulate(t, 2, 40, func(w *world) {
 		editingLacking(w)
@@ -59,7 +59,7 @@ func TestSimPluggedEdits(t *testing.T) {
 	})
 }
 
-// Beside somebody who backs up, restores, spoils, repairs and moves the store.
+// With a process that backs up, restores, damages, repairs and moves the store.
 func TestSimPluggedUpkeep(t *testing.T) {
 	simulate(t, 2, 40, func(w *world) {
 		keeping(w)

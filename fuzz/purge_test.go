@@ -22,19 +22,19 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// purging is a machine on which one process purges a memory while others write: they are
-// killed and stopped, and the power goes.
+// purging is a machine on which one process purges a memory while others write: they are killed and
+// stopped, and the power is cut.
 type purging struct {
 	s      *sim.Sim
 	rng    *rand.Rand
-	secret [][]byte // pieces of what the memory said
-	begun  bool     // a purge has entered its folder, which comes before its first deletion
-	done   bool     // a purge said that no trace is left
+	secret [][]byte // pieces of the memory's content
+	begun  bool     // a purge has created its folder, which precedes its first deletion
+	done   bool     // a purge reported that no trace is left
 	acts   int
 	wrong  []error
 
 	cut     bool // the power has gone
-	plugged bool // the stores have the view of package letters, which says ids
+	plugged bool // the stores have the view of package letters, which contains ids
 }
 
 const purgedID = "forget-this-one"
@@ -47,8 +47,8 @@ func (w *purging) options(p *sim.Proc) *varve.Options {
 	return o
 }
 
-// purger is options for a process that purges. What others let go before its purge has said so on
-// the shared page and in tmp/purge it cannot reach: they need not overwrite it.
+// purger returns options for a process that purges. It cannot reach what others release before its purge
+// is announced on the shared page and in tmp/purge: they need not overwrite that.
 func (w *purging) purger(p *sim.Proc) *varve.Options {
 	o := w.options(p)
 	storetest.Of(o).System.FS = wrap.New(p.FS, func(op *wrap.Op, call func() error) error {
@@ -64,13 +64,14 @@ func (w *purging) purger(p *sim.Proc) *varve.Options {
 
 func (w *purging) bad(err error) { w.wrong = append(w.wrong, err) }
 
-// say is content of its own, of which every piece tells.
+// say returns a unique content, every piece of which identifies it.
 func (w *purging) say(n int) string {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = alphabet[w.rng.IntN(len(alphabet))]
 	}
-	// A word of its own, as an index of words has it: folded, and behind what it shares with the one before.
+	// A separate word, in the form of an index of words: folded, and without the prefix that it shares
+	// with the word before.
 	word := fmt.Sprintf("zz%x", sha256.Sum256(b))[:18]
 	copy(b, word+" ")
 	w.secret = append(w.secret, []byte(word[6:]))
@@ -103,7 +104,7 @@ func (w *purging) setup(p *sim.Proc) {
 	}
 }
 
-// open waits for one who was stopped while he held the store.
+// open waits for a process that was stopped while it held the store.
 func (w *purging) open(p *sim.Proc, o *varve.Options) *varve.Store {
 	for {
 		st, err := varve.Open(ctx, dir, o)
@@ -160,8 +161,8 @@ func (w *purging) purge(p *sim.Proc) {
 		case w.done, errors.Is(err, varve.ErrLocked):
 		case errors.As(err, &damaged) && w.cut &&
 			(strings.Contains(damaged.Path, "-torn-tail-") || w.plugged && isOfView(p.FS, damaged.Path)):
-			// The end of a write that a loss of power has cut, or what has lain in the blocks of a temp file: nobody can
-			// tell what it is of, and the user is asked.
+			// The end of a write that a loss of power has cut, or old content of the blocks of a temp
+			// file: it is unknown to which memory it belongs, and the user has to decide.
 			path := filepath.Join(dir, damaged.Path)
 			if err := errors.Join(vfs.Wipe(p.FS, path), p.FS.SyncDir(filepath.Dir(path))); err != nil {
 				w.bad(err)
@@ -178,13 +179,14 @@ func (w *purging) purge(p *sim.Proc) {
 	}
 }
 
-// isOfView says of what was set aside that it is no document: the view that plugs in has written it.
+// isOfView reports whether a file that was set aside is not a document but a file of the additional
+// view.
 func isOfView(fsys vfs.FS, path string) bool {
 	b, err := vfs.ReadFile(fsys, filepath.Join(dir, path), 1<<20)
 	return err == nil && strings.HasPrefix(path, "quarantine/") && bytes.HasPrefix(b, []byte(`{"lsn":`))
 }
 
-// run purges in as many boots as it takes.
+// run purges, in as many boots as necessary.
 func (w *purging) run() error {
 	w.s.MaxOps, w.s.StopFor = 3_000_000, 2*time.Second
 	if *showOps {
@@ -227,7 +229,7 @@ func (w *purging) run() error {
 	return errors.Join(w.wrong...)
 }
 
-// look goes through all files, and all that was given up since the first purge began.
+// look searches all files, and all blocks that were given up since the first purge began.
 func (w *purging) look() error {
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
 	if err != nil {
@@ -292,15 +294,15 @@ func (w *purging) look() error {
 	return errors.Join(all...)
 }
 
-// When a purge said that no trace is left there is none, in no file and in no free block,
-// whoever was killed meanwhile and however often the power went.
+// After a purge that reported success no trace is left, in no file and in no free block, whichever
+// process was killed meanwhile and however often the power was cut.
 func TestPurgeBesideWriters(t *testing.T) { purgeBesideWriters(t, 60, false) }
 
-// Nor in the files of a view that plugs in.
+// Nor in the files of an additional view.
 func TestPurgePlugged(t *testing.T) { purgeBesideWriters(t, 60, true) }
 
-// What a process lets go while a purge has been called and has not announced itself is none of that
-// purge's: in this seed the purger is stopped there, and a segment is released.
+// Data that a process releases while a purge was called and has not announced itself do not belong to
+// that purge: in this seed the purger is stopped there, and a segment is released.
 func TestPurgeStoppedBeforeItBegins(t *testing.T) { purgeSeed(t, 319747249, true) }
 
 func purgeBesideWriters(t *testing.T, seeds int, plugged bool) {

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
 
-// reached collects the places that the tests of this run came through.
+// reached collects the call sites that the tests of this run reached.
 var reached struct {
 	mu sync.Mutex
 	at map[string]bool
@@ -37,9 +37,9 @@ func reach(c sim.Coverage) {
 var changing = []string{"WriteAt", "Truncate", "Sync", "Datasync", "SetMtime", "Rename", "RenameNew", "Exchange", "Link", "Remove", "Mkdir",
 	"SyncDir", "OpenLock", "Store", "CompareAndSwap", "WriteDurable", "MkdirAll"}
 
-// reportReached names the call sites of the engine that change something and were
-// not reached by the tests that ran before. It is a list to read, and no verdict:
-// some places belong to damage, or to what no workload does yet.
+// reportReached names the call sites of the engine that change something and were not reached by the
+// tests that ran before. It is a list for readers, not a verdict: some sites belong to damage, or to
+// what no workload does yet.
 func reportReached() error {
 	if len(reached.at) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func reportReached() error {
 	return nil
 }
 
-// calls finds them in the source, by name: some are not of package vfs.
+// calls finds such calls in the source, by name: some are not of package vfs.
 func calls(dir string, found func(site, what string)) error {
 	set := token.NewFileSet()
 	entries, err := os.ReadDir(dir)

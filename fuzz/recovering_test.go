@@ -11,10 +11,9 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// A reader that replayed the log by itself, before anybody had recovered it after a loss of power,
-// does not follow while somebody recovers it. What was written meanwhile is in the log and not in
-// what this reader knows, which verify does not take for damage: neither a new memory nor a newer
-// version.
+// A reader that replayed the log by itself, before any process recovered it after a loss of power, does
+// not follow the log during that recovery. Entries that were written meanwhile are in the log and not in
+// this reader's state, which verify does not treat as damage: neither a new memory nor a newer version.
 func TestVerifyBesideRecovery(t *testing.T) {
 	t.Parallel()
 	m := newMachine()
@@ -61,7 +60,7 @@ func TestVerifyBesideRecovery(t *testing.T) {
 		if view != m.views["recovery"] || op.Kind != wrap.Store || op.Path != filepath.Join(dir, "wal", "shared") {
 			return
 		}
-		if gone { // the page has been given up, and is not made again yet
+		if gone { // the page was abandoned, and is not created again yet
 			m.disk.Kill(view)
 			runtime.Goexit()
 		}

@@ -36,7 +36,7 @@ func modelVector(model int, text string) []float32 {
 
 var errEmbedder = errors.New("the embedder does not answer")
 
-// embedder asks a model, and fails now and then.
+// embedder returns an embedder of a model, which fails now and then.
 func embedder(model int, rng *rand.Rand, odds int) func(context.Context, []string) ([][]float32, error) {
 	return func(_ context.Context, texts []string) ([][]float32, error) {
 		if odds > 0 && rng.IntN(odds) == 0 {
@@ -50,10 +50,10 @@ func embedder(model int, rng *rand.Rand, odds int) func(context.Context, []strin
 	}
 }
 
-// embedders is a world of memories that are embedded when they are put, and whose
-// model is changed meanwhile. Whatever is cut, killed or stopped: each search
-// answers by one model alone; never again by the one before, once somebody has seen
-// the next; and what has its vector and is left alone is always found.
+// embedders is a world of memories that are embedded when they are put, and whose model is changed
+// meanwhile. Whatever is cut, killed or stopped: each search uses one model alone; never again the
+// previous one, once the next was seen; and a memory that has its vector and is not changed is always
+// found.
 type embedders struct {
 	s       *sim.Sim
 	rng     *rand.Rand
@@ -61,13 +61,13 @@ type embedders struct {
 	n       int  // contents so far
 	model   int  // by which all is embedded since the last look that ended a change
 	target  int  // by which it is to be
-	seen    int  // the newest one by which somebody was answered
+	seen    int  // the newest one by which any search was answered
 	any     bool // any model may answer, though only one
 	keeps   bool
 	copies  int // made so far
 	backups []embedBackup
 	said    map[string][]string
-	solid   map[string]bool // they have a vector, and nobody has begun to change them
+	solid   map[string]bool // they have a vector, and no process has begun to change them
 	wrong   []string
 	did     map[string]int
 }
@@ -90,7 +90,7 @@ func (g *embedders) options(p *sim.Proc, model int, rng *rand.Rand, odds int) *v
 	return o
 }
 
-// work puts, edits, deletes and searches, by the model that is or the one that is to be.
+// work puts, edits, deletes and searches, with the present model or the next.
 func (g *embedders) work(p *sim.Proc) {
 	rng := rand.New(rand.NewPCG(g.rng.Uint64(), 3))
 	for g.acts > 0 {
@@ -112,7 +112,7 @@ func (g *embedders) work(p *sim.Proc) {
 	}
 }
 
-// change makes everything anew by the target, until it is done.
+// change re-embeds everything with the target model, until it is done.
 func (g *embedders) change(p *sim.Proc) {
 	rng := rand.New(rand.NewPCG(g.rng.Uint64(), 4))
 	for g.acts > 0 {
@@ -148,8 +148,7 @@ func (g *embedders) change(p *sim.Proc) {
 	}
 }
 
-// empty deletes all that there is: what comes next may have another dimension, once the
-// model is changed.
+// empty deletes everything: later memories may have another dimension, once the model is changed.
 func (g *embedders) empty(st *varve.Store) error {
 	clear(g.solid)
 	var errs []error
@@ -167,7 +166,7 @@ func (g *embedders) empty(st *varve.Store) error {
 	return nil
 }
 
-// say notes what an id may have as its content from now on.
+// say records the content that an id may have from now on.
 func (g *embedders) say(id string) string {
 	g.n++
 	text := fmt.Sprintf("t%d:%s", g.n, filling[:20+g.n*37%900])
@@ -176,8 +175,8 @@ func (g *embedders) say(id string) string {
 	return text
 }
 
-// reword gives a memory another content. Where nobody embeds it the vector of the one
-// before would stay.
+// reword gives a memory another content. Without an embedder the vector of the previous content would
+// stay.
 func (g *embedders) reword(m *varve.Memory, embeds bool) {
 	if m.Content = g.say(m.ID); !embeds {
 		m.Embedding = nil
@@ -216,7 +215,7 @@ func (g *embedders) step(who string, st *varve.Store, rng *rand.Rand, kept []var
 		if m, err = st.Get(ctx, id); err == nil {
 			kept = append(kept, m)
 		}
-	case n < 50: // what somebody has had in his hands for a while
+	case n < 50: // a memory that was read a while ago
 		if len(kept) == 0 {
 			return kept
 		}
@@ -265,7 +264,7 @@ func (g *embedders) step(who string, st *varve.Store, rng *rand.Rand, kept []var
 	return kept
 }
 
-// search asks for everything, by a vector of any model's dimension.
+// search searches for everything, with a vector of any model's dimension.
 func (g *embedders) search(who string, st *varve.Store, rng *rand.Rand) {
 	dim := 3 + rng.IntN(2)
 	q := make([]float32, dim)
@@ -333,8 +332,8 @@ func cosine(a, b []float32) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// look opens the store alone, first as it was left, then with an embedder that does
-// not fail, and ends what was begun, if that is wanted.
+// look opens the store alone, first as it was left, then with an embedder that does not fail, and
+// completes what was begun if end is set.
 func (g *embedders) look(p *sim.Proc, end bool) {
 	rng := rand.New(rand.NewPCG(g.rng.Uint64(), 5))
 	st, err := varve.Open(ctx, dir, g.options(p, -1, rng, 0))
@@ -385,7 +384,7 @@ func (g *embedders) look(p *sim.Proc, end bool) {
 	}
 }
 
-// solidify finds out what has a vector now.
+// solidify determines which memories have a vector now.
 func (g *embedders) solidify(st *varve.Store) {
 	clear(g.solid)
 	for _, dim := range []int{3, 4} {
@@ -410,7 +409,7 @@ func (g *embedders) compare(when string, st *varve.Store) {
 	}
 }
 
-// whole: everything has the model's vector, in its document and in the index.
+// whole checks that every memory has the model's vector, in its document and in the index.
 func (g *embedders) whole(st *varve.Store) {
 	if s := st.Admin().Stats(); s.Switching || s.NextModel != "" || s.Model != models[g.model].name && s.Model != "" {
 		g.bad("after all the model is %q, switching %v, next %q", s.Model, s.Switching, s.NextModel)
@@ -446,8 +445,8 @@ func (g *embedders) whole(st *varve.Store) {
 	}
 }
 
-// takes: what is put gets the model's vector, also where nothing has one that could say
-// its dimension.
+// takes checks that a put memory gets the model's vector, even if no vector exists from which the
+// dimension could be known.
 func (g *embedders) takes(st *varve.Store) {
 	if g.rng.IntN(2) == 0 {
 		if err := errors.Join(g.empty(st), st.Flush(ctx)); err != nil {
@@ -463,9 +462,9 @@ func (g *embedders) takes(st *varve.Store) {
 	}
 }
 
-// keep backs the store up beside the others, and looks into what backups are restored
-// to, as of their end or of any moment: it answers by one model, and a change that was
-// under way goes on there.
+// keep backs the store up beside the others, and checks stores that are restored from the backups, as of
+// their end or of any moment: they use one model, and an interrupted change of the model continues
+// there.
 func (g *embedders) keep(p *sim.Proc) {
 	rng := rand.New(rand.NewPCG(g.rng.Uint64(), 7))
 	for busy := true; busy; {
@@ -483,7 +482,7 @@ func (g *embedders) keep(p *sim.Proc) {
 		}
 		for len(g.backups) > 0 {
 			b := g.backups[0]
-			g.backups = g.backups[1:] // whoever is killed at it leaves it
+			g.backups = g.backups[1:] // if the process is killed meanwhile, the backup stays
 			o := &varve.RestoreOptions{Options: g.options(p, -1, rng, 0)}
 			if rng.IntN(3) == 0 {
 				o.Version = b.first + rng.Uint64N(b.last-b.first+1)
@@ -499,7 +498,7 @@ type embedBackup struct {
 	first, last uint64
 }
 
-// embedCopies is how often a seed backs up.
+// embedCopies is how many backups a seed makes.
 const embedCopies = 12
 
 func (g *embedders) backup(who string, st *varve.Store) {
@@ -530,7 +529,7 @@ func (g *embedders) restored(p *sim.Proc, rng *rand.Rand, backup, to string, o *
 		g.bad("%s: opening %s: %v", p.Name, to, err)
 		return
 	}
-	// It is another store: what is known of the first one does not hold in it.
+	// It is another store: what is known of the first one does not apply to it.
 	r := &embedders{s: g.s, rng: rng, model: 0, target: target, any: true, said: g.said, solid: map[string]bool{}, did: g.did}
 	if st.Admin().Stats().Switching {
 		g.did["restored amid a change"]++
@@ -562,7 +561,7 @@ func (g *embedders) restored(p *sim.Proc, rng *rand.Rand, backup, to string, o *
 }
 
 func (g *embedders) run(writers, boots int) error {
-	// A store whose memories have vectors: a change is about what was there before.
+	// A store whose memories have vectors: a change is about existing vectors.
 	g.s.Process("first", func(p *sim.Proc) {
 		rng := rand.New(rand.NewPCG(g.rng.Uint64(), 6))
 		st, err := varve.Open(ctx, dir, g.options(p, 0, rng, 0))
@@ -629,7 +628,7 @@ func (g *embedders) run(writers, boots int) error {
 			g.s.Cut(g.s.Patterns[g.rng.IntN(len(g.s.Patterns))])
 		}
 		if g.s.WasCut() {
-			g.seen = 0 // what was seen was durable; but whoever saw it is gone
+			g.seen = 0 // what was seen was durable; but the process that saw it is gone
 			g.did["cut"]++
 		}
 		g.s.Odds = sim.Odds{}
@@ -657,5 +656,5 @@ func TestSimReembed(t *testing.T) { simulateEmbedders(t, 2, 60, false) }
 
 func TestSimReembedOne(t *testing.T) { simulateEmbedders(t, 1, 40, false) }
 
-// TestSimReembedKept has somebody back up and restore the store meanwhile.
+// TestSimReembedKept also backs up and restores the store meanwhile.
 func TestSimReembedKept(t *testing.T) { simulateEmbedders(t, 1, 25, true) }

@@ -7,7 +7,7 @@ import (
 	varve "github.com/varve-db/varve"
 )
 
-// told are versions from one to another that writers were told, each of a commit of its own.
+// told returns the versions in a range that writers were told, each of a commit of its own.
 func (h *history) told(from, to uint64) (list []uint64) {
 	for _, w := range h.writes {
 		if w.outcome == acked && w.batch == 0 && !w.del && w.version >= max(from, 1) && w.version <= to {
@@ -17,8 +17,8 @@ func (h *history) told(from, to uint64) (list []uint64) {
 	return list
 }
 
-// restored compares a restored store with what was written: all of it is as it was
-// at one moment of the backup, or at the version that was asked for.
+// restored compares a restored store with what was written: all of it is as it was at one moment of the
+// backup, or at the requested version.
 func (h *history) restored(st *varve.Store, r *copied, now func() time.Time) {
 	began := now()
 	held := map[string]string{}
@@ -38,7 +38,7 @@ func (h *history) restored(st *varve.Store, r *copied, now func() time.Time) {
 		expires := slices.ContainsFunc(h.writes, func(w *write) bool { return w.id == id && !w.expires.IsZero() })
 		switch token := held[id]; {
 		case token == "" && expires:
-			// It may have been there, and its time be over by now.
+			// It may have existed, and have expired by now.
 		case r.version == 0:
 			h.seen = append(h.seen, observation{id: id, token: token, start: r.start, end: r.end, at: began, what: r.path})
 		default:
@@ -47,7 +47,7 @@ func (h *history) restored(st *varve.Store, r *copied, now func() time.Time) {
 	}
 }
 
-// asOf asks whether a memory can have had this value when a version was the newest.
+// asOf checks that a memory can have had this value when a version was the newest.
 func (h *history) asOf(r *copied, id, token string) {
 	var at, newest *write // the commit of the moment; the newest of this memory that was acknowledged by then
 	for _, w := range h.writes {

@@ -41,21 +41,21 @@ type rotten struct {
 	m        *machine
 	h        *history
 	name     string
-	closed   bool // every answer is attested: nothing of the log may be taken for a torn tail
+	closed   bool // every answer is attested: no part of the log may be treated as a torn tail
 	want     map[string][]byte
 	version  map[string]uint64
 	groups   map[string][][]byte // assemblies: their versions, nil where there was none, the newest last
 	hits     string              // of a search by vector
 	files    []string
 	attested uint64          // the log's end, for the checkpoint
-	end      uint64          // for whoever opened it: behind it there are zeros, and what flips there is nobody's
+	end      uint64          // the end as an open finds it: a flipped bit in the zeros behind it is no damage
 	padding  map[uint64]bool // bytes behind a payload that fill up to eight: nothing depends on them
 	lateFrom string          // the first token that only the log has
 	allocs   uint64          // that one sound run makes
 	ops      int
 }
 
-// rotSmall has a bit of everything that a store can have on disk.
+// rotSmall makes a store with everything that a store can have on disk.
 func rotSmall(m *machine, h *history) *actor {
 	a := &actor{h: h, name: "rot", now: m.now}
 	fsys, o := m.process("rot")
@@ -87,12 +87,12 @@ func rotSmall(m *machine, h *history) *actor {
 	a.delete("gone")
 	a.do("delete a group", st.Assemblies().Delete(ctx, "group gone"))
 	a.flush()
-	// Somebody's file in the place of a memory: set aside, with a note.
+	// Another program's file in the place of a memory: set aside, with a note.
 	h.bad2(overwrite(fsys, "memories/"+jsondoc.FileName("b"), func([]byte) []byte { return []byte("{ not a memory") }))
 	a.put("b", 90, "s2", 0)
 	a.put("e", 30, "", 0)
 	a.flush()
-	// What only the log has.
+	// Memories that only the log has.
 	a.put("late", 6000, "s1", 0)
 	_, err = st.Assemblies().Put(ctx, varve.Assembly{ID: "group late", MemoryIDs: []string{"late"}})
 	a.do("group", err)
@@ -102,7 +102,7 @@ func rotSmall(m *machine, h *history) *actor {
 	return a
 }
 
-// rotLarge has base and delta.
+// rotLarge makes a store with base and delta.
 func rotLarge(m *machine, h *history) *actor {
 	prepareLarge(m, h)
 	a := &actor{h: h, name: "rot", now: m.now}
@@ -127,7 +127,7 @@ func (h *history) bad2(err error) {
 	}
 }
 
-// overwrite changes a file in place, as an editor does that saves into it.
+// overwrite changes a file in place, as an editor that saves into it.
 func overwrite(fsys vfs.FS, name string, change func([]byte) []byte) error {
 	path := filepath.Join(dir, name)
 	b, err := vfs.ReadFile(fsys, path, 1<<30)
@@ -170,18 +170,18 @@ func rotStores(t *testing.T) (list []*rotten) {
 	return list
 }
 
-// again is the store as it was, on a machine that may be spoilt.
+// again returns a copy of the store, on a machine that may be damaged.
 func (r *rotten) again() *machine {
 	if !r.closed {
 		return r.m.future(crash.KeepAll, 0)
 	}
-	// The same boot goes on: its page counts.
+	// The same boot continues: its page is valid.
 	m := &machine{clock: r.m.clock, started: r.m.started, sites: r.m.sites}
 	m.use(r.m.disk.Copy())
 	return m
 }
 
-// learn goes through a sound run.
+// learn records a run without damage.
 func (r *rotten) learn(t *testing.T) {
 	t.Helper()
 	for _, w := range slices.Backward(r.h.writes) {
@@ -250,7 +250,7 @@ func (r *rotten) learn(t *testing.T) {
 	r.pads(t, fsys, segment.Geometry{UUID: check.UUID, Size: check.SegmentSize})
 }
 
-// pads finds where frames are filled up.
+// pads finds the padding of frames.
 func (r *rotten) pads(t *testing.T, fsys vfs.FS, geo segment.Geometry) {
 	t.Helper()
 	r.padding = map[uint64]bool{}
@@ -280,7 +280,7 @@ func (r *rotten) pads(t *testing.T, fsys vfs.FS, geo segment.Geometry) {
 	}
 }
 
-// tree lists the files below a folder.
+// tree returns the files below a folder.
 func tree(t *testing.T, fsys vfs.FS, root string) (list []string) {
 	t.Helper()
 	names, err := fsys.ReadDir(root)
@@ -309,18 +309,18 @@ func allocated() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// rotCase is what became of one damage.
+// rotCase is the result of one damage.
 type rotCase struct {
-	// anything: it may be any damage, in several places. Then only what nobody ever
-	// put is wrong, beside what must not happen in any case.
+	// anything: there may be any damage, in several places. Then only values that were never put are
+	// wrong, besides what must not happen in any case.
 	anything bool
-	// forged: what was changed is signed. Then what is there may be what nobody put.
+	// forged: the changed data have valid checksums. Then a value may be one that was never put.
 	forged       bool
 	r            *rotten
 	wrong        []string
 	errs         []error // that callers were told
 	named        bool    // verify, or the open, named the file
-	lost         bool    // something is missing, and it was said
+	lost         bool    // something is missing, and this was reported
 	found        []varve.Finding
 	ends         uint64                 // of the log, where it was damaged or torn
 	damage, heal *varve.CorruptionError // of the log
@@ -335,7 +335,7 @@ func (c *rotCase) bad(format string, args ...any) {
 	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
 }
 
-// rotTyped are the errors that a caller can act on when something is damaged.
+// rotTyped has the errors that a caller can act on when something is damaged.
 func rotTyped(err error) bool {
 	for _, known := range []error{varve.ErrCorrupt, varve.ErrNewerFormat, varve.ErrReadOnly, varve.ErrNoStore, varve.ErrInvalid} {
 		if errors.Is(err, known) {
@@ -352,11 +352,11 @@ func (c *rotCase) told(what string, err error) {
 	}
 }
 
-// rotAlone is held by a damage whose allocations must be nobody else's.
+// rotAlone is locked by a case whose allocations are measured alone.
 var rotAlone sync.RWMutex
 
-// measured is spoil, with an eye on what it allocates. That is told by the process: one
-// that seems to take too much, perhaps because of its neighbours, is done again alone.
+// measured is spoil, and limits the allocations. These are counted for the whole process: a case that
+// seems to allocate too much, perhaps because of others, is repeated alone.
 func (r *rotten) measured(damage func(fsys vfs.FS) error) *rotCase {
 	try := func() (*rotCase, int64) {
 		before := allocated()
@@ -449,8 +449,8 @@ func (c *rotCase) run(m *machine, damage func(fsys vfs.FS) error) {
 	}
 }
 
-// verify reads on a handle that changes nothing, or where there is none to be had
-// on the first that changes something.
+// verify reads with a handle that changes nothing, or, if there is none, with the first that changes
+// something.
 func (c *rotCase) verify(st *varve.Store) {
 	for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 		if err != nil {
@@ -478,8 +478,8 @@ func (c *rotCase) open(m *machine, what string, readOnly bool) *varve.Store {
 		c.ends = min(c.ends, r.TornTail.LSN)
 	}
 	if r.Damage != nil {
-		// The log is readable up to there, the handle is read-only and its report says
-		// why: what it serves is the state as of then.
+		// The log is readable up to there, the handle is read-only and its report says why: it serves
+		// the state as of then.
 		if c.damage = r.Damage; r.Damage.LSN != 0 {
 			c.ends = min(c.ends, r.Damage.LSN)
 		}
@@ -490,7 +490,7 @@ func (c *rotCase) open(m *machine, what string, readOnly bool) *varve.Store {
 	return st
 }
 
-// read compares everything with what it was before the damage.
+// read compares everything with the state before the damage.
 func (c *rotCase) read(st *varve.Store, when string) {
 	for _, id := range c.r.h.known() {
 		if c.r.h.bulk[id] && id[2]%8 != 0 {
@@ -560,11 +560,11 @@ func (c *rotCase) read(st *varve.Store, when string) {
 // rotGroups are the assemblies of rotSmall.
 var rotGroups = []string{"group", "group gone", "group late"}
 
-// readGroups compares the assemblies: they are as they were, or where the log was
-// damaged or torn, which was reported, as they ever were.
+// readGroups compares the assemblies: they are as before, or, if the log was damaged or torn, which was
+// reported, as they were at some time.
 func (c *rotCase) readGroups(st *varve.Store, when string) {
 	if c.r.groups == nil {
-		return // the native targets know nothing of them
+		return // the native targets do not know them
 	}
 	for _, id := range rotGroups {
 		list := c.r.groups[id]
@@ -583,7 +583,7 @@ func (c *rotCase) readGroups(st *varve.Store, when string) {
 	}
 }
 
-// rotHits is what a search by vector finds.
+// rotHits returns the result of a search by vector.
 func rotHits(st *varve.Store) (string, error) {
 	hits, err := st.Search(ctx, varve.Query{Vector: []float32{1, 0.5, 60}, Limit: 20})
 	if err != nil {
@@ -600,15 +600,15 @@ func rotHits(st *varve.Store) (string, error) {
 	return b.String(), err
 }
 
-// stoodThen: the log was damaged or torn at c.ends, which was reported, and at
-// that moment this was the value ("": none). A batch is there as a whole or not.
+// stoodThen reports whether the log was damaged or torn at c.ends, which was reported, and this was the
+// value at that moment ("": none). A batch is there completely or not at all.
 //
-// After a loss of power and without a close, what no checkpoint attests may also
-// end without a word: a log that was cut at the end of a frame looks whole.
+// After a loss of power and without a close, the part that no checkpoint attests may also end without a
+// report: a log that was cut at the end of a frame looks complete.
 func (c *rotCase) stoodThen(id, token string) bool {
 	ends := c.ends
 	if !c.r.closed && ends == never64 {
-		ends = 0 // anything that the unattested part ever said
+		ends = 0 // anything that the unattested part ever contained
 	}
 	if ends == never64 {
 		return false
@@ -641,7 +641,7 @@ func (c *rotCase) stoodThen(id, token string) bool {
 
 const never64 = 1 << 62
 
-// flip turns a bit and leaves the time as it is.
+// flip inverts a bit and keeps the mtime.
 func flip(name string, bit int64) func(vfs.FS) error {
 	return damaging(name, func(f vfs.File) error {
 		var b [1]byte
@@ -672,13 +672,12 @@ func damaging(name string, change func(vfs.File) error) func(vfs.FS) error {
 	}
 }
 
-// rotMost is how much more than a sound run one with damage may allocate.
+// rotMost is how many bytes more than a run without damage a damaged one may allocate.
 const rotMost = 24 << 20
 
-// TestRot flips bits and cuts files short, one at a time, of small stores that
-// were closed, killed, or cut off: whoever opens and reads then gets what was put,
-// or an error that says what is damaged; nothing else, and no panic, no endless
-// work, no heap out of proportion. Verify says where.
+// TestRot flips bits and cuts files short, one at a time, of small stores that were closed, killed, or
+// cut off: opening and reading then give what was put, or an error that names the damage; nothing else,
+// and no panic, no endless work, no excessive heap. Verify names the place.
 func TestRot(t *testing.T) {
 	proofs.OneGoroutine(t)
 	all := newRotTally()
@@ -803,7 +802,7 @@ func rotClass(name string) string {
 	return folder + "*" + filepath.Ext(base)
 }
 
-// isBulk: the file of one of many that are alike.
+// isBulk reports whether the file is one of many that are alike.
 func (r *rotten) isBulk(name string) bool {
 	for id := range r.h.bulk {
 		if name == "memories/"+jsondoc.FileName(id) {
@@ -813,7 +812,7 @@ func (r *rotten) isBulk(name string) bool {
 	return false
 }
 
-// rotFew is how many places of a file the run of every day tries.
+// rotFew returns how many places of a file the daily run tries.
 func rotFew(r *rotten, name string) int64 {
 	large := strings.HasPrefix(r.name, "large")
 	switch {
@@ -827,8 +826,8 @@ func rotFew(r *rotten, name string) int64 {
 	return 4
 }
 
-// rotPoints are the places from 0 to size-1 that are tried: all, or some with the
-// first and the last, at distances that meet every bit of a byte.
+// rotPoints returns the places from 0 to size-1 that are tried: all, or some including the first and the
+// last, at distances that reach every bit of a byte.
 func rotPoints(size, few int64) func(yield func(int64) bool) {
 	return func(yield func(int64) bool) {
 		step := max(1, size/few)
@@ -857,8 +856,8 @@ func rotPoints(size, few int64) func(yield func(int64) bool) {
 	}
 }
 
-// judge reports whether the damage was named. In a store that was closed all that
-// holds data must be: elsewhere the next flush writes again what was not attested.
+// judge reports whether the damage was named. In a store that was closed every damage of data must be:
+// elsewhere the next flush rewrites what was not attested.
 func (c *rotCase) judge(name string, at int64, cut bool) {
 	offsets := []int64{}
 	for _, f := range c.found {
@@ -894,7 +893,7 @@ func (c *rotCase) judge(name string, at int64, cut bool) {
 	}
 }
 
-// holdsData: the byte is one that something depends on.
+// holdsData reports whether anything depends on the byte.
 func (r *rotten) holdsData(name string, at int64) bool {
 	g := segment.Geometry{Size: 64 << 10}
 	switch {

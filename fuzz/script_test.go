@@ -90,7 +90,7 @@ func script(m *machine, h *history, faulty bool) (errs []error) {
 	return a.errs
 }
 
-// A base of 256 KiB and more gets deltas. Long session ids make one of few memories.
+// A base of 256 KiB and more gets deltas. Long session ids make such a base from few memories.
 func prepareLarge(m *machine, h *history) {
 	a := &actor{h: h, name: "prepare", now: m.now}
 	_, o := m.process("prepare")
@@ -117,7 +117,7 @@ func prepareLarge(m *machine, h *history) {
 
 const largeCount = 64
 
-// long is a name of the greatest length.
+// long returns a name of the maximum length.
 func long(prefix string, i int) string {
 	name := fmt.Sprintf("%s%02d-", prefix, i)
 	return name + filling[i:i+1000]
@@ -167,7 +167,7 @@ func scriptLarge(m *machine, h *history) {
 	a.close()
 }
 
-// patterns for one cut.
+// patternsFor returns the patterns for one cut.
 func patternsFor(t *testing.T) []crash.Pattern {
 	if *patternFlag == "" {
 		return crash.Patterns()
@@ -188,7 +188,7 @@ type tally struct {
 	second                      sim.Coverage // of recoveries that were cut
 }
 
-// secondReach is the same of the second cuts, with the places that still lack patterns.
+// secondReach is reach for the second cuts, with the places that still lack patterns.
 func (n *tally) secondReach() (string, []string) {
 	pairs, places, lacking := 0, 0, []string{}
 	for at, m := range n.second {
@@ -202,7 +202,7 @@ func (n *tally) secondReach() (string, []string) {
 	return fmt.Sprintf("%d call sites of recoveries, %d call sites × patterns cut a second time", places, pairs), lacking
 }
 
-// reach says how many places of the engine were reached, and cut in how many ways.
+// reach returns how many places of the engine were reached, and cut in how many ways.
 func (n *tally) reach() string {
 	reached, pairs := 0, 0
 	for at, m := range n.coverage {
@@ -224,9 +224,8 @@ func (n *tally) String() string {
 		n.changes, n.cuts, n.nested, n.torn, n.reach())
 }
 
-// cutEverywhere runs work on a machine that prepare has filled, and cuts it
-// before every changing operation.
-// Of several parts, each makes its share of the cuts.
+// cutEverywhere runs work on a machine that prepare has filled, and cuts it before every changing
+// operation. With several parts, each makes its share of the cuts.
 func cutEverywhere(t *testing.T, name string, part, parts int, prepare, work func(m *machine, h *history)) *tally {
 	n := &tally{coverage: sim.Coverage{}, second: sim.Coverage{}}
 	m, h := newMachine(), newHistory()
@@ -253,8 +252,8 @@ func cutEverywhere(t *testing.T, name string, part, parts int, prepare, work fun
 		if (m.ops+int(p))%every == 0 || *secondFlag != 0 || *stride == 1 {
 			n.nested += n.cutRecovery(f, fh, m.ops, t, name, p)
 		}
-		// Some are recovered, written to, and cut again before anything is flushed:
-		// what the first recovery took for the end must not mean another thing then.
+		// Some are recovered, written to, and cut again before anything is flushed: the position that
+		// the first recovery treated as the end must not get another meaning then.
 		if (m.ops+int(p))%5 == 1 {
 			f = touchAndGo(f, fh)
 		}
@@ -279,7 +278,7 @@ func cutEverywhere(t *testing.T, name string, part, parts int, prepare, work fun
 			return
 		}
 		if *stride == 0 && *cutFlag == 0 && (op.Kind == wrap.Store || op.Kind == wrap.CompareAndSwap) {
-			one(op, patterns[n.changes%len(patterns)]) // of a page that counts for nothing after a boot; -stride 1 for all
+			one(op, patterns[n.changes%len(patterns)]) // of a page that is ignored after a boot; -stride 1 for all
 			return
 		}
 		for i, p := range patterns {
@@ -308,13 +307,13 @@ func touchAndGo(f *machine, fh *history) *machine {
 	a.batch(change{id: "touched too", size: 40}, change{id: "a", size: 40})
 	next := f.future(crash.KeepAll, 3)
 	fh.powerLost()
-	a.st.Close() // in a past that does not count: a store that stays open is kept by its cache
+	a.st.Close() // in a history that is not checked: the cache keeps an open store
 	return next
 }
 
-// secondHere is how many patterns one place of one recovery is cut with, and
-// secondOnce how many cuts one recovery gets where that place is often passed: so
-// they are spread over many recoveries. With -stride 1 all of them are made.
+// seconds returns secondHere, with how many patterns one place of one recovery is cut, and secondOnce,
+// how many cuts one recovery gets if that place is passed often: so the cuts are spread over many
+// recoveries. With -stride 1 all of them are made.
 func seconds() (secondHere, secondOnce int) {
 	if proofs.Long() {
 		return 3, 12
@@ -322,11 +321,11 @@ func seconds() (secondHere, secondOnce int) {
 	return 1, 4
 }
 
-// cutRecovery cuts the recovery of a machine as well, at those of its operations
-// whose places were not cut with each pattern yet; contents are compared as after the
-// first. The machine itself stays as it is: the recovery works on a copy.
+// cutRecovery also cuts the recovery of a machine, at those of its operations whose places were not cut
+// with each pattern yet; contents are compared as after the first. The machine itself stays unchanged:
+// the recovery works on a copy.
 func (n *tally) cutRecovery(f *machine, fh *history, salt int, t *testing.T, name string, first crash.Pattern) int {
-	copyOf := f.future(crash.KeepAll, 0) // nothing is pending: the same once more
+	copyOf := f.future(crash.KeepAll, 0) // nothing is pending: it would be the same again
 	ch := fh.clone()
 	changes, cuts := 0, 0
 	all := crash.Patterns()
@@ -428,9 +427,9 @@ func (n *tally) add(o *tally) {
 	n.second.Add(o.second)
 }
 
-// TestScriptKilled kills the process before each changing operation; a write may
-// be done in part. Another process opens the store in the same boot. Every day some of them are
-// tried, and each write in which a log begins.
+// TestScriptKilled kills the process before each changing operation; a write may be done in part.
+// Another process opens the store in the same boot. The daily run tries some of them, and each write in
+// which a log begins.
 func TestScriptKilled(t *testing.T) {
 	proofs.OneGoroutine(t)
 	t.Parallel()
@@ -469,7 +468,7 @@ func TestScriptKilled(t *testing.T) {
 		<-done
 		fsys, o := m.process("recovery")
 		recovery(h, fsys, o, i%4 == 0)
-		m = m.future(crash.LoseAll, 1) // what the next process was told, it was told for good
+		m = m.future(crash.LoseAll, 1) // what the next process was told must be durable
 		h.powerLost()
 		fsys, o = m.process("after the loss of power")
 		recovery(h, fsys, o, false)

@@ -23,21 +23,21 @@ var (
 	duration  = flag.Duration("duration", 0, "how long TestLong runs; 0: not at all")
 )
 
-// world is a simulated machine over several boots, and what is known of it.
+// world is a simulated machine over several boots, and what is known about it.
 type world struct {
 	s    *sim.Sim
 	h    *history
 	rng  *rand.Rand
 	acts int // that are left to do in this boot
 	kill int
-	// What a world may have beside stores.
+	// What a world may have besides stores.
 	editing bool
-	cuts    bool // power may go in this boot
+	cuts    bool // power may be cut in this boot
 	archive int64
-	keeping *upkeep                                // nil: nobody looks after the store
+	keeping *upkeep                                // nil: the store is not maintained
 	jumps   func(w *world, boot int) time.Duration // nil: the clock goes on
 	swept   int                                    // memories
-	ahead   time.Duration                          // by how much it is, in this boot
+	ahead   time.Duration                          // how far the clock is ahead in this boot
 
 	watching *watching // nil: nobody watches
 	plugged  bool      // the stores have the view of package letters
@@ -45,8 +45,7 @@ type world struct {
 	waits    map[*sim.Proc]func()
 }
 
-// work opens the store and does things until enough is done, sometimes closing
-// and opening it again.
+// work opens the store and does operations, sometimes closing and opening it again.
 func (w *world) work(p *sim.Proc) {
 	a := &actor{h: w.h, name: fmt.Sprintf("%s/%d", p.Name, p.PID), now: func() time.Time { return w.now(p) },
 		rng: rand.New(rand.NewPCG(w.rng.Uint64(), 1))}
@@ -76,7 +75,7 @@ func (w *world) work(p *sim.Proc) {
 	}
 }
 
-// now is the time of day, which may jump from boot to boot.
+// now returns the time of day, which may jump from boot to boot.
 func (w *world) now(p *sim.Proc) time.Time { return p.Now().Add(w.ahead) }
 
 func (w *world) options(p *sim.Proc) *varve.Options {
@@ -109,8 +108,7 @@ func (w *world) options(p *sim.Proc) *varve.Options {
 	return o
 }
 
-// run is one seed: boots of so many processes, each ended by a cut or in peace,
-// and looked at.
+// run runs one seed: boots of several processes, each ended by a cut or normally, and checked.
 func (w *world) run(processes, boots int) error {
 	w.s.OnKill = func(p *sim.Proc) {
 		w.kill++
@@ -267,8 +265,8 @@ func simulate(t *testing.T, processes, seeds int, change func(*world)) *simTally
 	return n
 }
 
-// howMany seeds a test runs: with VARVE_LONG=1 those it asks for, else a few of them, with -seeds
-// as many as that says.
+// howMany returns how many seeds a test runs: with VARVE_LONG=1 the requested number, else a few of
+// them; -seeds sets another number.
 func howMany(seeds int) int {
 	if *seedsFlag > 0 {
 		return *seedsFlag
@@ -276,8 +274,7 @@ func howMany(seeds int) int {
 	return max(1, seeds/proofs.Every(25))
 }
 
-// simulateSeeds runs workloads of a kind of their own, one for each seed: on a machine,
-// with counts of what was done.
+// simulateSeeds runs workloads of a kind, one for each seed: on a machine, with counts of what was done.
 func simulateSeeds(t *testing.T, seeds int, of func(seed uint64) (s *sim.Sim, did map[string]int, run func() error)) {
 	t.Parallel()
 	all := map[string]int{}
@@ -305,10 +302,10 @@ func TestSimOne(t *testing.T) { simulate(t, 1, 150, nil) }
 
 func TestSimThree(t *testing.T) { simulate(t, 3, 250, nil) }
 
-// TestLong goes on until the time is over or something breaks.
+// TestLong continues until the time is over or a seed fails.
 func TestLong(t *testing.T) {
 	if *duration == 0 {
-		return // only by hand: TestSim has the seeds of every day
+		return // only on request: TestSim has the seeds of the daily run
 	}
 	n := &simTally{did: map[string]int{}, coverage: sim.Coverage{}}
 	began := time.Now()
@@ -333,8 +330,7 @@ func TestLong(t *testing.T) {
 
 func TestSimTwo(t *testing.T) { simulate(t, 2, 100, nil) }
 
-// lacking makes a volume that lacks something, an archive that must make room,
-// and lets hours pass.
+// lacking makes a volume that lacks features, an archive that must make room, and lets hours pass.
 func lacking(w *world) {
 	w.s.Disk().SetLacks(crash.Lacks{
 		Exchange: w.rng.IntN(2) == 0, Link: w.rng.IntN(2) == 0, Lease: w.rng.IntN(2) == 0, Barrier: w.rng.IntN(2) == 0,
@@ -344,8 +340,8 @@ func lacking(w *world) {
 
 func TestSimLacking(t *testing.T) { simulate(t, 2, 80, lacking) }
 
-// jumpingAhead: between boots hours pass, so that what expires is swept, by processes
-// that are stopped, killed and cut.
+// jumpingAhead lets hours pass between boots, so that expired memories are swept, by processes that are
+// stopped, killed and cut.
 func jumpingAhead(w *world) {
 	w.jumps = func(w *world, _ int) time.Duration {
 		return w.ahead + []time.Duration{0, 50 * time.Minute, 70 * time.Minute, 3 * time.Hour,
@@ -353,8 +349,8 @@ func jumpingAhead(w *world) {
 	}
 }
 
-// jumpingBack: the clock is years ahead in every other boot. Everything expires, and is
-// there again when it is put right.
+// jumpingBack sets the clock years ahead in every other boot. Everything expires, and returns when the
+// clock is corrected.
 func jumpingBack(w *world) {
 	w.h.jumps = true
 	w.jumps = func(_ *world, boot int) time.Duration {

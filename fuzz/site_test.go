@@ -10,14 +10,14 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// sites remembers what program counters stand for.
+// sites caches what program counters stand for.
 type sites map[uintptr]string
 
-// place is where an operation was called from, outside the vfs packages. Op.Site
-// would name this package: its hooks stand between.
+// place returns where an operation was called, outside the vfs packages. Op.Site would return this
+// package, because its hooks are in between.
 func (s sites) place(op *wrap.Op) sim.Place {
 	below := false // we have passed package wrap
-	// It is a few frames up mostly, and this is asked at each operation.
+	// It is usually a few frames up, and this is called for each operation.
 	var pcs [40]uintptr
 	for skip, most := 0, 10; ; skip, most = skip+most, len(pcs) {
 		n := runtime.Callers(2+skip, pcs[:most])
@@ -30,7 +30,7 @@ func (s sites) place(op *wrap.Op) sim.Place {
 	}
 }
 
-// engine is the first of the frames below package wrap that is none of vfs.
+// engine returns the first of the frames below package wrap that is not in vfs.
 func (s sites) engine(pcs []uintptr, below *bool) string {
 	for _, pc := range pcs {
 		at, ok := s[pc]

@@ -16,12 +16,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// The calls of one put, one flush and one open, in order. A changed order of
-// create, write, sync, rename, folder sync, lock and store is seen in review.
+// The calls of one put, one flush and one open, in order. A changed order of create, write, sync,
+// rename, folder sync, lock and store is visible in a review.
 func TestTrace(t *testing.T) { traced(t, "", nil) }
 
-// A store that keeps writers makes the same calls, except that it commits the explanation of the writer in front of its
-// first put and wal/writers in front of the index, and with larger frames.
+// A store that keeps writers makes the same calls, except that it commits the explanation of the writer
+// before its first put and writes wal/writers before the index, and has larger frames.
 func TestTraceWriters(t *testing.T) { traced(t, "writers-", &varve.Writer{Program: "trace"}) }
 
 func traced(t *testing.T, prefix string, w *varve.Writer) {
@@ -49,7 +49,7 @@ func traced(t *testing.T, prefix string, w *varve.Writer) {
 		lines = nil
 	}
 	record("create", open)
-	recordOf := func(name string, f func()) { // what only a writer makes another
+	recordOf := func(name string, f func()) { // what only a writer changes
 		if w == nil {
 			f()
 			return
@@ -82,7 +82,7 @@ var (
 	made     = regexp.MustCompile(`(tmp/(?:index\.|writers\.)?|config\.json\.|\.gitignore\.)[0-9a-f]{12,16}`)
 )
 
-// plain takes out what differs between machines or says nothing.
+// plain removes what differs between machines or is irrelevant.
 func plain(lines string) string {
 	lines = pageCleared.ReplaceAllString(lines, "store wal/shared: all words but one 0\n")
 	lines = holder.ReplaceAllString(lines, "$1 value=<process and time>")

@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
 
-// vectors looks, while nobody else works, whether each memory with an embedding
-// has exactly one vector, whose bits are its own, and no other vector is there;
-// and whether a search finds each of them first.
+// vectors checks, while no other process works, that each memory with an embedding has exactly one
+// vector, with the same bits, that there are no other vectors, and that a search finds each of them
+// first.
 func (a *actor) vectors() {
 	r, err := storetest.CheckVectors(ctx, a.st)
 	if err != nil {
@@ -23,7 +23,7 @@ func (a *actor) vectors() {
 		a.h.bad("%s: vectors and memories do not agree: %+v", a.name, r)
 	}
 	n := int64(0)
-	unreadable := false // one that somebody edited; a search that comes upon it says so
+	unreadable := false // a memory that was edited by hand; a search that meets it reports it
 	for _, err := range a.st.Memories(ctx) {
 		unreadable = unreadable || err != nil
 	}
@@ -43,8 +43,8 @@ func (a *actor) vectors() {
 	}
 }
 
-// scriptVectors is about vectors: new ones, others, none, deleted and put again,
-// between flushes that write a delta, one over it, and a base.
+// scriptVectors changes vectors: new, changed, removed, deleted and put again, between flushes that
+// write a delta, one over it, and a base.
 func scriptVectors(m *machine, h *history, faulty bool) []error {
 	a := &actor{h: h, name: "vectors", now: m.now, faulty: faulty}
 	open := func() bool {
@@ -63,7 +63,7 @@ func scriptVectors(m *machine, h *history, faulty bool) []error {
 	}
 	with, without := func(n int) int { return 30 + 3*n }, func(n int) int { return 31 + 3*n }
 	look := a.vectors
-	if faulty { // the files may be behind: they are looked at when the fault has passed
+	if faulty { // the files may be behind: they are checked after the fault
 		look = func() {
 			if _, err := a.st.Search(ctx, varve.Query{Vector: []float32{1, 0.5, 30}}); err != nil {
 				a.failed("search", err)
@@ -103,9 +103,9 @@ func scriptVectors(m *machine, h *history, faulty bool) []error {
 	return a.errs
 }
 
-// TestVectors cuts such a workload before every change of the disk, with a third
-// of the patterns each (-stride 1 for all), and looks at the vectors after each
-// recovery. The scripts and the simulator's processes have vectors too.
+// TestVectors cuts such a workload before every change of the disk, with a third of the patterns each
+// (-stride 1 for all), and checks the vectors after each recovery. The scripts and the simulator's
+// processes have vectors too.
 func TestVectors(t *testing.T) {
 	proofs.OneGoroutine(t)
 	n := &tally{coverage: sim.Coverage{}, second: sim.Coverage{}}

@@ -12,15 +12,15 @@ import (
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
 
-// watching is one who follows the changes of a store over kills and boots, and always
-// goes on at the position that he wrote down last.
+// watching is a watcher that follows the changes of a store over kills and boots, and always continues
+// at the position that it recorded last.
 type watching struct {
 	from, at uint64
 	seen     []sighting
 	goes     int // times that he began
 }
 
-// sighting is what a watcher was shown.
+// sighting is a change that a watcher was shown.
 type sighting struct {
 	lsn, next uint64
 	id, token string // token "": deleted
@@ -38,7 +38,7 @@ func (w *watching) saw(h *history, c *varve.Change) {
 	w.seen, w.at = append(w.seen, s), c.Next
 }
 
-// watch follows the store for a while, closes it, and begins again where it was.
+// watch follows the store for a while, closes it, and continues from there.
 func (w *world) watch(p *sim.Proc) {
 	rng := rand.New(rand.NewPCG(w.rng.Uint64(), 4))
 	for w.acts > 0 {
@@ -46,7 +46,7 @@ func (w *world) watch(p *sim.Proc) {
 		o.ReadOnly = rng.IntN(3) == 0
 		st, err := w.open(o)
 		if err != nil {
-			if !o.ReadOnly { // else there is no store yet, or it is not to be read right now
+			if !o.ReadOnly { // otherwise there is no store yet, or it cannot be read at the moment
 				w.h.bad("watcher: open: %v", err)
 			}
 			p.Sleep(time.Millisecond)
@@ -66,7 +66,7 @@ func (w *world) watch(p *sim.Proc) {
 	}
 }
 
-// follow goes on until there is nothing more, by more, or it is enough.
+// follow continues until there is nothing more, according to more, or enough returns true.
 func (w *world) follow(st *varve.Store, p *sim.Proc, enough, more func() bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +91,7 @@ func (w *world) follow(st *varve.Store, p *sim.Proc, enough, more func() bool) {
 	}
 }
 
-// watched asks, when all is quiet, whether the watcher has seen what there was.
+// watched checks, when all is quiet, whether the watcher has seen everything.
 func (w *world) watched(p *sim.Proc) {
 	o := w.options(p)
 	st, err := w.open(o)
@@ -106,8 +106,8 @@ func (w *world) watched(p *sim.Proc) {
 	w.watching = &watching{from: before.from, at: before.from, goes: before.goes}
 	w.follow(st, p, always, quiet)
 	again := w.watching.seen
-	// What was seen in several goes is what is seen in one. More is relative to where
-	// one stopped, but there is no such place within what was read at once.
+	// Changes seen in several runs equal those seen in one. More is relative to where a run stopped, but
+	// there is no such place within a single run.
 	for i := range max(len(again), len(before.seen)) {
 		if i >= len(again) || i >= len(before.seen) || again[i] != before.seen[i] {
 			w.h.bad("watcher: change %d of %d is not that of %d, seen in one go: %+v, %+v", i, len(before.seen), len(again),
@@ -118,7 +118,7 @@ func (w *world) watched(p *sim.Proc) {
 	w.h.watched(w.watching)
 }
 
-// watched compares what a watcher saw with what was asked and answered.
+// watched compares what a watcher saw with the calls and their answers.
 func (h *history) watched(w *watching) {
 	at := map[string]uint64{}
 	deletions := map[string]int{}
@@ -162,7 +162,7 @@ func (h *history) watched(w *watching) {
 			h.bad("watcher: saw %d deletions of %.20q, %d were acknowledged", deletions[id], id, n)
 		}
 	}
-	// A batch lies in one piece.
+	// A batch is in one piece.
 	for i := 0; i < len(w.seen); i++ {
 		if s := w.seen[i]; s.token != "" && h.tokens[s.token] != nil {
 			n := h.tokens[s.token].batch
@@ -193,8 +193,8 @@ func watchers(w *world) {
 	w.waits = map[*sim.Proc]func(){}
 }
 
-// TestSimWatch has somebody watch, through kills and losses of power, whoever else
-// recycles the log meanwhile.
+// TestSimWatch watches a store, through kills and losses of power, while other processes recycle the
+// log.
 func TestSimWatch(t *testing.T) { simulate(t, 2, 60, watchers) }
 
 func (n *watching) String() string { return fmt.Sprintf("%d changes in %d goes", len(n.seen), n.goes) }

@@ -18,7 +18,7 @@ import (
 // labelBegin is before all times of labelled memories, of which many have the same.
 var labelBegin = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// label gives a memory what filters are about, by the number of its token.
+// label sets the fields of a memory that filters use, by the number of its token.
 func (w *write) label(m *varve.Memory) {
 	n, _ := strconv.Atoi(w.token[1:])
 	if m.Metadata == nil {
@@ -31,7 +31,7 @@ func (w *write) label(m *varve.Memory) {
 	m.Timestamp = labelBegin.Add(time.Duration(n%6) * time.Hour)
 }
 
-// sieve is a filter, and what it is to leave.
+// sieve is a filter, and the memories that it must select.
 type sieve struct {
 	name   string
 	filter varve.Filter
@@ -53,7 +53,8 @@ func sieves(n int) []sieve {
 	}
 }
 
-// sieved lists with a filter, in an order or without, while others write: what is listed passes.
+// sieved lists with a filter, with or without an order, while others write: every listed memory passes
+// the filter.
 func (a *actor) sieved() {
 	list := sieves(a.rng.IntN(420))
 	s := list[a.rng.IntN(len(list))]
@@ -68,7 +69,7 @@ func (a *actor) sieved() {
 	}
 }
 
-// searched looks for the word of a write, while others write.
+// searched searches for the word of a write, while others write.
 func (a *actor) searched() {
 	if len(a.h.writes) == 0 {
 		return
@@ -84,7 +85,7 @@ func (a *actor) searched() {
 	}
 }
 
-// switched changes what words are made by.
+// switched changes the language of the words.
 func (a *actor) switched(language string) {
 	a.do("configure", a.st.Admin().UpdateConfig(ctx, func(c *varve.Config) error {
 		c.TextLanguage = language
@@ -92,7 +93,7 @@ func (a *actor) switched(language string) {
 	}))
 }
 
-// worded compares searches and filters with what is there.
+// worded compares searches and filters with the present memories.
 func (a *actor) worded(list []varve.Memory) {
 	same := func(what string, got []varve.Memory, want []varve.Memory) {
 		ids := func(list []varve.Memory) (ids []string) {
@@ -135,7 +136,7 @@ func (a *actor) worded(list []varve.Memory) {
 		}
 	}
 	for i, w := range a.h.writes {
-		// Of what has expired and was not swept the neighbours are found.
+		// Expired memories that were not swept yet are found as neighbours.
 		if !alive[w.token] && w.expires.IsZero() && (i+a.h.tick)%8 == 0 {
 			same("nothing has the word "+w.token, found(w.token), nil)
 		}
@@ -152,7 +153,7 @@ func (a *actor) worded(list []varve.Memory) {
 	}
 }
 
-// scriptWords is about the view of words: rounds and merges of its files, another language, a rebuild.
+// scriptWords changes the view of words: rounds and merges of its files, another language, a rebuild.
 func scriptWords(m *machine, h *history) {
 	a := &actor{h: h, name: "words", now: m.now}
 	open := func() bool {
@@ -193,7 +194,7 @@ func scriptWords(m *machine, h *history) {
 	a.close()
 }
 
-// foundByWord looks for a memory by its word.
+// foundByWord searches for a memory by its word.
 func (a *actor) foundByWord(id string) {
 	m, err := a.get(id)
 	if err != nil {
@@ -205,7 +206,7 @@ func (a *actor) foundByWord(id string) {
 	}
 }
 
-// lookWords opens the store that a crash has left: everything is found, before a round and behind it, and
+// lookWords opens the store that a crash has left: everything is found, before and after a round, and
 // then verify finds nothing.
 func lookWords(h *history, o *varve.Options) {
 	a := &actor{h: h, name: "recovery", now: o.Clock}
@@ -266,8 +267,8 @@ func TestWordsCut(t *testing.T) {
 	t.Logf("%d cuts before %d operations that change the disk", cuts, changes)
 }
 
-// TestWordsKilled kills the process before each of them, or in the middle of a write; another one goes on in
-// the same boot.
+// TestWordsKilled kills the process before each of them, or in the middle of a write; another one
+// continues in the same boot.
 func TestWordsKilled(t *testing.T) {
 	proofs.OneGoroutine(t)
 	t.Parallel()

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// dump is all that can be seen of a scope, but for times.
+// dump returns all that can be seen of a scope, except for times.
 func dump(m *working.Memory) (string, error) {
 	now, err := m.Snapshot(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ func workOptions() *working.Options {
 	return &working.Options{Checkpoints: 4, MaxNotes: 3, Random: rand.NewChaCha8([32]byte{9})}
 }
 
-// expectedWork is what a home in memory has after each step.
+// expectedWork returns the state of a home in memory after each step.
 func expectedWork(t *testing.T) []string {
 	m, err := working.Open(ctx, working.NewLocal(nil), workScope, workOptions())
 	if err != nil {
@@ -149,8 +149,7 @@ func expectedWork(t *testing.T) []string {
 	return all
 }
 
-// lag lets files of scopes lag that have a few KiB, and does a round as in the background
-// after each commit.
+// lag lets files of a few KiB lag, and does a round as in the background after each commit.
 func lag(o *varve.Options) {
 	storetest.Of(o).System.LagBytes, storetest.Of(o).System.Rounds = 1, 1
 	storetest.Of(o).System.SpillBytes, storetest.Of(o).System.BacklogBytes = 40<<10, 100<<10
@@ -158,14 +157,14 @@ func lag(o *varve.Options) {
 
 func noLag(*varve.Options) {}
 
-// lags reports whether a round in the background has left something to lag.
+// lags reports whether a background round has let a file lag.
 func lags(o *varve.Options, st *varve.Store) bool {
 	s := st.Admin().Stats()
 	return storetest.Of(o).System.Rounds == 1 && s.Flushed < s.Durable
 }
 
-// workScript does these steps in a store, among memories, flushes and closes. at is
-// how many are done; lagged, after how many of them a file did lag.
+// workScript does these steps in a store, among memories, flushes and closes. at is how many are done;
+// lagged, after how many of them a file did lag.
 func workScript(m *machine, change func(*varve.Options), at *int, bad func(format string, args ...any)) (lagged int) {
 	_, o := m.process("script")
 	change(o)
@@ -218,8 +217,8 @@ func workScript(m *machine, change func(*varve.Options), at *int, bad func(forma
 	return lagged
 }
 
-// lookWork opens the store alone and wants one of some states, through a flush and
-// another open.
+// lookWork opens the store alone and checks that it has one of some states, through a flush and another
+// open.
 func lookWork(o *varve.Options, bad func(format string, args ...any), want ...string) {
 	for _, when := range []string{"opened", "opened again"} {
 		st, err := varve.Open(ctx, dir, o)
@@ -270,7 +269,7 @@ func lookWork(o *varve.Options, bad func(format string, args ...any), want ...st
 // as it was before the step or after it, checkpoints and all. FAILURES 47 and 50.
 func TestWorkingCut(t *testing.T) { cutWork(t, noLag) }
 
-// TestWorkingCutLagging does it while files lag behind the log.
+// TestWorkingCutLagging is TestWorkingCut while files lag behind the log.
 func TestWorkingCutLagging(t *testing.T) { cutWork(t, lag) }
 
 func cutWork(t *testing.T, change func(*varve.Options)) {
@@ -315,11 +314,11 @@ func cutWork(t *testing.T, change func(*varve.Options)) {
 	t.Logf("%d cuts before %d operations that change the disk; a file lagged after %d steps", cuts, changes, lagged)
 }
 
-// TestWorkingKilled kills the process at each of these operations, which may be
-// done in part; another one looks in the same boot, and one after a loss of power.
+// TestWorkingKilled kills the process at each of these operations, which may be done in part; another
+// process checks the state in the same boot, and one after a loss of power.
 func TestWorkingKilled(t *testing.T) { killWork(t, noLag) }
 
-// TestWorkingKilledLagging does it while files lag behind the log.
+// TestWorkingKilledLagging is TestWorkingKilled while files lag behind the log.
 func TestWorkingKilledLagging(t *testing.T) { killWork(t, lag) }
 
 func killWork(t *testing.T, change func(*varve.Options)) {
@@ -371,7 +370,7 @@ func killWork(t *testing.T, change func(*varve.Options)) {
 	t.Logf("%d kills", kills)
 }
 
-// worker is a world of working memory: several processes on few scopes.
+// worker is a world of working memory: several processes use a few scopes.
 type worker struct {
 	s     *sim.Sim
 	lags  bool // files may lag
@@ -382,10 +381,10 @@ type worker struct {
 	did   map[string]int
 
 	token             int
-	added, tried      int // to the counter: acknowledged, and at most
+	added, tried      int // the counter's acknowledged increments, and the maximum
 	notes             map[string]bool
 	states            []*stated         // what was made the state of the scope
-	marks             map[string]string // checkpoints that were acknowledged, and once seen what they hold
+	marks             map[string]string // checkpoints that were acknowledged, with their content once it was seen
 	dropped, refilled int               // when the last drop ended, and the last write to it began
 	filling           int               // how many write to it
 	forgotten         map[string]bool   // checkpoints whose deletion was begun
@@ -422,7 +421,7 @@ func (w *worker) options(p *sim.Proc) *varve.Options {
 	return o
 }
 
-// work is one process.
+// work runs one process.
 func (w *worker) work(p *sim.Proc) {
 	rng := rand.New(rand.NewPCG(w.rng.Uint64(), 4))
 	o := w.options(p)
@@ -533,7 +532,7 @@ func (w *worker) set(m *working.Memory, token string, size int) error {
 	return err
 }
 
-// restore goes back to a checkpoint that is there, and whose content it has read.
+// restore restores an existing checkpoint whose content it has read.
 func (w *worker) restore(m *working.Memory, rng *rand.Rand) error {
 	list, err := m.Checkpoints(ctx)
 	if err != nil || len(list) == 0 {
@@ -565,7 +564,7 @@ func (w *worker) remember(id string, s *working.Snapshot) {
 	}
 }
 
-// tokenOf is the token that all three have.
+// tokenOf returns the token that all three have.
 func (w *worker) tokenOf(what string, s *working.Snapshot) string {
 	a, _ := s.Values["a"].(string)
 	b, _ := s.Values["b"].(string)
@@ -576,7 +575,7 @@ func (w *worker) tokenOf(what string, s *working.Snapshot) string {
 	return a
 }
 
-// look wants the state to be one that may be there.
+// look checks that the state is a possible one.
 func (w *worker) look(who string, m *working.Memory) {
 	start := w.now()
 	s, err := m.Snapshot(ctx)
@@ -587,8 +586,8 @@ func (w *worker) look(who string, m *working.Memory) {
 	w.may(who, w.tokenOf(who, s), start)
 }
 
-// may: the write that left this state was begun by now, and no other one was begun
-// after it had ended and had ended before the look.
+// may reports whether the write that left this state was begun by now, and no other one was begun after
+// it had ended and had ended before the look.
 func (w *worker) may(who, token string, start int) {
 	for _, s := range w.states {
 		if s.token != token {
@@ -614,7 +613,7 @@ func (w *worker) pass(h working.Home, o *working.Options, rng *rand.Rand) error 
 	if rng.IntN(2) == 0 {
 		w.refilled = w.now()
 		w.filling++
-		defer func() { w.filling-- }() // also when it is killed: then nothing of it comes later
+		defer func() { w.filling-- }() // also if the process is killed: then it writes nothing later
 		return m.Set(ctx, "k", w.token)
 	}
 	begun, alone := w.now(), w.filling == 0
@@ -686,7 +685,7 @@ func (w *worker) compare(when string, st *varve.Store) {
 	}
 }
 
-// count wants every increment and every entry that was acknowledged, once.
+// count checks that every acknowledged increment and entry is there once.
 func (w *worker) count(when string, st *varve.Store) {
 	m, err := st.Working().Open(ctx, counting, nil)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
 
-// writers counts the versions of which the writer was known, and those of which it was not.
+// writers counts the versions whose writer was known, and those whose writer was not.
 type writers struct{ known, unknown int }
 
-// TestSimWriters: each version that log and archive have is by the process that wrote it, whatever was
-// killed, cut, released and recovered meanwhile; and no number names two writers.
+// TestSimWriters: each version in log and archive has the process that wrote it as its writer, whatever
+// was killed, cut, released and recovered meanwhile; and no number names two writers.
 func TestSimWriters(t *testing.T) {
 	all := &writers{}
 	simulate(t, 3, 60, func(w *world) { w.writers = all })
@@ -44,7 +44,7 @@ func (ws *writers) look(w *world, p *sim.Proc) {
 	for _, id := range w.h.known() {
 		for v, err := range st.History(ctx, id) {
 			if err != nil && !errors.Is(err, varve.ErrNotFound) {
-				continue // it is looked at elsewhere
+				continue // it is checked elsewhere
 			}
 			if err != nil || v.Deleted {
 				continue

@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// The files as these systems write them: mem0's get_all (OSS and platform), OpenMemory's backup, LangChain's
+// Files as these systems write them: mem0's get_all (OSS and platform), OpenMemory's backup, LangChain's
 // messages_to_dict, dumpd and InMemoryVectorStore.dump, llama_index's docstore.json and chat stores, and
-// messages as chats are kept.
+// messages in the form in which chats are stored.
 var foreignFiles = []struct {
 	name, text string
 	format     Format
@@ -104,7 +104,8 @@ func TestForeignForms(t *testing.T) {
 	}
 }
 
-// What a record has besides its content is kept: its id, when it was said, by whom, its session, its embedding.
+// The data of a record besides its content are kept: its id, the time, the speaker, its session, its
+// embedding.
 func TestForeignMembers(t *testing.T) {
 	t.Parallel()
 	member := func(g got, n int, path ...string) string {
@@ -183,7 +184,7 @@ func TestForeignFolders(t *testing.T) {
 	g.expect(t, "not a memory README.md")
 }
 
-// What is no text is named, and not called bad JSON.
+// A content that is not text is reported as such, and not as invalid JSON.
 func TestForeignEncodings(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"\xff\xfe{\x00}\x00": "UTF-16", "\x1f\x8b\x08\x00\x00": "gzip", "PK\x03\x04xx": "zip", "SQLite format 3\x00": "SQLite"} {
@@ -198,7 +199,7 @@ func TestForeignEncodings(t *testing.T) {
 	}
 }
 
-// A member that has the name of one of ours, beside the one that becomes it, stays as metadata.
+// A member with the name of one of ours stays as metadata if another member is converted to that name.
 func TestForeignMembersAreKept(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 )
 
-// got is all that a run yields.
+// got is everything that a run yields.
 type got struct {
 	items      []Item // memories
 	assemblies []Item
@@ -40,7 +40,7 @@ func (g got) item(id string) Item {
 	return Item{}
 }
 
-// of is the problems of a kind.
+// of returns the problems of a kind.
 func (g got) of(k Kind) (out []Problem) {
 	for _, p := range g.problems {
 		if p.Kind == k {
@@ -50,7 +50,7 @@ func (g got) of(k Kind) (out []Problem) {
 	return out
 }
 
-// expect wants exactly these problems, each as "kind path id", in any order.
+// expect fails the test unless there are exactly these problems, each as "kind path id", in any order.
 func (g got) expect(t *testing.T, want ...string) {
 	t.Helper()
 	var have []string
@@ -76,8 +76,8 @@ func (g got) expectIDs(t *testing.T, want ...string) {
 	}
 }
 
-// drain runs through a source, holding every item to what the package
-// promises, and the source to being left as it was.
+// drain runs through a source, and checks that every item has the promised properties, and that the
+// source is unchanged.
 func drain(t *testing.T, path string, format Format, opts Options) got {
 	t.Helper()
 	before := fingerprint(t, path)
@@ -183,5 +183,5 @@ func tree(t *testing.T, files ...string) string {
 	return dir
 }
 
-// mem is a memory file.
+// mem returns the content of a memory file.
 func mem(id string) string { return fmt.Sprintf(`{"id": %q, "content": "about %s"}`, id, id) }

@@ -12,10 +12,9 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// legacy generates the files of a store that has all that those systems kept:
-// twelve memories (m00 … m11), assemblies in both forms, mappings, merge log,
-// stats. Real ones with assemblies are not at hand; the forms are those that
-// their documents describe.
+// legacy returns the files of a store with everything that those systems stored: twelve memories (m00 …
+// m11), assemblies in both forms, mappings, merge log, stats. Real files with assemblies are not
+// available; the forms are those in the documentation of these systems.
 func legacy() map[string]string {
 	files := map[string]string{}
 	index := map[string]any{}
@@ -44,10 +43,10 @@ func legacy() map[string]string {
   "last_activation": "2025-03-06T19:27:36.532083", "last_activated": 1741289256.532083, "activation_count": 7,
   "assembly_schema_version": "1.8", "vector_index_updated_at": "2025-03-06T19:27:36+00:00", "tags": ["t"], "topics": ["p"],
   "is_active": false, "merged_from": ["asm:older"], "synchronization": {"n": 1.0}}`
-	// An id only, beside the memories, known by the index alone.
+	// Only an id, beside the memories; only the index shows that it is an assembly.
 	files["asm_c0ffee.json"] = `{"id":"asm_c0ffee","name":"by the index","memories":["m04"]}`
 	index["asm_c0ffee"] = map[string]any{"path": "asm_c0ffee.json", "type": "assembly", "name": "by the index"}
-	// The source of a merge whose clean-up never came.
+	// The source of a merge that was never cleaned up.
 	files["assemblies/asm-src.json"] = `{"assembly_id":"asm:src","memory_ids":["m05"],"activation_count":2}`
 	files["assemblies/broken.json"] = `{"assembly_id":"asm:bro`
 	files["assemblies/notes.txt"] = "hello"
@@ -125,7 +124,7 @@ func TestLegacyAssemblies(t *testing.T) {
 		t.Errorf("%s", it.JSON)
 	}
 	two, it := g.assembly(t, "asm:form18")
-	// asm:a came from asm:b, and the cycle back to asm:form18 is cut.
+	// asm:a was merged from asm:b, and the cycle back to asm:form18 is cut.
 	if !slices.Equal(two.MemoryIDs, []string{"m02", "m03", "lost"}) || two.ActivationCount != 7 || !two.Inactive ||
 		!slices.Equal(two.MergedFrom, []string{"asm:older", "asm:src", "asm:b", "asm:a"}) || it.VectorID != 0 {
 		t.Errorf("%+v %+v", two, it)
@@ -146,7 +145,7 @@ func TestLegacyAssemblies(t *testing.T) {
 	}
 }
 
-// TestReport: every member, and every file that is neither item nor problem.
+// TestReport checks every member, and every file that is neither item nor problem.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	g := drain(t, legacyTree(t, nil), "", Options{})
@@ -168,7 +167,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("nothing is said of %s: %v", name, g.report.Files)
 		}
 	}
-	// Nothing goes without a word.
+	// Nothing is dropped silently.
 	told := map[string]bool{}
 	for _, list := range [][]Item{g.items, g.assemblies} {
 		for _, it := range list {
@@ -188,7 +187,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// FAILURES 43: a copy inside an assembly counts only where the memory is lost.
+// FAILURES 43: a copy inside an assembly is used only if the memory is lost.
 func TestCopiesInsideAssemblies(t *testing.T) {
 	t.Parallel()
 	g := drain(t, legacyTree(t, nil), "", Options{SetAside: true})
@@ -231,7 +230,7 @@ func TestAssembliesInLines(t *testing.T) {
 	}
 }
 
-// One bad file or line never takes the others along.
+// An invalid file or line never affects the others.
 func TestAssembliesThatAreNotRight(t *testing.T) {
 	t.Parallel()
 	g := drain(t, tree(t, "a.json", mem("a"),

@@ -48,7 +48,7 @@ func TestLines(t *testing.T) {
 	g.expect(t, append(want, "too large m.jsonl:12")...)
 }
 
-// TestLinesTooLongAtTheEnd must end.
+// TestLinesTooLongAtTheEnd: the run must end.
 func TestLinesTooLongAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"", "\n"} {
@@ -62,7 +62,7 @@ func TestLinesTooLongAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestContentID is stable over versions: a second run adds only what is new.
+// TestContentID: ids are stable over versions, so a second run adds only what is new.
 func TestContentID(t *testing.T) {
 	t.Parallel()
 	if got := contentID([]byte(`{"content":"x","a":{"c":1.0,"b":"é"}}`)); got != contentID([]byte(` {"a" : {"b":"\u00e9","c":1.0}, "content":"x"}`)) {

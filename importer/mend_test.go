@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// TestMend: what Python's json module writes or reads (row 44).
+// TestMend: text that Python's json module writes or reads (row 44).
 func TestMend(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -82,8 +82,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzFiniteReader: valid JSON goes through untouched, and how the bytes come
-// in does not matter.
+// FuzzFiniteReader: valid JSON passes unchanged, and it does not matter in which pieces the bytes
+// arrive.
 func FuzzFiniteReader(f *testing.F) {
 	f.Add([]byte(`{"a":NaN,"b":"NaN\"","c":[-Infinity,-1]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -101,7 +101,7 @@ func FuzzFiniteReader(f *testing.F) {
 	})
 }
 
-// FuzzSources: whatever lies in the files, every item is sound and no run fails.
+// FuzzSources: whatever is in the files, every item is valid and no run fails.
 func FuzzSources(f *testing.F) {
 	f.Add([]byte(`{"memories":{"a":{"path":"a.json"},"b":"x/b.json"},"assemblies":{}}`), "a.json")
 	f.Add([]byte(`{"session_id":"s","memories":{"c":{"k":{"value":1,"timestamp":"2025-01-01T00:00:00","metadata":{"key":1}}}}}`), "b.json")

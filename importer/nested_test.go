@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Lists in lists are not read one within the other without an end: that would take the square of the size of the file.
+// The nesting of lists in lists that are read is limited: otherwise the time would be quadratic in the
+// size of the file.
 func TestNestedLists(t *testing.T) {
 	t.Parallel()
 	const depth = 4000
@@ -48,7 +49,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An element of an array that has no end is not kept in memory until there is none left.
+// An element of an array that never ends does not use up the memory.
 func TestEndlessElement(t *testing.T) {
 	t.Parallel()
 	in := &endless{}
@@ -60,7 +61,8 @@ func TestEndlessElement(t *testing.T) {
 	}
 }
 
-// A document of many small values does not take many times its size before the first of them is known.
+// The first record of a document of many small values is yielded without using many times the document's
+// size in memory.
 func TestManyElements(t *testing.T) {
 	text := `{"memories":[1` + strings.Repeat(",1", 2<<20) + `]}`
 	src := OpenLines(strings.NewReader(text), "m.json", Options{})

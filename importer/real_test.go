@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// TestRealSynthians: rows 24, 33 and 36 of the failures the formats come
-// from were found in this very store.
+// TestRealSynthians: rows 24, 33 and 36 of the failures from which the formats are known were found in
+// this very store.
 func TestRealSynthians(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -44,8 +44,8 @@ func TestRealSynthians(t *testing.T) {
 	if !found {
 		t.Errorf("the first ghost is not named with its number: %v", ghosts[:min(3, len(ghosts))])
 	}
-	// Of the 46 ordinals the first is 0, which is no number here; the md5 numbers
-	// belong to ghosts.
+	// The first of the 46 ordinals is 0, which is not a valid number here; the md5 numbers belong to
+	// ghosts.
 	numbered := 0
 	for _, it := range g.items {
 		if it.VectorID > 0 {

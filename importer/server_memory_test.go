@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// A real file without types and with members of its own: every line becomes a memory,
-// and that the same line again, but for its type.
+// A real file without types and with members of its own: every line becomes a memory, and exporting it
+// returns the same line, except for its type.
 func TestServerMemoryReal(t *testing.T) {
 	t.Parallel()
 	path := proofs.SharedData(t, "memory-graph.jsonl")

@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// read takes a source in whole; it is not waited for longer than a minute.
+// read reads a source completely; it waits for at most a minute.
 func read(t *testing.T, path string, format Format) (g got, err error) {
 	t.Helper()
 	done := make(chan struct{})
@@ -47,7 +47,7 @@ func read(t *testing.T, path string, format Format) (g got, err error) {
 	return g, err
 }
 
-// A pipe, a device, a socket as the source is refused, and not waited for.
+// A pipe, a device or a socket as the source is refused, without waiting for it.
 func TestSourceIsSpecial(t *testing.T) {
 	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "x.jsonl")
@@ -64,7 +64,7 @@ func TestSourceIsSpecial(t *testing.T) {
 	}
 }
 
-// Pipes in the place of the files of a source are named, and the rest is taken.
+// Pipes in the place of a source's files are reported, and the other files are read.
 func TestSourceHoldsSpecial(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -97,7 +97,7 @@ func TestSourceHoldsSpecial(t *testing.T) {
 	}
 }
 
-// A file of 8 TiB that holds nothing ends, whatever it is read as, and its end is told.
+// Reading an empty sparse file of 8 TiB ends, in whatever format it is read, and the end is reported.
 func TestSourceIsSparse(t *testing.T) {
 	t.Parallel()
 	proofs.ManyProcesses(t, "it reads a gigabyte of nothing")
@@ -123,7 +123,7 @@ func TestSourceIsSparse(t *testing.T) {
 		}
 		if name == "b.jsonl" {
 			g, err := read(t, dir, JSONL)
-			if err != nil || len(g.items) != 1 || len(g.problems) != 1 || g.problems[0].Kind != KindCorrupt { // it begins with zeros, and is read no further
+			if err != nil || len(g.items) != 1 || len(g.problems) != 1 || g.problems[0].Kind != KindCorrupt { // it begins with zeros, and is not read further
 				t.Errorf("%s: %+v, %v", name, g.problems, err)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// TestIndexForms: each form names a and b, and leaves the file of c out.
+// TestIndexForms: each form names a and b, and omits the file of c.
 func TestIndexForms(t *testing.T) {
 	t.Parallel()
 	for name, index := range map[string]string{
@@ -30,7 +30,7 @@ func TestIndexForms(t *testing.T) {
 				g := drain(t, dir, "", Options{})
 				g.expectIDs(t, "a", "m:b", "c")
 				want := []string{"unindexed " + at + "c.json c taken"}
-				if name != "C" { // which knows no assemblies
+				if name != "C" { // which has no assemblies
 					want = append(want, "missing memory_index.json asm1")
 				}
 				g.expect(t, want...)
@@ -39,8 +39,8 @@ func TestIndexForms(t *testing.T) {
 	}
 }
 
-// TestFolderIsTheTruth: an index that is empty, says 0, is cut short or no
-// JSON at all costs nothing (rows 11, 36).
+// TestFolderIsTheTruth: no memory is lost if the index is empty, says 0, is truncated or is not JSON at
+// all (rows 11, 36).
 func TestFolderIsTheTruth(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -103,12 +103,12 @@ func TestFilesThatAreNotRight(t *testing.T) {
 	}
 }
 
-// TestWrongNames: the id inside counts; a well-named file has precedence over
-// one that claims its id.
+// TestWrongNames: the id inside is authoritative; a file with a matching name has precedence over
+// another one with that id.
 func TestWrongNames(t *testing.T) {
 	t.Parallel()
 	dir := tree(t,
-		"0.json", mem("z"), // read first, but z.json is the one
+		"0.json", mem("z"), // read first, but z.json has precedence
 		"1.json", mem("alone"),
 		"2.json", `{"id":"alone","content":"other text"}`,
 		"z.json", `{"id":"z","content":"the real one"}`,
@@ -127,7 +127,7 @@ func TestWrongNames(t *testing.T) {
 	}
 }
 
-// TestIndexDecides which of two files with one name is meant.
+// TestIndexDecides: the index decides which of two files with the same id is used.
 func TestIndexDecides(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, indexName, `{"memories":{"a":"memories/a.json"}}`, "a.json", mem("a"), "memories/a.json", `{"id":"a","content":"the one"}`)
@@ -157,7 +157,7 @@ func TestBak(t *testing.T) {
 	}
 }
 
-// TestSetAside: valid files that were set aside by false alarm (row 24).
+// TestSetAside: valid files that were set aside because of a false alarm (row 24).
 func TestSetAside(t *testing.T) {
 	t.Parallel()
 	dir := tree(t,
@@ -187,7 +187,7 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// TestPassesBytesOn: what needs no mending is not touched.
+// TestPassesBytesOn: text that needs no correction is not changed.
 func TestPassesBytesOn(t *testing.T) {
 	t.Parallel()
 	text := "{\n  \"id\": \"a\",\n  \"content\": \"x\",\n \"embedding\":\"[1.0e-02  2\\n 3]\", \"n\": 9007199254740993, \"f\": 1.0}\n"
@@ -197,7 +197,7 @@ func TestPassesBytesOn(t *testing.T) {
 	}
 }
 
-// TestLinkLeadsOut: a link is followed only inside the folder.
+// TestLinkLeadsOut: a link is followed only within the folder.
 func TestLinkLeadsOut(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -266,8 +266,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestLeavingAndCancelling: a consumer that has enough is not called again,
-// and an ended context ends the run with its error.
+// TestLeavingAndCancelling: a consumer that stops is not called again, and a canceled context ends the
+// run with its error.
 func TestLeavingAndCancelling(t *testing.T) {
 	t.Parallel()
 	for format, dir := range map[Format]string{
@@ -296,7 +296,7 @@ func TestLeavingAndCancelling(t *testing.T) {
 	}
 }
 
-// TestIndexNamesElsewhere: a path of Windows, to a file whose name says nothing.
+// TestIndexNamesElsewhere: a Windows path, to a file whose name does not contain the id.
 func TestIndexNamesElsewhere(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, indexName, `{"memories":{"w":"deep\\er\\1.json"}}`, "deep/er/1.json", mem("w"))

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// faissFile is a vector file as FAISS writes it; see package vector.
+// faissFile returns a vector file as FAISS writes it; see package vector.
 func faissFile(magic string, m vector.Metric, d int, ids []int64, rows []float32) string {
 	le, flat := binary.LittleEndian, "IxFI"
 	if m == vector.L2 {
@@ -45,7 +45,7 @@ func faissFile(magic string, m vector.Metric, d int, ids []int64, rows []float32
 	return string(b)
 }
 
-// withEmbedding is a memory file whose embedding is this JSON.
+// withEmbedding returns a memory file whose embedding is this JSON.
 func withEmbedding(id, embedding string) string {
 	return fmt.Sprintf(`{"id": %q, "embedding": %s, "content": "about %s"}`, id, embedding, id)
 }
@@ -59,8 +59,8 @@ func (g got) embedding(t *testing.T, id string) []float32 {
 	return m.Embedding
 }
 
-// sourceOfVectors has one memory of each sort, and the rows in this order. The
-// ghost has no file, and the last row no name.
+// sourceOfVectors has one memory of each kind, and the rows in this order. The ghost has no file, and
+// the last row no name.
 var sourceOfVectors = []struct {
 	key, file, text string
 	row             []float32
@@ -80,8 +80,8 @@ var sourceOfVectors = []struct {
 	{"", "", "", []float32{0, 1}},
 }
 
-// TestVectorFiles: what a vector file has is taken, whichever of the three mappings
-// leads to it; documents count; nothing goes without a word.
+// TestVectorFiles: the vectors of a vector file are used, whichever of the three mappings refers to
+// them; embeddings in documents take precedence; nothing is dropped silently.
 func TestVectorFiles(t *testing.T) {
 	t.Parallel()
 	for _, form := range []struct {
@@ -154,7 +154,7 @@ func TestVectorsWithoutMapping(t *testing.T) {
 	}
 }
 
-// A row that two ids claim is nobody's, but that of whom its number names.
+// A row that two ids claim belongs to neither, unless its number is the md5 of one of them.
 func TestContestedRows(t *testing.T) {
 	t.Parallel()
 	ids := []int64{5, md5Number(key{vector.Memories, "c"})}
@@ -165,7 +165,8 @@ func TestContestedRows(t *testing.T) {
 	g.expect(t, "vector number id_to_index.json b taken", "vector taken c.json c taken")
 }
 
-// Vectors of another dimension than the documents' are not given to those that have none.
+// Vectors of another dimension than that of the documents' embeddings are not given to documents without
+// one.
 func TestVectorsOfAnotherDimension(t *testing.T) {
 	t.Parallel()
 	g := drain(t, tree(t, "a.json", mem("a"), "b.json", withEmbedding("b", "[1,2,3]"), "c.json", mem("c"),
@@ -180,7 +181,7 @@ func TestVectorsOfAnotherDimension(t *testing.T) {
 	}
 }
 
-// A vector file that is damaged, or no such file, costs no memory.
+// No memory is lost if a vector file is damaged, or is no vector file.
 func TestVectorFilesThatAreNotRight(t *testing.T) {
 	t.Parallel()
 	good := faissFile("IxMp", vector.IP, 1, []int64{1, 2}, []float32{1, -1})
@@ -229,7 +230,7 @@ faiss.write_index(index, out)
 json.dump({'x': [[float(v) for v in row] for row in x[gone:]], 'ids': ids[gone:].tolist()}, sys.stdout)
 `
 
-// TestVectorFilesOfFAISS: each bit of what FAISS wrote is taken over.
+// TestVectorFilesOfFAISS: every bit that FAISS wrote is imported.
 func TestVectorFilesOfFAISS(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -295,7 +296,7 @@ func TestVectorFilesOfFAISS(t *testing.T) {
 	}
 }
 
-// TestVectorsOfAStore: base and delta of a store of ours that lost its config.json.
+// TestVectorsOfAStore: base and delta of a Varve store that lost its config.json.
 func TestVectorsOfAStore(t *testing.T) {
 	t.Parallel()
 	for _, metric := range []vector.Metric{vector.IP, vector.L2} {
@@ -352,14 +353,14 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// Rows that are counted from 0 and ids that are counted from 1 say almost the same: what
-// could be either leads to no row, rather than to the neighbour's.
+// Rows counted from 0 and ids counted from 1 look almost the same: a number that could be either gives
+// no row, rather than the neighbor's.
 func TestOrdinalsLikeIDs(t *testing.T) {
 	t.Parallel()
 	for name, form := range map[string]struct {
 		ids     []int64
 		numbers []int64
-		want    []string // what stands in the row that each takes
+		want    []string // the row that each gets
 	}{
 		"ids from 1, rows from 0": {[]int64{1, 2, 3}, []int64{0, 1, 2}, []string{"", "", ""}},
 		"ids with a ghost":        {[]int64{1, 2, 3}, []int64{3, 7, 1}, []string{"c", "", "a"}},

@@ -57,7 +57,7 @@ func TestVizorRecord(t *testing.T) {
 		"not a memory file.json", "mended file.json taken", "not a memory x.txt", "not a memory sub")
 }
 
-// TestVizorID is stable over versions: a second import must find its memories.
+// TestVizorID: ids are stable over versions, so a second import finds its memories.
 func TestVizorID(t *testing.T) {
 	t.Parallel()
 	if got := vizorID("s", "c", "k"); got != "vizor-0661e93c8bd9298b2f83ba573a3d1c8c" {
@@ -68,8 +68,8 @@ func TestVizorID(t *testing.T) {
 	}
 }
 
-// TestVizorDamage: what stands before the damage is taken; a session without
-// an id has the file's (rows 20, 29).
+// TestVizorDamage: the records before the damage are imported; a session without an id gets that of the
+// file (rows 20, 29).
 func TestVizorDamage(t *testing.T) {
 	t.Parallel()
 	dir := tree(t,

@@ -13,9 +13,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// TestPowerCut cuts the power before each step of a delta and of a merge, in
-// every way the crash file system knows, and once after it: what stood or what
-// was to come must load, whole; after success only what was to come.
+// TestPowerCut cuts the power before each step of a delta and of a merge, in every way that the crash
+// file system supports, and once after it: either the old or the new set must load completely; after
+// success only the new one.
 func TestPowerCut(t *testing.T) {
 	proofs.OneGoroutine(t)
 	const dir = "/store"
@@ -47,7 +47,7 @@ func TestPowerCut(t *testing.T) {
 			if err != nil && !errors.Is(err, errKilled) {
 				t.Fatal(err)
 			}
-			// A backup that fails does not fail the round, so the round can succeed with no step left.
+			// A failed backup does not fail the round, so the round can succeed with no step left.
 			done = err == nil && left > 0
 			for _, p := range crash.Patterns() {
 				for seed := range uint64(4) {

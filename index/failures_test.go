@@ -8,11 +8,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// FAILURES 78: a new base is put in place and the delta goes, while a reader is
-// between opening the one and the other. Whatever moment that is, the reader has
-// everything: it maps the delta first, and starts over where the two together
-// cover less than was released. Load in index/table/set.go; either is enough
-// here, both have to be taken out for this to fail.
+// FAILURES 78: a new base is put in place and the delta is removed while a reader is between opening the
+// two. At whatever moment this happens, the reader has everything: it maps the delta first, and starts
+// again if the two together cover less than was released. See Load in index/table/set.go; either measure
+// is enough here, and both have to be removed for this test to fail.
 func TestFailures78(t *testing.T) {
 	merged := 0
 	for at := 1; ; at++ {

@@ -60,7 +60,7 @@ func TestBackups(t *testing.T) {
 	}
 }
 
-// TestPython: any JSON parser reads the files and sees what we see.
+// TestPython: any JSON parser can read the files, with the same result as ours.
 func TestPython(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -89,7 +89,7 @@ assert d["memories"]["a"]["size"]==1043`
 	}
 }
 
-// A delta counts only if from ≤ base.lsn < lsn.
+// A delta is used only if from ≤ base.lsn < lsn.
 func TestStaleDelta(t *testing.T) {
 	dir := t.TempDir()
 	m := newModel()
@@ -111,7 +111,7 @@ func TestStaleDelta(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = s.Release()
-	// The delta is back, as if its removal had not become durable (failure 19).
+	// The delta is there again, as if its removal had not become durable (failure 19).
 	_ = os.WriteFile(filepath.Join(dir, DeltaName), delta, 0o600)
 	s, err := Load(vfs.OS(), dir, Want{Store: store, Spilled: m.lsn}, nil)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestStaleDelta(t *testing.T) {
 	}
 	m.check(t, s)
 	_ = s.Release()
-	// An older base under a newer delta misses what lies between.
+	// An older base under a newer delta lacks the changes between them.
 	_ = os.Remove(filepath.Join(dir, DeltaName))
 	_ = os.WriteFile(filepath.Join(dir, BaseName), old, 0o600)
 	if _, err := Load(vfs.OS(), dir, Want{Store: store, Spilled: m.lsn}, nil); !errors.Is(err, table.ErrBehind) {

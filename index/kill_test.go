@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// failFS lets a number of steps that change something happen, and none after.
+// failFS allows a number of steps that change something, and none after them.
 type failFS struct {
 	vfs.FS
 	left *int
@@ -78,8 +78,8 @@ func (f failFile) Sync() error {
 	return f.File.Sync()
 }
 
-// TestKill stops a delta, then a merge, before each of their steps: what stood
-// or what was to come must load, whole, and the rewrite must succeed afterwards.
+// TestKill stops a delta, then a merge, before each of their steps: either the old or the new set must
+// load completely, and the rewrite must succeed afterwards.
 func TestKill(t *testing.T) {
 	for _, merge := range []bool{false, true} {
 		done := false

@@ -135,7 +135,7 @@ func TestFloat(t *testing.T) {
 	}
 }
 
-// Failure 60: no two pairs meet in one key, and no session sees another's.
+// Failure 60: no two pairs have the same key, and no session has the memories of another.
 func TestSessionKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("ab\x00\x01\x02")))
@@ -183,8 +183,8 @@ func BenchmarkFinish(b *testing.B) {
 	}
 }
 
-// What samePairs calls the same has the same pairs, and it knows lines as they
-// are written.
+// Lines for which samePairs returns true have the same pairs, and it recognizes lines as they are
+// written.
 func TestSamePairs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) ([]byte, Entry) {
@@ -219,7 +219,8 @@ func TestSamePairs(t *testing.T) {
 	}
 }
 
-// The number of a writer stands behind the version, and does not hide that session and expiry are the same.
+// The number of a writer is after the version, and does not prevent the recognition of the same session
+// and expiry.
 func TestLineBy(t *testing.T) {
 	line := []byte(`{"filepath":"memories/a.json",` +
 		`"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z",` +

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The members are in the log's line only.
+// The members are only in the line of the log.
 func TestFinishMembers(t *testing.T) {
 	e := entry(0, "", time.Time{})
 	e.Filepath, e.MemberCount, e.Mtime = "assemblies/x.json", 3, 0
@@ -59,8 +59,8 @@ func TestMembersMissing(t *testing.T) {
 	}
 }
 
-// TestBeforeMembers: an index from before there were the two sections is read,
-// a delta lies over it, and what is merged has them.
+// TestBeforeMembers: an index older than the two sections can be read, also with a delta over it, and
+// the merged base has the sections.
 func TestBeforeMembers(t *testing.T) {
 	dir := t.TempDir()
 	m := newModel()
@@ -149,7 +149,7 @@ func TestVerifyMembers(t *testing.T) {
 	}
 }
 
-// A backup that is purged of a memory has it in no assembly either, and is sound.
+// After a backup is purged of a memory, no assembly in it has the memory, and it is valid.
 func TestPurgeMembers(t *testing.T) {
 	dir := t.TempDir()
 	m := newModel()
@@ -208,7 +208,7 @@ func TestPurgeMembers(t *testing.T) {
 	}
 	was.check(t, old)
 
-	// Where there is no room they go, for what is left of it is in no memory's line.
+	// Without room for a rewrite, the backups with data of the document are removed, and no others.
 	drop := func(section int, id string) int {
 		t.Helper()
 		gone, _, err := DropBackups(vfs.OS(), dir, store, section, []string{id})
@@ -225,7 +225,7 @@ func TestPurgeMembers(t *testing.T) {
 	}
 }
 
-// A backup where a memory is only a member of an assembly.
+// A backup in which a memory is only a member of an assembly.
 func TestDropMembers(t *testing.T) {
 	dir := t.TempDir()
 	m := newModel()

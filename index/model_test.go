@@ -27,7 +27,7 @@ func entry(version uint64, session string, expires time.Time) Entry {
 	}
 }
 
-// model is what the index must say.
+// model is the expected content of the index.
 type model struct {
 	live [2]map[string]Entry
 	lsn  uint64
@@ -76,7 +76,7 @@ func (m *model) take() Changes {
 	return ch
 }
 
-// check compares all that a set can say with the model.
+// check compares everything that can be read from a set with the model.
 func (m *model) check(t rapid.TB, s *Set) {
 	t.Helper()
 	sessions, expiries := map[string]bool{}, map[string]bool{}

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOverlayModel: random histories against a map, with hashes so weak that
-// keys share slots, tables and whole first hashes.
+// TestOverlayModel compares random histories with a map, with hashes so weak that keys share slots,
+// tables and whole first hashes.
 func TestOverlayModel(t *testing.T) {
 	weak := func(kind byte, id string) (h1, h2 uint64) {
 		for _, c := range []byte(id) {

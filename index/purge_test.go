@@ -13,12 +13,12 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// memoryFile is the file of a memory in a store.
+// memoryFile returns the path of a memory's file in a store.
 func memoryFile(id string) string { return "memories/" + jsondoc.FileName(id) }
 
-// A backup that has to go is, under its other name of a moment ago, the base that
-// somebody still looks things up in: he goes on reading what it said, and it is told
-// that it was not overwritten.
+// A backup that must be removed is, under its other name of a moment ago, the base in which a reader
+// still looks up keys: the reader continues to read the old content, and the purge reports that the file
+// was not overwritten.
 func TestBackupsThatGoWhileTheyAreMapped(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("who has a file mapped is known on Linux only")

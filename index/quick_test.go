@@ -9,8 +9,8 @@ import (
 
 const writtenLine = `{"filepath":"memories/id-1.json","created_at":"2026-01-02T03:04:05.000006Z","updated_at":"2026-01-02T03:04:05Z","quickrecal_score":0.85,"content_hash":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":1043,"dimension":768,"vector_id":16,"session_id":"s1","expires_at":"2026-01-02T03:04:05.000006Z"}`
 
-// TestQuickLine: what it passes ParseLine passes and reads as the same, and it knows
-// lines as they are written.
+// TestQuickLine: ParseLine accepts what QuickLine accepts, with the same values, and QuickLine
+// recognizes lines as they are written.
 func TestQuickLine(t *testing.T) {
 	if !QuickLine([]byte(writtenLine), "memories", "id-1", 1043, 768, 17) {
 		t.Fatal("it does not know a line as it is written")

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A line from before there were vectors is read, says that it does not know, and
-// is written back as it was.
+// A line older than vectors is read as having an unknown dimension, and is written back unchanged.
 func TestLineWithoutDimension(t *testing.T) {
 	before := strings.Replace(contractLine, `,"dimension":768,"vector_id":16`, "", 1)
 	e, err := ParseLine([]byte(before))
@@ -44,8 +43,7 @@ func TestVectorID(t *testing.T) {
 	}
 }
 
-// Lines that differ in the vector alone have the same pairs, and are known to
-// without being parsed.
+// Lines that differ only in the vector have the same pairs, which is recognized without parsing them.
 func TestSamePairsOfAnotherVector(t *testing.T) {
 	for _, other := range []string{"", `,"dimension":0`, `,"dimension":3`, `,"dimension":768,"vector_id":9`} {
 		if b := strings.Replace(contractLine, `,"dimension":768,"vector_id":16`, other, 1); !samePairs([]byte(contractLine), []byte(b)) {

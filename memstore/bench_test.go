@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// plain1K is a memory whose document has about 1 KB.
+// plain1K returns a memory whose document has about 1 KB.
 func plain1K() Memory {
 	return Memory{ID: "550e8400-e29b-41d4-a716-446655440000", Content: strings.Repeat("The user prefers short answers. ", 18), QuickRecalScore: 0.85,
 		Timestamp: now, Metadata: map[string]any{"session_id": "s1", "category": "preference", "key": "style", "source": "chat"}}

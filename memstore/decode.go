@@ -7,14 +7,13 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// DecodeOptions says how a document is to be read; the zero value is suitable for
-// a file of the store.
+// DecodeOptions says how to read a document; the zero value is suitable for a file of the store.
 type DecodeOptions struct {
 	Limits     Limits
-	Location   *time.Location // of times without a zone; nil: UTC
+	Location   *time.Location // zone of times that have none; nil: UTC
 	ID         string         // the id that the document must have; "": any
-	IDOptional bool           // it may have none, and gets one when it is stored
-	Owned      bool           // data is the Memory's from now on and need not be copied
+	IDOptional bool           // the document may have no id, and gets one when it is stored
+	Owned      bool           // data belongs to the Memory from now on and need not be copied
 }
 
 // Decode reads one memory in any of the forms that the package comment lists. The result shares
@@ -46,7 +45,7 @@ func Decode(data []byte, opts DecodeOptions) (*Memory, error) {
 	return m, nil
 }
 
-// parse gives the document under the present names.
+// parse returns the document with its members under their present names.
 func parse(data []byte, lim Limits) (*jsondoc.Object, error) {
 	o, err := jsondoc.Parse(data, lim.Depth)
 	if err != nil {

@@ -13,8 +13,8 @@ func (m *Memory) Encode(limits Limits) ([]byte, error) {
 	return doc, err
 }
 
-// encode puts the document into the buffer if it fits. kept says that the
-// embedding is that of the text which m was decoded from.
+// encode encodes the document into the buffer if it fits. kept reports that the embedding is that of the
+// text from which m was decoded.
 func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, kept bool, err error) {
 	if err := jsondoc.CheckDim(memberEmbedding, len(m.Embedding), lim.EmbeddingDim); err != nil {
 		return nil, false, err
@@ -22,7 +22,7 @@ func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, kept bool, err e
 	if err := jsondoc.CheckDim(memberHyperbolic, len(m.HyperbolicEmbedding), lim.EmbeddingDim); err != nil {
 		return nil, false, err
 	}
-	// An obvious giant is refused before it is copied.
+	// A document that is obviously too large is refused before it is copied.
 	if err := lim.checkSize(len(m.Content)); err != nil {
 		return nil, false, err
 	}
@@ -42,7 +42,7 @@ func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, kept bool, err e
 	return doc, kept, lim.checkSize(len(doc))
 }
 
-// MarshalJSON returns the document; encoding/json writes it without its white space.
+// MarshalJSON returns the document; encoding/json removes its white space.
 func (m Memory) MarshalJSON() ([]byte, error) { return m.Encode(Limits{}) }
 
 type namedTime struct {
@@ -57,8 +57,8 @@ func (m *Memory) times() [6]namedTime {
 	}
 }
 
-// encodeNew writes a Memory that has no text yet, in one pass. Empty members are left out, except
-// those that every reader expects.
+// encodeNew encodes a Memory that was not decoded, in one pass. Empty members are omitted, except those
+// that every reader expects.
 func (m *Memory) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	if n := m.sizeHint(); cap(buffer) < n {
 		buffer = make([]byte, 0, n)
@@ -80,15 +80,15 @@ func (m *Memory) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	return w.Document()
 }
 
-// sizeHint is usually enough and seldom twice too much: 16 bytes a float and its
-// indent, 60 bytes a metadata member.
+// sizeHint estimates the size of the document: 16 bytes a float and its indent, 60 bytes a metadata
+// member. It is usually enough, and seldom twice too much.
 func (m *Memory) sizeHint() int {
 	return 512 + len(m.ID) + len(m.Content) + len(m.Content)/16 + 60*len(m.Metadata) +
 		18*(len(m.Embedding)+len(m.HyperbolicEmbedding))
 }
 
-// encodeOver writes a Memory over the text that it was decoded from. kept: there
-// is an embedding, and it was left alone.
+// encodeOver encodes a Memory over the text that it was decoded from. kept reports that there is an
+// embedding and it was not changed.
 func (m *Memory) encodeOver(lim Limits) (doc []byte, kept bool, err error) {
 	e := jsondoc.NewMemberEditor(m.source, memberOrder, lim.Depth)
 	e.Text(memberID, m.ID)

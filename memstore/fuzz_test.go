@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzDecode: what is read is written, reads back as the same, and is stable;
-// members that we do not name say what they said.
+// FuzzDecode: a document that was read is written, reads back as the same, and is stable; unknown
+// members stay unchanged.
 //
 //	go test ./memstore -run '^$' -fuzz FuzzDecode -fuzztime 60s
 func FuzzDecode(f *testing.F) {
@@ -76,7 +76,7 @@ func members(t interface{ Fatalf(string, ...any) }, src []byte) map[string]json.
 	return m
 }
 
-// A failure prints the seed and the command that replays it (rapid does).
+// On a failure rapid prints the seed and the command that replays it.
 func TestAnyMemoryRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		micros := rapid.Int64Range(-62135596800e6+1, 253402300799e6)
@@ -116,7 +116,7 @@ func TestAnyMemoryRoundTrips(t *testing.T) {
 		if !json.Valid(line) || bytes.ContainsAny(line, "\n") {
 			t.Fatalf("%s", line)
 		}
-		// A Memory that lost its text, and one that kept it, say the same.
+		// A Memory that lost its text, and one that kept it, are equal.
 		fresh := *back
 		fresh.source = nil
 		kept, err := back.Encode(Limits{})

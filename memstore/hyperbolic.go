@@ -2,10 +2,9 @@ package memstore
 
 import "math"
 
-// Hyperbolic maps an embedding into the Poincaré ball, as the systems that
-// filled hyperbolic_embedding did: e/‖e‖ · tanh(‖e‖/2), the exponential map at
-// the origin for curvature −1. The zero vector stays where it is. The store never
-// calls it.
+// Hyperbolic maps an embedding into the Poincaré ball, as the systems did that wrote
+// hyperbolic_embedding: e/‖e‖ · tanh(‖e‖/2), the exponential map at the origin for curvature −1. The
+// zero vector is mapped to itself. The store never calls it.
 func Hyperbolic(e []float32) []float32 {
 	var sum float64
 	for _, x := range e {

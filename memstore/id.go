@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// NewID makes a UUIDv7 (RFC 9562) of the given moment. Ids of different
-// microseconds, near enough, sort by time: rand_a holds the fraction of the
-// millisecond (method 3). uuid.NewV7 reads the clock and a global state itself.
+// NewID returns a UUIDv7 (RFC 9562) for a moment. Ids of different microseconds sort by time, almost
+// exactly: rand_a has the fraction of the millisecond (method 3). uuid.NewV7 is not used because it
+// reads the clock and a global state.
 func NewID(now time.Time, random io.Reader) (string, error) {
 	if random == nil {
 		random = rand.Reader

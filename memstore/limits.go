@@ -2,21 +2,20 @@ package memstore
 
 import "github.com/varve-db/varve/internal/jsondoc"
 
-// Limits bounds one memory. They hold alike for writing and reading. A zero
-// field means its default.
+// Limits bounds one memory, in writing and in reading. A zero field means its default.
 type Limits struct {
 	MemoryBytes  int // of the encoded document: 16 MiB
 	IDBytes      int // of the id, and of metadata.session_id: 1,024
-	Depth        int // of nesting, the document being 1: 100, at most 10,000
+	Depth        int // of nesting, where the document is level 1: 100, at most 10,000
 	EmbeddingDim int // numbers in embedding and in hyperbolic_embedding: 65,536
 }
 
-// DefaultLimits gives the limits of a store whose config sets none.
+// DefaultLimits returns the limits of a store whose config sets none.
 func DefaultLimits() Limits {
 	return Limits{MemoryBytes: 16 << 20, IDBytes: jsondoc.MaxID, Depth: jsondoc.MaxDepth, EmbeddingDim: 1 << 16}
 }
 
-// Resolved puts the defaults in for zero fields.
+// Resolved returns l with defaults in place of zero fields.
 func (l Limits) Resolved() Limits {
 	d := DefaultLimits()
 	if l.MemoryBytes <= 0 {
@@ -35,7 +34,7 @@ func (l Limits) Resolved() Limits {
 	return l
 }
 
-// wholeName is what an error calls the document as a whole.
+// wholeName is the name of the whole document in errors.
 const wholeName = "memory"
 
 func (l Limits) checkSize(n int) error { return jsondoc.CheckSize(wholeName, n, l.MemoryBytes) }

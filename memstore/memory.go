@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Memory is one memory. It may be copied; a copy shares the slices and maps,
-// Clone does not. The zero time means that there is none.
+// Memory is one memory. It may be copied; a copy shares the slices and maps, Clone does not. A zero time
+// means that there is none.
 type Memory struct {
 	ID                  string
 	Content             string
@@ -25,15 +25,14 @@ type Memory struct {
 	UpdatedAt           time.Time // set by the store
 	ExpiresAt           time.Time
 
-	// Version is the LSN of the write that this is the state of; 0 when it was
-	// not read from a store.
+	// Version is the LSN of the write that stored this state; 0 if it was not read from a store.
 	Version uint64
 
-	// By is the number of the writer of that version; 0 when it is not known. See package writer.
+	// By is the number of the writer of that version; 0 if it is not known. See package writer.
 	By uint32
 
-	// source is what this was decoded from, nil if it was not. Copies share it:
-	// nobody writes to it.
+	// source is the object from which this was decoded, or nil. Copies share it, and it is never
+	// modified.
 	source *jsondoc.Object
 }
 
@@ -58,25 +57,25 @@ const (
 	metadataSessionPath = memberMetadata + "." + metadataSessionID
 )
 
-// memberOrder is the order in which they are written.
+// memberOrder returns the members in the order in which they are written.
 func memberOrder() []string {
 	return []string{memberID, memberContent, memberEmbedding, memberTimestamp, memberScore, memberScoreUpdated,
 		memberMetadata,
 		memberAccessCount, memberLastAccess, memberHyperbolic, memberCreatedAt, memberUpdatedAt, memberExpiresAt}
 }
 
-// olderNames gives the names that other systems used: old, present.
+// olderNames returns the names that other systems used: the older name and the present one.
 func olderNames() [3][2]string {
 	return [3][2]string{{"text", memberContent}, {"significance", memberScore}, {"last_access", memberLastAccess}}
 }
 
-// Session is metadata.session_id, "" when there is none.
+// Session returns metadata.session_id, "" if there is none.
 func (m *Memory) Session() string { return m.metadataString(metadataSessionID) }
 
-// Category is metadata.category, "" when there is none.
+// Category returns metadata.category, "" if there is none.
 func (m *Memory) Category() string { return m.metadataString(metadataCategory) }
 
-// Key is metadata.key, "" when there is none.
+// Key returns metadata.key, "" if there is none.
 func (m *Memory) Key() string { return m.metadataString(metadataKey) }
 
 func (m *Memory) metadataString(name string) string {
@@ -84,13 +83,13 @@ func (m *Memory) metadataString(name string) string {
 	return s
 }
 
-// Expired reports whether the memory's time is over at now.
+// Expired reports whether the memory has expired at now.
 func (m *Memory) Expired(now time.Time) bool {
 	return !m.ExpiresAt.IsZero() && !now.Before(m.ExpiresAt)
 }
 
-// Clone gives a copy that shares no slice and no map with m. What pointers and
-// structs in Metadata hold is shared; Decode makes none.
+// Clone returns a copy that shares no slice and no map with m. Values that pointers and structs in
+// Metadata refer to are shared; Decode creates none.
 func (m *Memory) Clone() *Memory {
 	c := *m
 	c.Embedding = slices.Clone(m.Embedding)
@@ -113,8 +112,8 @@ func (m *Memory) Equal(o *Memory) bool {
 		(len(m.Metadata) == 0 && len(o.Metadata) == 0 || reflect.DeepEqual(m.Metadata, o.Metadata))
 }
 
-// Decoded reports whether m remembers a document: members that it does not know are left as in that
-// document.
+// Decoded reports whether m was decoded from a document: when it is written, members that it does not
+// know stay as in that document.
 func (m *Memory) Decoded() bool { return m.source != nil }
 
 // ReadAs returns the name of the member as which a member of this name is read, "" for a member

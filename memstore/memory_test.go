@@ -152,7 +152,7 @@ func TestUnchangedIsByteForByte(t *testing.T) {
 	}
 }
 
-// Every field, changed alone, changes its own member and no other byte.
+// A change of any one field changes its own member and no other byte.
 func TestOneChangeChangesOneMember(t *testing.T) {
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	atText := `"2030-01-01T00:00:00.000000Z"`
@@ -191,7 +191,7 @@ func TestOneChangeChangesOneMember(t *testing.T) {
 		if encode(t, original) != rich {
 			t.Errorf("%s: the clone's change reached the original", name)
 		}
-		// What was written says what the field says.
+		// The member that was written has the value of the field.
 		if again := decode(t, encode(t, changed)); !again.Equal(changed) && name != "metadata" && name != "embedding gone" {
 			t.Errorf("%s: %+v reads back as %+v", name, changed, again)
 		}

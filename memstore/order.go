@@ -13,27 +13,28 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Order is another order of a listing than that of the ids: by a key, whose times are in whole
-// microseconds, and then by id. Every listing with it begins behind At. Place tells where the newest of them
-// is, and one that begins there continues it, whatever was written in between: a memory is left out or comes
-// twice only if its own key has changed. Concurrent listings each need an Order.
+// Order is an order of a listing other than by id: by a key, whose times are in whole microseconds, and
+// then by id. Every listing with it begins behind At. Place returns the place of the newest listing, and
+// a listing that begins there continues it, whatever was written in between: a memory is omitted or
+// comes twice only if its own key has changed. Concurrent listings need an Order each.
 type Order struct {
 	By   OrderKey
 	Down bool
-	At   *Place // behind which listings begin; nil: at the beginning
-	Skip int    // that many of those that pass come first and are left out
+	At   *Place // the place behind which listings begin; nil: at the beginning
+	Skip int    // how many of the first memories that pass are skipped
 
-	reached *Place // by the newest listing; nil: none has yielded
-	of      *Order // in the copy of a listing: the Order that it was begun with
+	reached *Place // the place of the newest listing; nil: none has yielded
+	of      *Order // in the copy of a listing: the original
 }
 
-// Begin returns the copy that a listing moves. o itself stays what it is, so that it serves the next listing too.
+// Begin returns a copy for one listing, which moves it. o itself is unchanged, so that it serves the
+// next listing too.
 func (o *Order) Begin() *Order {
 	return &Order{By: o.By, Down: o.Down, At: o.At, Skip: o.Skip, of: o}
 }
 
-// Start notes that the copy of a listing is about to yield. What takes the same filters and lists nothing, such as a
-// count, leaves the Place of the newest listing as it is.
+// Start records that the copy of a listing is about to yield. A call that takes the same filters and
+// lists nothing, such as a count, does not call it, and so keeps the Place of the newest listing.
 func (o *Order) Start() {
 	if o.of != nil {
 		o.of.reached = nil
@@ -48,7 +49,7 @@ func (o *Order) Move(p Place) {
 	}
 }
 
-// Place is one in an order.
+// Place is a place in an order.
 type Place struct {
 	Key int64
 	ID  string
@@ -59,7 +60,7 @@ func (p Place) Compare(o Place) int {
 	return cmp.Or(cmp.Compare(p.Key, o.Key), cmp.Compare(p.ID, o.ID))
 }
 
-// OrderKey is what comes before the id in an order; package internal/words/order has the same ones.
+// OrderKey is the key that precedes the id in an order; package internal/words/order has the same ones.
 type OrderKey int
 
 // The keys.
@@ -74,10 +75,10 @@ const (
 
 var orderNames = []string{"id", "timestamp", "created", "updated", "score", "size"}
 
-// orderMembers are members of a document that are keys under other names.
+// orderMembers maps members of a document to the keys that they are synonyms of.
 var orderMembers = map[string]string{"created_at": "created", "updated_at": "updated", "quickrecal_score": "score"}
 
-// OrderNames are the keys of ParseOrder.
+// OrderNames returns the keys of ParseOrder.
 func OrderNames() []string { return slices.Sorted(slices.Values(orderNames)) }
 
 // ParseOrder returns the order by a key: timestamp (when it happened), created, updated, score, size (of
@@ -107,7 +108,7 @@ func ParseOrder(key, place string) (*Order, error) {
 	return o, nil
 }
 
-// Key is the key that ParseOrder takes.
+// Key returns the key as ParseOrder takes it.
 func (o *Order) Key() string {
 	if o.Down {
 		return "-" + orderNames[o.By]
@@ -115,7 +116,8 @@ func (o *Order) Key() string {
 	return orderNames[o.By]
 }
 
-// Place is where the newest listing is: behind what it yielded last. It is "" at the beginning.
+// Place returns the place of the newest listing: behind the memory that it yielded last. It is "" at the
+// beginning.
 func (o *Order) Place() string {
 	at := cmp.Or(o.reached, o.At)
 	if at == nil {
@@ -124,8 +126,8 @@ func (o *Order) Place() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %s", o.Key(), at.Key, at.ID))
 }
 
-// Compare compares two memories as the order has them, as for the hits of a search: by time, by
-// quickrecal_score, and then by id. A Memory does not say how large its document is: by size is by id.
+// Compare compares two memories in the order, as for the hits of a search: by time or quickrecal_score,
+// and then by id. A Memory does not know the size of its document, so the order by size is by id here.
 func (o *Order) Compare(a, b *Memory) int {
 	n := 0
 	switch o.By {
@@ -144,7 +146,7 @@ func (o *Order) Compare(a, b *Memory) int {
 	return n
 }
 
-// Skips reports whether one that passes is left out.
+// Skips reports whether a memory that passes must be skipped, and counts it.
 func (o *Order) Skips() bool {
 	if o == nil || o.Skip == 0 {
 		return false

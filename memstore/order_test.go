@@ -2,7 +2,7 @@ package memstore
 
 import "testing"
 
-// An order has the name of what it is by, or that of the member of a document.
+// An order has the name of its key, or that of the member of a document.
 func TestParseOrder(t *testing.T) {
 	for name, want := range map[string]string{
 		"id": "id", "-size": "-size", "created_at": "created", "-updated_at": "-updated", "quickrecal_score": "score", "-score": "-score",

@@ -16,18 +16,18 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Previous is what a write needs of the version that it replaces.
+// Previous describes the version that a write replaces.
 type Previous struct {
 	CreatedAt time.Time
-	// Document is its text, if available. A Memory that was not decoded takes over the members that
-	// it does not know, and the text of those that it does not change. A text that cannot be read
-	// is ignored: a damaged version must not prevent a good one.
+	// Document is its text, if available. A Memory that was not decoded takes over the members that it
+	// does not know, and the text of those that it does not change. A text that cannot be read is
+	// ignored: a damaged version must not prevent a valid one.
 	Document []byte
-	// VectorID is the FAISS id of its vector (index.Entry.Vector), 0 when it has
-	// none. A write that leaves the embedding as it was keeps the id.
+	// VectorID is the FAISS id of its vector (index.Entry.Vector), 0 if it has none. A write that leaves
+	// the embedding unchanged keeps the id.
 	VectorID int64
-	// Version is its LSN: a Memory that was decoded from it is known to leave the
-	// embedding alone without Document.
+	// Version is its LSN: for a Memory that was decoded from it, an unchanged embedding is recognized
+	// without Document.
 	Version uint64
 }
 
@@ -35,14 +35,13 @@ type Previous struct {
 type PrepareOptions struct {
 	Limits Limits
 	Rand   io.Reader // for ids; nil: crypto/rand
-	// Buffer is memory that the document and the line may be put into, if it is
-	// large enough; they are valid until the caller uses it again.
+	// Buffer is memory for document and line, used if it is large enough; they are then valid until the
+	// caller uses Buffer again.
 	Buffer []byte
-	// VectorID is the FAISS id that the embedding has brought along from
-	// elsewhere. It counts unless the embedding is that of the version before;
-	// 0: the id will be the version of this write.
+	// VectorID is the FAISS id of an imported embedding. It is used unless the embedding is that of the
+	// version before; 0: the id will be the version of this write.
 	VectorID int64
-	// KeepUpdated keeps the UpdatedAt of m: only derived data changes, not what a caller wrote.
+	// KeepUpdated keeps the UpdatedAt of m, for a write that changes only derived data.
 	KeepUpdated bool
 }
 
@@ -87,7 +86,7 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 	}
 	base := n
 	if base.source == nil && old != nil && old.Document != nil {
-		// Not the limits of today: the old text was stored under those of its day.
+		// The present limits do not apply: the old text was stored under those of its time.
 		base.source, _ = parse(old.Document, Limits{Depth: jsondoc.DeepestDepth})
 	}
 	doc, kept, err := base.encode(lim, opts.Buffer)
@@ -98,7 +97,7 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 	if old != nil && old.VectorID != 0 && m.unchanged(old, kept) {
 		id = old.VectorID
 	}
-	room := doc[len(doc):] // what is left of the buffer, if it is one
+	room := doc[len(doc):] // what is left of the buffer, if there is one
 	if cap(opts.Buffer) == 0 {
 		room = nil
 	}
@@ -109,8 +108,9 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 	return doc, line, nil
 }
 
-// unchanged reports whether the embedding is that of old: kept, when it was compared
-// with old's text, be it that m was decoded from it. Otherwise it is looked up.
+// unchanged reports whether the embedding is that of old. kept is the result of comparing it with the
+// text over which m was encoded; that is enough if this text is old's. Otherwise the embedding is
+// compared with old's text.
 func (m *Memory) unchanged(old *Previous, kept bool) bool {
 	if m.source == nil || old.Version != 0 && m.Version == old.Version {
 		return kept
@@ -126,8 +126,7 @@ func (m *Memory) unchanged(old *Previous, kept bool) bool {
 	return ok && jsondoc.EqualFloats(raw, m.Embedding)
 }
 
-// KeepsEmbedding reports whether m was decoded, and has the embedding that it was
-// decoded with.
+// KeepsEmbedding reports whether m was decoded and its embedding was not changed since.
 func (m *Memory) KeepsEmbedding() bool {
 	if m.source == nil {
 		return false
@@ -139,7 +138,7 @@ func (m *Memory) KeepsEmbedding() bool {
 	return jsondoc.EqualFloats(raw, m.Embedding)
 }
 
-// Reworded reports whether m was decoded, with another content than it has now.
+// Reworded reports whether m was decoded and its content was changed since.
 func (m *Memory) Reworded() bool {
 	if m.source == nil {
 		return false
@@ -148,7 +147,7 @@ func (m *Memory) Reworded() bool {
 	return ok && !jsondoc.EqualString(raw, m.Content)
 }
 
-// checkSession refuses a session that the index could not file.
+// checkSession returns an error for a session that the index could not store.
 func (m *Memory) checkSession(lim Limits) error {
 	v := m.Metadata[metadataSessionID]
 	s, ok := v.(string)
@@ -167,8 +166,8 @@ func (m *Memory) checkSession(lim Limits) error {
 	return nil
 }
 
-// Line is the index line of m with this document, and with the FAISS id of its
-// vector where that is not the version; see the package's comment.
+// Line returns the index line of m with this document; see the package comment. vectorID is the FAISS id
+// of its vector, 0 if that is the version.
 func (m *Memory) Line(doc []byte, vectorID int64) ([]byte, error) {
 	return m.appendLine(nil, doc, vectorID)
 }

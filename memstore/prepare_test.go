@@ -173,7 +173,7 @@ func TestPrepareRefuses(t *testing.T) {
 		{Memory{Timestamp: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}, Limits{}, "timestamp", "years 1 to 9999"},
 		{Memory{ExpiresAt: time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)}, Limits{}, "expires_at", "years 1 to 9999"},
 	} {
-		// Alike for a Memory with a text and for one without.
+		// The same for a Memory with a text and for one without.
 		for _, source := range []string{"", rich} {
 			m := c.m
 			if m.ID == "" {
@@ -196,7 +196,7 @@ func TestPrepareRefuses(t *testing.T) {
 			}
 		}
 	}
-	// What was read under a higher limit is not written under a lower one.
+	// A memory that was read under a higher limit is not written under a lower one.
 	m, err := Decode([]byte(`{"id":"a","x":`+strings.Repeat("[", 200)+strings.Repeat("]", 200)+`}`), DecodeOptions{Limits: Limits{Depth: 300}})
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 }
 
-// The largest of everything is taken by both sides.
+// Writing and reading both accept the largest value of every field.
 func TestAtTheLimits(t *testing.T) {
 	m := Memory{ID: strings.Repeat("é", 512), Embedding: make([]float32, 65536), Metadata: map[string]any{"session_id": strings.Repeat("s", 1024)}}
 	doc, _, err := Prepare(&m, nil, now, PrepareOptions{})

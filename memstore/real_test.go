@@ -53,8 +53,8 @@ func TestLegacyFiles(t *testing.T) {
 	}
 }
 
-// checkRealFile reads, changes one field, writes, and compares every member
-// with what encoding/json and big.Rat say of the source.
+// checkRealFile reads a file, changes one field, writes, and compares every member with the source as
+// encoding/json and big.Rat read it.
 func checkRealFile(t *testing.T, file string) *Memory {
 	t.Helper()
 	src, err := os.ReadFile(file)
@@ -161,7 +161,7 @@ func sameInstant(t *testing.T, was, is []byte) bool {
 		}
 		return err == nil && want.Equal(got)
 	}
-	// Within half a microsecond, and the error of the double itself.
+	// Within half a microsecond, plus the error of the float64.
 	want, _ := new(big.Rat).SetString(string(was))
 	diff := new(big.Rat).Sub(want, big.NewRat(got.UnixMicro(), 1e6))
 	return diff.Abs(diff).Cmp(big.NewRat(8, 1e7)) < 0

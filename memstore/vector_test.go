@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A write that leaves the embedding as it was keeps the vector's id; any other
-// has none but what it brings.
+// A write that leaves the embedding unchanged keeps the vector's id; any other has no id, or the
+// imported one.
 func TestPrepareVectorID(t *testing.T) {
 	stored := Memory{ID: "a", Content: "x", Embedding: []float32{0.1, -2.5e-7, 3}}
 	text, _, err := Prepare(&stored, nil, now, PrepareOptions{})

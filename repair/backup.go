@@ -81,7 +81,7 @@ type DamagedFile struct {
 // MomentError means that a moment cannot be restored. It matches errs.ErrTruncated.
 type MomentError struct {
 	Asked       string // the moment as the caller gave it
-	First, Last Moment // between these moments a restore is possible
+	First, Last Moment // a restore is possible between these moments
 	Why         string
 }
 

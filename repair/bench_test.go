@@ -84,7 +84,7 @@ func benchVerifyStore(b *testing.B, dir string) *varve.Store {
 	return st
 }
 
-// watchHeap looks at the heap every few milliseconds until it is stopped.
+// watchHeap records the largest heap, sampled every few milliseconds, until it is stopped.
 func watchHeap(most *uint64) (stop func()) {
 	var over atomic.Bool
 	var wg sync.WaitGroup

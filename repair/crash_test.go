@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// TestAfterCrash: what stands above flushed after an unclean end may be anything
-// and is not judged; what is below it is.
+// TestAfterCrash: entries above flushed may be anything after an unclean end, and are not judged;
+// entries below are.
 func TestAfterCrash(t *testing.T) {
 	t.Parallel()
 	_, live := store(t)
@@ -25,7 +25,7 @@ func TestAfterCrash(t *testing.T) {
 	rot := want{repair.MemoryRot, memoryPath(7), 30, repair.ByArchive, repair.Healable}
 	var found []varve.Finding
 	for _, f := range verify(t, st, varve.VerifyOptions{}) {
-		if f.Kind != repair.Leftover { // the temp files of who crashed
+		if f.Kind != repair.Leftover { // the temp files of the crashed process
 			found = append(found, f)
 		}
 	}

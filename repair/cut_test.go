@@ -22,7 +22,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// machine is a disk that forgets, with one process at a time on it.
+// machine is a disk that loses unsynced writes, with one process at a time on it.
 type machine struct {
 	disk    *crash.Disk
 	clock   time.Time
@@ -106,7 +106,7 @@ func (m *machine) load(t *testing.T, dir string) {
 	}
 }
 
-// run plans and applies in a goroutine of its own, which a kill ends.
+// run plans and applies in a separate goroutine, which a kill ends.
 func (m *machine) run(f func(o *varve.Options) error) (err error, killed bool) {
 	done := make(chan error, 1)
 	ended := make(chan struct{})
@@ -165,9 +165,9 @@ func (m *machine) contents() (all map[string]string, err error) {
 	return all, err
 }
 
-// cutStore is a small store with many kinds of damage at once: a bit in a frame
-// that is only in the log, rot with a copy and without, files that are gone with
-// and without one, a file cut short, an edit, a new file, a copy, junk, leftovers.
+// cutStore returns a small store with many kinds of damage at once: a flipped bit in a frame that is
+// only in the log, rot with and without a copy, missing files with and without a copy, a file cut short,
+// an edit, a new file, a copy, junk, leftovers.
 func cutStore(t *testing.T, log bool) string {
 	dir := filepath.Join(t.TempDir(), "s")
 	o := &varve.Options{NoBackground: true, SegmentSize: 64 << 10, CacheBytes: -1}
@@ -228,7 +228,7 @@ func cutStore(t *testing.T, log bool) string {
 	return dir
 }
 
-// checkCut wants lost what no copy held, and all else as it was.
+// checkCut fails the test unless the memories that no copy held are lost, and all others are as before.
 func checkCut(t *testing.T, got map[string]string, log bool) {
 	t.Helper()
 	want := map[string]string{}
@@ -241,7 +241,7 @@ func checkCut(t *testing.T, got map[string]string, log bool) {
 	}
 	want["new"] = want[id(3)]
 	want[id(3)] = strings.Replace(want[id(3)], "memory 3 ", "memory three ", 1)
-	for _, i := range []int{0, 2} { // what could be read of them
+	for _, i := range []int{0, 2} { // their readable part
 		if c := got[id(i)]; !strings.HasPrefix(c, "memory ") && !strings.Contains(c, "xxxx") || c == want[id(i)] {
 			t.Errorf("%s is %.60q", id(i), c)
 		}
@@ -252,9 +252,9 @@ func checkCut(t *testing.T, got map[string]string, log bool) {
 
 var cutStep = flag.Int("cutstep", 13, "kill a repair before each so manieth operation only")
 
-// TestRepairCut kills Apply before each of its operations that change the disk,
-// without and with a loss of power; applied again it must come to the same end.
-// Every operation: go test ./repair -run RepairCut -cutstep 1
+// TestRepairCut kills Apply before each of its operations that change the disk, with and without a loss
+// of power; applying again must lead to the same result. Every operation: go test ./repair -run
+// RepairCut -cutstep 1
 func TestRepairCut(t *testing.T) {
 	proofs.OneGoroutine(t)
 	t.Parallel()
@@ -299,7 +299,7 @@ func TestRepairCut(t *testing.T) {
 					n++
 					m.disk = disk
 					disk.SetClock(m.now)
-					// And killed once more, somewhere else.
+					// And it is killed once more, at another operation.
 					m.killAt = m.ops + 1 + rand.New(rand.NewPCG(uint64(i), 2)).IntN(5000)
 					_, _ = m.run(repairAll)
 					m.killAt = 0

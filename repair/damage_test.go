@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// damage is one kind of it, and what verify must say: these findings, no others.
+// damage is one kind of damage, and exactly the findings that verify must report for it.
 type damage struct {
 	name string
 	do   func(t *testing.T, dir string) []want
@@ -24,7 +24,7 @@ type damage struct {
 type want struct {
 	kind     repair.Kind
 	path     string
-	offset   int64 // anyOffset: some byte of the file
+	offset   int64 // anyOffset: any byte of the file
 	heals    string
 	severity repair.Severity
 }
@@ -42,7 +42,7 @@ func bytesOf(t *testing.T, name string) []byte {
 	return b
 }
 
-// flip turns one bit, in place, and keeps the time.
+// flip inverts one bit in place and keeps the mtime.
 func flip(t *testing.T, name string, at int64) {
 	t.Helper()
 	b := bytesOf(t, name)
@@ -50,7 +50,7 @@ func flip(t *testing.T, name string, at int64) {
 	rewrite(t, name, b)
 }
 
-// rewrite writes in place and keeps the time.
+// rewrite writes in place and keeps the mtime.
 func rewrite(t *testing.T, name string, b []byte) {
 	t.Helper()
 	info, err := os.Stat(name)
@@ -81,8 +81,8 @@ func remove(t *testing.T, name string) {
 
 func memoryPath(i int) string { return "memories/" + id(i) + ".json" }
 
-// pendingSegment is one that holds nothing but what is not in files yet, with
-// others behind it.
+// pendingSegment returns a segment that has only entries that are not in files yet, with others behind
+// it.
 func pendingSegment(t *testing.T, dir string) string {
 	t.Helper()
 	var names []string
@@ -350,7 +350,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// check compares findings with what was to be found, one for one.
+// check compares the findings with the expected ones, one for one.
 func check(t *testing.T, found []varve.Finding, wants []want) {
 	t.Helper()
 	for i, w := range wants {

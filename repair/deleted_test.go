@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// What the plan says of files that no entry names is what Apply does. A deleted
-// memory whose file has returned, and one that is new, are adopted; what is no document is set aside, however much
-// can be read of it: half of a conflict is not a memory.
+// Apply treats files that no entry names as its plan says. The returned file of a deleted memory, and a
+// new file, are adopted; a file that is not a document is set aside, however much of it can be read:
+// half of a conflict is not a memory.
 func TestPlanIsDone(t *testing.T) {
 	t.Parallel()
 	dir := closedStore(t)

@@ -20,14 +20,14 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// stored is a vector as the files have it.
+// stored is a vector as it is in the files.
 type stored struct {
 	number int64
 	vector []float32
 }
 
-// rewriteVectors writes the vectors of a store again, changed, and sound for who
-// does not compare them with the documents.
+// rewriteVectors writes changed vectors of a store, which are valid unless they are compared with the
+// documents.
 func rewriteVectors(t *testing.T, dir string, change func(all [2]map[string]stored)) {
 	t.Helper()
 	st := openStore(t, dir, &varve.Options{NoBackground: true, ReadOnly: true})
@@ -119,7 +119,7 @@ var drifts = []groupHarm{
 	}, wants: []want{drift(repair.VectorStale)}},
 }
 
-// TestDrift: vectors that are sound by themselves, and not those of the documents.
+// TestDrift: vectors that are valid by themselves, and differ from those of the documents.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -132,7 +132,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestDriftSample: each part of a sample finds its own, and all parts everything.
+// TestDriftSample: each part of a sample finds its own drift, and all parts together everything.
 func TestDriftSample(t *testing.T) {
 	t.Parallel()
 	dir := groupStore(t)
@@ -163,7 +163,7 @@ func TestDriftSample(t *testing.T) {
 	}
 }
 
-// TestNumberTwice: what FAISS takes for a valid file is refused here (FAILURES 34, 35).
+// TestNumberTwice: a file that FAISS accepts as valid is refused here (FAILURES 34, 35).
 func TestNumberTwice(t *testing.T) {
 	t.Parallel()
 	dir := groupStore(t)
@@ -181,7 +181,8 @@ func TestNumberTwice(t *testing.T) {
 	everything(t, dir)
 }
 
-// TestComposite: one that somebody has edited is told with its number, and recomputed.
+// TestComposite: a composite that was edited by hand is reported with the number of the element, and
+// recomputed.
 func TestComposite(t *testing.T) {
 	t.Parallel()
 	dir := groupStore(t)
@@ -227,7 +228,7 @@ func sameComposite(t *testing.T, a, b string) {
 	}
 }
 
-// TestMissingMembers: they are told, and stay unless it is asked for.
+// TestMissingMembers: missing members are reported, and stay unless their removal is requested.
 func TestMissingMembers(t *testing.T) {
 	t.Parallel()
 	dir := groupStore(t)
@@ -264,7 +265,7 @@ func TestMissingMembers(t *testing.T) {
 	}
 }
 
-// TestIndexMembers: an index that is sound and names others than the document.
+// TestIndexMembers: a valid index that names other members than the document.
 func TestIndexMembers(t *testing.T) {
 	t.Parallel()
 	dir := groupStore(t)
@@ -306,7 +307,7 @@ func TestIndexMembers(t *testing.T) {
 	compare(t, before, everything(t, dir))
 }
 
-// TestNoEmbeddingLeft: where nothing has a vector any more, the files go.
+// TestNoEmbeddingLeft: where no memory has a vector anymore, the vector files are removed.
 func TestNoEmbeddingLeft(t *testing.T) {
 	t.Parallel()
 	dir := groupStore(t)

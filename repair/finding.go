@@ -33,7 +33,7 @@ const (
 	MemoryEmpty      Kind = "memory empty"      // its file is empty
 	MemoryRot        Kind = "memory rot"        // the bytes changed, the time of the file did not
 	MemoryEdited     Kind = "memory edited"     // saved by hand, and valid
-	MemoryInvalid    Kind = "memory invalid"    // changed, and not a valid memory any more
+	MemoryInvalid    Kind = "memory invalid"    // changed, and no longer a valid memory
 	MemoryWrongID    Kind = "memory wrong id"   // its file has another id
 	MemoryStale      Kind = "memory stale"      // its file has an older version
 	MemoryTime       Kind = "memory time"       // only the time of its file changed

@@ -16,7 +16,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// gapped is a store whose log had a hole and was repaired, and a backup of it from halfway before.
+// gapped is a store whose log had a hole and was repaired, and a backup that was made halfway before
+// that.
 type gapped struct {
 	dir, backup string
 	all         map[uint64]string // every version there was
@@ -102,7 +103,7 @@ func opened(t *testing.T, dir string) *varve.Store {
 	return st
 }
 
-// holds compares what a store gives for each id.
+// holds compares the memories of a store with the expected ones by id.
 func holds(t *testing.T, what, dir string, want map[string]string) {
 	t.Helper()
 	st := opened(t, dir)
@@ -126,10 +127,10 @@ func holds(t *testing.T, what, dir string, want map[string]string) {
 	}
 }
 
-// What works on the whole history works beside a gap in it: a purge leaves nothing of a memory, in
-// front of the gap or behind it, and all of the others; a migration takes all over; a restore goes
-// on in the log up to the gap, and refuses every moment behind it; what was deleted is put back, and an
-// unknown id is one.
+// Operations on the whole history work beside a gap in it: a purge removes all data of a memory, before
+// the gap and behind it, and keeps those of all others; a migration copies everything; a restore replays
+// the log up to the gap, and refuses every moment behind it; undelete restores a deleted memory, and
+// reports an unknown id as unknown.
 func TestBesideAGap(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

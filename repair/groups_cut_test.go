@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// cutGroups is a store whose vectors lack one and have one too many, are sound by
-// themselves, and whose assemblies are damaged, edited, and name what is not there.
+// cutGroups returns a store whose vectors lack one and have one too many, but are valid by themselves,
+// and whose assemblies are damaged, edited, and name members that do not exist.
 func cutGroups(t *testing.T) (dir, store string) {
 	t.Helper()
 	dir = groupStore(t)
@@ -34,7 +34,7 @@ func cutGroups(t *testing.T) (dir, store string) {
 	return dir, st.Admin().Stats().UUID
 }
 
-// mendAll repairs, and takes out what is missing.
+// mendAll repairs the store and removes missing members.
 func mendAll(o *varve.Options) error {
 	p, err := varve.PlanRepair(context.Background(), "/s", o, varve.VerifyOptions{})
 	if err != nil {
@@ -72,7 +72,7 @@ func (m *machine) served() (all map[string]string, err error) {
 	return all, err
 }
 
-// vectors says how many there are on the disk; -1 where they cannot be used.
+// vectors returns how many vectors are on the disk; -1 if they cannot be used.
 func (m *machine) vectors(store string) int64 {
 	set, err := vector.Load(m.disk.Process("look"), "/s", store, nil)
 	if err != nil {
@@ -86,11 +86,10 @@ func (m *machine) vectors(store string) int64 {
 	return n
 }
 
-// TestRepairGroupsCut kills a repair of vectors and assemblies before each of its
-// operations that change the disk, without and with a loss of power: the vectors
-// are the old ones or the new ones, whole, at every moment (FAILURES 41), and
-// applied again it comes to the same end.
-// Every operation: go test ./repair -run RepairGroupsCut -cutstep 1
+// TestRepairGroupsCut kills a repair of vectors and assemblies before each of its operations that change
+// the disk, with and without a loss of power: at every moment the vectors are either the old ones or the
+// new ones, whole (FAILURES 41), and applying again leads to the same result. Every operation: go test
+// ./repair -run RepairGroupsCut -cutstep 1
 func TestRepairGroupsCut(t *testing.T) {
 	proofs.OneGoroutine(t)
 	t.Parallel()
@@ -160,7 +159,7 @@ func TestRepairGroupsCut(t *testing.T) {
 	t.Logf("%d operations that change the disk, %d futures", len(changing), n)
 }
 
-// unstamped is an assembly's document without its times.
+// unstamped returns an assembly's document without its times.
 func unstamped(doc string) string {
 	var out strings.Builder
 	for line := range strings.Lines(doc) {

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// TestNoFalseAlarmGroups verifies while others change embeddings, members and
-// assemblies, flush, write vectors as deltas and merge them.
+// TestNoFalseAlarmGroups verifies while other goroutines change embeddings, members and assemblies,
+// flush, write vectors as deltas and merge them.
 func TestNoFalseAlarmGroups(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -52,7 +52,7 @@ func TestNoFalseAlarmGroups(t *testing.T) {
 	var sum varve.VerifySummary
 	vectors := int64(0)
 	for round := range rounds {
-		if round%10 == 5 { // by somebody who opens it for the look
+		if round%10 == 5 { // by another process, which opens the store for this check
 			if p := planOf(t, dir); len(p.Actions) > 0 {
 				t.Errorf("false alarms: %v %v", p.Actions, p.Actions[0].Findings)
 				break

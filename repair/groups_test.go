@@ -38,8 +38,8 @@ func groupID(i int) string { return fmt.Sprintf("a-%d", i) }
 
 func groupPath(i int) string { return "assemblies/" + groupID(i) + ".json" }
 
-// groupStore is the folder of a closed store with assemblies and vectors; some
-// memories have none, some are in no assembly, one assembly is empty.
+// groupStore returns the folder of a closed store with assemblies and vectors; some memories have no
+// vector, some are in no assembly, one assembly is empty.
 func groupStore(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "g")
@@ -77,7 +77,7 @@ func fillGroups(t testing.TB, st *varve.Store) {
 	}
 }
 
-// everything is all that a store serves: documents, and what is near to what.
+// everything returns all that a store serves: documents, and the neighbours of each.
 func everything(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	st := openStore(t, dir, &varve.Options{NoBackground: true, MustExist: true})
@@ -146,8 +146,8 @@ func served(st *varve.Store) (map[string]string, error) {
 	return all, err
 }
 
-// groupHarm is damage to assemblies or vectors, what verify says of it, and what
-// the plan does about it. Afterwards all is as before, but for what changed names.
+// groupHarm is damage to assemblies or vectors, the findings of verify, and the actions of the plan.
+// After the repair everything is as before, except for what changed names.
 type groupHarm struct {
 	name    string
 	do      func(t *testing.T, dir string)
@@ -193,7 +193,7 @@ func (h groupHarm) run(t *testing.T) {
 	compare(t, before, after)
 }
 
-// folder is what verify says of a store that nobody has open.
+// folder returns what verify finds in a store that no process has open.
 func folder(t testing.TB, dir string) (list []varve.Finding) {
 	t.Helper()
 	for f, err := range varve.VerifyFolder(t.Context(), dir, options(), varve.VerifyOptions{}) {
@@ -336,7 +336,7 @@ func allGroups(k repair.Kind) (list []want) {
 	return list
 }
 
-// TestGroups: damage to assemblies and vectors is found, named and healed.
+// TestGroups: damage to assemblies and vectors is found, named and repaired.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -361,7 +361,7 @@ func TestGroupsClean(t *testing.T) {
 	}
 }
 
-// TestGroupsNew: an assembly that somebody has put into the folder is adopted.
+// TestGroupsNew: an assembly that was put into the folder by hand is adopted.
 func TestGroupsNew(t *testing.T) {
 	t.Parallel()
 	dir := groupStore(t)
@@ -376,7 +376,7 @@ func TestGroupsNew(t *testing.T) {
 	check(t, verify(t, st, varve.VerifyOptions{}), []want{{repair.Quarantined, "quarantine", -1, "", repair.Info}}[:0])
 }
 
-// TestGroupsPartial: of an assembly that no copy holds what can be read is kept.
+// TestGroupsPartial: if no copy holds an assembly, its readable part is kept.
 func TestGroupsPartial(t *testing.T) {
 	t.Parallel()
 	dir := groupStore(t)
@@ -397,8 +397,8 @@ func TestGroupsPartial(t *testing.T) {
 	}
 }
 
-// noLogCopies lets the log of a store begin anew behind what it has, and takes
-// what was archived away: what the files hold is all that there is.
+// noLogCopies lets the log of a store begin again behind its present end, and removes the archive: the
+// files are the only copy.
 func noLogCopies(t *testing.T, dir string) {
 	t.Helper()
 	st := openStore(t, dir, &varve.Options{NoBackground: true})

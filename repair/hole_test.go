@@ -19,8 +19,8 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// holeStore is a closed store with one segment of history: every memory is put again and again,
-// in turn. It returns the text of each version.
+// holeStore makes a closed store with one segment of history, in which every memory is put again and
+// again, in turn. It returns the text of each version.
 func holeStore(t *testing.T, dir string, r *rand.Rand) map[uint64]string {
 	t.Helper()
 	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 1 << 20})
@@ -44,7 +44,7 @@ func holeStore(t *testing.T, dir string, r *rand.Rand) map[uint64]string {
 	return all
 }
 
-// pastOf reads every version that is still there, and counts the errors.
+// pastOf reads every version that still exists, and counts the errors.
 func pastOf(t *testing.T, dir string) (have map[uint64]string, texts map[string]bool, gaps int) {
 	t.Helper()
 	st, err := varve.Open(t.Context(), dir, &varve.Options{ReadOnly: true})
@@ -68,7 +68,7 @@ func pastOf(t *testing.T, dir string) (have map[uint64]string, texts map[string]
 				}
 				text := m.ID + " " + m.Content
 				texts[text] = true
-				if !v.FromFile { // else its number may be another
+				if !v.FromFile { // otherwise its number may differ
 					have[v.LSN] = text
 				}
 			}
@@ -77,9 +77,9 @@ func pastOf(t *testing.T, dir string) (have map[uint64]string, texts map[string]
 	return have, texts, gaps
 }
 
-// A hole of 5 KB anywhere in the log costs the versions that it touches, and no others: repair keeps
-// what is sound around it as history, and its plan has counted what is lost. The damaged
-// segment is in quarantine.
+// A hole of 5 KB anywhere in the log loses the versions that it touches, and no others: repair keeps the
+// intact entries around it as history, and its plan has counted what is lost. The damaged segment is in
+// quarantine.
 func TestHole(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -88,13 +88,13 @@ func TestHole(t *testing.T) {
 	template := filepath.Join(t.TempDir(), "template")
 	all := holeStore(t, template, r)
 	holes(t, template, all, r, 12)
-	// The same in a segment that recovery needs no longer, and that the archive has not yet. Taking it
-	// aside is done with the log open, and its closing has written the checkpoint.
+	// The same in a segment that recovery no longer needs and that is not archived yet. It is set aside
+	// while the log is open, and closing the log has written the checkpoint.
 	pass(t, template, r)
 	holes(t, template, all, r, 4)
 }
 
-// pass has the log of a store go on into its next segment, and the index take in what it passed.
+// pass lets the log of a store continue in its next segment, and the index take in the segment before.
 func pass(t *testing.T, dir string, r *rand.Rand) {
 	t.Helper()
 	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 1 << 20})
@@ -121,9 +121,9 @@ func pass(t *testing.T, dir string, r *rand.Rand) {
 	}
 }
 
-// holes makes one hole of 5 KB after the other in the first segment of copies of a store. Behind
-// those at the beginning and the end there are count at random. The damaged segment is in quarantine
-// afterwards.
+// holes makes holes of 5 KB, one after the other, in the first segment of copies of a store. Besides
+// those at the beginning and the end there are count at random positions. The damaged segment is in
+// quarantine afterwards.
 func holes(t *testing.T, template string, all map[uint64]string, r *rand.Rand, count int) {
 	t.Helper()
 	const size = 5 << 10
@@ -135,8 +135,8 @@ func holes(t *testing.T, template string, all map[uint64]string, r *rand.Rand, c
 	frames := slices.Sorted(maps.Keys(all))
 	first, last := frames[0], frames[len(frames)-1]
 	base := first / (1 << 20) * (1 << 20)
-	places := []int{0, 0, 128, int(last-base) - 2048, // the first of random bytes, the second of zeros
-		256, int(last - base), 512, int(frames[len(frames)-4] - base)} // zeros from where a frame begins look as the end of a log
+	places := []int{0, 0, 128, int(last-base) - 2048, // the first has random bytes, the second zeros
+		256, int(last - base), 512, int(frames[len(frames)-4] - base)} // zeros here look like a log end
 	for range count {
 		places = append(places, r.IntN(int(last-base)-size))
 	}
@@ -172,7 +172,7 @@ func holes(t *testing.T, template string, all map[uint64]string, r *rand.Rand, c
 			}
 		}
 		text := fmt.Sprint(plan.Actions)
-		counted := regexp.MustCompile(`loses (?:at least )?(\d+) old version`).FindStringSubmatch(text) // no document has two in a hole
+		counted := regexp.MustCompile(`loses (?:at least )?(\d+) old version`).FindStringSubmatch(text) // one version of each document per hole
 		if want := fmt.Sprint(lost); lost > 0 && (counted == nil || counted[1] != want) || lost == 0 && counted != nil {
 			t.Errorf("hole at %d: %d versions are lost, the plan says: %s", at, lost, text)
 		}

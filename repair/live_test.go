@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// TestRepairLive repairs a store that others have open.
+// TestRepairLive repairs a store that other processes have open.
 func TestRepairLive(t *testing.T) {
 	t.Parallel()
 	st, dir := store(t)
@@ -40,7 +40,7 @@ func TestRepairLive(t *testing.T) {
 	if list := alarms(t, st, varve.VerifyOptions{}); len(list) > 0 {
 		t.Error(list)
 	}
-	// Damage in the log waits until they are gone.
+	// Damage in the log waits until they have ended.
 	name := pendingSegmentOr(t, dir)
 	flip(t, name, 5000)
 	p = planOf(t, dir)
@@ -57,14 +57,15 @@ func TestRepairLive(t *testing.T) {
 	apply(t, p)
 }
 
-// pendingSegmentOr is the newest segment that holds something.
+// pendingSegmentOr returns the newest segment that holds entries.
 func pendingSegmentOr(t *testing.T, dir string) string {
 	name, _ := lastFrame(t, dir)
 	return name
 }
 
-// TestDeletedReturns: the file of a deleted memory that returns, from the trash, a backup or an editor, is a new version
-// of it, as where a process watches the files; also when index and overlay have forgotten it.
+// TestDeletedReturns: the file of a deleted memory that returns, from the trash, a backup or an editor,
+// becomes a new version of it, as where a process watches the files; also when index and overlay no
+// longer know the memory.
 func TestDeletedReturns(t *testing.T) {
 	t.Parallel()
 	st, dir := store(t)
@@ -95,9 +96,9 @@ func TestDeletedReturns(t *testing.T) {
 	}
 }
 
-// notTheSameTick changes a folder until its time says so. The kernel takes that from a clock with
-// ticks of some milliseconds (ext4 too before Linux 6.13, tmpfs still): a store that was closed
-// and a file that was removed within one look the same to the store, which compares the time.
+// notTheSameTick changes a folder until its mtime changes. The kernel takes the mtime from a clock with
+// ticks of some milliseconds (ext4 too before Linux 6.13, tmpfs still): if a store is closed and a file
+// removed within one tick, the store, which compares the mtime, does not notice the removal.
 func notTheSameTick(t *testing.T, dir string) {
 	t.Helper()
 	before, err := os.Stat(dir)
@@ -114,7 +115,7 @@ func notTheSameTick(t *testing.T, dir string) {
 	}
 }
 
-// TestAutoRepair: opening puts back what is missing and in the log, and says so.
+// TestAutoRepair: opening restores a missing file that is in the log, and reports it.
 func TestAutoRepair(t *testing.T) {
 	t.Parallel()
 	for _, auto := range []bool{true, false} {
@@ -142,7 +143,7 @@ func TestAutoRepair(t *testing.T) {
 	}
 }
 
-// TestRebuildIndex makes the index anew beside a writer; the old one is kept.
+// TestRebuildIndex rebuilds the index beside a writer; the old one is kept.
 func TestRebuildIndex(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

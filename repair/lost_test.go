@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// TestPlanCountsLost: the plan of a repair counts the old versions that are lost. Where nothing of them is
-// left to count it says that the number is the least, and tells of the place.
+// TestPlanCountsLost: the plan of a repair counts the old versions that are lost. Where none of their
+// data are left to be counted, it reports the number as a minimum, and names the place.
 func TestPlanCountsLost(t *testing.T) {
 	t.Parallel()
 	template := filepath.Join(t.TempDir(), "template")
@@ -80,7 +80,7 @@ func TestPlanCountsLost(t *testing.T) {
 	}
 }
 
-// TestPlanCountsMissing: the same where a segment is gone as a whole.
+// TestPlanCountsMissing: the same where a whole segment is missing.
 func TestPlanCountsMissing(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "s")

@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The other files in which a store, or a backup, names paths: each is written here as a
-// stranger would write it, and nothing outside may change.
+// The other files in which a store, or a backup, names paths: each is written here as an attacker would
+// write it, and no file outside may change.
 
 // TestPathsOfNotes: notes of migrations and of what was set aside, ids, and the names of
 // parked files.
@@ -151,8 +151,8 @@ func TestPathsOfBackup(t *testing.T) {
 	}
 }
 
-// TestPathsThroughLinks: a link beside a backup, or a restored store, has nothing cleared where it
-// leads, whatever its name.
+// TestPathsThroughLinks: where a link beside a backup, or beside a restored store, leads, nothing is
+// removed, whatever the name of the link.
 func TestPathsThroughLinks(t *testing.T) {
 	t.Parallel()
 	dir := smallStore(t)
@@ -176,7 +176,7 @@ func TestPathsThroughLinks(t *testing.T) {
 	if now := outside(t, at); now != was {
 		t.Errorf("outside is now\n%s\nbefore\n%s", now, was)
 	}
-	// What a backup's folder leads to is not its own.
+	// A file that a link in a backup's folder leads to is not part of the backup.
 	moved := filepath.Join(at, "memories")
 	if err := os.Rename(filepath.Join(whole, "memories"), moved); err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestPathsThroughLinks(t *testing.T) {
 	}
 }
 
-// home is a folder beside the store, with what nobody may touch.
+// home makes a folder beside the store, whose files must not be changed.
 func home(t *testing.T, dir string) string {
 	t.Helper()
 	at := filepath.Join(filepath.Dir(dir), "home")
@@ -199,7 +199,7 @@ func home(t *testing.T, dir string) string {
 	return at
 }
 
-// outside is every byte, mode and time in a folder.
+// outside returns every byte, mode and time in a folder.
 func outside(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -236,7 +236,7 @@ func link(t *testing.T, to, name string) {
 	}
 }
 
-// smallStore has a few memories, and a log.
+// smallStore makes a store with a few memories and a log.
 func smallStore(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "s")

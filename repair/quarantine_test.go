@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// files returns the bytes of all files of a store outside of quarantine/ and tmp/.
+// files returns the bytes of all files of a store outside quarantine/ and tmp/.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -28,7 +28,7 @@ func files(t *testing.T, dir string) map[string]string {
 			if err != nil {
 				return err
 			}
-			all[rel] = string(bytes.TrimRight(b, "\x00")) // what was written out ahead
+			all[rel] = string(bytes.TrimRight(b, "\x00")) // without preallocated zeros
 		}
 		return nil
 	})
@@ -51,8 +51,8 @@ func inQuarantine(t *testing.T, dir, b string) bool {
 	})
 }
 
-// TestReplacedIsKept: what a repair of any kind of damage replaces or removes is in quarantine, except for what is
-// derived and what it adopts.
+// TestReplacedIsKept: after a repair of any kind of damage, what it replaced or removed is in
+// quarantine, except for derived files and files that it adopts.
 func TestReplacedIsKept(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

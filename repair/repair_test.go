@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// harm is one kind of damage to a store that nobody has open: what is done, how
-// grave verify finds it, what the plan says, and what is different afterwards.
+// harm is one kind of damage to a store that no process has open: what is done, the severity that verify
+// reports, what the plan says, and what is different afterwards.
 type harm struct {
 	name  string
 	do    func(t *testing.T, dir string)
@@ -29,8 +29,8 @@ type harm struct {
 
 const total = settled + unspilt + pending
 
-// closed is a copy of a store that was closed, with memories whose document is
-// in a file and the archive, in a file and the log, and only in a file.
+// closedStore returns a copy of a store that was closed, with memories whose document is in a file and
+// the archive, in a file and the log, and only in a file.
 func closedStore(t testing.TB) string {
 	st, dir := store(t)
 	if err := st.Close(); err != nil {
@@ -66,7 +66,7 @@ func planOf(t testing.TB, dir string) *varve.RepairPlan {
 	return p
 }
 
-// apply repairs a store and wants nothing left but what lies in quarantine.
+// apply repairs a store and fails the test if any finding remains except files in quarantine.
 func apply(t testing.TB, p *varve.RepairPlan) *varve.RepairReport {
 	t.Helper()
 	r, err := p.Apply(t.Context())
@@ -100,8 +100,7 @@ func (h harm) changes(ids ...string) harm { h.changed = ids; return h }
 
 func (h harm) adds(ids ...string) harm { h.extra = ids; return h }
 
-// noCopies takes log and archive of what is flushed away from a memory: what its
-// file holds is all that there is.
+// noCopies removes log and archive of what is flushed of a memory: its file is the only copy.
 func noCopies(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.RemoveAll(file(dir, "wal/archive")); err != nil {
@@ -247,7 +246,7 @@ var harms = []harm{
 	}).healed(repair.Healable, repair.SetAside),
 }
 
-// spill writes the index, so that the log's older segments are not needed.
+// spill writes the index, so that the older segments of the log are not needed.
 func spill(t *testing.T, dir string) {
 	st := openStore(t, dir, &varve.Options{NoBackground: true})
 	if err := st.Admin().Compact(t.Context()); err != nil {
@@ -275,7 +274,7 @@ func conflict(t *testing.T, name string) {
 	write(t, name, bytes.Replace(b, []byte(line), []byte("<<<<<<< HEAD\n"+line+"=======\n  \"quickrecal_score\": 5,\n>>>>>>> other\n"), 1))
 }
 
-// lastFrame is where the newest frame's payload lies.
+// lastFrame returns the segment and the offset of the newest frame's payload.
 func lastFrame(t *testing.T, dir string) (string, int64) {
 	t.Helper()
 	names, err := filepath.Glob(file(dir, "wal/*.wal"))
@@ -369,7 +368,7 @@ func compare(t testing.TB, want, got map[string]string) {
 	}
 }
 
-// tree is the names, sizes and times of all that is in a folder.
+// tree lists the names, sizes and times of everything in a folder.
 func tree(t testing.TB, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -415,7 +414,7 @@ func TestRepairClone(t *testing.T) {
 	compare(t, before, memories(t, clone))
 }
 
-// TestRepairCopies: a store's folder is copied, and both are used.
+// TestRepairCopies: a store's folder is copied, and both copies are used.
 func TestRepairCopies(t *testing.T) {
 	t.Parallel()
 	dir := closedStore(t)
@@ -438,8 +437,8 @@ func TestRepairCopies(t *testing.T) {
 	}
 }
 
-// crashed is a copy of a store as a kill -9 leaves it: its newest memories are
-// in the log only.
+// crashedStore returns a copy of a store as a kill -9 leaves it: its newest memories are in the log
+// only.
 func crashedStore(t testing.TB) string {
 	st, live := store(t)
 	dir := filepath.Join(t.TempDir(), "crashed")
@@ -450,14 +449,14 @@ func crashedStore(t testing.TB) string {
 	return dir
 }
 
-// TestRepairLog: damage in what is only in the log. What is behind it is kept.
+// TestRepairLog: damage to entries that are only in the log. The entries behind it are kept.
 func TestRepairLog(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
 	for _, c := range []struct {
 		name string
 		do   func(t *testing.T, dir, segment string)
-		lost int // how many at most; -1: all of the segment
+		lost int // the maximum that is lost; -1: all of the segment
 	}{
 		{"payload", func(t *testing.T, dir, name string) { flip(t, file(dir, name), 5000) }, 1},
 		{"header", func(t *testing.T, dir, name string) { flip(t, file(dir, name), 128+40) }, 1},
@@ -502,7 +501,7 @@ func TestRepairLog(t *testing.T) {
 			if again := planOf(t, dir); len(again.Actions) > 0 {
 				t.Errorf("there is more to do: %s", again.Actions)
 			}
-			// It is a store like any other: what is written now survives.
+			// The store works like any other: what is written now survives.
 			st := openStore(t, dir, &varve.Options{NoBackground: true})
 			put(t, st, 1000, 1100)
 			if err := st.Close(); err != nil {

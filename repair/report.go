@@ -30,5 +30,5 @@ const PartialKey = "varve_partial"
 // Mention is a file that does not belong to a purged memory and contains a part of it.
 type Mention struct {
 	Path string // relative to the store, with slashes
-	How  string // what the file has, such as "names it"
+	How  string // what the file has, such as "contains the purged id"
 }

@@ -40,7 +40,7 @@ var inPlaceOf = map[string]func(t *testing.T, path string){
 	},
 }
 
-// soon fails a test in which something waits.
+// soon fails a test that hangs.
 func soon(t *testing.T, what string, do func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -52,8 +52,8 @@ func soon(t *testing.T, what string, do func()) {
 	}
 }
 
-// Whatever is in the place of a store's own files and folders is named, moved into
-// quarantine/ unopened, and the store is whole afterwards, with all that had a copy.
+// Whatever is in the place of a store's own files and folders is reported and moved into quarantine/
+// without being opened, and the store is whole afterwards, with all data that had a copy.
 func TestWrongKind(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -106,15 +106,15 @@ func TestWrongKind(t *testing.T) {
 	}
 }
 
-// In the place of memories/ something else is moved out of the way, and the documents come
-// back out of log and archive; nothing is given up in the same repair, since a link may lead to
-// them.
+// Something that is not a folder, in the place of memories/, is moved out of the way, and the documents
+// are restored from log and archive; no document is recorded as lost in the same repair, since a link
+// may lead to them.
 func TestWrongKindOfDocuments(t *testing.T) {
 	proofs.OneGoroutine(t)
 	t.Parallel()
 	dir := closedStore(t)
 	before := memories(t, dir)
-	for i := range settled { // these have no copy but their file
+	for i := range settled { // their files are their only copy
 		delete(before, id(i))
 	}
 	path := filepath.Join(dir, "memories")
@@ -147,7 +147,7 @@ func TestWrongKindOfDocuments(t *testing.T) {
 	})
 }
 
-// A sparse file in the place of a file of the store ends neither verify nor repair.
+// A sparse file in the place of a file of the store makes neither verify nor repair hang.
 func TestSparse(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -171,7 +171,7 @@ func TestSparse(t *testing.T) {
 			}
 			size := int64(8 << 40)
 			if filepath.Base(place) == "reembed" {
-				size = 1 << 30 // a copy of it must not fill the disk, should there be one
+				size = 1 << 30 // if it is copied, the copy must not fill the disk
 			}
 			if err := os.Truncate(path, size); err != nil {
 				t.Skipf("no files of 8 TiB here: %v", err)

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	remove := scratch.Use()
-	// The key of repairs is the tests' own.
+	// The tests have a repair key of their own.
 	state, err := os.MkdirTemp("", "state-")
 	if err == nil {
 		err = os.Setenv("XDG_STATE_HOME", state)
@@ -53,15 +53,15 @@ const (
 
 func id(i int) string { return fmt.Sprintf("m-%05d", i) }
 
-// memory has a long session, so that few of them make an index that is not
-// small, and content that fills segments and is not compressed.
+// memory returns a memory with a long session, so that few of them make an index that is not small, and
+// content that fills segments and does not compress.
 func memory(i int) varve.Memory {
 	r := rand.New(rand.NewPCG(uint64(i), 1))
 	return varve.Memory{ID: id(i), Content: fmt.Sprintf("memory %d %s", i, strings.Repeat("x", 1500+r.IntN(500))),
 		Metadata: map[string]any{"session_id": fmt.Sprintf("s%d-%s", i%7, strings.Repeat("s", 900))}}
 }
 
-// put writes memories in commits that a small segment takes.
+// put writes memories in commits that fit a small segment.
 func put(t testing.TB, st *varve.Store, from, to int) {
 	t.Helper()
 	var wait sync.WaitGroup
@@ -83,8 +83,8 @@ var template struct {
 	dir  string
 }
 
-// store is a copy of a store that has everything that verify reads: base,
-// delta, backup, archive, entries below and above flushed, several segments.
+// store returns a copy of a store that has everything that verify reads: base, delta, backup, archive,
+// entries below and above flushed, several segments.
 func store(t testing.TB) (*varve.Store, string) {
 	t.Helper()
 	template.once.Do(func() { makeTemplate(t) })
@@ -135,7 +135,7 @@ func makeTemplate(t testing.TB) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// In files, but not in the index: a round that is not due to write it.
+	// In files, but not in the index: in a round that does not write the index yet.
 	st = openStore(t, template.dir, &varve.Options{NoBackground: true})
 	put(t, st, settled, settled+unspilt)
 	if err := st.Close(); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// Of two new files with one id the plan says which one is adopted, and that is what Apply does.
+// If two new files have the same id, Apply adopts the one that the plan says.
 func TestTwoNewFilesOfOneID(t *testing.T) {
 	t.Parallel()
 	dir := closedStore(t)
@@ -40,8 +40,8 @@ func TestTwoNewFilesOfOneID(t *testing.T) {
 	}
 }
 
-// A config.json that cannot be read may have said that more backups of the index are kept than by default: a repair keeps
-// those that are there.
+// An unreadable config.json may have set a higher number of backups of the index than the default: a
+// repair keeps the existing ones.
 func TestBrokenConfigKeepsBackups(t *testing.T) {
 	t.Parallel()
 	dir := closedStore(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// lostVersions is a closed store in which a memory has been deleted, with the version that this deleted
-// in what was lost, or the deletion as well.
+// lostVersions returns a closed store in which a memory was deleted, where the lost part of the log has
+// the version that was deleted, or the deletion as well.
 func lostVersions(t *testing.T, deletionToo bool) (dir string, kept, deleted uint64) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "s")
@@ -57,7 +57,7 @@ func lostVersions(t *testing.T, deletionToo bool) (dir string, kept, deleted uin
 	return dir, kept, from
 }
 
-// What undelete would restore is the version that was deleted, and no older one in its place.
+// Undelete restores only the version that was deleted, and no older one in its place.
 func TestUndeleteBesideDamage(t *testing.T) {
 	t.Parallel()
 	for _, deletionToo := range []bool{false, true} {

@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// TestUnreadableLog: where neither a segment nor the checkpoint says how the log is read, the documents are enough. The
-// plan says what that loses, and never that nothing is lost.
+// TestUnreadableLog: where neither a segment nor the checkpoint says how to read the log, the documents
+// are enough. The plan says what that loses, and never that nothing is lost.
 func TestUnreadableLog(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, dir string){
@@ -61,8 +61,8 @@ func TestUnreadableLog(t *testing.T) {
 	}
 }
 
-// TestUnreadableLogTwoRepairs: the second of two repairs that have planned the same does not set aside the log that the
-// first one has begun, with what was written to it since.
+// TestUnreadableLogTwoRepairs: of two repairs with the same plan, the second does not set aside the log
+// that the first has begun, with what was written to it since.
 func TestUnreadableLogTwoRepairs(t *testing.T) {
 	t.Parallel()
 	dir := closedStore(t)
@@ -97,8 +97,8 @@ func TestUnreadableLogTwoRepairs(t *testing.T) {
 	}
 }
 
-// TestUnreadableLogInPart: of several segments some cannot be read, or one is another's, and there is no checkpoint: one
-// repair ends that, and nothing that is in files is lost.
+// TestUnreadableLogInPart: some of several segments cannot be read, or one belongs to another log, and
+// there is no checkpoint: one repair fixes that, and nothing that is in files is lost.
 func TestUnreadableLogInPart(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, segments []string){
@@ -140,9 +140,9 @@ func TestUnreadableLogInPart(t *testing.T) {
 	}
 }
 
-// TestUnreadableNewestSegment: the newest segment cannot be read from its beginning, there is no checkpoint, and
-// it has what no file has yet. What is behind the damage is kept, the plan says that the rest may be lost, and one
-// repair ends it.
+// TestUnreadableNewestSegment: the newest segment cannot be read from its beginning, there is no
+// checkpoint, and it has entries that no file has yet. The entries behind the damage are kept, the plan
+// says that the others may be lost, and one repair is enough.
 func TestUnreadableNewestSegment(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"its first block": 4096, "all of it": segments} {

@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A round in the background takes a part of what is due, by the newest versions: it passes over a version
-// that was replaced since, or deleted, and whose file still holds the one before. Nothing is wrong with that
-// file, which the next round writes.
+// A background round flushes a part of what is due, by the newest versions: it skips a version that was
+// replaced or deleted since, and whose file still holds the one before. Such a file is not damaged; the
+// next round writes it.
 func TestPassedOver(t *testing.T) {
 	t.Parallel()
 	const others = flush.QuietFiles

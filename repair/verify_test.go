@@ -73,7 +73,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestSample: the parts of a sample are disjoint and together the whole.
+// TestSample: the parts of a sample are disjoint and together are everything.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	st, _ := store(t)
@@ -126,8 +126,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// TestNoFalseAlarm verifies while others write, flush, spill, roll and recycle,
-// with two handles that know nothing of each other.
+// TestNoFalseAlarm verifies while two independent handles write, flush, spill, roll and recycle.
 func TestNoFalseAlarm(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -172,7 +171,7 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 	var sum varve.VerifySummary
 	segments := int64(0)
-	for range rounds / 5 { // by somebody who opens it for each look
+	for range rounds / 5 { // by another process, which opens the store for each check
 		p := planOf(t, dir)
 		if len(p.Actions) > 0 {
 			t.Errorf("false alarms: %v", p.Actions)
@@ -195,8 +194,7 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// alarms is what verify finds, but for what lies in quarantine: that is a fact,
-// whoever put it there.
+// alarms returns what verify finds, except for files in quarantine, which are no fault of the store.
 func alarms(t testing.TB, st *varve.Store, o varve.VerifyOptions) (list []varve.Finding) {
 	for _, f := range verify(t, st, o) {
 		if f.Kind == repair.Quarantined {

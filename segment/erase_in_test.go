@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// Whatever stands in a piece, what was not asked for stays, byte for byte, and nothing
-// else but zeros and erased frames; done again it changes nothing.
+// Whatever a piece contains, frames that are not wanted stay byte for byte, and everything else becomes
+// zeros or erased frames; repeating it changes nothing.
 func TestEraseIn(t *testing.T) {
 	seed := proofs.Seed(t, 0)
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -41,7 +41,7 @@ func TestEraseIn(t *testing.T) {
 			h := Header{Kind: 16, LSN: at + LSN(begin), Nonce: r.Uint32()}
 			b = g.AppendFrame(b, &h, key, value)
 			switch r.IntN(4) {
-			case 0: // damaged: nobody can tell whose
+			case 0: // damaged: its key is unknown
 				b[begin+r.IntN(HeaderSize)] ^= 1 << r.IntN(8)
 				damaged = true
 			case 1:

@@ -16,8 +16,8 @@ type Fields struct {
 	// Cause is why the store wrote the entry; 0 if a caller asked for it. Package wal defines the
 	// causes.
 	Cause uint8
-	// Restores is, of an entry that an undo wrote, the version that it put back, or the position of the
-	// deletion that it repeated; 0 where there is none.
+	// Restores is, for an entry that an undo wrote, the version that it restored, or the position of the
+	// deletion that it repeated; otherwise 0.
 	Restores LSN
 }
 
@@ -114,7 +114,7 @@ func (h *Header) Split(payload []byte) (key, value []byte, f Fields) {
 		case number == fieldCause && len(content) == 1:
 			f.Cause = content[0]
 		case number == fieldRestore && len(content) == 8:
-			if at := binary.LittleEndian.Uint64(content); at < h.LSN { // else it is no earlier version
+			if at := binary.LittleEndian.Uint64(content); at < h.LSN { // otherwise it is not an earlier version
 				f.Restores = at
 			}
 		}

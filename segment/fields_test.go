@@ -2,8 +2,8 @@ package segment
 
 import "testing"
 
-// Each combination of fields is read as it was written, and one of them alone by a reader that skips
-// the others.
+// Each combination of fields is read as it was written, and each single field also by a reader that
+// skips the others.
 func TestFields(t *testing.T) {
 	const at = int64(1_790_000_000_000_000)
 	for _, f := range []Fields{{}, {Reading: at - 1}, {Writer: 1}, {Cause: 2}, {Writer: 1<<32 - 1, Cause: 255},
@@ -31,7 +31,7 @@ func TestFields(t *testing.T) {
 	if _, _, f := h.Split(later.AppendTo([]byte("k"))); f.Restores != 0 {
 		t.Errorf("%+v", f)
 	}
-	// A number that this program does not know, and known ones of another length.
+	// A number that this program does not know, and known ones with another length.
 	h = Header{KeyLen: 1, Time: at, Flags: FlagFields}
 	payload := []byte{'k', 15, 0, 9, 1, 5, 2, 2, 1, 1, 3, 0, 2, 4, 8, 0, 0, 0, 'v'}
 	if _, value, f := h.Split(payload); string(value) != "v" || f.Writer != 8 || f.Cause != 0 || f.Reading != at {

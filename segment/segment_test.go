@@ -35,8 +35,8 @@ func TestFrameRoundTrip(t *testing.T) {
 	})
 }
 
-// Every flipped bit of a frame is found, and a frame is of one place, one
-// segment and one store (FAILURES 15, 64).
+// Every flipped bit of a frame is detected, and a frame is valid only at its position, in its segment
+// and its store (FAILURES 15, 64).
 func TestFrameIsFound(t *testing.T) {
 	at := geo.Start(2) + StartSize
 	h := Header{Kind: 20, LSN: at, Previous: 7}
@@ -92,7 +92,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestStartWild: what no segment says is none, whatever its checksums.
+// TestStartWild: a start frame with values that no segment has is refused, although its checksums match.
 func TestStartWild(t *testing.T) {
 	for _, s := range []Start{
 		{Geometry: Geometry{Size: MinSize - 4096}, Number: 1},
@@ -128,7 +128,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Whatever lies in a file: no panic, no frame beyond its segment or its limit.
+// FuzzParse: whatever a file contains, there is no panic, and no frame beyond its segment or its limit.
 //
 //	go test ./segment -run '^$' -fuzz FuzzParse -fuzztime 60s
 func FuzzParse(f *testing.F) {

@@ -9,6 +9,6 @@
 //	fuzz    the seeds with the daily tests, the fuzzing itself in .ci/long
 //	bench   by hand
 //
-// A test that moves to another package keeps its name; the line of a removed test is deleted by
-// hand, in a commit that says why.
+// A test that moves to another package keeps its name; the line of a removed test is deleted by hand, in
+// a commit that gives the reason.
 package tests

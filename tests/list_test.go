@@ -19,8 +19,8 @@ var update = flag.Bool("list.update", false, "write tests.list")
 
 const list = "tests.list"
 
-// TestList compares the tests of the module with the list, for all systems: by their
-// source, as go test -list sees those of one system only.
+// TestList compares the tests of the module with the list, for all systems: it reads their source, since
+// go test -list sees only the tests of one system.
 func TestList(t *testing.T) {
 	have, err := all("..")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// all are the lines of the tests below root.
+// all returns the lines of the tests below root.
 func all(root string) (lines []string, err error) {
 	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		switch {

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// An index that was made anew gives all vectors other numbers at the position of
-// those that stand, be it in the same second. Whatever step it is killed at, the
-// mapping that counts finds its own file.
+// A rebuilt index gives all vectors other numbers at the same position, perhaps within the same second.
+// At whatever step the write is killed, the valid mapping finds its own file.
 func TestWrittenAgainAtOnePosition(t *testing.T) {
 	t.Parallel()
 	done := false

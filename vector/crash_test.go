@@ -15,7 +15,7 @@ import (
 
 var errKilled = errors.New("killed here")
 
-// stopAfter lets so many operations through.
+// stopAfter lets so many operations pass.
 func stopAfter(fsys vfs.FS, left *int) vfs.FS {
 	return fault.New(fsys, func(op *fault.Op) error {
 		if *left <= 0 {
@@ -26,10 +26,9 @@ func stopAfter(fsys vfs.FS, left *int) vfs.FS {
 	})
 }
 
-// TestPowerCut cuts the power before each operation of a delta and of a merge, in
-// every way that the crash file system knows, and looks from another process at
-// what stands at that moment. What stood or what was to come must load, whole;
-// after success only what was to come. Then the next write goes through from
+// TestPowerCut cuts the power before each operation of a delta and of a merge, in every way that the
+// crash file system supports, and loads the files from another process at that moment. Either the old or
+// the new set must load completely; after success only the new one. Then the next write succeeds,
 // whatever was left.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
@@ -56,7 +55,7 @@ func TestPowerCut(t *testing.T) {
 				}
 			}
 			before := m.copy()
-			// One for one, so that the new file has the old one's size.
+			// As many are deleted as added, so that the new file has the size of the old one.
 			m.del(Assemblies, "id1")
 			m.put(Assemblies, "id3", randomVector(r, m.dim))
 			m.put(Memories, "id0", randomVector(r, m.dim))
@@ -93,7 +92,7 @@ func TestPowerCut(t *testing.T) {
 				for verr := range Verify(v.Set()) {
 					t.Fatalf("merge %v, %d operations, %s: %v", merge, steps, what, verr)
 				}
-				// The next writer goes on from it.
+				// The next writer continues from it.
 				n := is.copy()
 				n.put(Memories, "later", randomVector(r, m.dim))
 				if _, nerr := WriteBase(v.Set(), n.target(fsys), n.take(t)); nerr != nil {
@@ -117,10 +116,9 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// TestReaderBetween opens the vectors from another process between any two
-// operations of a reader and a writer: every interleaving of one write with one
-// load in which the write happens at once, and all loads between the steps of a
-// write (TestPowerCut, "as it stands").
+// TestReaderBetween opens the vectors from another process between any two operations of a reader and a
+// writer: every interleaving of one write with one load in which the write happens at once, and all
+// loads between the steps of a write (TestPowerCut, "as it stands").
 func TestReaderBetween(t *testing.T) {
 	t.Parallel()
 	for _, merge := range []bool{false, true} {
@@ -171,7 +169,7 @@ func TestReaderBetween(t *testing.T) {
 	}
 }
 
-// TestDiskFull: a write that fails leaves what stood, and no temp files.
+// TestDiskFull: a write that fails leaves the old files, and no temp files.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	d, fsys := newDisk(t)
@@ -210,8 +208,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestKilledTwice kills a writer at each operation, and the next one at each of
-// its own: what the first left half done is still whole then.
+// TestKilledTwice kills a writer at each operation, and the next one at each of its own: what the first
+// left incomplete is still usable then.
 func TestKilledTwice(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 4))
@@ -238,7 +236,7 @@ func TestKilledTwice(t *testing.T) {
 			v := mustView(t, two.Process("b"), nil)
 			n := m.copy()
 			n.put(Memories, "id2", randomVector(r, m.dim))
-			if v.Set().LSN() == lsn { // what the first brings is due once more
+			if v.Set().LSN() == lsn { // the first write's changes are due again
 				n.changed[Memories]["id1"] = true
 			}
 			before := v.Set().LSN()
@@ -258,8 +256,8 @@ func TestKilledTwice(t *testing.T) {
 	}
 }
 
-// TestSearchBesidePuts: a memory whose vector changes all the time is found by
-// every search, for it has one at every moment.
+// TestSearchBesidePuts: a memory whose vector changes all the time is found by every search, since it
+// has a vector at every moment.
 func TestSearchBesidePuts(t *testing.T) {
 	t.Parallel()
 	_, fsys := newDisk(t)
@@ -313,9 +311,8 @@ func TestSearchBesidePuts(t *testing.T) {
 	}
 }
 
-// TestChangedWhileScanned: what changes behind the scan's back, when its row was
-// among the best already, is neither found as it was nor missed as it is, nor
-// does it keep others out.
+// TestChangedWhileScanned: a row that changes behind the scan, when it was already among the best, is
+// neither found with its old vector nor missed with its new one, and does not displace other rows.
 func TestChangedWhileScanned(t *testing.T) {
 	t.Parallel()
 	_, fsys := newDisk(t)

@@ -82,12 +82,12 @@
 //
 // # A change of the model
 //
-// A set as of an LSN at or below that of the change (index.Model.Since) belongs to the previous
-// model, whatever its dimension, and is not used by a process that knows of the change: everything
-// is rebuilt, in one new base; if no document has a vector any more, the files are removed. While
-// some documents still have vectors of the previous model, the row of such a document has the
-// vector that vector_index/reembed has for its content, under the document's own number; see the
-// root package's model.go and reembed_file.go.
+// A set as of an LSN at or below that of the change (index.Model.Since) belongs to the previous model,
+// whatever its dimension, and is not used by a process that knows of the change: everything is rebuilt,
+// in one new base; if no document has a vector anymore, the files are removed. While some documents
+// still have vectors of the previous model, the row of such a document has the vector that
+// vector_index/reembed has for its content, under the document's own number; see the root package's
+// model.go and reembed_file.go.
 //
 // # Search
 //

@@ -208,8 +208,8 @@ func TestReadIndex(t *testing.T) {
 	}
 }
 
-// TestFilesThatFAISSAccepts: a list of ids of the wrong length, an id that
-// stands twice, and what else is wrong with a file, is refused and says where.
+// TestFilesThatFAISSAccepts: a list of ids of the wrong length, a duplicate id, and other faults in a
+// file are refused, and the error says where.
 func TestFilesThatFAISSAccepts(t *testing.T) {
 	t.Parallel()
 	good := func() []byte {
@@ -256,8 +256,8 @@ func TestFilesThatFAISSAccepts(t *testing.T) {
 	}
 }
 
-// A file that is as long as its head says and has nothing in it takes no memory for that;
-// one with more vectors than the limit is refused before any of it is read.
+// A file that is as long as its header requires, but empty, takes no memory for its ids; one with more
+// vectors than the limit is refused before any of it is read.
 func TestReadIndexLies(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows int64

@@ -10,19 +10,19 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// Tolerance: a float32 sum of d products in at least four parts is off by no
+// tolerance returns the maximum error: a float32 sum of d products in at least four parts is off by no
 // more than (d/4 + 8) roundings of the sum of their absolute values.
 func tolerance(d int, size float64) float64 {
 	return (float64(d)/4+8)*size*0x1p-24 + 1e-37
 }
 
-// exact is the kernels' result in float64, and the size of what was added.
+// exact returns the kernels' result in float64, and the sum of the absolute values.
 func exact(m Metric, q []float32, row []byte) (v, size float64) {
 	for j, x := range q {
 		p := float64(x) * float64(at(row, j))
 		if m == L2 {
 			d := float64(x) - float64(at(row, j))
-			// The difference was rounded too.
+			// The difference was also rounded.
 			p, size = d*d, size+2*d*d
 		}
 		v += p
@@ -47,8 +47,8 @@ func randomVector(r *rand.Rand, d int) []float32 {
 	return v
 }
 
-// TestKernels compares assembly and plain Go with float64, for all lengths and
-// for rows that begin anywhere.
+// TestKernels compares assembly and plain Go with float64, for all lengths and for rows at any
+// alignment.
 func TestKernels(t *testing.T) {
 	t.Parallel()
 	seed := proofs.Seed(t, 0)

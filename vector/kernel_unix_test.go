@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKernelsStayInside puts rows and query against a page that may not be read.
+// TestKernelsStayInside puts rows and query directly before a page that may not be read.
 func TestKernelsStayInside(t *testing.T) {
 	t.Parallel()
 	page := unix.Getpagesize()

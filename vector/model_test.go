@@ -28,7 +28,7 @@ type vec struct {
 	v  []float32
 }
 
-// model is what the files shall say.
+// model is the expected content of the files.
 type model struct {
 	dim     int
 	metric  Metric
@@ -60,7 +60,7 @@ func (m *model) copy() *model {
 	return &c
 }
 
-// take gives the changes since the last one as a plan.
+// take returns the changes since the last call as a plan.
 func (m *model) take(t testing.TB) Plan {
 	var edits [2][]Edit
 	for kind := range m.changed {
@@ -84,7 +84,7 @@ func (m *model) target(fsys vfs.FS) Target {
 		Now: time.Unix(1700000000, 0), Metric: m.metric, Dim: m.dim, Model: "test"}
 }
 
-// rows are the keys whose vector is not zero.
+// row returns the row of a key; nil if it has none.
 func (m *model) row(kind Kind, key string) []byte {
 	v, ok := m.live[kind][key]
 	if !ok {
@@ -142,7 +142,7 @@ func (m *model) checkSearch(v *View, kind Kind, r *rand.Rand) error {
 	return nil
 }
 
-// nearest are all vectors that may match, the nearest first, in float64.
+// nearest returns all vectors that may match, the nearest first, computed in float64.
 func (m *model) nearest(kind Kind, q []float32) []Hit {
 	var list []Hit
 	query := m.metric.query(q)
@@ -163,7 +163,7 @@ func (m *model) nearest(kind Kind, q []float32) []Hit {
 	return list
 }
 
-// sameHits compares in order, but for neighbours that rounding may exchange.
+// sameHits compares hits in order, except for neighbours that rounding may exchange.
 func sameHits(got, want []Hit) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%d hits, not %d: %v", len(got), len(want), got)
@@ -226,7 +226,7 @@ func TestModel(t *testing.T) {
 				case 0:
 					m.del(kind, key)
 					err = v.Delete(kind, key)
-				case 1: // an id once more, with another vector; or the same again
+				case 1: // an id again, with another vector or with the same
 					old, ok := m.live[kind][key]
 					if !ok {
 						continue
@@ -275,7 +275,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestChangesLeaveOutWhatStands: the same number is not the same vector.
+// TestChangesLeaveOutWhatStands: equal numbers do not mean equal vectors.
 func TestChangesLeaveOutWhatStands(t *testing.T) {
 	t.Parallel()
 	_, fsys := newDisk(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// TestRot flips every bit of the four files of a small store, in turn: it is
-// damage that is named, or makes no difference; a search never says anything else
-// than before. So does a file that lacks its end, and one that is another's.
+// TestRot flips every bit of the four files of a small store, in turn: either it is reported as damage,
+// or it makes no difference; a search never returns anything else than before. The same for a truncated
+// file, and for a file of another store.
 func TestRot(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -117,7 +117,7 @@ func TestRot(t *testing.T) {
 	t.Logf("rot that a search did not meet, and Verify did: %v", silent)
 }
 
-// TestCopiedStore: another mtime is no damage when the file is the mapping's.
+// TestCopiedStore: another mtime is not damage if the file belongs to the mapping.
 func TestCopiedStore(t *testing.T) {
 	t.Parallel()
 	_, fsys := newDisk(t)
@@ -146,7 +146,7 @@ func TestCopiedStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = v.Release()
-	// One id other than the mapping's: another file.
+	// An id that differs from the mapping: another file.
 	if _, err := f.WriteAt([]byte{0xff}, info.Size-1); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestCopiedStore(t *testing.T) {
 	}
 }
 
-// TestCutWhileMapped: a file that somebody cuts short is an error, not a signal.
+// TestCutWhileMapped: a file that another program truncates leads to an error, not a signal.
 func TestCutWhileMapped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -183,7 +183,7 @@ func TestCutWhileMapped(t *testing.T) {
 	}
 	defer v.Release()
 	q := Query{Vector: randomVector(r, m.dim), Limit: 3, Workers: 2}
-	for range 2 { // with blocks unseen, and seen
+	for range 2 { // with unverified blocks, and with verified ones
 		if err := os.Truncate(filepath.Join(dir, filepath.FromSlash(baseFAISS)), 5<<12); err != nil {
 			t.Skip("the system does not cut what is mapped:", err, "(nothing to test)")
 		}

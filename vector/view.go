@@ -128,7 +128,7 @@ func (v *View) Put(kind Kind, key string, id int64, vector []float32) error {
 	return nil
 }
 
-// Delete records that a key has no vector any more.
+// Delete records that a key no longer has a vector.
 func (v *View) Delete(kind Kind, key string) error {
 	enc, err := table.EncodeKey(key)
 	if err != nil {

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Ahead is the newest entry of a key, or its deletion, where that is written and this process has
-// not applied it, as a rule because it is not durable yet; in memory of its own. False where there is
-// none. sole says that it is a batch of its own: what else such a batch says is not seen before it is
-// applied.
+// Ahead returns a copy of the newest entry of a key, or of its deletion, if that entry is written but not yet
+// applied by this process, usually because it is not durable yet. ok is false otherwise. sole reports whether
+// the entry is the only one of its batch; the other entries of a batch are not visible before they are applied.
 //
-// What follows from it must not be told before it is durable: see Settle. A batch on top of it stands
-// behind it in the log, so that none of the two is ever there without the other.
+// The caller must not report anything that follows from the entry before the entry is durable: see Settle. A
+// batch that builds on the entry follows it in the log, so a crash never leaves the later batch without the
+// earlier one.
 func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool) {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	if err := l.advance(ctx, l.shared.Tail(), l.shared.Durable()); err != nil {
-		return Entry{}, false, false // who reads what is durable hears of it
+		return Entry{}, false, false // the caller then reads durable data, which reports the error
 	}
 	at, ok := l.state.pending[key]
 	if !ok {
@@ -32,10 +32,10 @@ func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool
 	return e, !e.More && (n == 0 || !l.state.ahead[n-1].More), true
 }
 
-// Written is up to where the log is written, by whatever process.
+// Written returns the position up to which the log is written, by any process.
 func (l *FileLog) Written() LSN { return l.shared.Tail() }
 
-// Settle returns when the entry at a position is durable and applied.
+// Settle blocks until the entry at a position is durable and applied.
 func (l *FileLog) Settle(ctx context.Context, at LSN) error {
 	if err := l.syncTo(ctx, at+1); err != nil {
 		return err
@@ -46,12 +46,12 @@ func (l *FileLog) Settle(ctx context.Context, at LSN) error {
 	return l.CatchUp(ctx)
 }
 
-// early reports whether a caller goes on before its batch is durable: a refusal rests on what he does not
-// pass on, and he is told at once.
+// early reports whether the caller of Append continues before its batch is durable. A refusal is then returned
+// at once: the caller passes on nothing that the refusal rests on.
 func (b *Batch) early() bool { return b.Written != nil }
 
-// written tells those of a group who go on before it is durable that their batches are in the log,
-// and answers the refused that need not wait for it.
+// written notifies the callers in a group that continue before the group is durable that their batches are in
+// the log, and answers refused requests that need not wait for the sync.
 func (l *FileLog) written(g *group, own *request) {
 	kept := g.requests[:0]
 	for _, r := range g.requests {

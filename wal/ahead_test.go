@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Batch.Written is called as soon as the batch is written, and a batch that has it is refused at once
-// because of what is only written; all others wait for the sync. Another process sees the same.
+// Batch.Written is called as soon as the batch is written, and a batch that has it is refused at once because
+// of an entry that is only written; all others wait for the sync. Another process observes the same.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// grouping is a model with groups: an entry of one is also the newest of its keys.
+// grouping is a model with groups: an entry of a group is also the newest entry of the group's keys.
 type grouping struct {
 	*model
 	groups map[string][]string
@@ -38,8 +38,8 @@ func (g *grouping) Current(key string) (LSN, error) {
 	return newest, nil
 }
 
-// An entry counts for further keys as long as it is not applied, for the process
-// that wrote it and for one that has read it; then Current has the answer.
+// An entry counts for further keys as long as it is not applied, in the process that wrote it and in one that
+// has read it; afterwards Current answers.
 func TestAlso(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -92,7 +92,7 @@ func TestAlso(t *testing.T) {
 			t.Errorf("left: %v, %v", s.pending, s.beside)
 		}
 	}
-	// Within one batch of writes: what goes before in the group counts.
+	// Within one group, the batches before count.
 	answers := together(t, one,
 		&Batch{Entries: []Entry{{Key: "a1", Kind: 16, Value: []byte("again")}}},
 		&Batch{Entries: []Entry{{Key: "my", Kind: 16, Value: []byte("y")}}, Preconditions: []Precondition{{Key: "ry", LSN: first}}})

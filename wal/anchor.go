@@ -1,12 +1,12 @@
 package wal
 
-// Anchor ties the time of what expires to the machine's uptime, for all processes of one boot: a
-// wall clock that jumps has no effect. The zero Anchor means that there is none.
+// Anchor ties the clock that decides what has expired to the machine's uptime, for all processes of one boot,
+// so that a wall clock that jumps has no effect. The zero Anchor means that there is none.
 type Anchor struct {
-	Offset int64 // milliseconds: the time less the uptime
-	At     int64 // the uptime at which it was cast, in milliseconds, more than 0
+	Offset int64 // time minus uptime, in milliseconds
+	At     int64 // the uptime at which the anchor was set, in milliseconds, more than 0
 
-	Settled bool // a later reading of the clock has confirmed it: it stays for the rest of this boot
+	Settled bool // a later reading of the clock has confirmed the anchor: it stays for the rest of this boot
 }
 
 // Anchor returns the anchor of this boot, the zero Anchor if there is none or it cannot be read.

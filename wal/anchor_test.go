@@ -2,8 +2,8 @@ package wal
 
 import "testing"
 
-// One who was stopped while he cast an anchor and comes too late changes nothing of the
-// one that is there, nor does who casts the next take the moment of the one before.
+// A process that was stopped while it cast an anchor and continues too late does not change the present anchor,
+// and the process that casts the next one does not get the time of the previous one.
 func TestAnchorOvertaken(t *testing.T) {
 	t.Parallel()
 	l, _ := open(t, t.TempDir())

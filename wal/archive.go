@@ -9,16 +9,15 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// archive copies a released segment into archive/ and makes the copy durable. What does not verify is
-// a gap in the copy, and named in an event.
-// On a full disk, where nothing older can make room, or without a budget, the gap is recorded
-// instead: history has a hole, memories have none.
+// archive copies a released segment into archive/ and makes the copy durable. Damaged parts become gaps in the
+// copy, and an event names them. Without a budget nothing is copied. If the disk is full and removing older
+// copies does not help, an event reports the gap instead: history then has a hole, but no memory is lost.
 func (l *FileLog) archive(number uint64) error {
 	_, err := l.archiveNaming(number)
 	return err
 }
 
-// archiveNaming is archive, and returns what does not verify: *LostError.
+// archiveNaming is archive that also returns the damaged parts, each a *LostError.
 func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 	if bytes, _ := l.o.Archive(); bytes > 0 || l.o.Unsent() > 0 && number >= l.unsent() {
 		gaps, err := l.copySegment(number)
@@ -34,10 +33,10 @@ func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 		}
 		path := "wal/" + segment.Name(number)
 		if lost = lostIn(path, gaps); len(lost) > 0 {
-			l.o.Logger.Warn("a segment of the log was damaged and is archived without what does not verify", "segment",
+			l.o.Logger.Warn("archiving a damaged segment of the log with gaps", "segment",
 				segment.Name(number), "why", lost[0])
 			l.o.Event(Event{Kind: EventArchiveGap, Path: path, LSN: gaps[0].At, Err: errors.Join(lost...),
-				Note: "archived without what does not verify"})
+				Note: "archived with gaps"})
 		}
 		if err != nil {
 			_ = l.letGo(l.o.wal(past.CopyName(number)) + ".new")
@@ -51,8 +50,8 @@ func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 	return lost, l.keepBudget()
 }
 
-// archived reports whether the copy of a segment is there. One that begins as
-// another, of an earlier life of this folder or damaged, is made again.
+// archived reports whether the copy of a segment exists. A copy whose start frame differs is damaged or belongs
+// to an earlier log of this folder; it is written again.
 func (l *FileLog) archived(number uint64) bool {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {
@@ -71,7 +70,7 @@ func (l *FileLog) archived(number uint64) bool {
 	return err != nil || have.Sum == want.Sum
 }
 
-// putCopy writes the copy of a segment and puts it in its place, durably.
+// putCopy writes the copy of a segment and renames it into place, durably.
 func (l *FileLog) putCopy(number uint64, in past.Source) error {
 	name := l.o.wal(past.CopyName(number))
 	if err := l.writeCopy(name+".new", number, in); err != nil {
@@ -83,9 +82,9 @@ func (l *FileLog) putCopy(number uint64, in past.Source) error {
 	return l.o.FS.SyncDir(l.o.wal("archive"))
 }
 
-// writeCopy writes the copy of a segment, under a name of its own, and syncs it.
+// writeCopy writes the copy of a segment under the given name and syncs it.
 func (l *FileLog) writeCopy(name string, number uint64, in past.Source) error {
-	if l.Purges().Overwrites() { // a copy that was cut has left one of this name
+	if l.Purges().Overwrites() { // an interrupted copy has left a file of this name
 		if err := l.letGo(name); err != nil {
 			return err
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// TestArchiveOverwritesACutCopy: a copy that was cut has left a file that a purge cannot reach
-// once it is removed. While things are to be overwritten, so is that.
+// TestArchiveOverwritesACutCopy: an interrupted copy has left a file that a purge cannot reach once it is
+// removed. While files must be overwritten, this file is overwritten as well.
 func TestArchiveOverwritesACutCopy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -40,8 +40,8 @@ func TestArchiveOverwritesACutCopy(t *testing.T) {
 	}
 }
 
-// TestArchiveOfALongFile: what a segment's file has beyond the segment is neither read nor kept, so that
-// a hole of terabytes behind sound frames costs nothing, and the file does not go round.
+// TestArchiveOfALongFile: what a segment's file has beyond the segment is neither read nor kept, so that a hole
+// of terabytes after sound frames costs nothing, and the file is not recycled.
 func TestArchiveOfALongFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

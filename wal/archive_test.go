@@ -19,7 +19,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// archivedCopy is the copy of a segment whose frames compress a little.
+// archivedCopy returns the copy of a segment whose frames compress a little.
 func archivedCopy(t *testing.T) (l *FileLog, name string, plain []byte) {
 	t.Helper()
 	l, _ = open(t, t.TempDir(), func(o *Options) { o.Inline = true }) // it does not grow while it is copied
@@ -50,8 +50,8 @@ func readCopy(t *testing.T, l *FileLog) []byte {
 	return plain
 }
 
-// Every bit of an archived segment is told when it flips, also those that this
-// decoder makes nothing of (found by TestRot -all-bits).
+// A flip of any bit of an archived segment is detected, even of bits that this decoder ignores (found by
+// TestRot -all-bits).
 func TestArchiveEveryBit(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -74,7 +74,7 @@ func TestArchiveEveryBit(t *testing.T) {
 			t.Fatalf("nobody tells bit %d of %d", bit, 8*len(good))
 		}
 		if bit/8 >= archiveHead+blockHead && bit%61 != 0 || bit%8 != bit/8%8 {
-			continue // making a decoder takes long: one bit of each byte of the heads
+			continue // creating a decoder is slow: one bit of each byte of the headers
 		}
 		if _, whole, _ := past.InflateCopy(b); whole {
 			t.Fatalf("it is said to be whole with bit %d of %d", bit, 8*len(good))
@@ -86,7 +86,7 @@ func TestArchiveEveryBit(t *testing.T) {
 	t.Logf("%d bits", 8*len(good))
 }
 
-// A copy of version 1, whose hash is of the plain bytes, is read.
+// A copy of version 1, whose hash covers the plain bytes, can be read.
 func TestArchiveVersion1(t *testing.T) {
 	t.Parallel()
 	l, name, plain := archivedCopy(t)
@@ -109,8 +109,7 @@ func TestArchiveVersion1(t *testing.T) {
 	}
 }
 
-// A copy of a newer format is no damage, whoever reads it; one of whose version a
-// bit has flipped is.
+// A copy of a newer format is not damage for any reader; a copy whose version has a flipped bit is.
 func TestNewerArchive(t *testing.T) {
 	t.Parallel()
 	l, name, _ := archivedCopy(t)
@@ -122,7 +121,7 @@ func TestNewerArchive(t *testing.T) {
 		b := append([]byte(nil), good...)
 		b[8] = past.ArchiveFormat + 1
 		if newer {
-			b[archiveHead+8] ^= 1 // and other checksums, or whatever it is
+			b[archiveHead+8] ^= 1 // and other checksums, or anything else
 		}
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			t.Fatal(err)
@@ -148,7 +147,7 @@ func TestNewerArchive(t *testing.T) {
 	}
 }
 
-// The sizes of what the head of package past draws.
+// The sizes in the format that the package comment of past draws.
 const (
 	archiveHead = 24
 	blockHead   = 16

@@ -11,8 +11,8 @@ import (
 // Attached is a process that has the log open for writing.
 type Attached struct {
 	PID       int
-	Life      vfs.Life // Unknown: the process may be dead, and this process cannot see it
-	Elsewhere bool     // it is of another PID namespace, such as a container: here PID is another process, or none
+	Life      vfs.Life // Unknown: the process may be dead; this process cannot tell
+	Elsewhere bool     // in another PID namespace, such as a container: PID means another process here, or none
 	slot      int
 }
 
@@ -26,8 +26,8 @@ func (a Attached) String() string {
 	return fmt.Sprint(a.PID)
 }
 
-// All returns the attached processes. Processes that were killed while others have the log
-// open are omitted, as far as that is known.
+// All returns the attached processes. Processes that were killed while others have the log open are omitted
+// where that can be detected.
 func (ps Processes) All() (list []Attached) {
 	for _, a := range ps.l.listed() {
 		if a.Life != vfs.Dead {
@@ -37,7 +37,7 @@ func (ps Processes) All() (list []Attached) {
 	return list
 }
 
-// Command returns the name of the program of the process, "" where that is not known.
+// Command returns the name of the program that the process runs, "" if unknown.
 func (a Attached) Command() string {
 	if a.Elsewhere {
 		return ""
@@ -45,7 +45,7 @@ func (a Attached) Command() string {
 	return vfs.Process(a.PID).Command
 }
 
-// elsewhere reports whether an id that a process has written to the shared page is of another PID namespace.
+// elsewhere reports whether a process id from the shared page belongs to another PID namespace.
 func (l *FileLog) elsewhere(pid int) bool {
 	found := false
 	for _, a := range l.listed() {
@@ -59,7 +59,7 @@ func (l *FileLog) elsewhere(pid int) bool {
 	return found
 }
 
-// process describes the process with an id that a process has written to the shared page.
+// process describes the process whose id is in the shared page.
 func (l *FileLog) process(pid int) errs.Holder {
 	if l.elsewhere(pid) {
 		return errs.Holder{PID: pid, Host: l.host.Name, PIDNamespace: "another PID namespace (a container)"}
@@ -67,7 +67,7 @@ func (l *FileLog) process(pid int) errs.Holder {
 	return errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name}
 }
 
-// IDs returns the ids of the attached processes, also of those of another PID namespace.
+// IDs returns the ids of the attached processes, including those of other PID namespaces.
 func (ps Processes) IDs() (pids []int) {
 	for _, a := range ps.All() {
 		pids = append(pids, a.PID)
@@ -75,8 +75,8 @@ func (ps Processes) IDs() (pids []int) {
 	return pids
 }
 
-// RemoveDead removes dead processes from the list, once their leftovers were handled. A process that has
-// died since the call of Dead stays for the next RemoveDead.
+// RemoveDead removes dead processes from the list, after the caller has handled what they left. A process that
+// has died since the call of Dead stays on the list until the next RemoveDead.
 func (ps Processes) RemoveDead(held *Held, list []Attached) error {
 	if err := held.proves(ps.l); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (ps Processes) RemoveDead(held *Held, list []Attached) error {
 	return nil
 }
 
-// Dead returns the processes on the list that are certainly dead and not yet removed by RemoveDead.
+// Dead returns the processes on the list that are certainly dead and were not removed by RemoveDead.
 func (ps Processes) Dead() (list []Attached) {
 	for _, a := range ps.l.listed() {
 		if a.Life == vfs.Dead {

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Who dies while somebody looks after what another one left stays on the list, so that
-// his pool in tmp/ does not stay until the log is recovered one day.
+// A process that dies while another one handles the leftovers of dead processes stays on the list, so that its
+// pool in tmp/ does not stay until the next recovery of the log.
 func TestBuryOnlyThoseLookedAfter(t *testing.T) {
 	t.Parallel()
 	l, _ := open(t, t.TempDir())
@@ -46,7 +46,7 @@ func TestBuryOnlyThoseLookedAfter(t *testing.T) {
 	}
 }
 
-// A process of another PID namespace is told apart, also one that has the number of this process there.
+// A process of another PID namespace is recognised, even if it has there the number of this process.
 func TestAttachedElsewhere(t *testing.T) {
 	t.Parallel()
 	l, _ := open(t, t.TempDir())

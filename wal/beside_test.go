@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// totals is a model with running totals of the keys that begin with m: how many, how large.
+// totals is a model with running totals of the keys that begin with m: their number and size.
 type totals struct {
 	*model
 	total map[string]uint64
@@ -44,14 +44,14 @@ type counting struct {
 	*totals
 }
 
-// A running total holds a commit to what was added since a look: by what is applied, by
-// what others have written and is not durable yet, and by what goes before in the group.
+// A running total limits a commit to what was added since the caller's look: by what is applied, by what others
+// have written and is not durable yet, and by earlier batches of the group.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	open := func(from uint64) *counting {
-		m := &totals{model: &model{}, total: map[string]uint64{"n": from, "b": from}} // two processes have different ones
+		m := &totals{model: &model{}, total: map[string]uint64{"n": from, "b": from}} // differs between processes
 		o := m.options(dir)
 		o.Machine = m
 		l, err := Open(ctx, o)
@@ -95,7 +95,7 @@ func TestCounts(t *testing.T) {
 	if one.total["b"] != 1016 || one.total["n"] != 1003 || two.total["b"] != 1<<63+16 {
 		t.Errorf("%v, %v", one.total, two.total)
 	}
-	// Written by another, and not durable yet.
+	// Written by another process, and not durable yet.
 	r, err := two.request(&Batch{Entries: []Entry{{Key: "mx", Kind: 16, Value: make([]byte, 7)}}})
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestCounts(t *testing.T) {
 	if err := one.CatchUp(ctx); err != nil || one.total["n"] != 1004 || len(one.state.totals) > 0 {
 		t.Error(err, one.total, one.state.totals)
 	}
-	// In one group: written while a sync of this process is under way.
+	// In one group: written while a sync of this process is running.
 	none, some = most(one, "n", 2), most(one, "b", 100)
 	var list []*Batch
 	for i, size := range []int{50, 50, 0, 1} {

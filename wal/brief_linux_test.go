@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/wal/page"
 )
 
-// watched counts who sleeps on a page and who wakes him.
+// watched counts which goroutines sleep on a page and which wake them.
 type watched struct {
 	vfs.Shared
 	awaits, wakes atomic.Int64
@@ -24,7 +24,7 @@ func (w *watched) around(words vfs.Shared) vfs.Shared {
 func (w *watched) Await(word int, was uint64, most time.Duration) {
 	if page.Name(word) == "releases" {
 		w.awaits.Add(1)
-		most = time.Hour // it must be woken
+		most = time.Hour // the sleeper must be woken
 	}
 	w.Shared.(vfs.Awaiter).Await(word, was, most)
 }
@@ -36,8 +36,8 @@ func (w *watched) Wake(word int) {
 	w.Shared.(vfs.Awaiter).Wake(word)
 }
 
-// Who waits for append.lock or sync.lock sleeps until its holder, whose handle it
-// ever is, wakes him, and does not take what he does not need any more.
+// A goroutine that waits for append.lock or sync.lock sleeps until the holder wakes it, through whichever
+// handle the holder has the lock, and does not take a lock that it no longer needs.
 func TestBriefLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func TestBriefLock(t *testing.T) {
 			if n := one.shared.Waiters(role - roleAppend); n != 0 {
 				t.Errorf("%s: %d are said to sleep", roleNames[role], n)
 			}
-			// It is free: nobody has it who did not need it.
+			// The lock is free: no goroutine that did not need it has taken it.
 			if ok, err := one.locks[role].TryLock(vfs.ModeExclusive); !ok || err != nil {
 				t.Fatalf("%s is not free: %v", roleNames[role], err)
 			}

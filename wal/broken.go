@@ -7,12 +7,13 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Whatever begins another log in the place of one that a reader may follow records why, in wal/ended, before
-// the first segment of that log exists: see past.Log.Broken. In this package that is create; a repair does so
-// before NewSegment, and a purge, after which a copy must begin again as well, when it is done.
+// Every operation that replaces a log that a reader may follow records the reason in wal/ended, before the
+// first segment of the new log exists: see past.Log.Broken. In this package that operation is create. A repair
+// records its reason before NewSegment. A purge, after which a copy must begin again as well, records its
+// reason when it is complete.
 
-// brokenByCreate records why a log is begun that is not the first one of the store. Nothing is recorded for a log
-// that begins in segment 1 of a folder where neither a checkpoint nor a record names an earlier one.
+// brokenByCreate records why a new log begins that is not the first one of the store. Nothing is recorded for a
+// log that begins in segment 1 of a folder where neither a checkpoint nor wal/ended names an earlier log.
 func (l *FileLog) brokenByCreate(number uint64, restored, gone bool) error {
 	reason := past.FilesLost
 	switch {
@@ -28,8 +29,8 @@ func (l *FileLog) broken(reason past.Reason, next LSN) error {
 	return l.Past().Broken(reason, next, l.o.Clock(), l.o.FileMode)
 }
 
-// mendEnded replaces a damaged wal/ended, after which every copy begins again; open.lock is held, and no other
-// process is attached. If that fails, copies stop, and the store works.
+// mendEnded replaces a damaged wal/ended, after which every copy elsewhere must begin again. open.lock is held
+// and no other process is attached. If mendEnded fails, only these copies stop; the store works.
 func (l *FileLog) mendEnded(attested LSN) {
 	if !l.hasEnded {
 		return

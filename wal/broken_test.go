@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// A reader that has followed a log learns why it has ended, after the store was opened again: when wal/ was lost,
-// when the store was restored, when the record of that is damaged. A store that is merely opened again, also after a
-// kill, goes on with its log.
+// A reader that has followed a log learns why it has ended, after the store was opened again: when wal/ was
+// lost, when the store was restored, when the record of that is damaged. A store that is merely opened again,
+// even after a kill, continues its log.
 func TestBrokenByOpen(t *testing.T) {
 	t.Parallel()
 	above := func(n uint64) func(*Options) {
@@ -85,7 +85,7 @@ func TestBrokenByOpen(t *testing.T) {
 					now.bytes[n] = b
 				}
 				if c.want == past.RecordLost {
-					c.none = true // the log itself is the same: its pieces are right
+					c.none = true // the log itself is the same: its pieces are valid
 				}
 				err = now.ship(l.Past(), l.Durable())
 				if c.none != (err == nil) || !c.none && (!errors.As(err, &piece) || piece.Reason != c.want ||
@@ -103,7 +103,7 @@ func TestBrokenByOpen(t *testing.T) {
 	}
 }
 
-// The first log of a store has ended none, and leaves no record.
+// The first log of a store has ended no other, and leaves no record.
 func TestFirstLogEndsNone(t *testing.T) {
 	t.Parallel()
 	l, dir := openIn(t)

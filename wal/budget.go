@@ -10,11 +10,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// The archive has a budget: bytes, and the age of what is in it. It is kept when the
-// log is released, so that a changed budget holds from the next index on; KeepBudget does it where
-// nothing is released. On a full disk the oldest copies give way to the newest. What goes by age goes
-// an hour or two late, so that a clock that is ahead for a moment removes nothing: see Aged. What a copy
-// elsewhere lacks may stay longer: see sent.go.
+// The archive has a budget: a size in bytes and a maximum age. It is applied when the log is released, so a
+// changed budget takes effect with the next index; KeepBudget applies it where nothing is released. On a full
+// disk the oldest copies are removed to make room for the newest. Removal by age is an hour or two late, so
+// that a clock that is ahead for a moment removes nothing: see Aged. What a copy elsewhere lacks may stay
+// longer: see sent.go.
 
 // copyOf is a file of the archive.
 type copyOf struct {
@@ -23,7 +23,7 @@ type copyOf struct {
 	size   int64
 }
 
-// archiveFiles are the files in the archive, the oldest first.
+// archiveFiles returns the files in the archive, oldest first, and their total size.
 func (l *FileLog) archiveFiles() (list []copyOf, total int64, err error) {
 	names, err := l.o.FS.ReadDir(l.o.wal("archive"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,8 +46,8 @@ func (l *FileLog) archiveFiles() (list []copyOf, total int64, err error) {
 	return list, total, nil
 }
 
-// keepBudget removes the oldest copies until the rest fits the budget, and those whose newest entry
-// is too old.
+// keepBudget removes the oldest copies until the rest fits the budget, and the copies whose newest entry is too
+// old.
 func (l *FileLog) keepBudget() error {
 	bytes, age := l.o.Archive()
 	list, total, err := l.archiveFiles()
@@ -81,9 +81,9 @@ func (l *FileLog) keepBudget() error {
 	return nil
 }
 
-// removal is what a setting removed of the archive.
+// removal counts the copies that were removed because of one setting.
 type removal struct {
-	why         string // the setting
+	why         string // the name of the setting
 	copies      int
 	bytes       int64
 	first, last uint64
@@ -96,7 +96,7 @@ func (r *removal) add(c copyOf) {
 	r.copies, r.bytes, r.last = r.copies+1, r.bytes+c.size, c.number
 }
 
-// tell reports the removal.
+// tell reports the removal in the log and as an event.
 func (r *removal) tell(l *FileLog) {
 	if r.copies == 0 {
 		return
@@ -109,7 +109,7 @@ func (r *removal) tell(l *FileLog) {
 	l.o.Event(Event{Kind: EventArchiveOld, Path: "wal/archive", Bytes: r.bytes, Note: note})
 }
 
-// KeepBudget keeps the budget of the archive without releasing anything, unless a backup is copying.
+// KeepBudget applies the budget of the archive without releasing anything, unless a backup is running.
 func (a Archive) KeepBudget(held *Held) error {
 	if err := held.proves(a.l); err != nil {
 		return err
@@ -135,10 +135,10 @@ func (l *FileLog) removeCopy(c copyOf) error {
 	return nil
 }
 
-// endedBefore reports whether every entry of the first copy was written before a time: the next segment that
-// can be read began before it. Of what follows no segment it says nothing. It goes by the times of
-// frames, which no clock that is behind makes earlier: after a commit with the clock ahead, segments
-// seem younger than they are, and are kept.
+// endedBefore reports whether every entry of the first copy in list was written before t: whether the next
+// readable segment began before t. Without a readable next segment it returns false. It uses the times of
+// frames, which a clock that is behind does not make earlier. After a commit with the clock ahead, segments
+// seem younger than they are and are kept longer.
 func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	p := l.Past()
 	for _, c := range list[1:] {
@@ -161,8 +161,8 @@ func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	return false
 }
 
-// cutArchive makes room on a full disk for the copy of a segment: MakeRoom first, then the oldest copy
-// before it goes. false when there is none.
+// cutArchive makes room on a full disk for the copy of a segment, by MakeRoom or else by removing the oldest
+// copy that is older than this segment. It returns false if there is nothing to remove.
 func (l *FileLog) cutArchive(number uint64) (bool, error) {
 	if l.o.MakeRoom != nil && l.o.MakeRoom() {
 		return true, nil
@@ -178,9 +178,9 @@ func (l *FileLog) cutArchive(number uint64) (bool, error) {
 	return true, nil
 }
 
-// Kept returns how many bytes the archive takes, and when the oldest segment began of those that log
-// and archive still have; the zero time when that cannot be read. It reads no more than names, sizes
-// and, mostly, one start. Where that is later than the clock, the reading of the first entry counts.
+// Kept returns the size of the archive in bytes, and when the oldest segment in archive and log began; the zero
+// time if that cannot be read. If that time is later than the clock, Kept returns the reading of the first
+// entry instead. Kept reads file names and sizes, and usually one start frame.
 func (a Archive) Kept() (bytes int64, since time.Time) {
 	list, bytes, err := a.l.archiveFiles()
 	if err != nil {

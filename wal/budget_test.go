@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// filled is a log that has gone on by some segments, a day apart, and the archive's budget.
+// filled is a log that has grown by some segments, a day apart, with the archive's budget.
 type filled struct {
 	*testing.T
 	l      *FileLog
@@ -52,7 +52,7 @@ func filledLog(t *testing.T, segments int) *filled {
 	return f
 }
 
-// segment writes another segment, and releases what is before it.
+// segment writes another segment, and releases the previous ones.
 func (f *filled) segment() {
 	f.Helper()
 	f.now = f.now.Add(24 * time.Hour)
@@ -89,8 +89,8 @@ func (f *filled) numbers() (numbers []uint64) {
 	return numbers
 }
 
-// The budget of the archive holds as it is when the log is released: copies go, the oldest first, when
-// they are too many or too old, and no others.
+// The budget that is in effect when the log is released applies: copies are removed, oldest first, if they are
+// too many or too old, and no others.
 func TestArchiveBudget(t *testing.T) {
 	t.Parallel()
 	f := filledLog(t, 8)
@@ -109,7 +109,7 @@ func TestArchiveBudget(t *testing.T) {
 		t.Errorf("kept since %v", since)
 	}
 	bytes, _ := f.l.Archive().Kept()
-	f.bytes = bytes // as it is
+	f.bytes = bytes // the present value
 	f.release()
 	if got := f.numbers(); len(got) != 8 {
 		t.Errorf("within the budget %v are left", got)
@@ -156,7 +156,8 @@ func TestArchiveBudget(t *testing.T) {
 	}
 }
 
-// Copies go by age only as of a time of day that Options.Aged gives, which is told whether one is old by the clock.
+// Copies are removed by age only according to the time that Options.Aged returns, which is told whether a copy
+// is old by the clock.
 func TestArchiveAged(t *testing.T) {
 	t.Parallel()
 	f := filledLog(t, 4)
@@ -187,7 +188,7 @@ func TestArchiveAged(t *testing.T) {
 	}
 }
 
-// A name in the archive that is none of a copy is left alone.
+// A file in the archive that does not have the name of a copy is left alone.
 func TestArchiveForeign(t *testing.T) {
 	t.Parallel()
 	f := filledLog(t, 2)
@@ -208,8 +209,8 @@ func TestArchiveForeign(t *testing.T) {
 	}
 }
 
-// On a full disk the oldest copies give way to the newest, one after the other, and each is said; only
-// where none is left, the new one is not made.
+// On a full disk the oldest copies are removed for the newest, one after the other, each with an event; only if
+// none is left, the new one is not written.
 func TestArchiveCut(t *testing.T) {
 	t.Parallel()
 	f := filledLog(t, 5)
@@ -217,7 +218,7 @@ func TestArchiveCut(t *testing.T) {
 	if err != nil || len(list) != 5 {
 		t.Fatal(list, err)
 	}
-	var others int // that is removed before the history is
+	var others int // what is removed before the history
 	f.l.o.MakeRoom = func() bool { others++; return others < 3 }
 	f.room = total + list[0].size/2
 	f.segment()

@@ -2,5 +2,5 @@ package wal
 
 import "unsafe"
 
-// unsafeString is a key that lies in a buffer; to keep it, copy it.
+// unsafeString returns b as a string without copying; a caller that keeps the string must copy it.
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

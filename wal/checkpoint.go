@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Folders is how many folders have their modification time in a checkpoint.
+// Folders is the number of folders whose modification time is in a checkpoint.
 const Folders = 4
 
 // Checkpoint is what a store records about its own files. It is never in the log.
@@ -24,33 +24,32 @@ type Checkpoint struct {
 	Sequence    uint64
 	UUID        [16]byte
 	SegmentSize uint64
-	Flushed     Mark  // below it the JSON files are authoritative
-	Spilled     Mark  // below it the index is authoritative
-	Attested    Mark  // below it the log was durable: what does not verify there is damage
+	Flushed     Mark  // below this mark the JSON files are authoritative
+	Spilled     Mark  // below this mark the index is authoritative
+	Attested    Mark  // below this mark the log was durable: an invalid frame there is damage
 	Time        int64 // of the newest commit, Unix microseconds
-	// of the folders, Unix nanoseconds, after the last change of ours; of one that was changed from outside, as before,
-	// until it is compared
+	// Of the folders, Unix nanoseconds, after the store's own last change. For a folder that was changed from
+	// outside, the previous value stays until the folder is compared.
 	Mtimes   [Folders]int64
-	Features Features // of the store; readCheckpoint gives those of both slots
-	Home     uint64   // inode of the folder wal/ in which the log is at home, 0 when none is recorded
-	Config   bool     // the store has had a config.json: a missing one is unknown settings, not the defaults
+	Features Features // of the store; readCheckpoint returns those of both slots
+	Home     uint64   // inode of the folder wal/ that is the home of the log, 0 if none is recorded
+	Config   bool     // the store has had a config.json: a missing one means unknown settings, not the defaults
 }
 
 const (
 	checkpointMagic = "VARVECHK"
 
-	// A store without features has slots of version 1, as it had before there were
-	// features. Version 2 begins with the same bytes under the same checksum, so that a
-	// program that reads version 1 only sees a newer format, and not damage, which it would
-	// repair by the segments alone.
+	// A store without features has slots of version 1, as before features existed. Version 2 begins with the
+	// same bytes under the same checksum, so that a program that reads only version 1 reports a newer format.
+	// It would repair damage, from the segments alone.
 	checkpointPlain = 1
 	// CheckpointFormat is the highest version of a slot that this package writes and reads.
 	CheckpointFormat = 2
 
 	slotSize  = 4096
 	slotUsed  = 8 + 4 + 4 + 8 + 16 + 8 + 3*16 + Folders*8 + 8
-	slotMore  = slotUsed + 8 + 8 // with features
-	slotHome  = 160              // what older programs leave out
+	slotMore  = slotUsed + 8 + 8 // end of the features
+	slotHome  = 160              // offset of what older programs omit
 	slotMarks = slotHome + 16    // likewise
 
 	markConfig = 1 << 0 // Checkpoint.Config
@@ -93,12 +92,12 @@ func (c *Checkpoint) encode() []byte {
 	return b[:slotSize]
 }
 
-// errSlot: neither slot verifies, or there is no such file.
+// errSlot reports that neither slot is valid, or that there is no checkpoint file.
 var errSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1,
 	Err: errors.New("neither slot verifies: close the store in all processes and open it again: opening rebuilds the " +
 		"checkpoint from the log")}
 
-// errOneSlot is of one slot, whatever the other is.
+// errOneSlot reports that one slot is invalid, regardless of the other slot.
 var errOneSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("the slot does not verify")}
 
 func decodeCheckpoint(b []byte) (Checkpoint, error) {
@@ -118,7 +117,7 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 		c.Features = Features(le.Uint64(b[slotUsed+8:]))
 	}
 	if len(b) >= slotHome+16 && xxhash.Sum64(b[:slotHome+8]) == le.Uint64(b[slotHome+8:]) {
-		c.Home = le.Uint64(b[slotHome:]) // of an older program: zeros, which do not match
+		c.Home = le.Uint64(b[slotHome:]) // a slot of an older program has zeros here, which do not match
 	}
 	if len(b) >= slotMarks+16 && xxhash.Sum64(b[:slotMarks+8]) == le.Uint64(b[slotMarks+8:]) {
 		c.Config = le.Uint64(b[slotMarks:])&markConfig != 0
@@ -140,12 +139,12 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 	return c, nil
 }
 
-// check refuses what no checkpoint says, whatever its checksum: a slot that does counts
-// as damaged. Flushed and spilled are 0 where a log is yet to begin, see BeginAbove.
+// check refuses values that no program writes; a slot that has them is damaged even if its checksum matches.
+// Flushed and spilled are 0 in a log that has not begun, see BeginAbove.
 func (c *Checkpoint) check() error {
 	geo := segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
 	if !geo.Valid() {
-		return fmt.Errorf("the slot says that segments have %d bytes", c.SegmentSize)
+		return fmt.Errorf("the slot has an impossible segment size of %d bytes", c.SegmentSize)
 	}
 	begun := c.Flushed.LSN != 0 || c.Spilled.LSN != 0
 	for _, m := range []struct {
@@ -160,7 +159,7 @@ func (c *Checkpoint) check() error {
 	case c.Spilled.LSN > c.Flushed.LSN || c.Flushed.LSN > c.Attested.LSN:
 		return fmt.Errorf("the marks are out of order: spilled %d, flushed %d, attested %d", c.Spilled.LSN, c.Flushed.LSN,
 			c.Attested.LSN)
-	case c.Attested.LSN == 0 || geo.Number(c.Attested.LSN) > segment.MaxNumber/2: // a repair begins a log behind it
+	case c.Attested.LSN == 0 || geo.Number(c.Attested.LSN) > segment.MaxNumber/2: // a repair begins a new log above it
 		return fmt.Errorf("the mark attested is %d, which no log can reach", c.Attested.LSN)
 	case c.Time > past.MostTime:
 		return fmt.Errorf("the time of the newest commit is %d microseconds since 1970", c.Time)
@@ -168,11 +167,11 @@ func (c *Checkpoint) check() error {
 	return nil
 }
 
-// ReadCheckpoint returns a store's newest checkpoint, for callers that have not opened the log.
+// ReadCheckpoint returns the newest checkpoint of a store, for callers that have not opened the log.
 func ReadCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) { return readCheckpoint(fsys, dir) }
 
-// readCheckpoint returns the newer of the two slots, or errSlot when neither verifies. Its
-// features are those of both: a raise that was cut between the two has happened.
+// readCheckpoint returns the newer of the two slots, or errSlot if neither is valid. The features are those of
+// both slots: a raise that was interrupted between the two slots counts.
 func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, "checkpoint"), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -194,7 +193,7 @@ func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 		if errors.Is(err, errs.ErrNewerFormat) {
 			return Checkpoint{}, err
 		}
-		// One that does not verify counts for nothing; CheckpointSlots says why.
+		// A slot that is invalid is ignored; CheckpointSlots reports why.
 		if err == nil {
 			features |= c.Features
 		}
@@ -209,8 +208,8 @@ func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 	return best, nil
 }
 
-// writeCheckpoint writes the next slot and syncs it. The slot that holds is
-// never touched: its number's parity is the other one.
+// writeCheckpoint writes the next slot and syncs it. The current slot is never touched, because the parity of
+// its sequence differs.
 func writeCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) error {
 	path := filepath.Join(dir, "checkpoint")
 	f, err := fsys.OpenFile(path, os.O_RDWR, mode)
@@ -239,9 +238,9 @@ func writeCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) er
 	return f.Datasync()
 }
 
-// BeginAbove records, in a folder without a log, that a new log there begins above a position, so
-// that positions from an earlier log of the store never match in the new one. The new log has these
-// features from the beginning.
+// BeginAbove records, in a folder without a log, that a new log there begins above a position, so that
+// positions from an earlier log of the store never match in the new one. The new log has these features from
+// the beginning.
 func BeginAbove(fsys vfs.FS, dir string, at LSN, geo segment.Geometry, features Features, mode fs.FileMode) error {
 	c := Checkpoint{Sequence: 1, UUID: geo.UUID, SegmentSize: geo.Size, Attested: Mark{LSN: at}, Features: features}
 	return writeCheckpoint(fsys, dir, c, mode)

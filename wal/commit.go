@@ -14,37 +14,36 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// The commit. One goroutine of a process leads: it takes what is queued as a
-// group, writes it under append.lock in one write, makes it durable under
-// sync.lock, and wakes the others. append.lock is never let go before the write
-// has returned, and the tail is published only after it: whatever lies behind
-// the tail belongs to nobody, and the next writer writes over it.
+// The commit. One goroutine of a process leads: it takes the queued requests as a group, writes the group under
+// append.lock in one write, makes it durable under sync.lock, and wakes the other goroutines. append.lock is
+// not released before the write has returned, and the tail is published only after that. So whatever follows
+// the tail is not in the log, and the next writer overwrites it.
 //
-// A leader whose own ctx ends passes the work on; no request fails because of another one's ctx.
+// A leader whose own ctx ends passes the lead on; no request fails because the ctx of another one ended.
 
-// group is what one write carries.
+// group is the content of one write.
 type group struct {
 	requests []*request // accepted and refused, in order
 	buf      []byte
-	at       LSN // where buf goes
+	at       LSN // the position of buf
 	end      Mark
-	entries  []Entry // as they are in the log, with control frames
+	entries  []Entry // as in the log, with control frames
 	marks    []Mark
-	latest   map[string]LSN // what the group itself does to a key; 0: absent
-	gone     map[string]LSN // and the deletion, where it is absent
+	latest   map[string]LSN // the newest entry that the group writes for a key; 0: the key is absent
+	gone     map[string]LSN // the deletion, for a key that is absent
 	beside   map[LSN]effects
-	totals   map[string]uint64 // what the group itself adds
-	need     LSN               // to be durable before anybody is answered
-	clock    int64             // of the next frame
-	reading  int64             // what the clock says
-	apart    bool              // clock is too far ahead of reading: entries have it
-	writers  bool              // entries have the numbers of their writers
-	causes   bool              // and their causes
-	fields   [24]byte          // of one entry, encoded
+	totals   map[string]uint64 // what the group adds to running totals
+	need     LSN               // position that must be durable before any request of the group is answered
+	clock    int64             // commit time of the next frame
+	reading  int64             // the time that the clock shows
+	apart    bool              // clock is too far ahead of reading: entries have their reading as a field
+	writers  bool              // entries have the numbers of their writers as a field
+	causes   bool              // entries have their causes as a field
+	fields   [24]byte          // buffer for the encoded fields of one entry
 }
 
-// lead writes one group, of which own is the first, and passes the lead on: the
-// next group is written while this one is synced, and one sync may cover several.
+// lead writes one group, which begins with own, and passes the lead on: the next group is written while this
+// one is synced, and one sync may cover several groups.
 func (l *FileLog) lead(ctx context.Context, own *request) {
 	err := l.q.gather(ctx)
 	var g *group
@@ -52,7 +51,7 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 		g, err = l.write(ctx, own)
 	}
 	if err != nil {
-		// Nothing was taken from the queue: only this one gives up.
+		// Nothing was taken from the queue: only this request fails.
 		l.q.remove(own)
 		own.err = l.orReplaced(err)
 		l.q.pass()
@@ -68,7 +67,7 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 	}
 	if err == nil {
 		if cerr := l.CatchUp(ctx); cerr != nil {
-			// It is durable; that this process cannot apply it is not the writer's matter.
+			// The group is durable; the failure to apply it in this process does not concern the writer.
 			l.o.Logger.Error("catching up after a commit", "err", cerr)
 		}
 	}
@@ -85,7 +84,7 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 	}
 }
 
-// settle makes a request that was written durable, for one whose leader could not.
+// settle makes a request durable that was written, if its leader failed to.
 func (l *FileLog) settle(ctx context.Context, r *request) {
 	err := l.syncTo(ctx, r.end)
 	if err == nil {
@@ -100,10 +99,10 @@ func (l *FileLog) settle(ctx context.Context, r *request) {
 	}
 }
 
-// unsettled answers a request that was written, or refused because of something
-// that was, and cannot be made durable.
+// unsettled answers a request that cannot be made durable: one that was written, or one that was refused
+// because of an entry that is not durable.
 func (l *FileLog) unsettled(r *request, err error) {
-	if r.end == 0 { // judged, and nothing written
+	if r.end == 0 { // evaluated, but nothing was written
 		if replaced := l.Folder().Replaced(); replaced != nil {
 			r.err = replaced
 		}
@@ -120,7 +119,7 @@ func (l *FileLog) unsettled(r *request, err error) {
 // write takes a group from the queue and writes it. An error means that nothing
 // was taken.
 func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
-	if err := l.CatchUp(ctx); err != nil { // most of the reading, before the lock
+	if err := l.CatchUp(ctx); err != nil { // read most of the log before taking the lock
 		return nil, err
 	}
 	if err := l.lockSince(ctx, roleAppend, own.since); err != nil {
@@ -130,10 +129,10 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 	return l.writeLocked(ctx, nil)
 }
 
-// writeLocked writes these requests, or what is queued; append.lock is held.
+// writeLocked writes the given requests, or the queued ones if these is nil; append.lock is held.
 //
-// errNoFields says that the entries would lack their readings because the store lacks FeatureFields;
-// not for the holder of an Exclusive, who cannot raise it.
+// The error is errNoFields if the entries would lack their readings because the store lacks FeatureFields. The
+// holder of an Exclusive does not get it, because it cannot raise the feature.
 func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, error) {
 	if err := l.inPlaceFor(l.geo.Number(l.shared.Tail())); err != nil {
 		return nil, err
@@ -170,7 +169,7 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 			l.unprepare(l.geo.Number(g.at), before)
 		}
 		for _, r := range g.requests {
-			if r.end > tail { // written, or judged by something in this write
+			if r.end > tail { // written, or evaluated against an entry of this write
 				r.err, r.end = err, 0
 			}
 		}
@@ -179,8 +178,8 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 	return g, nil
 }
 
-// appendable reports whether the log takes entries. After a failed sync it takes
-// none until a sync has succeeded, which this call tries.
+// appendable returns an error if the log accepts no entries. After a failed sync it accepts none until a sync
+// has succeeded, which this call tries.
 func (l *FileLog) appendable(ctx context.Context) error {
 	switch l.shared.Poison() {
 	case page.Healthy:
@@ -198,9 +197,9 @@ func (l *FileLog) appendable(ctx context.Context) error {
 	return l.syncLocked()
 }
 
-// endSegment writes a header of zeros at the tail when the group opens the next
-// segment: a writer that was killed before it published may have left frames there that link to the
-// last one, and a reader would follow them.
+// endSegment writes a header of zeros at the tail if the group begins the next segment. A writer that was
+// killed before it published the tail may have left frames there that link to the last one, and a reader would
+// follow them.
 func (l *FileLog) endSegment(at LSN) error {
 	tail := l.state.w.At.LSN
 	if at == tail || l.geo.Offset(tail) == 0 {
@@ -220,7 +219,7 @@ func (l *FileLog) endSegment(at LSN) error {
 
 // put writes the group at the tail and publishes it.
 func (l *FileLog) put(g *group) error {
-	if !l.hasOpen(l.geo.Number(g.at)) { // it is opened by its name
+	if !l.hasOpen(l.geo.Number(g.at)) { // the segment is opened by name
 		if err := l.Folder().InPlace(); err != nil {
 			return err
 		}
@@ -233,8 +232,8 @@ func (l *FileLog) put(g *group) error {
 		_, err = f.WriteAt(g.buf, l.geo.Offset(g.at))
 	}
 	if err != nil {
-		// What was written of it may hold whole frames, which a recovery would
-		// accept: a header of zeros at the tail puts them out of the log.
+		// The part that was written may contain whole frames, which a recovery would accept: a header of zeros
+		// at the tail removes them from the log.
 		if f != nil {
 			var zero [segment.HeaderSize]byte
 			if _, zerr := f.WriteAt(zero[:min(segment.HeaderSize, len(g.buf))], l.geo.Offset(g.at)); zerr != nil {
@@ -258,7 +257,7 @@ func (l *FileLog) put(g *group) error {
 	return nil
 }
 
-// gather judges requests and builds the write; append.lock and mu are held.
+// gather evaluates requests and builds the write; append.lock and mu are held.
 func (l *FileLog) gather(requests []*request) *group {
 	s := &l.state
 	if l.latest == nil {
@@ -273,7 +272,7 @@ func (l *FileLog) gather(requests []*request) *group {
 		g.apart, g.writers = apart(g.clock, g.reading), true
 		g.causes = l.Features()&FeatureWriters != 0
 		if g.reading == 0 {
-			g.reading = 1 // a field whose value is 0 is omitted
+			g.reading = 1 // a field with the value 0 is omitted
 		}
 	}
 	nonce := l.o.Nonce()
@@ -310,10 +309,10 @@ func (l *FileLog) gather(requests []*request) *group {
 	return g
 }
 
-// keptBuffer is the largest write for which the memory is kept.
+// keptBuffer is the size of the largest write whose buffer is kept for reuse.
 const keptBuffer = 1 << 20
 
-// buffer is the memory of the next write; append.lock is held.
+// buffer returns the buffer for the next write; append.lock is held.
 func (l *FileLog) buffer(size uint64) []byte {
 	if size > keptBuffer {
 		return make([]byte, 0, size)
@@ -324,8 +323,8 @@ func (l *FileLog) buffer(size uint64) []byte {
 	return l.writing[:0]
 }
 
-// judge asks whether a request's preconditions hold behind everything before it.
-// waits says that the answer rests on something that is not durable yet.
+// judge evaluates the preconditions of a request against everything before it. waits reports whether the result
+// rests on an entry that is not durable yet.
 func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 	for i, p := range r.batch.Preconditions {
 		if p.Key == "" {
@@ -354,7 +353,7 @@ func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 	return waits, nil
 }
 
-// size is how many bytes a request takes in the log, with the fields that its entries get.
+// size returns how many bytes a request takes in the log, including the fields of its entries.
 func (g *group) size(r *request) (n uint64) {
 	if !g.apart && !g.writers {
 		return r.size
@@ -367,7 +366,7 @@ func (g *group) size(r *request) (n uint64) {
 	return n
 }
 
-// fieldsOf returns the fields that an entry of a batch gets.
+// fieldsOf returns the fields of an entry of a batch.
 func (g *group) fieldsOf(b *Batch, e *Entry) (f segment.Fields) {
 	if g.apart {
 		f.Reading = g.reading
@@ -377,7 +376,7 @@ func (g *group) fieldsOf(b *Batch, e *Entry) (f segment.Fields) {
 			f.Writer = e.Writer
 		}
 	}
-	if g.causes { // a log without writers has the bytes that it had before there were any
+	if g.causes { // a log without writers keeps the bytes that it had before writers existed
 		f.Cause, f.Restores = e.Cause, e.Restores
 	}
 	return f
@@ -392,8 +391,8 @@ func (g *group) last() LSN {
 	return 0
 }
 
-// fit finds the request a place in the group's write: behind what is there,
-// in the next segment if it opens the group, or not in this group.
+// fit reports whether the request fits into the group's write, at its end, or in the next segment if the
+// request is the first of the group.
 func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 	number, size := l.geo.Number(g.at), g.size(r)
 	inside := l.geo.Offset(g.at) != 0 || len(g.buf) > 0
@@ -462,9 +461,10 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 	}
 }
 
-// lockSince takes a lock for one who has been waiting for a while already.
+// lockSince takes a lock for a request that has been waiting since the given time; that wait counts toward
+// LockWait.
 func (l *FileLog) lockSince(ctx context.Context, role int, since time.Time) error {
-	if err := l.Folder().Replaced(); err != nil { // its files may be another process's by now
+	if err := l.Folder().Replaced(); err != nil { // the files may belong to another process by now
 		return err
 	}
 	ok, err := l.locks[role].TryLock(vfs.ModeExclusive)
@@ -479,4 +479,4 @@ func (l *FileLog) lockSince(ctx context.Context, role int, since time.Time) erro
 	return l.lock(ctx, role, vfs.ModeExclusive)
 }
 
-var errRewrite = errors.New("what was written before the failed sync cannot be verified")
+var errRewrite = errors.New("data written before the failed sync cannot be verified")

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A log begins in a segment that was prepared for it, also on a full disk.
+// A log begins in a segment that was prepared for it, even on a full disk.
 func TestCreateInPrepared(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "wal"), 0o700); err != nil {
@@ -42,7 +42,7 @@ func TestCreateInPrepared(t *testing.T) {
 	}
 }
 
-// A log whose first segment could not be made durable has none, and begins with the next open.
+// A log whose first segment could not be made durable has no segment, and begins with the next open.
 func TestCreateNotDurable(t *testing.T) {
 	dir := t.TempDir()
 	m := &model{}

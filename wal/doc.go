@@ -11,15 +11,15 @@
 //	wal/owner          boot id and heartbeat of the processes that use the log
 //	wal/*.lock         open attach flush append sync hold, taken in this order; watch is independent
 //	wal/features       a copy of the features that checkpoint has; absent until the first is raised
-//	wal/ended          why earlier logs of the store have ended; absent until one has, see package past
+//	wal/ended          why earlier logs of the store have ended; absent until one has ended, see package past
 //	wal/sent           up to where a copy elsewhere has the log; absent without such a copy, see package past
 //	wal/expiry         not part of the log: when the store saw that something had expired
 //	wal/aged           likewise: that history was older than history_days
-//	wal/writers        likewise: what explains the writers of entries, where it is released; package writer
-//	wal/purges         likewise: what was purged, where the log has released that; internal/purgefile
-//	wal/purged-texts   likewise: by which texts that were purged are recognised
+//	wal/writers        likewise: explanations of writers that the log has released; package writer
+//	wal/purges         likewise: names of purged documents that the log has released; internal/purgefile
+//	wal/purged-texts   likewise: hashes by which purged texts are recognised
 //	wal/archive/*.zst  copies of released segments
-//	checkpoint         two slots, written in turn: what a node's files cover
+//	checkpoint         two slots, written in turn: which part of the log the store's files cover
 //
 // # shared
 //
@@ -71,12 +71,12 @@
 //
 //	wal/features: 0 "VARVEFEA", 8 uint64 features, 16 uint64 xxhash64 of both
 //
-// Every process says in shared which features it knows. A raise waits until every process on the
-// list of attached processes says that it knows the feature; a process that says nothing is from
-// before features existed. A raise holds open.lock, under which processes attach, from the moment
+// Every process records in shared which features it knows. A raise waits until every process on the
+// list of attached processes has recorded that it knows the feature; a process that has recorded
+// nothing is from before features existed. A raise holds open.lock, under which processes attach, from the moment
 // it reads the list until everything is durable. It writes wal/features, one slot, the other slot,
 // the page. If a raise is interrupted after the first of these writes, the next recovery finishes
-// it; until then the slots say whether it took place.
+// it; until then the slots decide whether it took place.
 //
 // The list has 192 places. While it is full, or while a process that knows of features has no place
 // on it, nothing is raised. Two cases remain. An older process that found the list full, and is
@@ -87,11 +87,12 @@
 //
 // # Writers
 //
-// An entry of a batch with a Writer has that number as a field of its frame, and why it was written, its
-// Cause, if the store and no caller asked for it (package segment). What a number means is above the log:
-// see package writer. The caller of Append raises FeatureWriters, with FeatureFields, before the first
-// number; RaiseNow does so without waiting for an older program to end. A log without writers has the
-// bytes that it had before there were any: nothing raises the features, and no frame has the fields.
+// An entry of a batch with a Writer has that number as a field of its frame. If the store wrote the entry
+// without a request of a caller, the frame also has the reason, its Cause (package segment). The meaning of a
+// number is defined above the log: see package writer. The caller of Append raises FeatureWriters, with
+// FeatureFields, before the first number; RaiseNow does so without waiting for an older program to end. A log
+// without writers has the bytes that it had before writers existed: the features are not raised, and no frame
+// has the fields.
 //
 // # Commit
 //
@@ -109,26 +110,26 @@
 // # flush.lock
 //
 // The holder of flush.lock puts files in place, writes the index, and changes what the log and its
-// page record about both: the checkpoint, what is released, and the words of the page that say so.
+// page record about both: the checkpoint, what is released, and the words of the page for these.
 // FileLog.LockFlush returns a Held, the proof that the lock is held. Functions that only the holder
 // may call take a Held, here and in the packages above; a Held that was unlocked is refused.
 //
 // # The types
 //
-// FileLog has what every user of the log needs. What one collaborator needs is a method of a type that FileLog
-// returns, see parts.go: Archive (what is kept behind the segments that are needed), Purges, Processes (which of
-// them have the log open), Folder (whether the log is still where it was opened), Pace, Clock and Notes (what
-// processes tell each other). Held is the proof that flush.lock is held, Hold keeps segments for a backup, Lead is
-// the one process that watches the files.
+// FileLog has what every user of the log needs. What only some users need is a method of a type that FileLog
+// returns, see parts.go: Archive (what is kept beyond the needed segments), Purges, Processes (those that
+// have the log open), Folder (whether the log is still where it was opened), Pace, Clock and Notes (what processes
+// record for each other). Held is the proof that flush.lock is held, Hold keeps segments for a backup, Lead is the
+// one process that watches the files.
 //
 // # Invariants
 //
 //   - Bytes before the tail are never changed; at most the same bytes are written again. The holder
-//     of append.lock writes behind the tail.
+//     of append.lock writes after the tail.
 //   - durable, flushed and spilled only move up, within one generation.
 //   - tail, durable and attested are always at the end of a batch. flushed and spilled may be
 //     within a batch, which is durable as a whole by then.
-//   - A frame is in the log if it links to the frame before it. What a killed writer left behind
+//   - A frame is in the log if it links to the frame before it. What a killed writer left after
 //     the tail is not in the log, whatever its contents.
 //   - syncing is set before every sync. A process that finds it set writes the frames from durable
 //     to tail again before it syncs: pages of a failed sync look clean.
@@ -138,9 +139,9 @@
 // # Torn tail or damage
 //
 // A position without a valid frame is the torn tail if nothing attests that it was durable: neither
-// the checkpoint, nor the shared page of this boot, nor a frame behind it. A torn tail is set aside
-// and cut. Anything else is damage: the log opens read-only, and nothing behind the damage is
-// discarded.
+// the checkpoint, nor the shared page of this boot, nor a frame after it. A torn tail is copied to
+// quarantine/ and cut. Anything else is damage: the log opens read-only, and nothing after the
+// damage is discarded.
 //
 // # The past
 //
@@ -148,14 +149,14 @@
 // then from its copy in the archive: when a segment is recycled during a read, reading continues in
 // the copy. A durable position that is in neither is reported as a hole.
 //
-// The archive keeps nothing that does not verify: a segment is archived frame by frame, with gaps for
-// what is damaged, and named; see mend.go.
+// The archive keeps nothing that is damaged: a segment is archived frame by frame, with gaps in place of
+// damaged frames, and each gap is reported; see mend.go.
 //
 // # Copies elsewhere
 //
 // A program that ships pieces of the log (past.Log.Pieces) to a copy elsewhere records up to where the copy has it.
-// What it lacks stays in the archive, up to a bound; see sent.go. Everything that begins another log tells that
-// program why, through past.Log.Broken; see broken.go.
+// What the copy lacks stays in the archive, up to a bound; see sent.go. Everything that begins another log records
+// the reason for that program, with past.Log.Broken; see broken.go.
 //
 // # Choices
 //
@@ -165,30 +166,30 @@
 // Commit times increase strictly, by at least a microsecond, over the whole log. They become the
 // mtimes of the files, so two versions never share an mtime.
 //
-// So after one commit with the clock years ahead, the times of all later ones are in that future, a
-// microsecond apart. What a time means to a user is therefore the reading, Entry.Reading: what the
-// clock said at the commit. It is the commit time, unless that is more than a second later; then the
-// frame has the reading as a field, see package segment. The second is what batches, bursts and
-// ordinary corrections of a clock stay within: a store whose clock was never set back by more has no
-// such field, its frames have the bytes that they had before there were any, and FeatureFields is
-// not raised. The first entry that needs it raises it, before the entry is written: a reader that
-// does not know fields would take them for a part of the value. A field costs an entry 12 bytes,
-// padded to 8 or 16.
+// So after one commit with the clock years ahead, the times of all later commits are in that future,
+// a microsecond apart. Therefore the time that users see is the reading, Entry.Reading: the clock at
+// the commit. The reading is the commit time, unless the commit time is more than a second later;
+// then the frame has the reading as a field, see package segment. Batches, bursts and ordinary
+// corrections of a clock stay within that second: a store whose clock was never set back by more has
+// no such field, its frames have the bytes that they had before fields existed, and FeatureFields is
+// not raised. The first entry that needs a field raises the feature, before the entry is written: a
+// reader that does not know fields would read them as part of the value. A field costs an entry 12
+// bytes, padded to 8 or 16.
 //
-// A write neither fails nor waits for an older program to end because of that: while one has the
-// store open, or the feature cannot be raised otherwise, entries have no reading, and their commit
-// time counts. So it does in logs from before fields existed.
+// A write neither fails nor waits for an older program to end because of that: while an older program
+// has the store open, or the feature cannot be raised for another reason, entries have no reading,
+// and their commit time is used instead. The same holds for logs from before fields existed.
 //
 // A reading is never later than the commit time of its entry. So the first entry whose reading is at
-// or after a time (Past.Since) is not before the first whose commit time is, which is searched for by
-// the starts of segments. The last one whose reading is at or before a time (Past.Until) may be
-// anywhere: all of the log is read. Order is by position; no time decides it. The age of archived
-// copies is by commit time, which no clock that is behind makes earlier.
+// or after a time (Past.Since) is not before the first entry whose commit time is, which is found by
+// the starts of segments. The last entry whose reading is at or before a time (Past.Until) may be
+// anywhere: all of the log is read. Order is by position, never by time. The age of archived copies
+// is by commit time, which a clock that is behind does not make earlier.
 //
 // append.lock and sync.lock keep their descriptors; see package vfs for what opening them for each
-// commit would cost. Where the system supports it, processes first wait for them on the shared
-// page: releasing a lock wakes the waiting processes, which then try to take it. flock still
-// decides. A wait inside flock costs a separate thread that hands the lock to a goroutine on
+// commit would cost. If the system supports it, processes first wait for them on the shared
+// page: releasing a lock wakes the waiting processes, which then try to take it. flock remains
+// authoritative. A wait inside flock costs a separate thread that hands the lock to a goroutine on
 // another thread, at every commit; so only a wait of more than some milliseconds continues in
 // flock.
 //

@@ -4,9 +4,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// effects is what an entry stands for besides its own key, for preconditions that are
-// judged before it is applied: further keys of which it is the newest entry, and what
-// it adds to running totals.
+// effects is what an entry changes besides its own key, for preconditions that are evaluated before the entry
+// is applied: further keys of which it is the newest entry, and the amounts that it adds to running totals.
 type effects struct {
 	keys []string
 	adds []Amount
@@ -14,7 +13,7 @@ type effects struct {
 
 func (b *effects) empty() bool { return len(b.keys) == 0 && len(b.adds) == 0 }
 
-// effects asks the Machine about an entry that a user wrote.
+// effectsOf asks the Machine for the effects of an entry that a user wrote.
 func (l *FileLog) effectsOf(e *Entry) effects {
 	if e.Kind < past.KindUser {
 		return effects{}
@@ -22,7 +21,7 @@ func (l *FileLog) effectsOf(e *Entry) effects {
 	return effects{keys: l.o.Machine.Also(e), adds: l.o.Machine.Counts(e)}
 }
 
-// stands notes it of an entry of the group.
+// stands records the effects of an entry of the group.
 func (g *group) stands(at LSN, b effects) {
 	if b.empty() {
 		return
@@ -39,7 +38,7 @@ func (g *group) stands(at LSN, b effects) {
 	}
 }
 
-// awaitBeside notes it of an entry that was read or written and is not applied.
+// awaitBeside records the effects of an entry that was read or written and is not applied yet.
 func (s *state) awaitBeside(at LSN, b effects) {
 	if b.empty() {
 		return
@@ -53,7 +52,7 @@ func (s *state) awaitBeside(at LSN, b effects) {
 	s.beside[at] = b
 }
 
-// dropBeside forgets it: the entry is applied, and Current has the answer.
+// dropBeside removes the effects of an entry that is applied now: Current includes them.
 func (s *state) dropBeside(at LSN) {
 	b, ok := s.beside[at]
 	if !ok {
@@ -72,7 +71,7 @@ func (s *state) dropBeside(at LSN) {
 	delete(s.beside, at)
 }
 
-// forgetPending starts over: nothing is read that is not applied.
+// forgetPending forgets all entries that were read and not applied.
 func (s *state) forgetPending() {
 	s.pending, s.deleted = map[string]LSN{}, map[string]bool{}
 	s.beside, s.totals = map[LSN]effects{}, map[string]uint64{}

@@ -12,8 +12,8 @@ import (
 
 var errNotThrough = errors.New("the frames do not reach to the end of the copy")
 
-// erased is a segment out of the archive with some frames erased, and
-// zeros behind the last one. It is in b where that is large enough.
+// erased returns an archived segment with some frames erased and zeros after the last frame. It uses b if b is
+// large enough.
 func (l *FileLog) erased(number uint64, b []byte,
 	wanted func(at LSN, key string, value []byte) bool) (frames int, changed bool, _ []byte, err error) {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
@@ -43,7 +43,8 @@ func (l *FileLog) erased(number uint64, b []byte,
 	return frames, changed, b, nil
 }
 
-// eraseFrames erases frames of a segment in memory. at is where the frames end, here what follows.
+// eraseFrames erases frames of a segment in memory. at is where the frames end, here the error at that
+// position.
 func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	wanted func(at LSN, key string, value []byte) bool) (frames int, at LSN, here error) {
 	for at = geo.Start(number); ; {
@@ -70,12 +71,12 @@ func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	}
 }
 
-// through reports whether the frames of a copy were all seen: the next segment names
-// their end; without it they end with a header of zeros.
+// through returns an error unless the frames of a copy reach their recorded end: the next segment records it;
+// without a next segment the frames end with a header of zeros.
 func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here error) error {
 	next, err := l.startOf(number + 1)
 	switch {
-	case err == nil && next.Geometry == geo && next.PrevEnd != 0: // 0 where a repair has begun the log again
+	case err == nil && next.Geometry == geo && next.PrevEnd != 0: // 0 where a repair has begun a new log
 		if next.PrevEnd != end {
 			return fmt.Errorf("%w: the frames end at %d, the next segment says %d: %w", errNotThrough, end, next.PrevEnd, here)
 		}
@@ -106,10 +107,10 @@ func (l *FileLog) startOf(number uint64) (segment.Start, error) {
 // erasedSegment is a segment in memory, as the past.Source of a copy that replaces an older one.
 type erasedSegment struct {
 	*bytes.Reader
-	old *past.Copy // nil if it cannot be opened
+	old *past.Copy // nil if the old copy cannot be opened
 }
 
-// Name is the path of the copy that it replaces.
+// Name returns the path of the copy that is replaced.
 func (e *erasedSegment) Name() string {
 	if e.old == nil {
 		return "archive"
@@ -117,8 +118,8 @@ func (e *erasedSegment) Name() string {
 	return e.old.Name()
 }
 
-// Packed is block i with its head, as the older copy has it, where nothing in it has changed: most blocks
-// have nothing of what is purged, and need not be deflated again. nil where that is not so.
+// Packed returns block i with its header as the older copy has it, if the block is unchanged: most blocks
+// contain nothing that is purged and need not be compressed again. Otherwise it returns nil.
 func (e *erasedSegment) Packed(i int, plain []byte) []byte {
 	if e.old == nil {
 		return nil

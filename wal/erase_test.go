@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// A purge deflates only those blocks of a copy again that have something of what is purged, and what comes
-// of it reads as the copy did, with zeros behind the last frame and the payloads erased.
+// A purge compresses again only those blocks of a copy that contain something purged. The result reads as the
+// copy did, with zeros after the last frame and the payloads erased.
 func TestErasedBlocks(t *testing.T) {
 	t.Parallel()
 	l, _ := open(t, t.TempDir(), func(o *Options) { o.Inline, o.SegmentSize = true, 8<<20 })
@@ -88,7 +88,7 @@ func TestErasedBlocks(t *testing.T) {
 	if !bytes.Equal(got, b[:len(got)]) || strings.Contains(string(b), "msecret") {
 		t.Error("the copy is not what was erased")
 	}
-	// What is behind the last block is nobody's, and goes.
+	// What follows the last block belongs to nothing, and is removed.
 	path := l.o.wal(past.CopyName(1))
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -115,7 +115,7 @@ func TestErasedBlocks(t *testing.T) {
 		t.Error(names, err)
 	}
 
-	// A block that rots meanwhile is not taken over.
+	// A block that rots in the meantime is not taken over.
 	file := whole
 	old, err := past.OpenCopy(l.o.FS, l.o.walDir(), 1)
 	if err != nil {

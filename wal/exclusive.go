@@ -8,13 +8,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Exclusive keeps all other writers of the log waiting, in all processes: for a caller whose conditions
-// were not met again and again, because the others never pause and what it writes takes it longer
-// than them. Nothing else keeps such a writer from being beaten without end.
+// Exclusive keeps all other writers of the log waiting, in all processes. It is for a caller whose
+// preconditions have failed again and again because other writers never pause and its own work takes longer
+// than theirs; without Exclusive such a writer may never succeed.
 //
-// It has append.lock by a handle of its own, so that this process's other writers wait for it as
-// those of other processes do, at most LockWait. The holder appends past the queue, whose leader
-// may be waiting itself; it must not wait for another goroutine that appends.
+// Exclusive holds append.lock through a handle of its own, so that other writers of this process wait for it as
+// those of other processes do, at most LockWait. The holder bypasses the queue, whose leader may be waiting for
+// the lock; it must not wait for another goroutine that appends.
 type Exclusive struct {
 	l    *FileLog
 	lock vfs.Lock
@@ -22,10 +22,10 @@ type Exclusive struct {
 
 type exclusiveKey struct{}
 
-// Exclusive waits for append.lock, at most LockWait.
+// Exclusive takes append.lock, waiting at most LockWait.
 func (l *FileLog) Exclusive(ctx context.Context) (*Exclusive, error) {
 	x, err := l.lockExclusive(ctx)
-	for err == nil && l.lacksFieldsNow() { // its holder could not raise the feature
+	for err == nil && l.lacksFieldsNow() { // the holder of the lock could not raise the feature
 		if err = errors.Join(x.Release(), l.raiseFields(ctx)); err == nil {
 			x, err = l.lockExclusive(ctx)
 		}
@@ -56,7 +56,7 @@ func (l *FileLog) lockExclusive(ctx context.Context) (*Exclusive, error) {
 	err = l.tookOurs()
 	if err == nil {
 		l.took(roleAppend)
-		err = l.syncTo(ctx, l.shared.Tail()) // what is written is seen from here on
+		err = l.syncTo(ctx, l.shared.Tail()) // from here on the caller sees everything that was written
 	}
 	if err == nil {
 		err = l.CatchUp(ctx)
@@ -67,12 +67,12 @@ func (l *FileLog) lockExclusive(ctx context.Context) (*Exclusive, error) {
 	return x, nil
 }
 
-// In gives the context with which the holder appends.
+// In returns the context with which the holder appends.
 func (x *Exclusive) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, exclusiveKey{}, x)
 }
 
-// Release lets the others write.
+// Release lets other writers continue.
 func (x *Exclusive) Release() error {
 	if x.l.Folder().Replaced() == nil {
 		x.l.shared.ClearHolder(roleAppend)
@@ -82,13 +82,13 @@ func (x *Exclusive) Release() error {
 	return err
 }
 
-// exclusive reports whether this log's append.lock is held for an Append with ctx.
+// exclusive reports whether ctx belongs to a holder of this log's append.lock.
 func (l *FileLog) exclusive(ctx context.Context) bool {
 	x, ok := ctx.Value(exclusiveKey{}).(*Exclusive)
 	return ok && x.l == l
 }
 
-// appendAlone is Append for who holds append.lock.
+// appendAlone is Append for the holder of an Exclusive.
 func (l *FileLog) appendAlone(ctx context.Context, r *request) (LSN, error) {
 	g, err := l.writeLocked(ctx, []*request{r})
 	if err != nil {

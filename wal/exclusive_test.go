@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// While one has the log to itself it appends, and nobody else does, in its process or in another;
-// those who wait go on when it ends.
+// While one goroutine has the log exclusively, it appends and no other one does, in its process or in another;
+// those that wait continue when it releases the log.
 func TestExclusive(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -28,7 +28,7 @@ func TestExclusive(t *testing.T) {
 	for _, by := range []struct {
 		log *FileLog
 		ctx context.Context
-	}{{l, ctx}, {other, ctx}, {other, x.In(ctx)}} { // it is the holder of one log, not of any
+	}{{l, ctx}, {other, ctx}, {other, x.In(ctx)}} { // an Exclusive belongs to one log, not to any log
 		short, end := context.WithTimeout(by.ctx, 50*time.Millisecond)
 		if _, err := by.log.Append(short, put("a", "beside")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("beside the holder: %v", err)
@@ -64,8 +64,7 @@ func TestExclusive(t *testing.T) {
 	}
 }
 
-// Who waits to have the log to himself waits no longer than LockWait, and for nothing when the log
-// is closed.
+// A goroutine that waits for an Exclusive waits no longer than LockWait, and not at all once the log is closed.
 func TestExclusiveEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

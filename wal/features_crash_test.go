@@ -16,9 +16,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Killed at any operation of a raise, with another process attached or none, and with the power
-// cut after or not: the features are raised wherever they are stored, or nowhere, and what was
-// returned as raised is.
+// Killed at any operation of a raise, with or without another attached process, and with or without a power
+// loss afterwards: the features are raised wherever they are stored, or nowhere, and a raise that returned nil
+// has happened.
 func TestFeaturesRaiseCut(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -30,7 +30,8 @@ func TestFeaturesRaiseCut(t *testing.T) {
 			o.Sleep = func(context.Context, time.Duration) error { return nil }
 		}
 	}
-	// raised is what a program of before features sees in the slots, and what is in wal/features.
+	// raised returns what a program from before features existed finds in the slots, and what is in
+	// wal/features.
 	raised := func(fsys vfs.FS) (inSlots, noted bool) {
 		c, err := readCheckpoint(fsys, "/s")
 		f, ferr := readFeatures(fsys, "/s")
@@ -99,7 +100,7 @@ func TestFeaturesRaiseCut(t *testing.T) {
 				mustClose(t, o)
 			}
 			if beside != nil {
-				// The others go on; what they write keeps what was raised.
+				// The other processes continue; what they write keeps what was raised.
 				mustAppend(t, beside, put("mk", "2"))
 				held := mustHold(t, beside)
 				if err := beside.SetCheckpoint(held, beside.AppliedMark(), beside.AppliedMark(), [Folders]int64{}); err != nil {
@@ -131,7 +132,7 @@ func TestFeaturesRaiseCut(t *testing.T) {
 			if got != 0 && (!s[0].carries(got) || !s[1].carries(got)) || got == 0 && (s[0].Features|s[1].Features) != 0 {
 				t.Fatalf("killed at %d, try %d: recovered with %s, the slots have %s and %s", at, try, got, s[0].Features, s[1].Features)
 			}
-			// And durable: the power is cut once more.
+			// And durable: there is another power loss.
 			again := after.Crash(crash.LoseAll, rand.New(rand.NewPCG(uint64(at), 7))).Process("again")
 			r, _ = open(t, "", options(again, testFeatures))
 			if r.Features() != got {

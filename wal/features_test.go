@@ -23,7 +23,7 @@ import (
 
 const testFeatures = FeatureTestWrite | FeatureTestRead
 
-// knowing is the option of a build that knows features.
+// knowing returns the option of a build that knows features.
 func knowing(f Features) func(*Options) { return func(o *Options) { o.Known = f } }
 
 func readOnly(o *Options) { o.ReadOnly = true }
@@ -84,8 +84,8 @@ func TestFeaturesString(t *testing.T) {
 	}
 }
 
-// Without features a slot has the bytes that it had before there were features; with some, it
-// begins like one of a newer version to a program of before.
+// Without features a slot has the bytes that it had before features existed; with features, a program from
+// before features existed reads the slot as one of a newer version.
 func TestFeaturesNone(t *testing.T) {
 	t.Parallel()
 	c := Checkpoint{Sequence: 3, UUID: [16]byte{1}, SegmentSize: 64 << 10, Attested: Mark{LSN: 128<<10 + 128, Sum: 9},
@@ -115,8 +115,8 @@ func TestFeaturesNone(t *testing.T) {
 	}
 }
 
-// A build that lacks a writer feature may only read, one that lacks a reader feature not
-// even that; a refused open changes nothing.
+// A build that lacks a writer feature may only read, a build that lacks a reader feature may not even read; a
+// refused open changes nothing.
 func TestFeaturesRefused(t *testing.T) {
 	t.Parallel()
 	for _, joined := range []bool{false, true} {
@@ -158,8 +158,8 @@ func TestFeaturesRefused(t *testing.T) {
 	}
 }
 
-// Raised twice, or after another one, a feature costs nothing; opened again it is there, and
-// checkpoints keep it.
+// Raising a feature again, or after another one, costs nothing; after reopening it is there, and checkpoints
+// keep it.
 func TestFeaturesRaised(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -212,7 +212,7 @@ func TestFeaturesRaised(t *testing.T) {
 	}
 }
 
-// A read-only handle that lacks a reader feature hears of it from its next read.
+// A read-only handle that lacks a reader feature gets an error from its next read.
 func TestFeaturesReaderIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -231,17 +231,17 @@ func TestFeaturesReaderIsTold(t *testing.T) {
 	}
 }
 
-// quick has a raise give up soon.
+// quick makes a raise give up soon.
 func quick(o *Options) { o.LockWait = 200 * time.Millisecond }
 
-// A raise waits for processes that lack the feature, and for those that do not say what they
-// know; it names them when it gives up.
+// A raise waits for processes that lack the feature, and for those that do not record what they know; it names
+// them when it gives up.
 func TestFeaturesRaiseWaits(t *testing.T) {
 	t.Parallel()
 	for name, older := range map[string]func(t *testing.T, l, other *FileLog){
 		"lacks it":     func(*testing.T, *FileLog, *FileLog) {},
 		"does not say": func(_ *testing.T, l, other *FileLog) { l.shared.Unsay(other.slot) },
-		"said by before": func(_ *testing.T, l, other *FileLog) { // an older program took the place of one that knew it
+		"said by before": func(_ *testing.T, l, other *FileLog) { // an older program has the slot now
 			l.shared.Say(other.slot, vfs.Host{PID: 1 << 30}, uint64(testFeatures))
 		},
 	} {
@@ -278,7 +278,8 @@ func TestFeaturesRaiseWaits(t *testing.T) {
 	}
 }
 
-// Whoever flushes for long is waited for without open.lock: others open the store meanwhile.
+// A raise waits without open.lock for a process that flushes for long: other processes can open the store
+// meanwhile.
 func TestFeaturesRaiseBesideFlush(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -300,7 +301,8 @@ func TestFeaturesRaiseBesideFlush(t *testing.T) {
 	mustRaise(t, l, FeatureTestWrite)
 }
 
-// TestFeaturesRaiseBesideFlushes: where several flush in turn flush.lock is never free, and a raise has its turn.
+// TestFeaturesRaiseBesideFlushes: if several processes flush in turn flush.lock is never free, and a raise
+// still gets its turn.
 func TestFeaturesRaiseBesideFlushes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -324,7 +326,7 @@ func TestFeaturesRaiseBesideFlushes(t *testing.T) {
 					return
 				}
 				first()
-				time.Sleep(50 * time.Millisecond) // its flush
+				time.Sleep(50 * time.Millisecond) // the flush
 				held.Unlock()
 			}
 		})
@@ -333,8 +335,8 @@ func TestFeaturesRaiseBesideFlushes(t *testing.T) {
 	mustRaise(t, l, FeatureTestWrite)
 }
 
-// TestFeaturesRaiseFlushingBesideRaises: the holder of flush.lock raises features beside others that wait for
-// that lock to do it, with open.lock; then they have nothing left to do.
+// TestFeaturesRaiseFlushingBesideRaises: the holder of flush.lock raises features while other processes, which
+// hold open.lock, wait for flush.lock to raise them; afterwards they have nothing left to do.
 func TestFeaturesRaiseFlushingBesideRaises(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -352,15 +354,15 @@ func TestFeaturesRaiseFlushingBesideRaises(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(raiseTurns / 2) // they are at it
+	time.Sleep(raiseTurns / 2) // the raises are waiting
 	if ok, err := l.RaiseFlushing(held, FeatureTestWrite); !ok || err != nil {
 		t.Error(ok, err)
 	}
 	wg.Wait()
 }
 
-// A process that found no place on the list is not missed: nothing is raised beside it,
-// and it is told when the list hides it all the same.
+// A process that found no place on the list is not overlooked: nothing is raised while it is attached. If the
+// list hides it nevertheless, the process gets an error.
 func TestFeaturesListIsFull(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -387,8 +389,8 @@ func TestFeaturesListIsFull(t *testing.T) {
 	mustRaise(t, l, FeatureTestWrite)
 }
 
-// Each process says what it knows in its own field, also beside others that share the word,
-// and takes it back.
+// Each process records what it knows in its own field, next to other processes that share the word, and clears
+// it again.
 func TestFeaturesSaid(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -416,8 +418,8 @@ func TestFeaturesSaid(t *testing.T) {
 	mustClose(t, logs[0])
 }
 
-// Processes attach all the time while a feature is raised: none that lacks it is attached
-// when it is, or later.
+// Processes attach continuously while a feature is raised: none that lacks it is attached when it is raised, or
+// later.
 func TestFeaturesRaiseBesideAttaching(t *testing.T) {
 	t.Parallel()
 	rounds := 20
@@ -472,8 +474,8 @@ func TestFeaturesRaiseBesideAttaching(t *testing.T) {
 	}
 }
 
-// Whatever of checkpoint and wal/features is lost or damaged, the features are not, and a
-// build that lacks them does not write.
+// Whichever of checkpoint and wal/features is lost or damaged, the features are kept, and a build that lacks
+// them does not write.
 func TestFeaturesSurviveDamage(t *testing.T) {
 	t.Parallel()
 	spoil := func(t *testing.T, name string, at int64) {
@@ -566,7 +568,7 @@ func TestFeaturesSurviveDamage(t *testing.T) {
 	})
 }
 
-// The tools that change a store that nobody has open ask as well.
+// The tools that change a store while no process has it open check the features as well.
 func TestFeaturesAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

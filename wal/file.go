@@ -29,60 +29,61 @@ type FileLog struct {
 	shared      page.Page
 	generation  atomic.Uint64
 	slot        int
-	hasFeatures bool // wal/features was there when the segments were listed
-	hasEnded    bool // and wal/ended
-	// of the store, as the recovery or the private replay of this process found them; shared has those of now
+	hasFeatures bool // wal/features existed when the segments were listed
+	hasEnded    bool // likewise wal/ended
+	// Of the store, as the recovery or the private replay of this process found them; shared has the current
+	// ones.
 	required Features
-	unmarked LSN        // without a checkpoint: up to where files that cannot be read may have had frames; 0: none
-	marks    Checkpoint // as whence has found them
-	was      before     // what the page knew before this process recovered the log
+	unmarked LSN        // without a checkpoint: position up to which unreadable files may have had frames; 0: none
+	marks    Checkpoint // as found by whence
+	was      before     // state of the page before this process recovered the log
 	report   Report
-	home     uint64      // inode of wal/, of a process that may write
-	private  atomic.Bool // read-only on a log that nobody has recovered: the end is what we find
-	looked   time.Time   // for the page, when private
+	home     uint64      // inode of wal/, in a process that may write
+	private  atomic.Bool // read-only on a log that no process has recovered: the log ends where this process finds its end
+	looked   time.Time   // when the page was last looked for; if private
 
 	damage atomic.Pointer[errs.CorruptionError]
 
 	q        queue
 	requests sync.Pool         // of *request
-	writing  []byte            // the memory of one write; append.lock
-	latest   map[string]LSN    // what a write itself does to a key; append.lock
-	gone     map[string]LSN    // where the key is absent then, the deletion; append.lock
-	totals   map[string]uint64 // what a write itself adds; append.lock
-	refused  atomic.Int64      // when FeatureFields could not be raised; 0: never
-	syncing  chan struct{}     // one goroutine of this process at a time asks for sync.lock
+	writing  []byte            // buffer of one write; guarded by append.lock
+	latest   map[string]LSN    // newest entry per key within one write; guarded by append.lock
+	gone     map[string]LSN    // the deletion, for a key that is absent after it; guarded by append.lock
+	totals   map[string]uint64 // what one write adds to running totals; guarded by append.lock
+	refused  atomic.Int64      // when raising FeatureFields last failed; 0: never
+	syncing  chan struct{}     // held by the one goroutine of this process that waits for sync.lock
 	state    state
 	files    files
 	prep     preparer
 	free     freer
-	unwiped  []error // see letGo; flush.lock
+	unwiped  []error // see letGo; guarded by flush.lock
 	copies   copyNotes
 	sentry   sentry
 	place    place
 }
 
-// Report is what Open found and did.
+// Report describes what Open found and did.
 type Report struct {
-	Created   bool  // a new log
-	Recovered bool  // no other process had it open: the log was read, and its end made durable again
+	Created   bool  // Open created a new log
+	Recovered bool  // no other process had the log open: it was read, and its end was made durable again
 	Clean     bool  // the log ended where it was last attested
-	Replayed  int   // entries
+	Replayed  int   // number of entries
 	Bytes     int64 // of log replayed
 	TornTail  *TornTail
-	// damage without loss: the archive has a copy, or, below flushed, the files have the data
+	// Damage without loss: the archive has a copy, or, below flushed, the files have the data.
 	Healed     *errs.CorruptionError
-	HealedFrom string                // the copy from which the segment was restored, "" for the files
+	HealedFrom string                // the copy from which the segment was restored, "" if the files have the data
 	Damage     *errs.CorruptionError // the log is damaged below what was durable: it is read-only
-	Flushed    LSN                   // where flushed stood; everything above is to be written to files again
+	Flushed    LSN                   // flushed at the time of opening; everything above it is written to files again
 	Mtimes     [Folders]int64
-	// where the new log begins, when the one that the checkpoint names is not there any more; else 0
+	// Where the new log begins if the log that the checkpoint names is gone; else 0.
 	Gone LSN
-	// of a read-only handle in a folder of links whose log is at home elsewhere: it follows no page
+	// Of a read-only handle in a folder of links whose log is at home elsewhere: the handle follows no page.
 	Linked   *errs.LinkedError
 	Features Features // of the store when it was opened
 }
 
-// TornTail describes the bytes that recovery cut off behind the last complete batch.
+// TornTail describes the bytes that recovery cut off after the last complete batch.
 type TornTail struct {
 	At    LSN
 	Bytes int64
@@ -90,44 +91,44 @@ type TornTail struct {
 	Err   error  // the error found there
 }
 
-// Report returns what Open found.
+// Report returns what Open found and did.
 func (l *FileLog) Report() Report {
 	r := l.report
 	r.Features |= l.required
 	return r
 }
 
-// UUID is the store's.
+// UUID returns the UUID of the store.
 func (l *FileLog) UUID() [16]byte { return l.geo.UUID }
 
-// SegmentSize in bytes.
+// SegmentSize returns the size of a segment in bytes.
 func (l *FileLog) SegmentSize() uint64 { return l.geo.Size }
 
-// Limit is the maximum size of a batch in the log, headers included.
+// Limit returns the maximum size of a batch in the log, headers included.
 func (l *FileLog) Limit() uint64 { return l.geo.Limit() - segment.StartSize }
 
-// Damage is the damage that made the log read-only, or nil.
+// Damage returns the damage that made the log read-only, or nil.
 func (l *FileLog) Damage() *errs.CorruptionError { return l.damage.Load() }
 
-// Applied is the position up to which entries were applied.
+// Applied returns the position up to which entries are applied.
 func (l *FileLog) Applied() LSN { return l.state.appliedAt.Load() }
 
-// AppliedMark is Applied with the chain hash there.
+// AppliedMark returns Applied with the chain hash there.
 func (l *FileLog) AppliedMark() Mark {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	return l.state.applied
 }
 
-// Read is the position up to which this process has read or written. Machine.Also and Counts are
-// called after this call for every later entry.
+// Read returns the position up to which this process has read or written. For every later entry, Machine.Also
+// and Machine.Counts are called after this call.
 func (l *FileLog) Read() LSN {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	return l.state.w.At.LSN
 }
 
-// Durable is the position up to which the log is durable, through any process.
+// Durable returns the position up to which the log is durable, through any process.
 func (l *FileLog) Durable() LSN {
 	if l.private.Load() {
 		return l.Applied()
@@ -135,7 +136,7 @@ func (l *FileLog) Durable() LSN {
 	return l.shared.Durable()
 }
 
-// Flushed is the mark below which the JSON files are authoritative.
+// Flushed returns the mark below which the JSON files are authoritative.
 func (l *FileLog) Flushed() LSN {
 	if l.private.Load() {
 		return l.report.Flushed
@@ -143,7 +144,7 @@ func (l *FileLog) Flushed() LSN {
 	return l.shared.Flushed()
 }
 
-// Spilled is the mark below which the index is authoritative.
+// Spilled returns the mark below which the index is authoritative.
 func (l *FileLog) Spilled() LSN {
 	if l.private.Load() {
 		return l.state.from.Load()
@@ -151,41 +152,41 @@ func (l *FileLog) Spilled() LSN {
 	return l.shared.Spilled()
 }
 
-// Backlog is how many bytes of log a replay would have to read.
+// Backlog returns how many bytes of log a replay would have to read.
 func (l *FileLog) Backlog() int64 {
 	if l.private.Load() {
 		return int64(l.Applied() - l.state.from.Load())
 	}
 	spilled := l.Spilled()
-	return int64(max(l.shared.Tail(), spilled) - spilled) // no tail: somebody is recovering the log
+	return int64(max(l.shared.Tail(), spilled) - spilled) // the tail is 0 while another process recovers the log
 }
 
-// Poisoned reports that a sync has failed and none has succeeded since.
+// Poisoned reports whether a sync has failed and none has succeeded since.
 func (l *FileLog) Poisoned() bool {
 	return l.shared.Mapped() && l.shared.Poison() == page.SyncFailed
 }
 
-// files are the open segments.
+// files is the set of open segments.
 type files struct {
 	mu    sync.Mutex
 	open  map[uint64]vfs.File
-	known map[uint64]fileID // of those whose name was compared: what a file is does not change while it is open
+	known map[uint64]fileID // segments whose name was compared: the identity of a file does not change while it is open
 }
 
-// fileID is which file an open one is.
+// fileID identifies the file behind an open handle.
 type fileID struct {
 	file     vfs.File
 	ino, dev uint64
 }
 
-// isKnown reports whether what has the name of a segment is the file that was compared before.
+// isKnown reports whether the file that has the name of a segment is the one that was compared before.
 func (l *FileLog) isKnown(number uint64, f vfs.File, at vfs.Info) bool {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
 	return l.files.known[number] == fileID{f, at.Ino, at.Dev}
 }
 
-// know remembers which file the open one of a segment is.
+// know remembers the identity of the open file of a segment.
 func (l *FileLog) know(number uint64, f vfs.File, info vfs.Info) {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
@@ -194,14 +195,14 @@ func (l *FileLog) know(number uint64, f vfs.File, info vfs.Info) {
 	}
 }
 
-// hasOpen reports whether a segment is open: a write goes into that file, whatever has its name now.
+// hasOpen reports whether a segment is open: a write goes into the open file, whichever file has its name now.
 func (l *FileLog) hasOpen(number uint64) bool {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
 	return l.files.open[number] != nil
 }
 
-// segment returns the open file of a segment. A missing one is past.ErrNoSegment.
+// segment returns the open file of a segment. If the segment is missing, the error is past.ErrNoSegment.
 func (l *FileLog) segment(number uint64) (vfs.File, error) {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
@@ -223,15 +224,15 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 	return f, nil
 }
 
-// source is segment for a walker.
+// source returns a segment for a walker.
 func (l *FileLog) source(number uint64) (past.Source, error) { return l.segment(number) }
 
-// forgetFiles closes a segment that was recycled; a reader that still has it in
-// hand finds frames that fail their seed.
+// forgetFiles closes the segments below a number, which were recycled; a reader that still uses one finds
+// frames with the wrong seed.
 func (l *FileLog) forgetFiles(below uint64) {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
-	for _, n := range slices.Sorted(maps.Keys(l.files.open)) { // in order: a run can be repeated
+	for _, n := range slices.Sorted(maps.Keys(l.files.open)) { // in order, so that a test run can be repeated
 		if n < below {
 			l.files.open[n].Close()
 			delete(l.files.open, n)
@@ -240,8 +241,8 @@ func (l *FileLog) forgetFiles(below uint64) {
 	}
 }
 
-// CloseReleased closes the segments that are completely below spilled. Otherwise, when one process releases
-// them, the others would keep recycled or removed files open.
+// CloseReleased closes the segments that are completely below spilled. Otherwise a process would keep files
+// open that another process has recycled or removed.
 func (a Archive) CloseReleased() {
 	l := a.l
 	if spilled := l.Spilled(); spilled > 0 {
@@ -253,7 +254,7 @@ func (l *FileLog) closeFiles() {
 	l.forgetFiles(1 << 63)
 }
 
-// ioError puts words and a sentinel to an error of the system.
+// ioError wraps an error of the system with what was being done, the path and a sentinel.
 func (l *FileLog) ioError(doing, path string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

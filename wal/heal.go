@@ -13,11 +13,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// healLimit bounds the segments that one open puts back: each pass reads the log again.
+// healLimit bounds how many segments one Open restores: the log is read again after each.
 const healLimit = 100
 
-// healAll puts back segment after segment, and replays again, until the log is
-// sound or the archive has no more to give. It returns what replay says at last.
+// healAll restores one segment after another, and replays after each, until the log is sound or the archive has
+// no usable copy. It returns the result of the last replay.
 func (l *FileLog) healAll(ctx context.Context, c Checkpoint, attested LSN, end Mark,
 	damage *errs.CorruptionError) (Mark, *errs.CorruptionError, error) {
 	for n := 0; damage != nil && n < healLimit; n++ {
@@ -39,13 +39,12 @@ func (l *FileLog) healAll(ctx context.Context, c Checkpoint, attested LSN, end M
 	return end, damage, nil
 }
 
-// heal puts back what a copy in archive/ still has of a damaged place: the
-// segment in which it lies, or the one in which the log should go on. open.lock
-// is held and nobody is attached. It returns the name of the copy, "" if none
-// helps.
+// heal restores a segment from its copy in archive/: the segment that contains the damage, or the one in which
+// the log should continue. open.lock is held and no other process is attached. heal returns the name of the
+// copy, "" if no copy helps.
 //
-// What stood there goes to quarantine. A killed heal leaves the segment missing
-// at the worst; that is damage that the copy heals just so.
+// The damaged segment goes to quarantine. If heal is killed, the segment is missing at worst; the next heal
+// restores it from the same copy.
 func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (string, error) {
 	for _, number := range []uint64{l.geo.Number(damage.LSN), l.geo.Number(damage.LSN) + 1} {
 		serves, err := l.copyServes(ctx, number)
@@ -68,8 +67,8 @@ func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (strin
 	return "", nil
 }
 
-// copyServes reports whether the copy of a segment is sound from end to end, is of
-// this log, and has other bytes than the segment.
+// copyServes reports whether the copy of a segment is sound from end to end, belongs to this log, and differs
+// from the segment.
 func (l *FileLog) copyServes(ctx context.Context, number uint64) (bool, error) {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {
@@ -90,7 +89,7 @@ func (l *FileLog) copyServes(ctx context.Context, number uint64) (bool, error) {
 		if err = ferr; err != nil {
 			break
 		}
-		if h.Kind == segment.KindGap { // it has no more than the segment
+		if h.Kind == segment.KindGap { // the copy has no more than the segment
 			return false, nil
 		}
 		if _, _, err = w.Next(l.geo.End(number)); err != nil {
@@ -100,7 +99,8 @@ func (l *FileLog) copyServes(ctx context.Context, number uint64) (bool, error) {
 	if w.At.LSN != l.geo.End(number) && !errors.Is(err, segment.ErrEnd) {
 		return false, err
 	}
-	// It was archived when the log had gone on: its successor says where it ended.
+	// The log had continued in the next segment when this one was archived: the next segment records where this
+	// one ended.
 	s, _, err := l.Past().Start(number + 1)
 	if err != nil || s.PrevEnd != w.At.LSN || s.PrevSum != w.At.Sum {
 		return false, err
@@ -163,7 +163,7 @@ func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
 	return l.o.FS.SyncDir(l.o.walDir())
 }
 
-// quarantine is where the log sets things aside.
+// quarantine returns the folder into which the log moves files that it cannot use.
 func (l *FileLog) quarantine() *docfile.Quarantine {
 	return docfile.NewQuarantine(docfile.Layout{FS: l.o.FS, Root: l.o.Dir, FileMode: l.o.FileMode,
 		FolderMode: l.o.DirMode}, l.o.Clock)

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Killed anywhere while a segment is put back from its copy, and with the power
-// cut after: the next open has every entry.
+// Killed at any operation while a segment is restored from its copy, and with a power loss afterwards: the next
+// open has every entry.
 func TestHealCut(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

@@ -10,9 +10,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// copied is a closed log whose second and third segments were archived by a
-// process that was killed before it recycled them, and its entries. Nothing was
-// spilled, so a recovery reads all of it; flushed stands behind.
+// copied returns a closed log whose second and third segments were archived by a process that was killed before
+// it recycled them, and its entries. Nothing was spilled, so a recovery reads all of it; flushed is beyond it.
 func copied(t *testing.T) (dir string, want []Entry) {
 	t.Helper()
 	dir = t.TempDir()
@@ -62,8 +61,8 @@ var segmentDamage = map[string]func(b []byte) []byte{
 	"deleted":        func([]byte) []byte { return nil },
 }
 
-// A damaged segment that the archive still has is put back, and nothing of it
-// is lost; what stood there lies in quarantine.
+// A damaged segment that the archive still has is restored, and no part of it is lost; the damaged file is in
+// quarantine.
 func TestHealFromArchive(t *testing.T) {
 	t.Parallel()
 	for name, damage := range segmentDamage {
@@ -76,7 +75,7 @@ func TestHealFromArchive(t *testing.T) {
 			if r.Healed == nil || r.HealedFrom != "wal/archive/00000002.zst" || r.Damage != nil || r.Clean {
 				t.Fatalf("report %+v", r)
 			}
-			// The first pass ended at the damage; the last one has it all.
+			// The first pass ended at the damage; the last one has everything.
 			if r.Replayed != len(want) || len(m.seen) < len(want) || m.seen[len(m.seen)-len(want)] != want[0].LSN {
 				t.Fatalf("%d entries applied, %d replayed, want %d", len(m.seen), r.Replayed, len(want))
 			}
@@ -87,7 +86,7 @@ func TestHealFromArchive(t *testing.T) {
 			case "deleted":
 				n = 0
 			case "zeros":
-				n = 1 // the same bytes are kept once
+				n = 1 // identical bytes are kept once
 			}
 			if len(aside) != n {
 				t.Fatalf("%d notes in quarantine, want %d", len(aside), n)
@@ -104,8 +103,8 @@ func TestHealFromArchive(t *testing.T) {
 	}
 }
 
-// A copy that is damaged itself, or of something else, heals nothing: then the
-// files below flushed have it all, as without an archive.
+// A copy that is itself damaged, or of another log, heals nothing: then the files below flushed have
+// everything, as without an archive.
 func TestHealNotFromABadCopy(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(t *testing.T, dir string){
@@ -146,7 +145,7 @@ func TestHealNotFromABadCopy(t *testing.T) {
 	}
 }
 
-// Damage that is met while the log is in use is read over where there is a copy.
+// Damage that is found while the log is in use is read from the copy, if there is one.
 func TestReadAtFromCopy(t *testing.T) {
 	t.Parallel()
 	dir, want := copied(t)

@@ -9,20 +9,19 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Held proves that flush.lock is held. A function that may only be called by the holder takes one.
-// Only LockFlush and TryLockFlush return one, and Unlock ends it: the methods of this package that
-// take a Held refuse one that was unlocked or belongs to another log.
+// Held proves that flush.lock is held. A function that only the holder may call takes a Held. Only LockFlush
+// and TryLockFlush return one, and Unlock ends it: the methods of this package refuse a Held that was unlocked
+// or belongs to another log.
 type Held struct {
 	l        *FileLog
 	unlocked atomic.Bool
-	rescue   bool // see Options.Rescue: the lock itself is gone
+	rescue   bool // see Options.Rescue: the lock file itself is gone
 }
 
-// errNotHeld is a bug in the caller.
+// errNotHeld reports a bug in the caller.
 var errNotHeld = errors.New("wal: flush.lock is not held: the Held was unlocked, or belongs to another log")
 
-// LockFlush takes flush.lock: only its holder puts files in place, writes the
-// index and releases the log.
+// LockFlush takes flush.lock. Only its holder puts files in place, writes the index and releases the log.
 func (l *FileLog) LockFlush(ctx context.Context) (*Held, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
@@ -33,8 +32,9 @@ func (l *FileLog) LockFlush(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
-// LockFlushUnless is LockFlush for a caller that needs it no more when done holds, which is asked again and
-// again while the lock is another's, but not with Options.Inline: then it returns nil without an error.
+// LockFlushUnless is LockFlush for a caller that no longer needs the lock once done returns true. done is
+// called repeatedly while another process holds the lock, but not with Options.Inline. When done returns true,
+// LockFlushUnless returns nil without an error.
 func (l *FileLog) LockFlushUnless(ctx context.Context, done func() bool) (*Held, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
@@ -44,7 +44,7 @@ func (l *FileLog) LockFlushUnless(ctx context.Context, done func() bool) (*Held,
 	case err != nil:
 		return nil, err
 	case !held:
-		return nil, l.lost() // done looked at a page that may be another log's by now
+		return nil, l.lost() // done read a page that may belong to another log by now
 	}
 	return l.heldNow()
 }
@@ -65,8 +65,8 @@ func (l *FileLog) TryLockFlush() (*Held, error) {
 	return l.heldNow()
 }
 
-// heldNow is the proof, just after flush.lock was taken, or lets go of it where the log is no
-// longer ours.
+// heldNow returns the proof, just after flush.lock was taken, or releases the lock if the folder has another
+// log by now.
 func (l *FileLog) heldNow() (*Held, error) {
 	l.place.begins()
 	err := l.Folder().InPlace()
@@ -89,7 +89,7 @@ func (h *Held) Unlock() {
 	}
 }
 
-// proves says that h proves that flush.lock of l is held.
+// proves returns an error unless h proves that flush.lock of l is held.
 func (h *Held) proves(l *FileLog) error {
 	if h == nil || h.l != l || h.unlocked.Load() {
 		return errNotHeld

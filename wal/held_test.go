@@ -18,8 +18,8 @@ func mustHold(t testing.TB, l *FileLog) *Held {
 	return held
 }
 
-// TestHeldProves: what is for the holder of flush.lock refuses a Held that was unlocked, that of
-// another log, and none.
+// TestHeldProves: functions for the holder of flush.lock refuse a Held that was unlocked, that of another log,
+// and nil.
 func TestHeldProves(t *testing.T) {
 	one, _ := open(t, t.TempDir(), knowing(testFeatures))
 	defer one.Close()
@@ -68,7 +68,7 @@ func TestHeldProves(t *testing.T) {
 	refused("one that was unlocked", held)
 }
 
-// TestHeldUnlockTwice: the second Unlock does not release what somebody else has taken since.
+// TestHeldUnlockTwice: the second Unlock does not release a lock that another holder has taken since.
 func TestHeldUnlockTwice(t *testing.T) {
 	l, _ := open(t, t.TempDir())
 	defer l.Close()

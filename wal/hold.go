@@ -10,19 +10,18 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Hold keeps the log from being recycled while it is being copied. It is valid within
-// Options.HoldBytes: when the log has grown by more than that since, a release of the log ignores
-// the hold, because a hanging backup must not fill the disk until every put fails. A holder calls
-// Held, and stops on an error. Both use overstayed; the log before the hold is not counted.
+// Hold keeps the log from being recycled while it is being copied. It is valid within Options.HoldBytes: once
+// the log has grown by more than that since the hold began, a release of the log ignores the hold, because a
+// hanging backup must not fill the disk until every put fails. The holder calls Held regularly, and stops on an
+// error. Held and the release both use overstayed. The log before the hold is not counted.
 type Hold struct {
 	l    *FileLog
 	lock vfs.Lock
 }
 
-// Hold takes hold.lock, shared, by a handle of its own: the log's own handle is
-// the one with which this process releases. A read-only handle holds nothing: on a medium that
-// takes no writes nothing is released. Where others write, a segment that was released during a copy
-// is an error of the copy.
+// Hold takes hold.lock, shared, through a handle of its own, because this process uses the log's own handle
+// when it releases. A read-only handle holds nothing: on a read-only medium nothing is released. If other
+// processes write, a segment that is released during the copy makes the copy fail.
 func (a Archive) Hold(ctx context.Context) (*Hold, error) {
 	if a.l.o.ReadOnly {
 		return &Hold{l: a.l}, nil
@@ -43,13 +42,13 @@ func (a Archive) Hold(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
-// lockHold waits for a release that is under way. The only holder starts counting from zero: one
-// before may have been killed.
+// lockHold waits until a running release has ended. If there is no other holder, counting starts from zero,
+// because an earlier holder may have been killed.
 func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) error {
 	ok, err := lock.TryLock(vfs.ModeExclusive)
 	if err == nil && ok {
 		l.shared.ClearCopyStart()
-		err = lock.Unlock() // never converted
+		err = lock.Unlock() // locks are never converted, see openShared
 	}
 	if err == nil {
 		ok, err = lock.TryLock(vfs.ModeShared)
@@ -67,7 +66,7 @@ func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) erro
 	return nil
 }
 
-// Held returns an error once the log has grown past the budget of the hold.
+// Held returns an error once the log has grown beyond the budget of the hold.
 func (h *Hold) Held() error {
 	if h.lock == nil {
 		return nil
@@ -88,11 +87,11 @@ func (h *Hold) Release() error {
 	return h.lock.Close()
 }
 
-// holdLimit is the budget: a hold of less than two segments would hold nothing.
+// holdLimit returns the budget, at least two segments: with less a hold would keep nothing.
 func (l *FileLog) holdLimit() uint64 { return max(uint64(l.o.HoldBytes), 2*l.geo.Size) }
 
-// overstayed is how much log was written since the oldest hold was taken, and
-// whether that is more than a hold is good for. It stays so as long as it is held.
+// overstayed returns how much log was written since the oldest hold began, and whether that exceeds the budget.
+// Once exceeded, it stays exceeded until the lock is released.
 func (l *FileLog) overstayed() (piled uint64, over bool) {
 	from, tail := l.shared.CopyStart(), l.shared.Tail()
 	if from == 0 || tail <= from {
@@ -101,8 +100,8 @@ func (l *FileLog) overstayed() (piled uint64, over bool) {
 	return tail - from, tail-from > l.holdLimit()
 }
 
-// copied reports whether somebody copies from the log for whom the segments from the
-// oldest on are to stay; locked says that hold.lock is held as well.
+// copied reports whether a backup copies the log and needs the segments from the oldest on. locked reports
+// whether hold.lock was taken; the caller releases it.
 func (l *FileLog) copied(_ *Held, oldest uint64) (copied, locked bool, err error) {
 	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)
 	if err != nil || ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/wal/page"
 )
 
-// FAILURES 14, 83: while somebody copies nothing goes, in his process or in
-// another; one who hangs past the budget is not waited for.
+// FAILURES 14, 83: while a backup copies, nothing is removed, in its process or in another; a backup that hangs
+// beyond the budget is not waited for.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func TestHold(t *testing.T) {
 	if err := h.Held(); !errors.Is(err, errs.ErrLimit) {
 		t.Fatalf("past the budget: %v", err)
 	}
-	let(t, l) // it hangs, and does not ask
+	let(t, l) // the holder hangs, and does not call Held
 	if n, err := oldest(l); err != nil || n < 13 {
 		t.Fatalf("the oldest segment is %d behind the budget, %v", n, err)
 	}
@@ -58,15 +58,15 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// Who holds and who releases count the same, whatever lay in the log before, and
-// whoever held it before and was killed.
+// The holder and the releaser count the same, whatever the log had before, and whether or not an earlier holder
+// was killed.
 func TestHoldCountsAsTheReleaserDoes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	budget := func(o *Options) { o.HoldBytes = 512 << 10 }
 	l, _ := open(t, t.TempDir(), budget)
 	defer l.Close()
-	fill(t, l, 14) // more than a hold is good for
+	fill(t, l, 14) // more than the budget of a hold
 	killed, err := l.Archive().Hold(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestHoldCountsAsTheReleaserDoes(t *testing.T) {
 	}
 }
 
-// oldest is the number of the oldest segment.
+// oldest returns the number of the oldest segment.
 func oldest(l *FileLog) (uint64, error) {
 	numbers, err := l.numbers()
 	if err != nil || len(numbers) == 0 {
@@ -108,7 +108,7 @@ func oldest(l *FileLog) (uint64, error) {
 	return numbers[0], nil
 }
 
-// Who prepares space waits for append.lock; Close does not wait for that.
+// A goroutine that prepares space waits for append.lock; Close does not wait for that.
 func TestCloseWhilePreparing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -120,7 +120,7 @@ func TestCloseWhilePreparing(t *testing.T) {
 	}
 	a.prep.once.Do(func() { a.prep.stopped.Go(a.prepareLoop) })
 	a.prep.kick <- struct{}{}
-	for a.shared.Waiters(page.AppendLock) == 0 && len(a.prep.kick) > 0 { // it waits, or is about to
+	for a.shared.Waiters(page.AppendLock) == 0 && len(a.prep.kick) > 0 { // the goroutine waits, or is about to
 		runtime.Gosched()
 	}
 	closed := make(chan error, 1)

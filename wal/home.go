@@ -11,22 +11,21 @@ import (
 	"github.com/varve-db/varve/wal/page"
 )
 
-// cp -al makes a second folder of hard links: two stores with one log, one page and one set of lock
-// files. Nothing in these files tells the two folders apart, but their folders wal/ have inodes of
-// their own. The page says which of them is the home of the log, and so does the
-// checkpoint, which outlives a page that a power cut took. The home goes on as ever, and gets
-// files of its own (sever). The other folder may be read only, from its own files: it follows no
-// page, and takes no lock.
+// cp -al makes a second folder of hard links: two stores with one log, one page and one set of lock files.
+// These files are the same for both folders, but each folder has its own wal/ with its own inode. The page
+// records which of the two is the home of the log, and so does the checkpoint, because a power loss destroys
+// the page. The home continues to work and gets files of its own (sever). The other folder may only be read,
+// from its own files: it follows no page and takes no lock.
 //
-// Lock files are never replaced, so the other folder is told for as long as it has those of
-// the home. Once its files have one name each (the home was removed; it was copied with cp -a) it is
-// a store by itself, and records its own folder.
+// Lock files are never replaced, so the other folder counts as linked as long as it shares them with the home.
+// Once each of its files has one name (the home was removed, or the folder was copied with cp -a) it is an
+// independent store and records its own folder.
 
-// dwelling is what the files of a folder say of the home of their log.
+// dwelling is what the files of a folder record about the home of their log.
 type dwelling struct {
-	own    uint64 // inode of wal/; 0 where the system has none
-	home   uint64 // the inode that was recorded, 0 for none
-	linked string // a file in wal/ with more than one name, "" when there is none
+	own    uint64 // inode of wal/; 0 if the system has none
+	home   uint64 // the recorded inode, 0 if none
+	linked string // a file in wal/ with more than one name, "" if there is none
 	links  uint64
 }
 
@@ -39,7 +38,7 @@ func (d *dwelling) error(dir string) *errs.LinkedError {
 	return &errs.LinkedError{Path: dir, File: d.linked, Links: d.links}
 }
 
-// dwells reads where the log of a folder is at home; without links nobody needs to know.
+// dwells reads where the log of a folder is at home. The recorded home is read only if files are linked.
 func dwells(fsys vfs.FS, dir string, mode fs.FileMode) (d dwelling, err error) {
 	walDir := filepath.Join(dir, "wal")
 	info, err := fsys.Stat(walDir)
@@ -82,8 +81,9 @@ func dwells(fsys vfs.FS, dir string, mode fs.FileMode) (d dwelling, err error) {
 	return d, nil
 }
 
-// setAside counts the names in quarantine/ by inode. A segment that is being set aside has one there before it leaves
-// wal/: if the process is killed in between, that name belongs to no other folder.
+// setAside counts the names in quarantine/ by inode. A segment that is being moved there has a name in
+// quarantine/ before it leaves wal/: if the process is killed in between, that second name is not in another
+// folder.
 func setAside(fsys vfs.FS, dir string) (map[uint64]uint64, error) {
 	count := map[uint64]uint64{}
 	folder := filepath.Join(dir, docfile.QuarantineFolder)
@@ -106,7 +106,8 @@ func setAside(fsys vfs.FS, dir string) (map[uint64]uint64, error) {
 	return count, nil
 }
 
-// ownPage maps the page of a folder if it is this file's: a copied one knows nothing of the copy.
+// ownPage maps the page of a folder if the page belongs to this very file: a copied page describes the
+// original, not the copy.
 func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 	name := filepath.Join(dir, "wal", "shared")
 	s, err := fsys.OpenShared(name, false, mode)
@@ -121,9 +122,9 @@ func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 	return p, true
 }
 
-// dwell refuses a folder whose log is at home elsewhere, and records this one where nothing is
-// recorded; open.lock is held. It comes before sever: the other folder sees what is written to a page
-// that has both names.
+// dwell refuses a folder whose log is at home elsewhere, and records this folder if none is recorded; open.lock
+// is held. It must run before sever, while the page still has both names, so that the other folder sees the
+// record.
 func (l *FileLog) dwell() error {
 	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
 	if err != nil {
@@ -135,7 +136,7 @@ func (l *FileLog) dwell() error {
 	if l.home = d.own; d.linked == "" || d.home == d.own {
 		return nil
 	}
-	l.o.Logger.Warn("files of the log have names in another folder as well; this folder is the log's home from here on",
+	l.o.Logger.Warn("files of the log are hard-linked in another folder as well; this folder is now the home of the log",
 		"file", d.linked)
 	if p, ok := ownPage(l.o.FS, l.o.Dir, l.o.FileMode); ok {
 		p.SetHome(d.own)
@@ -144,7 +145,7 @@ func (l *FileLog) dwell() error {
 	return nil
 }
 
-// strays finds out, for a handle that only reads, whether the log is at home elsewhere.
+// strays determines, for a read-only handle, whether the log is at home elsewhere.
 func (l *FileLog) strays() error {
 	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A segment that is being set aside has a second name in quarantine/ of its own folder. In a copy of a store, whose log
-// was at home elsewhere, that is no reason to refuse to write; a name outside of the folder is.
+// A segment that is being moved to quarantine has a second name in quarantine/ of its own folder. In a copy of
+// a store, whose log was at home elsewhere, that is no reason to refuse to write; a name outside the folder is.
 func TestSegmentBeingSetAside(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

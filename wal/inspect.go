@@ -9,13 +9,12 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// What verify and repair read of a log. Nothing here changes a file or takes a
-// lock, and no file stays open: a segment may be recycled while it is read, and a caller that finds
-// something wrong checks whether that is why.
+// Functions with which verify and repair read a log. They change no file, take no lock and leave no file open.
+// A segment may be recycled while it is read; a caller that finds damage checks whether that is the reason.
 
-// Needs reports whether history needs a segment's file: it is one of this log, also where its beginning
-// is damaged. A segment that is recycled begins with zeros too, but its copy is in the archive then,
-// or no history is kept. One that cannot be read holds nothing.
+// Needs reports whether the history needs the file of a segment: whether the segment belongs to this log, even
+// if its beginning is damaged. A recycled segment begins with zeros too, but then its copy is in the archive,
+// or no history is kept. A segment that cannot be read is not needed.
 func (a Archive) Needs(s SegmentFile) bool {
 	if s.Err == nil {
 		return true
@@ -27,17 +26,17 @@ func (a Archive) Needs(s SegmentFile) bool {
 	return err == nil && holds
 }
 
-// Unsettled reports that files above flushed may contain anything, until the first flush after an
-// unclean end has written them again.
+// Unsettled reports whether files above flushed may contain anything: after an unclean end, until the first
+// flush has written them again.
 func (n Notes) Unsettled() bool {
 	return n.l.private.Load() || n.Distrusted() || n.l.shared.Mapped() && !n.l.shared.Valid(n.l.host)
 }
 
-// Slot is one of the two places of a checkpoint.
+// Slot is one of the two slots of a checkpoint.
 type Slot struct {
 	Checkpoint
 	Empty bool  // never written
-	Err   error // the slot does not verify
+	Err   error // why the slot is invalid
 }
 
 // CheckpointSlots reads both slots and the length of the file.
@@ -60,12 +59,12 @@ func CheckpointSlots(fsys vfs.FS, dir string) (slots [2]Slot, size int64, err er
 		part := b[min(n, i*slotSize):min(n, (i+1)*slotSize)]
 		slots[i].Empty = len(part) == slotSize && len(bytes.TrimLeft(part, "\x00")) == 0
 		slots[i].Checkpoint, slots[i].Err = decodeCheckpoint(part)
-		if slots[i].Err == error(errSlot) { // which is of both
+		if slots[i].Err == error(errSlot) { // errSlot describes both slots
 			slots[i].Err = errOneSlot
 		}
 	}
 	return slots, info.Size, nil
 }
 
-// SlotSize is the length of a checkpoint's slot in its file.
+// SlotSize is the size of a checkpoint slot in bytes.
 const SlotSize = slotSize

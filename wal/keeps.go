@@ -5,27 +5,27 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Reach answers which versions log and archive still have. It is for one goroutine, which closes
-// it; questions in rising order of positions open each copy in the archive once.
+// Reach determines which versions the log and its archive still have. It is used by one goroutine, which closes
+// it. Calls in ascending order of positions open each copy in the archive once.
 type Reach struct {
 	l     *FileLog
 	live  LSN // everything from here on is in the log
 	files *past.Files
 }
 
-// Reach begins a look.
+// Reach returns a new Reach.
 func (a Archive) Reach() *Reach {
 	return &Reach{l: a.l, live: a.l.Spilled(), files: a.l.Past().Files()}
 }
 
-// Live reports whether a version is in the part of the log that is replayed, which costs nothing to know.
-// A number that is no position of a frame is in none: so it is with a version that was made up when
-// the index was rebuilt from the files.
+// Live reports whether a version is in the part of the log that is replayed; the check is free. A number that
+// is not the position of a frame is not: for example a version that was made up when the index was rebuilt from
+// the files.
 func (r *Reach) Live(at LSN) bool { return at&7 == 0 && at >= r.live }
 
-// Keeps reports whether the version of a key at a position can still be read from the log or from its
-// archive. In both the frame itself is looked for, or noted when the copy was read: one that a repair
-// wrote may lack it, and a log that has begun again has others.
+// Keeps reports whether the version of a key at a position can still be read from the log or its archive. In
+// both, Keeps looks for the frame itself, or uses the note made when the copy was read: a copy written by a
+// repair may lack the frame, and a log that was begun again has other frames.
 func (r *Reach) Keeps(key string, at LSN) bool {
 	if r.Live(at) {
 		return true
@@ -47,7 +47,7 @@ func (r *Reach) Keeps(key string, at LSN) bool {
 	return err == nil && r.has(f, key, at)
 }
 
-// has reports whether the frame of a key begins at a position.
+// has reports whether a frame of the key begins at the position.
 func (r *Reach) has(f past.Source, key string, at LSN) bool {
 	geo := r.l.geo
 	if c, ok := f.(*past.Copy); ok {
@@ -72,5 +72,5 @@ func (r *Reach) has(f past.Source, key string, at LSN) bool {
 	return err == nil && string(found) == key
 }
 
-// Close lets the files go.
+// Close closes the files.
 func (r *Reach) Close() { r.files.Close() }

@@ -12,18 +12,18 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// To look for one frame in a copy inflates a block of it. So where many are looked for, the copy is
-// read through once, and what is in it is noted: as soon as the looks have cost what that costs. A
-// note is of one file, as its inode, size and time say: a copy that a purge or a repair has replaced
-// is another. What is not noted is looked for.
+// Looking for one frame in a copy decompresses a block of the copy. Once the look-ups in a copy have cost as
+// much as reading the whole copy, the copy is read through once and its frames are noted. A note belongs to one
+// file, identified by inode, size and time: a copy that a purge or a repair has replaced is a different file.
+// Frames without a note are looked up in the copy.
 
-// mostNoted is how many frames are noted of all copies, in 8 bytes each.
+// mostNoted limits how many frames of all copies are noted, at 8 bytes each.
 const mostNoted = 1 << 20
 
-// copyNotes are the notes of the copies in archive/.
+// copyNotes has the notes about the copies in archive/.
 type copyNotes struct {
 	mu     sync.Mutex
-	of     map[uint64]*copyNote // by the number of the segment
+	of     map[uint64]*copyNote // by segment number
 	frames int
 }
 
@@ -34,8 +34,8 @@ type copyNote struct {
 }
 
 type notedFrame struct {
-	at  uint32 // offset in the segment, in 8 bytes
-	key uint32 // of its hash
+	at  uint32 // offset in the segment, in units of 8 bytes
+	key uint32 // low half of the hash of the key
 }
 
 func noteOf(at uint64, key string) notedFrame {
@@ -51,8 +51,8 @@ func (n *copyNote) isOf(file vfs.Info) bool {
 		n.file.Mtime.Equal(file.Mtime)
 }
 
-// notedIn reports whether the frame of a key at a position is known to be in the copy of its segment,
-// which is still that copy.
+// notedIn reports whether a note says that the copy of the segment has the frame of a key at a position, and
+// the copy is still the noted file.
 func (l *FileLog) notedIn(key string, at LSN) bool {
 	number := l.geo.Number(at)
 	c := &l.copies
@@ -83,7 +83,7 @@ func (c *copyNotes) drop(number uint64) {
 	}
 }
 
-// lookedInto counts a look into a copy, and notes what is in it when it is time to.
+// lookedInto counts a look-up in a copy, and notes the frames of the copy once that pays.
 func (l *FileLog) lookedInto(number uint64, f *past.Copy) {
 	c := &l.copies
 	c.mu.Lock()
@@ -120,7 +120,7 @@ func (l *FileLog) lookedInto(number uint64, f *past.Copy) {
 	}
 }
 
-// framesIn are the entries of a copy, along the chain of its frames, up to damage, if there is any.
+// framesIn returns the entries of a copy, along the chain of its frames, up to the first damage.
 func (l *FileLog) framesIn(number uint64, f *past.Copy) (frames []notedFrame) {
 	w := past.NewWalker(l.geo, past.OneSegment(number, f), Mark{})
 	_, h, err := w.Start(number)

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// What is noted of a copy in the archive is of that file alone: not of one that has replaced it, such
-// as one with a gap that a repair wrote, and not of one that is gone.
+// The notes about a copy in the archive belong to that file only: not to one that has replaced it, such as one
+// with a gap that a repair wrote, and not to one that is gone.
 func TestNotesOfCopies(t *testing.T) {
 	t.Parallel()
 	l, name, plain := archivedCopy(t)
@@ -98,8 +98,8 @@ type named struct {
 
 func (n *named) Name() string { return n.name }
 
-// A hole that begins in the payload of one entry and goes on to the last one is no reason not to keep
-// what was before it (found by TestSimPastRepaired, seed 127).
+// A hole that begins in the payload of one entry and extends to the last one is no reason to drop what was
+// before it (found by TestSimPastRepaired, seed 127).
 func TestSalvageBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	l, name, plain := archivedCopy(t)

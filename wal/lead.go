@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Lead makes one process, of all that have the store open, do a task for all of them: watch the
-// files. The leader has watch.lock, which is outside the order of the other locks: no process waits
-// for it while holding one of them, or waits without limit for one of them while holding it.
+// Lead makes one of the processes that have the store open watch the files for all of them. The leader has
+// watch.lock, which is outside the order of the other locks: no process waits for watch.lock while it holds one
+// of them, and the holder of watch.lock waits for one of them only for a limited time.
 type Lead struct {
 	l    *FileLog
 	lock vfs.Lock
@@ -19,8 +19,7 @@ type Lead struct {
 	err  error // of closing the lock
 }
 
-// Lead waits until no other process leads, or until ctx ends. When a leader dies another process
-// takes over.
+// Lead blocks until no other process leads, or until ctx ends. If a leader dies, another process takes over.
 func (ps Processes) Lead(ctx context.Context) (*Lead, error) {
 	name := ps.l.o.wal("watch.lock")
 	lock, err := ps.l.openLock(name)
@@ -31,7 +30,7 @@ func (ps Processes) Lead(ctx context.Context) (*Lead, error) {
 		return nil, errors.Join(ps.l.lockError(name, err), lock.Close())
 	}
 	lead := &Lead{l: ps.l, lock: lock}
-	// before the comparison: settleLoss ends what is there when the log is found to be replaced
+	// before InPlace: settleLoss ends the registered Lead when the log is found to be replaced
 	ps.l.place.lead.Store(lead)
 	if err := ps.l.tookOurs(); err != nil {
 		return nil, errors.Join(err, lead.end())
@@ -43,7 +42,7 @@ func (ps Processes) Lead(ctx context.Context) (*Lead, error) {
 
 // Release lets another process lead.
 func (d *Lead) Release() error {
-	// else the page may be that of a later log, which even a vain exchange marks as changed
+	// else the page may belong to a later log, which even a failed exchange would mark as changed
 	if d.l.Folder().Replaced() == nil {
 		d.l.shared.ClearLeader(d.l.host.PID)
 	}
@@ -51,14 +50,14 @@ func (d *Lead) Release() error {
 	return d.end()
 }
 
-// end closes the lock. Where only segments were removed, it is also that of the next log, whose processes would wait
-// for it as long as this store is open.
+// end closes the lock. If only segments were removed, the next log uses the same lock, and its processes would
+// wait as long as this store is open.
 func (d *Lead) end() error {
 	d.once.Do(func() { d.err = d.lock.Close() })
 	return d.err
 }
 
-// Leader is the id of the leading process, 0 if none is known; only the lock is authoritative.
+// Leader returns the id of the leading process, 0 if none is known; only the lock is authoritative.
 func (ps Processes) Leader() int {
 	if !ps.l.shared.Mapped() {
 		return 0
@@ -75,12 +74,12 @@ func (ps Processes) Leader() int {
 	return 0
 }
 
-// openLock opens a lock file by a handle of its own.
+// openLock opens a lock file through a handle of its own.
 func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
 	}
-	if err := l.Folder().InPlace(); err != nil { // else the lock file would be another log's
+	if err := l.Folder().InPlace(); err != nil { // else the lock file may belong to another log
 		return nil, err
 	}
 	lock, err := l.o.FS.OpenLock(name, l.o.FileMode)
@@ -90,7 +89,8 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	return lock, nil
 }
 
-// lockError is ioError for a lock that could not be taken, perhaps because its folder is gone.
+// lockError is ioError for a lock that could not be taken. It returns InPlace's error if the folder of the lock
+// is gone.
 func (l *FileLog) lockError(name string, err error) error {
 	if perr := l.Folder().InPlace(); perr != nil {
 		return perr
@@ -98,7 +98,8 @@ func (l *FileLog) lockError(name string, err error) error {
 	return l.ioError("locking", name, err)
 }
 
-// tookOurs is stillOurs for the holder of a lock of openLock: the log may have been replaced while the holder waited.
+// tookOurs is stillOurs for the holder of a lock from openLock: the log may have been replaced while the holder
+// waited.
 func (l *FileLog) tookOurs() error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -106,18 +107,18 @@ func (l *FileLog) tookOurs() error {
 	return l.stillOurs()
 }
 
-// PollCause is why the leading process looks at all files in intervals, instead of being notified of changes.
+// PollCause is why the leading process scans all files at intervals instead of being notified of changes.
 type PollCause uint8
 
 // The causes.
 const (
 	NotPolling  PollCause = iota
 	NoWatches             // the user has no inotify watches left
-	NoInstances           // nor inotify instances, or the process no open files
+	NoInstances           // the user has no inotify instances left, or the process no free file descriptors
 	NoNotices             // the system or the file system has no notifications
 )
 
-// String names the limit that was reached.
+// String returns a message that names the limit that was reached.
 func (c PollCause) String() string {
 	switch c {
 	case NotPolling:
@@ -128,10 +129,10 @@ func (c PollCause) String() string {
 		return "this user has no inotify instances left, or the process no open files: raise fs.inotify.max_user_instances " +
 			"(sysctl) or ulimit -n"
 	}
-	return "the system does not notify of changes there"
+	return "the system or file system does not report file changes"
 }
 
-// SetPolling tells all processes why the leader, which is this process, polls.
+// SetPolling records, for all processes, why the leader, which is this process, polls.
 func (ps Processes) SetPolling(why PollCause) {
 	if !ps.l.shared.Mapped() || ps.l.Folder().Replaced() != nil {
 		return
@@ -143,7 +144,7 @@ func (ps Processes) SetPolling(why PollCause) {
 	ps.l.shared.SetPolls(leader, uint8(why))
 }
 
-// Polling returns why the leader polls, NotPolling if there is no leader or it is notified.
+// Polling returns why the leader polls, NotPolling if there is no leader or the leader is notified.
 func (ps Processes) Polling() PollCause {
 	leader := ps.Leader()
 	if leader == 0 {

@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// making are the names that the log gives to its files until they are whole: those of segments and
-// pages, and of what is made in the folder of a group, see package vfs.
+// making matches the names of files that the log is still writing: segments, pages, and files made in a group's
+// folder, see package vfs.
 var making = regexp.MustCompile(`^([0-9]+-([0-9]+|renew|own|features|ended|sent)|([0-9]{8,}\.wal|shared|owner|features|ended|sent|expiry|moved\.json|[a-z]+\.lock))(\.new)?(\.[0-9]+-[0-9]+)?\.new$`)
 
-// IsMaking reports whether a name in wal/ is one that the log gives to a file until the file is whole.
-// Any other name that ends in ".new" is a user's, and stays.
+// IsMaking reports whether a name in wal/ is one that the log gives to an unfinished file. Any other name that
+// ends in ".new" belongs to the user, and stays.
 func IsMaking(name string) bool { return making.MatchString(name) }
 
-// leftAfter is how long a segment in the making must not have grown to be taken
-// for one whose maker died.
+// leftAfter is how long an unfinished segment must not have changed before its process is considered dead.
 const leftAfter = 10 * time.Minute
 
-// dropLeft removes what makers of segments left that were killed: up to a whole
-// segment each, which only a recovery would remove otherwise. One that was only
-// stopped finds no file to give its name to, and goes on without.
+// dropLeft removes unfinished segments that killed processes have left, up to the size of a segment each.
+// Otherwise only a recovery would remove them. A process that was merely stopped finds its file missing, and
+// continues without it.
 func (l *FileLog) dropLeft() error {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -34,12 +33,12 @@ func (l *FileLog) dropLeft() error {
 		if info, err := l.o.FS.Stat(l.o.wal(name)); err != nil || l.o.Clock().Sub(info.Mtime) < leftAfter {
 			continue
 		}
-		// The clock may be ahead: what a living process makes stays, whatever its age.
+		// The clock may be ahead: the file of a living process stays, whatever its age.
 		var maker int
 		if n, _ := fmt.Sscanf(name, "%d-", &maker); n == 1 && slices.Contains(l.Processes().IDs(), maker) {
 			continue
 		}
-		l.o.Logger.Info("removing a segment that a process began to make and did not finish", "name", name)
+		l.o.Logger.Info("removing an unfinished segment", "name", name)
 		if err := l.o.FS.Remove(l.o.wal(name)); err != nil {
 			return err
 		}

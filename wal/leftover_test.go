@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// FAILURES 23: a process that is killed while it makes the next segment leaves up
-// to 64 MiB. Others that never close the log remove it; one that is being made stays.
+// FAILURES 23: a process that is killed while it creates the next segment leaves up to 64 MiB. Other processes
+// that never close the log remove the file; one that is being created stays.
 func TestLeftOfMakers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Who was stopped between taking a lock and saying so is named by the system.
+// If a process is stopped between taking a lock and recording it, the system names it as the holder.
 func TestHolderThatDidNotSay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -23,23 +23,23 @@ const (
 
 var roleNames = [roles]string{"open.lock", "attach.lock", "flush.lock", "append.lock", "sync.lock", "hold.lock"}
 
-// slowWait is the wait for a lock from which on it is worth a line in the log.
+// slowWait is the shortest wait for a lock that is logged.
 const slowWait = 50 * time.Millisecond
 
-// lock waits for a lock, at most LockWait. A wait that ends without it returns a
-// *errs.LockError that names the holder, and ctx's error if ctx ended.
+// lock waits for a lock, at most LockWait. If the wait ends without the lock, the error is a *errs.LockError
+// that names the holder, and wraps the error of ctx if ctx ended.
 func (l *FileLog) lock(ctx context.Context, role int, mode vfs.Mode) error {
 	_, err := l.lockUnless(ctx, role, mode, nil)
 	return err
 }
 
-// lockUnless is lock for one who does not need it any more, and has not got it, when
-// done holds: the holder may have done his work.
+// lockUnless is lock for a caller that no longer needs the lock once done returns true, because the holder may
+// have done the caller's work; held is false then.
 func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	if err := l.Folder().Replaced(); err != nil {
-		return false, err // its files may be another process's by now
+		return false, err // the lock files may belong to another process by now
 	}
-	if role != roleAppend && role != roleSync { // else the lock file is made again
+	if role != roleAppend && role != roleSync { // else the lock file would be created again
 		if err := l.Folder().InPlace(); err != nil {
 			return false, err
 		}
@@ -61,8 +61,8 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 	return held, nil
 }
 
-// took writes down who has a lock. One who died with flush.lock has not taken
-// his name off, and may have left files in tmp/ that nobody has looked at.
+// took records the holder of a lock. A process that died with flush.lock has left its record, and perhaps files
+// in tmp/ that no process has examined.
 func (l *FileLog) took(role int) {
 	if role == roleFlush {
 		if _, _, named := l.shared.Holder(role); named {
@@ -91,24 +91,24 @@ func (l *FileLog) lockSlow(ctx context.Context, role int, mode vfs.Mode, done fu
 	return held, err
 }
 
-// The two locks that every commit takes are waited for on the shared page, which costs
-// one switch of threads where flock costs two. That is for short waits: lookTimes times
-// at most, lookAgain each, for nobody wakes us when the holder is killed, or is of
-// a version that does not do so.
+// The two locks that every commit takes are first waited for on the shared page, which costs one thread switch;
+// flock costs two. This is for short waits: at most lookTimes waits of lookAgain each, because no process wakes
+// the waiters if the holder is killed or is of a version that does not wake them.
 const (
 	lookTimes = 3
 	lookAgain = 2 * time.Millisecond
 )
 
-// askAgain is how long one waits for a lock until it asks once more whether it needs it. At first it tries
-// instead, each tryAgain: a wait that ends without the lock leaves a thread behind until the holder lets go.
+// askAgain is how long a process waits for a lock before it calls done again. During the first tryTimes rounds
+// it tries the lock every tryAgain instead, because a wait that ends without the lock leaves a thread behind
+// until the holder releases the lock.
 const (
 	askAgain = 50 * time.Millisecond
 	tryAgain = 5 * time.Millisecond
 	tryTimes = 100
 )
 
-// brief returns the number that the shared page has for a lock that is waited for on it.
+// brief returns the number that the shared page has for a lock for which processes wait on the page.
 func (l *FileLog) brief(role int) (lock int, ok bool) {
 	if role != roleAppend && role != roleSync || l.o.Inline || l.o.ReadOnly {
 		return 0, false
@@ -116,7 +116,7 @@ func (l *FileLog) brief(role int) (lock int, ok bool) {
 	return role - roleAppend + page.AppendLock, l.shared.Sleeps()
 }
 
-// waitLock waits for a lock until ctx ends or done holds.
+// waitLock waits for a lock until ctx ends or done returns true.
 func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	if lock, ok := l.brief(role); ok {
 		for range lookTimes {
@@ -124,7 +124,7 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 			if done != nil && done() {
 				return false, nil
 			}
-			// Behind was, so that it cannot be let go unseen between this and Await.
+			// After Releases was read, so that a release between TryLock and AwaitRelease is not missed.
 			if held, err := l.locks[role].TryLock(mode); held || err != nil {
 				return held, err
 			}
@@ -134,14 +134,14 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 			l.shared.AwaitRelease(lock, was, lookAgain)
 		}
 	}
-	if done != nil && !l.o.Inline { // there the other one does not go on while this one asks
+	if done != nil && !l.o.Inline { // with Inline the holder does not run while this goroutine polls
 		return l.lockAsking(ctx, role, mode, done)
 	}
 	err = l.locks[role].Lock(ctx, mode)
 	return err == nil, err
 }
 
-// lockAsking waits for a lock until ctx ends or done holds, which is asked first and last.
+// lockAsking waits for a lock until ctx ends or done returns true. done is called first and last.
 func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	for n := 0; ; n++ {
 		if rerr := l.Folder().Replaced(); rerr != nil {
@@ -166,7 +166,7 @@ func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done 
 	}
 }
 
-// lockFor waits for a lock so long, and without an error when that is over.
+// lockFor waits for a lock for at most the given time. If that time passes, it returns no error.
 func (l *FileLog) lockFor(ctx context.Context, role int, mode vfs.Mode, most time.Duration) (held bool, err error) {
 	part, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -178,7 +178,7 @@ func (l *FileLog) lockFor(ctx context.Context, role int, mode vfs.Mode, most tim
 }
 
 func (l *FileLog) unlock(role int) {
-	if l.shared.Mapped() && !l.o.ReadOnly && l.Folder().Replaced() == nil { // else the page may be that of a later log
+	if l.shared.Mapped() && !l.o.ReadOnly && l.Folder().Replaced() == nil { // else the page may belong to a later log
 		l.shared.ClearHolder(role)
 	}
 	if err := l.locks[role].Unlock(); err != nil {
@@ -187,15 +187,16 @@ func (l *FileLog) unlock(role int) {
 	l.rouse(role)
 }
 
-// rouse wakes those that wait for a lock on the shared page. Without it they try again after lookAgain.
+// rouse wakes the processes that wait for a lock on the shared page. If they are not woken they try again after
+// lookAgain.
 func (l *FileLog) rouse(role int) {
-	if lock, ok := l.brief(role); ok && l.Folder().Replaced() == nil { // else the page may be that of a later log
+	if lock, ok := l.brief(role); ok && l.Folder().Replaced() == nil { // else the page may belong to a later log
 		l.shared.Released(lock)
 	}
 }
 
-// holder is the process that last said that it took the lock; flock is the truth, and is asked
-// where nobody says so: between taking it and that, a stopped process may stay for long.
+// holder returns the process that last recorded that it took the lock. flock is authoritative, and is queried
+// if no process is recorded: a process may be stopped for long between taking the lock and recording it.
 func (l *FileLog) holder(role int) errs.Holder {
 	pid, since, named := 0, time.Time{}, false
 	if l.shared.Mapped() {
@@ -215,10 +216,10 @@ func (l *FileLog) holder(role int) errs.Holder {
 		Since: since}
 }
 
-// stillOurs is asked after each acquire: is this page still of our boot and of
-// the life of the log that we joined? Otherwise somebody recovered the log
-// effects us, and nothing that we know of it can be trusted. And do we know the features that
-// the store has by now?
+// stillOurs is called after each acquisition of a lock. It returns an error if the page is not of this boot or
+// not of the generation that this process joined: then another process has recovered the log while this one was
+// attached, and nothing that this process knows of the log can be trusted. It also returns an error if the
+// store has a feature by now that this process does not know.
 func (l *FileLog) stillOurs() error {
 	if err := l.lost(); err != nil {
 		return err
@@ -226,8 +227,9 @@ func (l *FileLog) stillOurs() error {
 	return l.still()
 }
 
-// lost is stillOurs without the features: what is written already is as durable as ever. Every commit asks several
-// times. The generation is enough: a page without it is of another life, or of none.
+// lost is stillOurs without the features: what is already written is durable regardless of features. Every
+// commit calls it several times. Comparing the generation is enough: a page with another generation belongs to
+// another log, or to none.
 func (l *FileLog) lost() error {
 	if l.shared.Generation() == l.generation.Load() && !l.shared.Cut() {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// The types of package past that belong to the log itself.
+// Types of package past that are part of the log's interface.
 type (
 	// Entry is one change of one key.
 	Entry = past.Entry
@@ -17,7 +17,7 @@ type (
 	Mark = past.Mark
 	// Gap is a place in a segment where a frame is missing.
 	Gap = past.Gap
-	// SegmentFile is a file in wal/ with a segment's name.
+	// SegmentFile is a file in wal/ that has the name of a segment.
 	SegmentFile = past.SegmentFile
 )
 
@@ -25,18 +25,17 @@ type (
 // exclusive: everything with an LSN below the mark is covered.
 type LSN = segment.LSN
 
-// Precondition holds when the newest entry of Key has this LSN; LSN 0 when the
-// key is absent. The empty key stands for the log as a whole: nothing may have
-// been committed at or behind LSN.
+// Precondition holds if the newest entry of Key has this LSN; LSN 0 if the key is absent. The empty key stands
+// for the log as a whole: nothing may have been committed at or after LSN.
 //
-// Hint helps Machine.Unchanged to determine quickly that the state has not changed since the
-// precondition was made; 0 for no hint.
+// Hint helps Machine.Unchanged to determine quickly that the state has not changed since the precondition was
+// made; 0 for no hint.
 //
-// A key may also stand for a running total (Machine.Counts): then LSN is the total that
-// was seen, and the precondition holds as long as it grew by at most Most since.
+// A key may also stand for a running total (Machine.Counts): then LSN is the total that the caller saw, and the
+// precondition holds as long as the total has grown by at most Most since.
 //
-// For an absent key it does not matter since when. An entry that names its predecessor needs more:
-// Chained requires of an absent key also that its newest entry is Deletion, as Machine.Deletion
+// A precondition on an absent key holds no matter when the key was deleted. An entry that names its predecessor
+// needs more: Chained also requires of an absent key that its newest entry is Deletion, as Machine.Deletion
 // returns it.
 type Precondition struct {
 	Key      string
@@ -47,13 +46,13 @@ type Precondition struct {
 	Deletion LSN
 }
 
-// The causes of entries that no caller asked for. An entry of a log that keeps no writers has none.
+// The causes of entries that no caller asked for. Entries of a log without writers have no cause.
 const (
-	CauseExpired uint8 = 1 // its time to live, or the age that the settings allow, was over
-	CauseEvicted uint8 = 2 // it made room for another document
+	CauseExpired uint8 = 1 // the time to live, or the age that the settings allow, was exceeded
+	CauseEvicted uint8 = 2 // the document was removed to make room for another one
 	CauseEdited  uint8 = 3 // a file was edited, added or removed by hand
-	CauseUpkeep  uint8 = 4 // the store changed what it derives: an embedding, a count of accesses
-	CauseUndo    uint8 = 5 // an undo put the document back as it was
+	CauseUpkeep  uint8 = 4 // the store changed derived data: an embedding, a count of accesses
+	CauseUndo    uint8 = 5 // an undo restored the document
 	CauseUndoing uint8 = 6 // likewise, in a commit that is not the last one of the undo
 )
 
@@ -63,36 +62,35 @@ type Amount struct {
 	N   uint64
 }
 
-// Batch is written as a whole or not at all. Preconditions are judged at the
-// moment of writing, after everything that comes before it in the log.
+// Batch is written as a whole or not at all. Preconditions are evaluated when the batch is written, against
+// everything before it in the log.
 type Batch struct {
 	Entries       []Entry
 	Preconditions []Precondition
-	// Writer is the number of the writer of all entries, 0 where it is not known: then an entry has the
-	// number that it brings along, if any. A log keeps numbers only with FeatureFields, and causes with
-	// FeatureWriters.
+	// Writer is the number of the writer of all entries. If it is 0, the writer is unknown and each entry keeps
+	// its own number, if any. A log keeps numbers only with FeatureFields, and causes only with FeatureWriters.
 	Writer uint32
-	// Frees reports whether the batch frees space in the end, although it writes: like a batch of
-	// deletions, it may use the last of the space.
+	// Frees marks a batch that frees space in the end, although it writes: like a batch of deletions, it may
+	// use the reserved space.
 	Frees bool
-	// OnTop, of a batch of one entry, is called when the precondition on the entry's key does not
-	// hold because newest is the key's newest entry: it prepares the entry again on top of that, and
-	// returns false if it cannot; then the batch conflicts. It is called while append.lock is held,
-	// by any goroutine, and never after Append has returned. It must be quick, keep nothing of
-	// newest, and call nothing of the log.
+	// OnTop, of a batch of one entry, is called if the precondition on the entry's key fails because newest is
+	// now the key's newest entry. It prepares the entry again on top of newest, and returns false if it cannot;
+	// then the batch conflicts. It is called while append.lock is held, by any goroutine, and never after
+	// Append has returned. It must be quick, keep no reference to newest, and not call the log.
 	OnTop func(newest *Entry) bool
-	// Written, if there is one, is called when the batch is in the log, and the LSNs of its entries
-	// are set, but it is not durable yet; and a conflict is answered at once, although it may rest on
-	// what is not durable. It is called by any goroutine, never after Append has returned, and not
-	// for certain. It must be quick. The caller tells nothing of either before it is durable: see Ahead.
+	// Written, if set, is called when the batch is in the log and the LSNs of its entries are set, but before
+	// the batch is durable. With Written, a conflict is also returned at once, even if it rests on an entry
+	// that is not durable. Written may be called by any goroutine, never after Append has returned, and
+	// possibly not at all. It must be quick. The caller must not report the result of either before it is
+	// durable: see Ahead.
 	Written func()
 }
 
-// ConflictError says which precondition did not hold. It matches errs.ErrConflict.
+// ConflictError reports which precondition failed. It matches errs.ErrConflict.
 type ConflictError struct {
 	Index int // of the precondition
 	Precondition
-	Found LSN // the newest entry; 0 if the key was absent
+	Found LSN // the newest entry; 0 if the key is absent
 }
 
 func (e *ConflictError) Error() string {

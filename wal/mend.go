@@ -10,29 +10,29 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// The archive keeps nothing that does not verify. The checksum of a block proves only that the block
+// The archive keeps nothing that is damaged. The checksum of a block proves only that the block
 // is what was compressed, so a segment with a damaged frame could become a copy with sound blocks,
-// which no reader of blocks finds and no purge can read. Therefore:
+// in which a reader of blocks finds no damage, and which a purge cannot read. Therefore:
 //
-//   - the archiver walks the frames of a segment, and archives a damaged one as a repair does, with
-//     gaps in the place of what does not verify (package segment);
-//   - verify walks the frames of each copy;
-//   - repair and purge replace a damaged copy by one with gaps. A purge overwrites the damaged one: it
-//     may contain what is purged, and nothing can tell.
+//   - the archiver checks each frame of a segment, and archives a damaged segment as a repair does,
+//     with gaps in place of the damaged frames (package segment);
+//   - verify checks each frame of a copy;
+//   - repair and purge replace a damaged copy by one with gaps. A purge overwrites the damaged one,
+//     because it may contain what is purged.
 //
-// Each names what was lost: the archiver in an event, a purge in its report, a repair in its plan, and
-// from then on verify, by the gaps.
+// Each of them names what was lost: the archiver in an event, a purge in its report, a repair in its
+// plan, and afterwards verify, which finds the gaps.
 
-// LostError reports a piece of the history that was lost with a damaged file of the log.
+// LostError reports a part of the history that was lost with a damaged file of the log.
 type LostError struct {
-	Path     string // in the store
-	From, To LSN    // versions in between are lost
-	Err      error  // what is damaged
+	Path     string // relative to the store
+	From, To LSN    // versions in this range are lost
+	Err      error  // the damage
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%s was damaged: the versions from %d to %d are lost from the history, memories are not: %v",
+	return fmt.Sprintf("%s was damaged: the history lost the versions from %d to %d; no memory is lost: %v",
 		e.Path, e.From, e.To, e.Err)
 }
 
@@ -47,8 +47,8 @@ func lostIn(path string, gaps []Gap) (list []error) {
 	return list
 }
 
-// lacks returns how many bytes of a copy are no frames of the log; damaged reports that the copy cannot
-// be read through.
+// lacks returns how many bytes of a copy are missing frames. damaged reports whether the copy cannot be read to
+// its end.
 func (l *FileLog) lacks(number uint64) (bytes uint64, damaged bool, err error) {
 	holes, gaps, err := l.Past().CheckArchived(context.Background(), number)
 	if err != nil {
@@ -63,9 +63,8 @@ func (l *FileLog) lacks(number uint64) (bytes uint64, damaged bool, err error) {
 	return bytes, len(holes) > 0, nil
 }
 
-// copySegment writes the copy of a segment into archive/, with gaps in the place of what does not
-// verify, which it returns. A sound copy that exists already stays, and so does one that has more of
-// the segment than its file.
+// copySegment writes the copy of a segment into archive/, with gaps in place of damaged frames, and returns the
+// gaps. An existing copy stays if it is sound, or if it has more of the segment than the segment's file.
 func (l *FileLog) copySegment(number uint64) (gaps []Gap, err error) {
 	most := ^uint64(0)
 	if l.archived(number) {
@@ -109,15 +108,15 @@ func (l *FileLog) copySegment(number uint64) (gaps []Gap, err error) {
 	return gaps, l.putCopy(number, from)
 }
 
-// Mended is what is sound of a damaged copy in the archive.
+// Mended is the sound part of a damaged copy in the archive.
 type Mended struct {
-	Lost []error // *LostError
+	Lost []error // each a *LostError
 	b    []byte  // the segment, with gaps
 	geo  segment.Geometry
 }
 
-// Mend reads a damaged copy as far as its blocks and frames verify; nil if nothing does, or if it is of
-// another log. It changes nothing.
+// Mend reads the sound blocks and frames of a damaged copy. It returns nil if there are none, or if the copy is
+// of another log. It changes nothing.
 func (a Archive) Mend(ctx context.Context, number uint64) (*Mended, error) {
 	path := "wal/" + past.CopyName(number)
 	plain, bad, err := past.SalvageCopy(a.l.o.FS, a.l.o.wal(past.CopyName(number)), number)
@@ -128,7 +127,7 @@ func (a Archive) Mend(ctx context.Context, number uint64) (*Mended, error) {
 	if start, _, err := segment.ParseStart(plain); err == nil && start.Number == number {
 		m.geo = start.Geometry
 		if start.UUID != a.l.geo.UUID {
-			return nil, nil // of another log: mended it would be that still
+			return nil, nil // mending would not make it a copy of this log
 		}
 	}
 	end := Mark{LSN: m.geo.End(number)}
@@ -147,7 +146,7 @@ func (a Archive) Mend(ctx context.Context, number uint64) (*Mended, error) {
 		return nil, err
 	}
 	m.Lost = lostIn(path, gaps)
-	if len(gaps) == 0 && len(bad) > 0 && end.Sum == 0 { // nothing says where the frames ended
+	if len(gaps) == 0 && len(bad) > 0 && end.Sum == 0 { // the end of the frames is unknown
 		m.Lost = []error{&LostError{Path: path, From: m.geo.Start(number) + uint64(s.Size()), To: end.LSN, Err: bad[0]}}
 	}
 	m.b = make([]byte, s.Size())
@@ -157,7 +156,7 @@ func (a Archive) Mend(ctx context.Context, number uint64) (*Mended, error) {
 	return m, nil
 }
 
-// WriteMended puts the sound part of a damaged copy in the place of the copy.
+// WriteMended replaces a damaged copy by its sound part.
 func (a Archive) WriteMended(held *Held, number uint64, m *Mended) error {
 	if err := held.proves(a.l); err != nil {
 		return err
@@ -174,5 +173,5 @@ type memory struct {
 	name string
 }
 
-// Name is the path of the file from which the bytes are.
+// Name returns the path of the file that the bytes come from.
 func (m memory) Name() string { return m.name }

@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// sentry sleeps on the shared page for all of this process who wait until durable
-// moves.
+// sentry sleeps on the shared page until durable moves, on behalf of all goroutines of this process that wait
+// for that.
 type sentry struct {
 	mu     sync.Mutex
-	moved  chan struct{} // closed when it has; nil while nobody waits
+	moved  chan struct{} // closed when durable has moved; nil while no goroutine waits
 	closed bool
 	done   sync.WaitGroup
 }
 
-// sentryMost is how long one sleeps at most: the process that moved durable may have been killed
-// before it woke the others.
+// sentryMost limits one sleep: the process that moved durable may have been killed before it woke the others.
 const sentryMost = time.Second
 
-// Moved returns a channel that is closed when durable has moved since, whichever process moved it,
-// when the log is closed, and in any case after a second. It is nil if the caller has to poll: on
-// systems without support, and for a read-only process, which cannot register as waiting. Between
-// two calls nothing is watched: read Durable after the call, not before.
+// Moved returns a channel that is closed when durable has moved since the call, whichever process moved it,
+// when the log is closed, and in any case after a second. It returns nil if the caller has to poll: on systems
+// without support, and for a read-only process, which cannot register as waiting. Nothing is watched between
+// two calls: read Durable after the call, not before.
 func (l *FileLog) Moved() <-chan struct{} {
 	if l.o.Inline || l.o.ReadOnly {
 		return nil
@@ -53,13 +52,13 @@ func (l *FileLog) Moved() <-chan struct{} {
 	return s.moved
 }
 
-// wake tells all processes that durable has moved.
+// wake wakes the sleeping processes of the machine after durable has moved.
 //
-// A process about to sleep has raised the word to where it saw durable, and does not fall asleep if
-// that is another one by then. So the word is taken back only where durable has passed it: all who
-// raised it as far, or found it as far, were woken or will not sleep. One who saw durable where it
-// is now may be about to: he is left to the next. One that was killed in its sleep is forgotten
-// with the others.
+// A process that is about to sleep raises the sleeper word to the durable position that it saw, and does not
+// fall asleep if durable has moved since. So the word is cleared only if durable has passed it: all processes
+// that raised the word so far, or found it there, were woken or will not sleep. A process that saw the current
+// durable position may be about to sleep; the next call of wake wakes it. A process that was killed in its
+// sleep is cleared with the others.
 func (l *FileLog) wake() {
 	if !l.shared.Sleeps() {
 		return
@@ -74,7 +73,7 @@ func (l *FileLog) wake() {
 	l.shared.WakeDurable()
 }
 
-// closeSentry wakes who sleeps and waits for him, before the page is unmapped.
+// closeSentry wakes the sleeping goroutine and waits for it, before the page is unmapped.
 func (l *FileLog) closeSentry() {
 	s := &l.sentry
 	s.mu.Lock()
@@ -84,7 +83,7 @@ func (l *FileLog) closeSentry() {
 	if sleeping == nil {
 		return
 	}
-	t := time.NewTicker(time.Millisecond) // it may be about to fall asleep
+	t := time.NewTicker(time.Millisecond) // the goroutine may be about to fall asleep
 	defer t.Stop()
 	for l.shared.WakeDurable(); ; l.shared.WakeDurable() {
 		select {

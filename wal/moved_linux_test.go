@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// One who was killed while he waited costs one call, not one for each commit from then
-// on; who waits is woken by the next commit of whatever process.
+// A process that was killed while it waited costs one call, not one for each commit from then on; a waiting
+// process is woken by the next commit of any process.
 func TestWaiterKilled(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -34,8 +34,7 @@ func TestWaiterKilled(t *testing.T) {
 	if at := one.shared.Sleeper(); at != 0 {
 		t.Errorf("somebody who is dead waits for %d, durable is %d", at, one.Durable())
 	}
-	// Many who wait, beside commits: nobody is left to the second after which he looks
-	// by himself.
+	// Many waiters during commits: none has to wait for the second after which it checks by itself.
 	stop := make(chan struct{})
 	var waiters, writers sync.WaitGroup
 	late := make(chan time.Duration, 1000)

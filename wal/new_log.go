@@ -13,12 +13,12 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// What repair does to a log that cannot be read through. Nobody may have it
-// open: the caller holds the locks of Alone.
+// Functions with which repair replaces a log that cannot be read to its end. No other process may have the log
+// open: the caller holds the locks of LockExclusive.
 
-// LockExclusive takes open.lock and attach.lock exclusively, as a recovery does, so that no other process
-// can open the store for writing until release. false: another process has it open. wait: wait for
-// open.lock. A store that has features beyond the known ones is refused: *errs.FeatureError.
+// LockExclusive takes open.lock and attach.lock exclusively, as a recovery does, so that no other process can
+// open the store for writing until release is called. ok is false if another process has the store open. wait
+// waits for open.lock. If the store has features that are not known, the error is *errs.FeatureError.
 func LockExclusive(fsys vfs.FS, dir string, known Features, mode fs.FileMode,
 	wait func(vfs.Lock) error) (release func(), ok bool, err error) {
 	var held []vfs.Lock
@@ -60,8 +60,8 @@ func LockExclusive(fsys vfs.FS, dir string, known Features, mode fs.FileMode,
 	return release, true, nil
 }
 
-// folderAlone takes the lock on the store's folder, as a recovery does: a process that has a log open which
-// was here before notices within placeLook that it is not here any more. The lock is nil where there is none.
+// folderAlone takes the lock on the store's folder, as a recovery does: a process that still has an earlier log
+// of this folder open notices within placeLook that its log is gone. The lock is nil on systems without it.
 func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err error) {
 	folder, err = vfs.OpenFolderLock(fsys, dir)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -75,11 +75,11 @@ func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err e
 	if ok, err = vfs.WaitFolder(wait, folder, vfs.ModeExclusive); ok {
 		return folder, true, nil
 	}
-	return nil, err != nil, folder.Close() // an error: a file system without such locks
+	return nil, err != nil, folder.Close() // an error means a file system without such locks
 }
 
-// mayChange refuses a store whose features are not all known. One of checkpoint and
-// wal/features that cannot be read says nothing: the other one has the features.
+// mayChange refuses a store that has unknown features. If one of checkpoint and wal/features is unreadable it
+// is ignored: the other one has the features.
 func mayChange(fsys vfs.FS, dir string, known Features) error {
 	c, err := readCheckpoint(fsys, dir)
 	if errors.Is(err, errs.ErrNewerFormat) {
@@ -92,8 +92,8 @@ func mayChange(fsys vfs.FS, dir string, known Features) error {
 	return (c.Features | noted).Lacking(known, dir, false)
 }
 
-// NewSegment creates a segment that restarts a log, like the first segment of a store, and makes it
-// durable: it refers to nothing before it. It returns the mark behind its start.
+// NewSegment creates a segment that restarts a log, like the first segment of a store, and makes it durable:
+// the segment refers to nothing before it. It returns the mark after the start frame.
 func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h segment.Header,
 	mode fs.FileMode) (Mark, error) {
 	b := segment.AppendStart(nil, segment.Start{Geometry: g, Number: number}, &h)
@@ -107,7 +107,7 @@ func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h se
 		mode)
 }
 
-// NewCheckpoint replaces the checkpoint, whatever it is, by one slot.
+// NewCheckpoint replaces the checkpoint, whatever it contains, by one slot.
 func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) error {
 	c.Sequence++
 	b := make([]byte, 2*slotSize)
@@ -119,8 +119,8 @@ func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) erro
 // Copy copies a segment into the archive, as releasing it does.
 func (a Archive) Copy(number uint64) error { return a.l.archive(number) }
 
-// Known is the position up to which the log is known to have been durable, even if it cannot be
-// read up to there: by its marks, and behind damage by the frames there.
+// Known returns the position up to which the log is known to have been durable, even if it cannot be read that
+// far: from its marks and, after damage, from the frames that follow.
 func (l *FileLog) Known() (LSN, error) {
 	known := max(l.Durable(), l.unmarked)
 	if l.shared.Mapped() && l.shared.OfBoot(l.host) {
@@ -144,10 +144,10 @@ func (l *FileLog) Known() (LSN, error) {
 	return known, nil
 }
 
-// Marks returns the checkpoint by which the log was read; without one, what the segments tell.
+// Marks returns the checkpoint with which the log was read; without a checkpoint, what the segments record.
 func (l *FileLog) Marks() Checkpoint { return l.marks }
 
-// claimed is the most that a segment's frames say was durable.
+// claimed returns the highest durable position that the frames of a segment record, at least most.
 func (l *FileLog) claimed(number uint64, most LSN) (LSN, error) {
 	f, err := l.Past().OpenSegment(number)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -169,7 +169,7 @@ func (l *FileLog) claimed(number uint64, most LSN) (LSN, error) {
 		}
 		h, err := l.geo.ParseHeader(b[:n], at)
 		if err != nil {
-			return most, nil // it changes: somebody has it open
+			return most, nil // the segment changes: another process has it open
 		}
 		most, at = max(most, h.Durable), at+8
 	}

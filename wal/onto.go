@@ -8,11 +8,11 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// onTop has a batch that demands nothing of the version before it prepared again, on the newest
-// entry of its key, in the place of a conflict: at is that entry, and i the precondition that named
-// another one. append.lock and mu are held, so the next one of the key comes behind it.
+// onTop lets a batch with Batch.OnTop prepare its entry again, on the newest entry of its key, instead of a
+// conflict: at is that newest entry, and i the index of the precondition that failed. append.lock and mu are
+// held, so the next entry of the key comes after this one.
 //
-// An entry below flushed is left to the caller: its file may have been edited.
+// If the newest entry is below flushed, onTop returns false: its file may have been edited.
 func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 	b := r.batch
 	if b.OnTop == nil || len(b.Entries) != 1 || at < l.shared.Flushed() || b.Preconditions[i].Key != b.Entries[0].Key {
@@ -34,7 +34,7 @@ func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 	return true
 }
 
-// entryAt is an entry of the group, one that is not applied yet, or one of the log.
+// entryAt returns the entry at a position: of the group, of those not applied yet, or of the log.
 func (l *FileLog) entryAt(g *group, at LSN) (Entry, error) {
 	for _, list := range [][]Entry{g.entries, l.state.ahead} {
 		if n, ok := find(list, at); ok {
@@ -44,16 +44,16 @@ func (l *FileLog) entryAt(g *group, at LSN) (Entry, error) {
 	return l.readAt(at)
 }
 
-// find is the place of the entry at a position, in a list in order.
+// find returns the index of the entry at a position, in a sorted list.
 func find(list []Entry, at LSN) (int, bool) {
 	return slices.BinarySearchFunc(list, at, func(e Entry, at LSN) int { return cmp.Compare(e.LSN, at) })
 }
 
-// preparing keeps a caller whose ctx has ended in Append while its batch is prepared again: what
-// that reads is the caller's.
+// preparing keeps a caller whose ctx has ended in Append while its batch is prepared again, because the
+// preparation reads the caller's data.
 type preparing struct{ sync.Mutex }
 
-// again calls f unless the caller has gone.
+// again calls f unless the caller has given up, and reports whether f returned true.
 func (r *request) again(q *queue, f func() bool) bool {
 	r.preparing.Lock()
 	defer r.preparing.Unlock()
@@ -63,7 +63,7 @@ func (r *request) again(q *queue, f func() bool) bool {
 	return !gone && f()
 }
 
-// ended waits until nobody prepares the batch again; the request is marked as gone.
+// ended blocks until no goroutine prepares the batch again; the request is marked as gone.
 func (r *request) ended() {
 	r.preparing.Lock()
 	//lint:ignore SA2001 it waits for who has it

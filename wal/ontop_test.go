@@ -10,9 +10,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// A batch that may be prepared again is prepared on the newest entry of its key: one of its group,
-// one that is not durable yet, one of the log. One that may not, or that is for another key,
-// conflicts as ever.
+// A batch that may be prepared again is prepared on the newest entry of its key: one of its group, one that is
+// not durable yet, one of the log. One that may not, or that is for another key, conflicts as before.
 func TestOnTop(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -69,7 +68,8 @@ func TestOnTop(t *testing.T) {
 	}
 }
 
-// A batch whose caller has gone is not prepared again, and a caller does not go while it is.
+// A batch whose caller has gone is not prepared again, and a caller does not leave while its batch is being
+// prepared.
 func TestOnTopGone(t *testing.T) {
 	t.Parallel()
 	q, r := &queue{}, &request{}

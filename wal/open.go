@@ -14,10 +14,10 @@ import (
 
 // Open opens the log of a store.
 //
-// Under open.lock it determines whether another process is attached, by trying to lock attach.lock
-// exclusively. If none is, the log is recovered. Otherwise the shared page has the positions of the
-// log; if it has not, Open fails, because recreating the page while another process uses it would
-// lose the writes of that process. A read-only handle is not attached and changes nothing.
+// Under open.lock it determines whether another process is attached, by trying to lock attach.lock exclusively.
+// If none is, Open recovers the log. Otherwise the shared page has the positions of the log; without a valid
+// page Open fails, because recreating the page while another process uses it would lose the writes of that
+// process. A read-only handle is not attached and changes nothing.
 func Open(ctx context.Context, o Options) (*FileLog, error) {
 	if o.Machine == nil {
 		return nil, fmt.Errorf("%w options: a log needs a Machine", errs.ErrInvalid)
@@ -57,7 +57,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	if err := l.openFolder(); err != nil {
 		return err
 	}
-	// Without a log, one is made: not beside a process that has the one open that was here.
+	// If there is no log, one is created, but not while a process still has an earlier log of this folder open.
 	hasPage := func() bool {
 		_, err := l.o.FS.Stat(l.o.wal("shared"))
 		return err == nil
@@ -66,7 +66,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		if _, err := l.waitFolder(ctx, hasPage); err != nil {
 			return err
 		}
-		l.freeFolder() // it is locked again behind open.lock, whose holder may wait for it
+		l.freeFolder() // the folder is locked again after open.lock, whose holder may wait for the folder
 	}
 	if err := l.folders(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		if role != roleAppend && role != roleSync {
 			continue
 		}
-		if err := vfs.KeepOpen(k); err != nil { // every commit takes it, and must not find that no file can be opened
+		if err := vfs.KeepOpen(k); err != nil { // every commit takes it, and must not fail because no file can be opened
 			return l.ioError("opening", l.o.wal(roleNames[role]), err)
 		}
 	}
@@ -88,13 +88,13 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	if err != nil {
 		return l.ioError("looking at the volume of", l.o.Dir, err)
 	}
-	l.namedPage() // a page that is there already names the holders, if the locks are not free
+	l.namedPage() // an existing page names the holders if the locks are not free
 	if err := l.lock(ctx, roleOpen, vfs.ModeExclusive); err != nil {
 		return err
 	}
 	defer l.unlock(roleOpen)
-	// The one that was mapped may have gone since, with a store that was moved away and back: a
-	// process that went on with it would share nothing with the others.
+	// The mapped page may be gone, if the store was moved away and back: a process that used it would share
+	// nothing with the other processes.
 	if l.namedPage(); l.shared.Mapped() {
 		l.took(roleOpen)
 	}
@@ -120,8 +120,8 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		}
 		return l.joinWhole(ctx)
 	}
-	// attach.lock may be a new file, and the processes that are there have the old one: then the page is
-	// theirs. Or they have a log that was here before.
+	// attach.lock may be a new file while attached processes hold the old one: then they use the page. Or
+	// attached processes have an earlier log of this folder.
 	if alone, err = l.waitFolder(ctx, l.pageIsLive); err != nil {
 		return err
 	}
@@ -131,8 +131,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		}
 		return l.joinWhole(ctx)
 	}
-	// The process that made folders and segments may have been killed before their names were
-	// durable.
+	// The process that created folders and segments may have been killed before their names were durable.
 	for _, dir := range []string{l.o.Dir, l.o.walDir()} {
 		if err := l.o.FS.SyncDir(dir); err != nil {
 			return l.ioError("syncing", dir, err)
@@ -151,8 +150,8 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	if !volume.Coherent {
 		return nil // attach.lock stays exclusive
 	}
-	// Never converted: a refused conversion drops the lock that was held. Nobody
-	// can come between, for we have open.lock.
+	// Locks are never converted: a refused conversion drops the lock that was held. No other process can attach
+	// in between, because this one has open.lock.
 	if err := l.locks[roleAttach].Unlock(); err != nil {
 		return err
 	}
@@ -166,7 +165,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	return nil
 }
 
-// namedPage maps the page that has the name now, if there is one that is this folder's alone.
+// namedPage maps the page that has the name now, if it exists and belongs to this folder only.
 func (l *FileLog) namedPage() {
 	if l.shared.Mapped() {
 		_ = l.shared.Close()
@@ -179,19 +178,20 @@ func (l *FileLog) namedPage() {
 	}
 }
 
-// leavingError is the error of joining a log of which files are missing.
+// leavingError is the error of joining a log that has missing files.
 type leavingError struct{ error }
 
 func (e *leavingError) Unwrap() error { return e.error }
 
-// IsLeaving reports whether a log could not be joined because files of it are missing while another process has it
-// open. If they are being removed, that process notices and releases the folder, and the next Open begins a log.
+// IsLeaving reports whether a log could not be joined because files of it are missing while another process has
+// it open. If the files are being removed, that process notices and releases the folder, and the next Open
+// creates a log.
 func IsLeaving(err error) bool {
 	leaving := (*leavingError)(nil)
 	return errors.As(err, &leaving)
 }
 
-// joinWhole is join, and tells that files are missing from any other failure.
+// joinWhole is join that marks a failure caused by missing files.
 func (l *FileLog) joinWhole(ctx context.Context) error {
 	err := l.join(ctx)
 	if err != nil && !l.o.Inline && l.isOfRemoval(err) {
@@ -200,10 +200,10 @@ func (l *FileLog) joinWhole(ctx context.Context) error {
 	return err
 }
 
-// errNoPage is the failure of a process that finds no page to join.
+// errNoPage reports that there is no page to join.
 var errNoPage = errors.New("close the store in all of them, then open it again")
 
-// join uses what those who are there have recovered.
+// join attaches to a log that other processes have recovered.
 func (l *FileLog) join(ctx context.Context) error {
 	if ok, err := l.locks[roleAttach].TryLock(vfs.ModeShared); err != nil || !ok {
 		return &errs.LockError{Path: l.o.wal("attach.lock"), Holder: l.holder(roleOpen), Err: err}
@@ -239,7 +239,7 @@ func (l *FileLog) join(ctx context.Context) error {
 	return l.follow(ctx)
 }
 
-// follow begins behind what the checkpoint says and applies what is durable.
+// follow begins at the position that the checkpoint records and applies what is durable.
 func (l *FileLog) follow(ctx context.Context) error {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -297,7 +297,7 @@ func (l *FileLog) folders() error {
 	return nil
 }
 
-// Close detaches the process. For a clean end, flush and attest before.
+// Close detaches the process. For a clean end, flush and attest first.
 func (l *FileLog) Close() error {
 	l.q.close()
 	replaced := l.Folder().InPlace() != nil
@@ -306,7 +306,7 @@ func (l *FileLog) Close() error {
 	l.closeSentry()
 	if !l.o.ReadOnly && !replaced {
 		if others := l.Processes().IDs(); len(others) == 0 || len(others) == 1 && l.slot >= 0 {
-			_ = l.writeOwner(owner{beat: l.o.Clock()}) // a courtesy to the next boot
+			_ = l.writeOwner(owner{beat: l.o.Clock()}) // best effort, to save the next boot a wait
 		}
 	}
 	return l.closeAll()
@@ -315,7 +315,7 @@ func (l *FileLog) Close() error {
 func (l *FileLog) closeAll() error {
 	first := l.Folder().Leave(context.Background())
 	if l.shared.Mapped() {
-		if !l.o.ReadOnly && l.Folder().Replaced() == nil { // else the page may be that of a later log
+		if !l.o.ReadOnly && l.Folder().Replaced() == nil { // else the page may belong to a later log
 			l.shared.Release(l.slot, l.host.PID)
 		}
 		_ = l.shared.Close()

@@ -13,27 +13,27 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Options is what a file log is opened with.
+// Options are the options of Open.
 type Options struct {
 	FS  vfs.FS
-	Dir string // the store's folder, which exists; the log has wal/, checkpoint and parts of quarantine/ in it
+	Dir string // the store's folder, which exists; the log owns wal/, checkpoint and parts of quarantine/ in it
 
 	SegmentSize uint64              // for a new log; segment.DefaultSize when 0
-	NewAbove    func() (LSN, error) // a new log starts above this: the highest LSN found in any view
+	NewAbove    func() (LSN, error) // a new log starts above this position: the highest LSN found in any view
 	UUID        [16]byte            // for a new log
 	Create      bool                // create a log if there is none
-	ReadOnly    bool                // change nothing, hold nothing
-	Known       Features            // the features that the caller knows besides KnownFeatures
-	Lacks       Features            // those of KnownFeatures that it lacks, as an older program
+	ReadOnly    bool                // change nothing and hold no lock
+	Known       Features            // features that the caller knows besides KnownFeatures
+	Lacks       Features            // features of KnownFeatures that the caller does not know, as in an older program
 	LockWait    time.Duration       // how long to wait for a lock; 30 s when 0
 	Inline      bool                // start no goroutines: prepare space in the caller's goroutine
 	FileMode    fs.FileMode         // 0600 when 0
 	DirMode     fs.FileMode         // 0700 when 0
-	Archive     Budget              // of archive/, as it is at the moment; 256 MiB of any age when nil
-	Unsent      func() int64        // bytes that archive/ may have beyond its budget, see sent.go; 1 GiB when nil
-	Config      func() bool         // the store has a config.json, which the checkpoint records; never when nil
-	Aged        Aged                // by which the age of copies is judged; the clock when nil
-	// remove something less needed than history, for a full disk; false: there is nothing left
+	Archive     Budget              // current budget of archive/; 256 MiB of any age if nil
+	Unsent      func() int64        // bytes that archive/ may have beyond its budget, see sent.go; 1 GiB if nil
+	Config      func() bool         // the store has a config.json, which the checkpoint records; nil: it has none
+	Aged        Aged                // the time by which the age of copies is judged; the clock if nil
+	// MakeRoom removes something less needed than history when the disk is full; false: there is nothing left.
 	MakeRoom  func() bool
 	HoldBytes int64 // bytes of log that a backup may keep from being recycled; 1 GiB when 0
 
@@ -43,39 +43,40 @@ type Options struct {
 	Logger *slog.Logger
 	Event  func(Event)
 
-	// Synced and Waited receive how long a sync of a segment took, and a wait for a lock that another process had. nil:
-	// nothing does.
+	// Synced receives how long each sync of a segment took, Waited how long each wait for a lock took. Both may
+	// be nil.
 	Synced, Waited func(time.Duration)
 
-	// Rescue puts what is durable and in no file yet into files. It is called in a goroutine of its own,
-	// when files of the log were removed and the store's folder is still the one that was opened: nothing but
-	// documents may be written, and no other process of the store puts files in place meanwhile. again reports
-	// that a later call may do what this one could not: then it is called again until Folder.Leave, whose error
-	// the last one is. nil: nothing is rescued.
+	// Rescue writes into files what is durable and in no file yet. It is called in a separate goroutine if
+	// files of the log were removed while the store's folder is still the one that was opened. It may write
+	// only documents; no other process of the store puts files in place meanwhile. again reports whether a
+	// later call may succeed where this one failed: then Rescue is called again until Folder.Leave, which
+	// returns the last error. If nil, nothing is rescued.
 	Rescue func(ctx context.Context, held *Held) (again bool, err error)
 
-	// Named returns the UUID that other files of the store name, for a log without a checkpoint. nil: none do.
+	// Named returns the UUID that other files of the store contain, for a log without a checkpoint. If nil, no
+	// other file has one.
 	Named func() (id [16]byte, ok bool)
 
-	// Resides returns an error if the store of the folder is elsewhere. A handle that writes calls it when it
-	// has open.lock, before it changes anything: the store may have been moved while it waited. nil: it is not
-	// asked.
+	// Resides returns an error if the store of the folder is elsewhere. A writing handle calls it after it has
+	// taken open.lock, before it changes anything: the store may have been moved in the meantime. If nil, there
+	// is no check.
 	Resides func() error
 
 	Machine Machine // the state to which entries are applied; required
 }
 
-// Budget returns how many bytes the copies of released segments may take, none when it is 0 or
-// negative, and the age of its newest entry at which a copy is removed; 0 means never.
+// Budget returns how many bytes the copies of released segments may take, none if it is 0 or negative, and the
+// age of its newest entry at which a copy is removed; 0 means never.
 type Budget func() (bytes int64, age time.Duration)
 
-// Aged returns the time of day by which the age of copies is judged, the zero time if none is known:
-// one reading of the clock must not remove history. It is called under flush.lock, with the present
-// time of day; old reports whether a copy is too old by that. A call without an old copy tells that an
-// earlier reading, by which one was, was wrong.
+// Aged returns the time by which the age of copies is judged, the zero time if none is known: a single reading
+// of the clock must not remove history. It is called under flush.lock with the current time; old reports
+// whether a copy is too old by that time. A call with old false shows that an earlier reading by which a copy
+// was too old was wrong.
 type Aged func(now time.Time, old bool) time.Time
 
-// Event is something of which a host may want to be notified.
+// Event is an event of which the host may want to be notified.
 type Event struct {
 	Kind  EventKind
 	Path  string
@@ -86,7 +87,7 @@ type Event struct {
 	Bytes int64
 }
 
-// EventKind is what happened.
+// EventKind names the kind of an event.
 type EventKind string
 
 // The kinds of events of the log.
@@ -107,15 +108,15 @@ const (
 	EventArchiveOld EventKind = "old history removed"
 )
 
-// Start is where the replay begins.
+// Start is where a replay begins.
 type Start struct {
 	UUID    [16]byte
-	Spilled LSN       // the views must cover everything below
-	Sum     uint64    // the chain hash there
+	Spilled LSN       // the views must cover everything below this position
+	Sum     uint64    // the chain hash at Spilled
 	Fresh   bool      // nothing was ever spilled
 	Rebuild bool      // the index must not be used: rebuild it from the files, which are authoritative below Spilled
 	Alone   bool      // no other process has the store open, and open.lock is held
-	Gone    LSN       // the log that the store had is gone: a new one begins here; 0 when it is not
+	Gone    LSN       // where a new log begins because the previous log of the store is gone; else 0
 	Past    *past.Log // the log, as far back as it is kept
 }
 

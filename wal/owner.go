@@ -16,24 +16,23 @@ import (
 )
 
 // Two kernels on one folder (a container's and its host's, through different file systems) do not
-// see each other's locks. The file owner has the boot id of the processes that use the log, and a
-// heartbeat. If it has another boot id with a live heartbeat, the open is refused. Watching
-// determines whether the heartbeat is live, because clocks differ; only one that is old by any
-// clock is not watched. The last to leave clears the file.
+// see each other's locks. The file wal/owner has the boot id of the processes that use the log, and a
+// heartbeat. If it has another boot id with a live heartbeat, the open is refused. Clocks differ, so
+// Open watches whether the heartbeat changes; a heartbeat that is a minute off by this clock is
+// considered dead without watching. The last process to close the log clears the file.
 //
 //	0  16 bytes boot id, 16 int64 heartbeat in Unix microseconds, 24 uint64 xxhash64 of both
 const (
 	ownerOld       = time.Minute
 	HeartbeatEvery = 3 * time.Second // how often Heartbeat must be called
 	ownerWatch     = HeartbeatEvery + time.Second
-	// A file that is being written reads as nothing: through another kernel a write is not one
-	// step, and a program that truncates first does so. It is asked again before it counts as
-	// saying nothing.
+	// A file that is being written may read as invalid: through another kernel a write is not atomic, and a
+	// program may truncate the file first. So an invalid file is read several times before it is ignored.
 	ownerTries = 6
 	ownerPause = 20 * time.Millisecond
 )
 
-// errTorn: the file is there, and says nothing that can be read.
+// errTorn reports that the file exists but is invalid.
 var errTorn = errors.New("the file does not match its checksum")
 
 type owner struct {
@@ -41,7 +40,7 @@ type owner struct {
 	beat time.Time
 }
 
-// steadyOwner reads the file until it is whole; ok is false when it says nothing.
+// steadyOwner reads the file until it is valid; ok is false if it names no owner or stays invalid.
 func (l *FileLog) steadyOwner(ctx context.Context) (o owner, ok bool, err error) {
 	for range ownerTries {
 		if o, ok, err = l.readOwner(); !errors.Is(err, errTorn) {
@@ -51,10 +50,10 @@ func (l *FileLog) steadyOwner(ctx context.Context) (o owner, ok bool, err error)
 			return o, false, err
 		}
 	}
-	return o, false, nil // a crash left it so
+	return o, false, nil // a crash has left it like this
 }
 
-// readOwner reads the file; ok is false when it says nothing.
+// readOwner reads the file; ok is false if it names no owner.
 func (l *FileLog) readOwner() (o owner, ok bool, err error) {
 	f, err := l.o.FS.OpenFile(l.o.wal("owner"), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +76,7 @@ func (l *FileLog) readOwner() (o owner, ok bool, err error) {
 	return o, o.boot != [2]uint64{}, nil
 }
 
-// otherKernel refuses when another kernel's processes use the log.
+// otherKernel returns an error if processes of another kernel use the log.
 func (l *FileLog) otherKernel(ctx context.Context) error {
 	first, ok, err := l.steadyOwner(ctx)
 	if err != nil || !ok || first.boot == l.host.Boot || l.o.Clock().Sub(first.beat).Abs() > ownerOld {
@@ -95,7 +94,7 @@ func (l *FileLog) otherKernel(ctx context.Context) error {
 	return err
 }
 
-// Heartbeat records that this log is in use, unless a process has just recorded it.
+// Heartbeat records that this log is in use, unless a process has just recorded that.
 func (ps Processes) Heartbeat() error {
 	if ps.l.o.ReadOnly {
 		return nil

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// What writers and flushers of all processes tell each other about their pace: how far the files are
-// behind the log, how fast they follow, and a clock by which writers take turns when that is too slow.
-// All of it is advice: no byte of a store depends on it.
+// Pace information that writers and flushers of all processes share: how far the files are behind the log, how
+// fast they follow, and a clock by which writers take turns if the files follow too slowly. All of it is
+// advisory: no byte of a store depends on it.
 
-// Unfiled is how many durable bytes of log are in no file yet. A scope of working memory whose file
-// may lag does not count.
+// Unfiled returns how many durable bytes of log are in no file yet, not counting scopes of working memory whose
+// file may lag.
 func (pc Pace) Unfiled() int64 {
 	if !pc.l.shared.Mapped() || pc.l.private.Load() {
 		return 0
@@ -19,7 +19,8 @@ func (pc Pace) Unfiled() int64 {
 	return int64(max(pc.l.shared.Durable(), files) - files)
 }
 
-// FiledTo is the position below which all is in files, apart from scopes of working memory that may lag.
+// FiledTo returns the position below which everything is in files, except for scopes of working memory that may
+// lag.
 func (pc Pace) FiledTo() LSN {
 	if !pc.l.shared.Mapped() || pc.l.private.Load() {
 		return pc.l.Flushed()
@@ -27,15 +28,15 @@ func (pc Pace) FiledTo() LSN {
 	return max(pc.l.Flushed(), pc.l.shared.Filed())
 }
 
-// settleSpan is the time of flushing over which its rate is the mean: longer than a round that
-// writes the index, which puts no file in place for a while.
+// settleSpan is the flushing time over which the flush rate is averaged: longer than a round that writes the
+// index, during which no file is put in place.
 const settleSpan = 5 * time.Second
 
-// longRound is from when on the time of a round says nothing: the machine may have slept.
+// longRound is the duration from which a round is ignored: the machine may have slept.
 const longRound = time.Minute
 
-// Filed records that everything below a position is in files, apart from scopes that may lag, and
-// that the round that did it took so long for so many bytes of log.
+// Filed records that everything below a position is in files, except for scopes that may lag, and that the last
+// round took the given time for the given number of bytes of log.
 func (pc Pace) Filed(held *Held, to LSN, bytes uint64, took time.Duration) error {
 	if err := held.proves(pc.l); err != nil {
 		return err
@@ -51,8 +52,8 @@ func (pc Pace) Filed(held *Held, to LSN, bytes uint64, took time.Duration) error
 	return nil
 }
 
-// Rate is how many bytes of log a second the flushers put into files while they do nothing
-// else, 0 while that is not known.
+// Rate returns how many bytes of log per second the flushers put into files while they do nothing else, 0 if
+// unknown.
 func (pc Pace) Rate() float64 {
 	if !pc.l.shared.Mapped() {
 		return 0
@@ -64,15 +65,15 @@ func (pc Pace) Rate() float64 {
 	return float64(pc.l.shared.FlushBytes()) / spent.Seconds()
 }
 
-// mostTurns is how far ahead the writers' clock may be: what is said beyond it is not believed.
+// mostTurns is how far ahead the writers' clock may be; a value beyond it is ignored.
 const (
 	mostTurns  = time.Minute
-	turnsSlack = 10 * time.Second // between the clocks that two writers have read
+	turnsSlack = 10 * time.Second // difference between the clocks that two writers have read
 )
 
-// Turn gives a writer its turn behind all that have taken one: the moment, of the machine's uptime,
-// at which those before it are over. Its own lasts until ends, as long as cost, but never so long that the
-// clock would no longer be trusted: then those behind it begin when it does.
+// Turn gives a writer its turn after all writers that have taken one. begins is the machine's uptime at which
+// the earlier turns end; the turn ends at ends, after cost. If the clock would get too far ahead to be trusted,
+// the turn is shorter or empty, and later writers begin at the same time.
 func (pc Pace) Turn(now, cost time.Duration) (begins, ends time.Duration) {
 	for {
 		v := pc.l.shared.Turns()
@@ -87,7 +88,7 @@ func (pc Pace) Turn(now, cost time.Duration) (begins, ends time.Duration) {
 	}
 }
 
-// GiveBack takes a turn off the clock that its writer did not use.
+// GiveBack returns an unused turn to the clock.
 func (pc Pace) GiveBack(cost time.Duration) {
 	for {
 		v := pc.l.shared.Turns()

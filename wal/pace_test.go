@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Writers of all processes take turns one behind the other, and what a page says that cannot be is
-// not believed.
+// Writers of all processes take turns one after the other, and an impossible value in the page is ignored.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -28,7 +27,7 @@ func TestTurns(t *testing.T) {
 	if at, _ := one.Pace().Turn(now+time.Hour, 0); at != now+time.Hour {
 		t.Errorf("after a pause it begins at %v", at)
 	}
-	// One that is longer than the clock may be ahead leaves the clock where it is still believed.
+	// A turn that is longer than the clock may be ahead leaves the clock at a value that is still trusted.
 	later := now + 2*time.Hour
 	one.Pace().Turn(later, 10*time.Minute)
 	for range 3 {
@@ -44,7 +43,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// The rate is the mean of the last seconds of flushing, and unknown without them.
+// The rate is the mean over the last seconds of flushing, and unknown without them.
 func TestSettleRate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

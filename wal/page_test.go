@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A process maps the page before it waits for open.lock. While it waits, the store is moved away
-// and back, which leaves no page, and another process opens it: the page of that one counts.
+// A process maps the page before it waits for open.lock. While it waits, the store is moved away and back,
+// which leaves no page, and another process opens it: the page of that process counts.
 func TestPageReplacedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,36 +1,38 @@
 package wal
 
 // FileLog itself has what every user of the log needs: appending, reading, positions, the checkpoint, features,
-// flush.lock. What one collaborator needs is a method of one of these types. Each is a view of the log, without
+// flush.lock. What only some users need is a method of one of these types. Each is a view of the log, without
 // state of its own, and is valid as long as the log is.
 
-// Archive is what is kept of the log behind the segments that are needed: the copies in wal/archive/, and the
-// release of segments into it. The flusher releases; backup holds; repair copies and mends.
+// Archive is what is kept of the log beyond the needed segments: the copies in wal/archive/, and the release of
+// segments into it. The flusher releases segments, backup holds them, and repair copies and mends them.
 type Archive struct{ l *FileLog }
 
 // Archive returns the archive of the log.
 func (l *FileLog) Archive() Archive { return Archive{l} }
 
-// Purges is what the processes of a store know of purges that run or have failed, and how a purge erases entries.
+// Purges is what the processes of a store know of purges that are running or have failed, and how a purge
+// erases entries.
 type Purges struct{ l *FileLog }
 
 // Purges returns the purges of the log.
 func (l *FileLog) Purges() Purges { return Purges{l} }
 
-// Processes is the list of processes that have the log open for writing, and which of them leads: watches the files
-// for all.
+// Processes is the list of processes that have the log open for writing, and the one among them that leads:
+// that watches the files for all.
 type Processes struct{ l *FileLog }
 
 // Processes returns the processes that have the log open.
 func (l *FileLog) Processes() Processes { return Processes{l} }
 
-// Folder is the folder in which the log was opened: whether the log is still there, and what happens if it is not.
+// Folder is the folder in which the log was opened. It tracks whether the log is still there, and handles its
+// removal.
 type Folder struct{ l *FileLog }
 
 // Folder returns the folder of the log.
 func (l *FileLog) Folder() Folder { return Folder{l} }
 
-// Pace is what writers and flushers of all processes tell each other about their speed.
+// Pace is the information about speed that writers and flushers of all processes share.
 type Pace struct{ l *FileLog }
 
 // Pace returns the pace of the log.
@@ -42,8 +44,8 @@ type Clock struct{ l *FileLog }
 // Clock returns the clock of the log.
 func (l *FileLog) Clock() Clock { return Clock{l} }
 
-// Notes are what the processes tell each other about the files of the store: whether they can be trusted, what a
-// killed process has left, and that the index was rebuilt.
+// Notes are what the processes record for each other about the files of the store: whether they can be trusted,
+// what a killed process has left, and that the index was rebuilt.
 type Notes struct{ l *FileLog }
 
 // Notes returns the notes on the shared page.

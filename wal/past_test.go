@@ -38,7 +38,7 @@ func fill(t testing.TB, l *FileLog, until uint64) (list []Entry) {
 	return list
 }
 
-// let moves spilled up to the end and releases the log twice, so that all goes that may.
+// let moves spilled up to the end and releases the log twice, so that everything is removed that may be.
 func let(t testing.TB, l *FileLog) {
 	t.Helper()
 	held := mustHold(t, l)
@@ -74,7 +74,7 @@ func sameEntries(t testing.TB, l *FileLog, from LSN, want []Entry) {
 	}
 }
 
-// The past goes on over recycled segments, also for a read-only handle.
+// The past continues across recycled segments, also for a read-only handle.
 func TestPastReadsArchiveAndLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -111,7 +111,7 @@ func TestPastReadsArchiveAndLog(t *testing.T) {
 	}
 }
 
-// A copy that is gone is a hole, never the end, and behind it all is there.
+// A missing copy is a hole, never the end, and everything after it is there.
 func TestPastHole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -165,7 +165,7 @@ func TestPastHole(t *testing.T) {
 	}
 }
 
-// Every bit of a copy that is flipped is damage or a hole, and never another entry.
+// A flip of any bit of a copy is damage or a hole, and never another entry.
 func TestPastDamagedCopy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -200,7 +200,7 @@ func TestPastDamagedCopy(t *testing.T) {
 				n++
 			}
 		}
-		if bad != 1 && n != len(want) { // a bit that means nothing to zstd
+		if bad != 1 && n != len(want) { // a bit that zstd ignores
 			t.Fatalf("%s: told %d times", what, bad)
 		}
 	}
@@ -225,7 +225,7 @@ func TestPastDamagedCopy(t *testing.T) {
 	sameEntries(t, l, want[0].LSN, want)
 }
 
-// Segments are recycled while others read: nobody misses an entry.
+// Segments are recycled while others read: no reader misses an entry.
 func TestPastBesideRelease(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -266,7 +266,7 @@ func TestPastBesideRelease(t *testing.T) {
 	wg.Wait()
 }
 
-// A copy of an earlier life of the folder does not keep a segment from being archived.
+// A copy of an earlier log of the folder does not keep a segment from being archived.
 func TestArchiveOfAnotherLife(t *testing.T) {
 	t.Parallel()
 	old := t.TempDir()
@@ -293,7 +293,7 @@ func TestArchiveOfAnotherLife(t *testing.T) {
 	sameEntries(t, l, 0, want)
 }
 
-// FAILURES 17: what could not be read just now is neither damage nor a hole.
+// FAILURES 17: what is temporarily unreadable is neither damage nor a hole.
 func TestPastPassingErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -337,8 +337,8 @@ func TestPastPassingErrors(t *testing.T) {
 	}
 }
 
-// The copy of a segment was asked for before it was made; the file, which was asked
-// then, is recycled before it is read.
+// The copy of a segment was looked for before it was written; the file, which was looked for next, is recycled
+// before it is read.
 func TestPastBetweenTwoLooks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -357,7 +357,7 @@ func TestPastBetweenTwoLooks(t *testing.T) {
 		if number < 3 && copied == (number == 2) && op.Kind == wrap.Read && filepath.Base(op.Path) == segment.Name(number) {
 			recycled = number
 			let(t, l)
-			fill(t, l, 3*number+1) // takes what was let go
+			fill(t, l, 3*number+1) // reuses what was released
 		}
 		return nil
 	})

@@ -17,10 +17,10 @@ import (
 type shipped struct {
 	id    past.ID
 	at    Mark
-	bytes map[uint64][]byte // of each segment, from its start on
+	bytes map[uint64][]byte // of each segment, from its beginning
 }
 
-// ship reads what is durable behind what was shipped, and returns the first error.
+// ship reads what is durable after what was shipped, and returns the first error.
 func (s *shipped) ship(p *past.Log, to LSN) error {
 	for piece, err := range p.Pieces(context.Background(), s.at, to) {
 		if err != nil {
@@ -36,7 +36,7 @@ func (s *shipped) ship(p *past.Log, to LSN) error {
 	return nil
 }
 
-// begin takes the log from its first segment on.
+// begin starts with the first segment of the log.
 func (s *shipped) begin(t testing.TB, l *FileLog) {
 	t.Helper()
 	id, err := l.Past().ID()
@@ -72,8 +72,8 @@ func (s *shipped) entries(t testing.TB, geo segment.Geometry, want []Entry) {
 	}
 }
 
-// A reader beside a writer, through the open log, gets each batch once, whole and in order, while segments are
-// released into the archive and recycled.
+// A reader next to a writer, through the open log, gets each batch once, complete and in order, while segments
+// are released into the archive and recycled.
 func TestPiecesBesideWriter(t *testing.T) {
 	t.Parallel()
 	l, dir := openIn(t)
@@ -116,7 +116,7 @@ func TestPiecesBesideWriter(t *testing.T) {
 	s.entries(t, l.geo, list)
 }
 
-// What another process reads without opening the log is what the open log gives.
+// Another process that reads without opening the log gets the same as through the open log.
 func TestPiecesThroughFileLog(t *testing.T) {
 	t.Parallel()
 	l, dir := openIn(t)

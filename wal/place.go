@@ -19,63 +19,65 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// A handle belongs to the folder that it opened. Users and programs replace that folder while it is open:
-// rm -rf, git clean -fdX (which removes wal/, as the store's own .gitignore names it), a restored store
-// that takes the place by a rename, a link that is switched, tar or rsync over it, a cleaner that removes
-// old files, a mount. A process that went on would acknowledge what no other process can ever read, and
-// would write files into a store that another process has open. Two things prevent this:
+// A handle belongs to the folder that it opened. Users and programs replace that folder while it is open: rm
+// -rf, git clean -fdX (which removes wal/, because the store's own .gitignore names it), a restored store that
+// is renamed into place, a link that is switched, tar or rsync over it, a cleaner that removes old files, a
+// mount. A process that continued would acknowledge writes that no other process can ever read, and would write
+// files into a store that another process has open. Two mechanisms prevent this:
 //
-// The identity of the log is compared with what stands at the path (Folder.InPlace) before anything is
-// written, and after a sync before the write is acknowledged. The second look is what makes an
-// acknowledgement true: at that moment, the log at the path was the one that has the entry. Compared are the
-// inode of wal/shared, the generation in the mapped page, whether the newest segment still has its name, and
-// positions in the page, which never go back within a generation; inodes of folders tell nothing, because
-// git clean, tar and cp -a keep them. A changed inode of the page alone is no difference, as overlay file
-// systems may change it: then the page at the path must show what this process has just written to its own
+// The identity of the log is compared with the log at the path (Folder.InPlace) before anything is written, and
+// again after a sync, before the write is acknowledged. The second comparison makes the acknowledgement true:
+// at that moment, the log at the path had the entry. The comparison covers the inode of wal/shared, the
+// generation in the mapped page, whether the newest segment still has its name, and positions in the page,
+// which never decrease within a generation. The inodes of folders are not compared, because git clean, tar and
+// cp -a keep them. A changed inode of the page alone is not a difference, because overlay file systems may
+// change it: then the page at the path must show what this process has just written to its own page
 // (otherPage).
 //
-// All attached processes hold a shared lock on the store's folder itself, which no program removes along
-// with the files (vfs.FolderLock). A process that finds no log, or one that no process has open, recovers
-// or begins it under an exclusive lock on the folder. So it waits until every process that still has an
-// earlier log of this folder open has noticed: those let go of the folder as soon as they know, and no
-// flush is under way (settleLoss). Without such locks (Windows, network file systems) the
-// comparison before each write is all there is.
+// All attached processes hold a shared lock on the store's folder itself, which no program removes along with
+// the files (vfs.FolderLock). A process that finds no log, or a log that no process has open, recovers or
+// begins it under an exclusive lock on the folder. So it waits until every process that still has an earlier
+// log of this folder open has noticed: such a process releases the folder as soon as it knows and none of its
+// flushes is running (settleLoss). Without such locks (Windows, network file systems) only the comparison
+// before each write is left.
 //
-// Where the folder is still the same, and only files of the log were removed, those entries would be lost that
-// were acknowledged and are in no file yet. The process has the removed segments open, and the folder is its own
-// as long as it holds the lock: so it first puts these entries into files (Options.Rescue), from which the next
-// log begins.
+// If the folder is still the same and only files of the log were removed, the entries that were acknowledged
+// and are in no file yet would be lost. The process still has the removed segments open, and no other process
+// begins a log in the folder while it holds the lock. So it first writes these entries into files
+// (Options.Rescue), from which the next log begins.
 //
-// Between a comparison and the write that follows lies a moment. Where the folder was replaced as a whole
-// the handles of vfs.Hold make it harmless: the write goes to the old folder. Where only files in it were
-// replaced, the lock on the folder does.
+// Between a comparison and the write that follows there is a moment in which the folder may change. If the
+// whole folder was replaced, the handles of vfs.Hold make this harmless: the write goes to the old folder. If
+// only files in it were replaced, the lock on the folder does.
 
-// placeLook is how often a process that is idle compares.
+// placeLook is how often an idle process compares.
 const placeLook = time.Second
 
-// placeFresh is how long a comparison stands for the next write into a segment that is open: that write goes to the
-// file that was compared, wherever that file is by then, and what makes its acknowledgement true is the comparison
-// after the sync. Only a process that writes without a pause saves a comparison by this, one of two for each commit.
+// placeFresh is how long a comparison is valid for the next write into a segment that is open: that write goes
+// to the file that was compared, wherever that file is by then, and the acknowledgement depends on the
+// comparison after the sync. Only a process that writes without a pause saves a comparison by this, one of two
+// per commit.
 const placeFresh = time.Millisecond
 
-// place is what a log knows of the folder that it was opened in.
+// place is what a log knows of the folder in which it was opened.
 type place struct {
-	ino, dev uint64      // of wal/shared, as this process mapped it
+	ino, dev uint64      // of wal/shared, when this process mapped it
 	opened   atomic.Bool // the log is in use
 	gone     atomic.Pointer[replacedError]
-	compared atomic.Int64 // when InPlace found no difference, as the time since began
+	compared atomic.Int64 // when InPlace last found no difference, as the time since began
 	began    time.Time
-	// the folder was left: what was applied by then is all that is ever read, for the page may be a later log's
+	// The folder was released: only entries applied by then are readable, because the page may belong to a
+	// later log.
 	left atomic.Bool
 
-	lead    atomic.Pointer[Lead] // of this process, nil while it does not lead
+	lead    atomic.Pointer[Lead] // of this process; nil while it does not lead
 	mu      sync.Mutex
-	folder  vfs.FolderLock // nil: there is none, or it was left
-	flushes int            // of this process, under flush.lock
-	still   chan struct{}  // closed when gone is set and no flush is under way; nil before gone is set
-	settled chan struct{}  // closed when the folder was left; nil before gone is set
+	folder  vfs.FolderLock // nil: the system has no such lock, or the folder was released
+	flushes int            // flushes of this process that are running, under flush.lock
+	still   chan struct{}  // closed when gone is set and no flush is running; nil before gone is set
+	settled chan struct{}  // closed when the folder was released; nil before gone is set
 	leaving chan struct{}  // closed when the log is being closed: see Leave
-	unfiled error          // of the rescue; told once
+	unfiled error          // error of the rescue; returned once
 
 	checkpoint openedCheckpoint
 }
@@ -91,18 +93,18 @@ func (e *replacedError) Error() string {
 
 func (e *replacedError) Unwrap() error { return errs.ErrReplaced }
 
-// InPlace returns an error that matches errs.ErrReplaced if the log is no longer the one at the path by
-// which it was opened: its folder or its files were removed, renamed or replaced. It is final: nothing is
+// InPlace returns an error that matches errs.ErrReplaced if the log is no longer the one at the path by which
+// it was opened: its folder or its files were removed, renamed or replaced. The error is final: nothing is
 // written from then on.
 //
-// While the log is being opened nothing is compared: settlePlace does that at its end.
+// While the log is being opened nothing is compared: settlePlace compares at the end of Open.
 func (d Folder) InPlace() error {
 	if err := d.Replaced(); err != nil {
 		return err
 	}
 	var why string
 	switch {
-	case d.l.private.Load(): // reading without a page, which may be mapped just now
+	case d.l.private.Load(): // reading without a page, which another goroutine may be mapping
 		why = d.l.otherFolder()
 	case d.l.shared.Mapped() && (d.l.place.ino != 0 || d.l.o.ReadOnly):
 		why = d.l.outOfPlace()
@@ -117,19 +119,19 @@ func (d Folder) InPlace() error {
 	return d.Replaced()
 }
 
-// inPlaceFor is InPlace before a write into a segment. See placeFresh.
+// inPlaceFor is InPlace before a write into a segment, see placeFresh.
 func (l *FileLog) inPlaceFor(number uint64) error {
 	at := l.place.compared.Load()
 	if at == 0 || time.Since(l.place.began)-time.Duration(at) > placeFresh || !l.hasOpen(number) {
 		return l.Folder().InPlace()
 	}
 	if l.state.appliedAt.Load() > l.shared.Durable() && l.shared.Durable() != 0 {
-		return l.Folder().InPlace() // which says what is wrong
+		return l.Folder().InPlace() // which returns the reason
 	}
 	return l.Folder().Replaced()
 }
 
-// Replaced returns what InPlace has found, without looking.
+// Replaced returns what InPlace has found earlier, without comparing again.
 func (d Folder) Replaced() error {
 	if e := d.l.place.gone.Load(); e != nil {
 		return e
@@ -137,8 +139,8 @@ func (d Folder) Replaced() error {
 	return nil
 }
 
-// Explain returns what InPlace finds in the place of a failure that it explains: a file or a folder is missing
-// because the store's folder goes. Its page may go last, so that is waited for.
+// Explain returns the error of InPlace instead of err if that explains err: a file or a folder is missing
+// because the store's folder is being removed. The page may be removed last, so Explain waits for that.
 func (d Folder) Explain(err error) error {
 	if err = d.l.orReplaced(err); err == nil || errors.Is(err, errs.ErrReplaced) || d.l.o.ReadOnly ||
 		!d.l.isOfRemoval(err) {
@@ -169,15 +171,15 @@ func (l *FileLog) orReplaced(err error) error {
 	return err
 }
 
-// isOfRemoval reports whether a failure may be due to files that are being removed. A missing checkpoint reads as
-// a damaged one.
+// isOfRemoval reports whether a failure may be caused by files that are being removed. A missing checkpoint is
+// reported as a damaged one.
 func (l *FileLog) isOfRemoval(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, past.ErrNoSegment) || errors.Is(err, errNoPage) ||
 		l.Folder().Unrecorded(err)
 }
 
-// Unrecorded reports whether a failure is that of a missing checkpoint. As long as the log is open no process makes
-// another one.
+// Unrecorded reports whether a failure is that of a missing checkpoint. As long as the log is open no process
+// creates another one.
 func (d Folder) Unrecorded(err error) bool {
 	if errors.Is(err, errSlot) {
 		_, err = d.l.o.FS.Stat(filepath.Join(d.l.o.Dir, "checkpoint"))
@@ -186,8 +188,8 @@ func (d Folder) Unrecorded(err error) bool {
 	return false
 }
 
-// keeps is InPlace for a caller that has seen durable at or behind a position: an older copy of the page has an
-// earlier one.
+// keeps is InPlace for a caller that has seen the log durable up to a position: an older copy of the page has a
+// lower one.
 func (l *FileLog) keeps(at LSN) error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -198,13 +200,13 @@ func (l *FileLog) keeps(at LSN) error {
 	return nil
 }
 
-// older records that the page is a copy of an earlier moment, written over it in place: a position in it has gone
-// back. Where another process has recovered the log, that is the reason.
+// older records that the page is a copy of an earlier moment, written over the page in place: a position in it
+// has decreased. If another process has recovered the log, that is the reason instead.
 func (l *FileLog) older() error {
 	if err := l.lost(); err != nil {
 		return err
 	}
-	l.lose("wal/shared is an older one")
+	l.lose("wal/shared was replaced by an older version")
 	return l.Folder().Replaced()
 }
 
@@ -219,7 +221,7 @@ func (l *FileLog) atTail(tail LSN) error {
 	return nil
 }
 
-// lose records that another log is at the path, and has the folder left.
+// lose records that another log is at the path, and starts the release of the folder.
 func (l *FileLog) lose(why string) {
 	p := &l.place
 	p.mu.Lock()
@@ -239,7 +241,8 @@ func (l *FileLog) lose(why string) {
 	go l.settleLoss()
 }
 
-// settleLoss leaves the folder once no flush is under way, and before that rescues what only this process has.
+// settleLoss releases the folder once no flush is running. Before that it rescues the entries that only this
+// process has.
 func (l *FileLog) settleLoss() {
 	p := &l.place
 	<-p.still
@@ -252,7 +255,7 @@ func (l *FileLog) settleLoss() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.leave()
-	if k := l.locks[roleAttach]; k != nil { // the next process is alone
+	if k := l.locks[roleAttach]; k != nil { // now the next process is alone
 		_ = k.Close()
 		l.locks[roleAttach] = nil
 	}
@@ -263,13 +266,13 @@ func (l *FileLog) settleLoss() {
 	close(p.settled)
 }
 
-// rescue calls Options.Rescue, again every second as long as that may help: the disk is full, or another process has
-// a lock. Meanwhile this process keeps the folder, so that no other process begins a log that lacks these entries.
-// When the log is being closed there is one more call, whose error Leave returns.
+// rescue calls Options.Rescue, again every second as long as that may help: the disk is full, or another
+// process has a lock. Meanwhile this process keeps the folder locked, so that no other process begins a log
+// that lacks these entries. When the log is being closed there is one more call, whose error Leave returns.
 func (l *FileLog) rescue() error {
 	t := time.NewTicker(placeLook)
 	defer t.Stop()
-	var ending time.Time // of the first call since the log is being closed
+	var ending time.Time // of the first call after closing began
 	for {
 		select {
 		case <-l.place.leaving:
@@ -284,18 +287,18 @@ func (l *FileLog) rescue() error {
 		if err == nil {
 			return nil
 		}
-		l.o.Logger.Error("putting into files what only the removed log had", "err", err)
+		l.o.Logger.Error("writing the entries of the removed log into files", "err", err)
 		switch {
 		case !again:
 			return err
-		case ending.IsZero(): // a call that was made before the log was being closed is followed by another
+		case ending.IsZero(): // a call from before closing began is followed by another one
 			select {
 			case <-l.place.leaving:
 			case <-t.C:
 			}
 		case !errors.Is(err, fs.ErrNotExist) || time.Since(ending) >= rescuePatience:
 			return err
-		default: // the removal goes on, and took a folder along that was just made
+		default: // the removal continues, and has removed a folder that was just created
 			time.Sleep(placePause)
 		}
 		if !l.rescues() { // the folder was replaced as well, or another copy was put into it
@@ -304,22 +307,22 @@ func (l *FileLog) rescue() error {
 	}
 }
 
-// rescuePatience is how long the removal of a log is awaited that has begun: its files go one after the other.
+// rescuePatience is how long to wait for a removal that has begun to finish: its files go one after the other.
 const (
 	rescuePatience = 500 * time.Millisecond
 	placePause     = 10 * time.Millisecond
 )
 
 // rescues reports whether entries that are in no file yet have lost their segments, or are about to, while the
-// folder is the one that was opened, and no other log is in it. Where wal/shared is gone and the segments are
-// there yet, nothing tells how long the removal takes, so the entries are rescued, too; if the segments stay, the
-// next process finds the same in them.
+// folder is the one that was opened and no other log is in it. If wal/shared is gone and the segments still
+// exist, it is unknown how long the removal will take, so the entries are rescued, too; if the segments stay,
+// the next process finds the same entries in them.
 func (l *FileLog) rescues() bool {
 	if l.place.folder == nil || l.shared.Durable() <= l.shared.Flushed() {
 		return false
 	}
 	for began := time.Now(); ; time.Sleep(placePause) {
-		if !l.folderIsOurs() || !l.shared.Cut() && l.lost() != nil { // with a page that was cut, segments may go as well
+		if !l.folderIsOurs() || !l.shared.Cut() && l.lost() != nil { // if the page was cut, segments may be removed as well
 			return false
 		}
 		at, err := l.o.FS.Stat(l.o.wal("shared"))
@@ -327,7 +330,7 @@ func (l *FileLog) rescues() bool {
 		case err == nil && !sameFile && l.otherPage():
 			return false
 		case l.state.appliedAt.Load() > l.shared.Durable():
-			// an older copy was written over the files: nothing is written to its page
+			// An older copy was written over the files: nothing is written to its page.
 			return false
 		}
 		if l.lostSegments() {
@@ -346,7 +349,7 @@ func (l *FileLog) folderIsOurs() bool {
 	return ok && err == nil && merr == nil && at.Ino == mine.Ino && at.Dev == mine.Dev
 }
 
-// otherFolder is outOfPlace for a handle that has no page: it compares the folder only.
+// otherFolder is outOfPlace for a handle without a page: it compares only the folder.
 func (l *FileLog) otherFolder() string {
 	at, ok, err := vfs.AtPath(l.o.FS, l.o.Dir+"/.")
 	mine, merr := l.o.FS.Stat(l.o.Dir)
@@ -361,12 +364,12 @@ func (l *FileLog) otherFolder() string {
 	return ""
 }
 
-// lostSegments reports whether a segment that has entries above flushed has no name any more.
+// lostSegments reports whether a segment that has entries above flushed has lost its name.
 func (l *FileLog) lostSegments() bool {
 	for n := l.geo.Number(l.shared.Flushed()); n <= l.geo.Number(l.shared.Durable()-1); n++ {
 		f, err := l.segment(n)
 		if err != nil {
-			continue // there is nothing to read it from
+			continue // it cannot be read any more
 		}
 		if !l.named(n, f) {
 			return true
@@ -375,11 +378,11 @@ func (l *FileLog) lostSegments() bool {
 	return false
 }
 
-// outOfPlace is what tells the log at the path from this one, "" for nothing.
+// outOfPlace returns how the log at the path differs from this one, "" if it does not.
 func (l *FileLog) outOfPlace() string {
 	info, ok, err := vfs.AtPath(l.o.FS, l.o.wal("shared"))
 	ino, dev := l.place.ino, l.place.dev
-	if ino == 0 { // a handle that only reads maps the page when there is one
+	if ino == 0 { // a read-only handle maps the page when there is one
 		ino, dev = l.shared.Inode(), info.Dev
 	}
 	switch {
@@ -391,13 +394,13 @@ func (l *FileLog) outOfPlace() string {
 		}
 		return "wal/shared is missing"
 	case err != nil:
-		return "" // the path cannot be looked at, which says nothing about what is there
+		return "" // the path cannot be examined, which proves no difference
 	case (info.Ino != ino || info.Dev != dev) && (l.o.ReadOnly || l.otherPage()):
 		return "another wal/shared is there"
 	case info.Size < vfs.PageSize, l.shared.Cut():
 		return pageCut
 	case !l.o.ReadOnly && l.lost() != nil:
-		if l.shared.Cut() { // which only an access finds out
+		if l.shared.Cut() { // only an access detects this
 			return pageCut
 		}
 		return "another process has recovered its log"
@@ -408,17 +411,17 @@ func (l *FileLog) outOfPlace() string {
 	return l.unlinked()
 }
 
-// unlinked returns what the newest segment lacks if its name is gone, "" otherwise. It also compares the
-// positions in the page: a copy that was written over the files in place has an earlier one.
+// unlinked returns what is wrong with the newest segment if its name is gone, "" otherwise. It also compares
+// the positions in the page: a copy that was written over the files in place has lower ones.
 func (l *FileLog) unlinked() string {
 	for last := LSN(0); ; {
-		applied := l.state.appliedAt.Load() // before durable, which only grows: nothing beyond it is applied
+		applied := l.state.appliedAt.Load() // load before durable, which only grows: nothing beyond it is applied
 		durable := l.shared.Durable()
 		if durable == 0 {
 			return ""
 		}
 		if applied > durable {
-			return "wal/shared is an older one"
+			return "wal/shared was replaced by an older version"
 		}
 		if l.geo.Offset(durable) == 0 && l.Spilled() >= durable {
 			return "" // durable is the end of a segment that may have been released
@@ -432,12 +435,12 @@ func (l *FileLog) unlinked() string {
 	}
 }
 
-// pageCut is the difference where a program cuts wal/shared to nothing in place, as cp -a of another copy does
-// before it writes. The page is mapped, and what a mapping no longer has behind it faults: see vfs.IsCut. What was
-// acknowledged is in the segments, unless the program cuts those too.
+// pageCut is the difference if a program truncates wal/shared in place, as cp -a of another copy does before it
+// writes. The page is mapped, and an access beyond the end of the file faults: see vfs.IsCut. What was
+// acknowledged is in the segments, unless the program truncates those too.
 const pageCut = "wal/shared was cut short"
 
-// nameless returns what is wrong with the name of a segment, "" for nothing.
+// nameless returns what is wrong with the name of a segment, "" if nothing is.
 func (l *FileLog) nameless(number uint64) string {
 	f, err := l.segment(number)
 	if errors.Is(err, past.ErrNoSegment) && l.shared.Poison() != page.Damaged {
@@ -449,8 +452,9 @@ func (l *FileLog) nameless(number uint64) string {
 	return ""
 }
 
-// named reports whether the open file of a segment is the one in wal/. The count of its links does not tell: the
-// file may have a name in a copy of hard links (cp -al, rsync --link-dest), and some file systems count none.
+// named reports whether the open file of a segment is the one in wal/. The number of its links is not enough:
+// the file may have a name in a copy of hard links (cp -al, rsync --link-dest), and some file systems do not
+// count links.
 func (l *FileLog) named(number uint64, f vfs.File) bool {
 	at, err := l.o.FS.Stat(l.o.wal(segment.Name(number)))
 	if err != nil {
@@ -466,7 +470,8 @@ func (l *FileLog) named(number uint64, f vfs.File) bool {
 	return err != nil || at.Ino == info.Ino && at.Dev == info.Dev || info.Nlink > 0 && !l.isFile(at, number)
 }
 
-// isFile reports whether a segment that is opened again is the file that the name has. Where inodes tell, it is.
+// isFile reports whether a segment, opened again, is the file that the name has: whether inodes are reliable on
+// this file system.
 func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
 	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDONLY, 0)
 	if err != nil {
@@ -477,8 +482,9 @@ func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
 	return err == nil && info.Ino == at.Ino && info.Dev == at.Dev
 }
 
-// otherPage reports whether the page at the path is another one than this process has mapped, by a word that it
-// raises in its own: a copy, however young, has a smaller one. A page that cannot be looked at tells nothing.
+// otherPage reports whether the page at the path is not the one that this process has mapped. The check raises
+// a word in the mapped page: a copy, however recent, has a smaller value. A page that cannot be examined is not
+// a difference.
 func (l *FileLog) otherPage() bool {
 	p, err := vfs.SharedAtPath(l.o.wal("shared"))
 	if err != nil {
@@ -491,14 +497,14 @@ func (l *FileLog) otherPage() bool {
 	return at < from || at > l.shared.Probed()
 }
 
-// settlePlace remembers what was mapped, after the page is this process's.
+// settlePlace records which page was mapped, after the page belongs to this process.
 func (l *FileLog) settlePlace() error {
 	info, err := l.o.FS.Stat(l.o.wal("shared"))
 	if err != nil {
 		return l.ioError("looking at", l.o.wal("shared"), err)
 	}
 	l.place.ino, l.place.dev = info.Ino, info.Dev
-	if info.Ino != l.shared.Inode() { // it was replaced since
+	if info.Ino != l.shared.Inode() { // replaced since it was mapped
 		return &replacedError{l.o.Dir, "another wal/shared is there"}
 	}
 	return nil
@@ -517,8 +523,8 @@ func (l *FileLog) openFolder() error {
 	return nil
 }
 
-// folderFree takes the folder exclusively and reports whether it could: no process has a log of this
-// folder open, whatever became of its files.
+// folderFree tries to lock the folder exclusively and reports whether it succeeded: then no process has a log
+// of this folder open, whatever became of its files.
 func (l *FileLog) folderFree() bool {
 	if l.place.folder == nil {
 		return true
@@ -530,9 +536,8 @@ func (l *FileLog) folderFree() bool {
 	return ok || err != nil
 }
 
-// waitFolder waits until the folder is free, or until other reports that there is another way. It asks
-// that after some milliseconds only: of a process that was killed, the system lets go of one lock after
-// the other.
+// waitFolder waits until the folder is free, or until other reports true. It calls other only after some
+// milliseconds, because the system releases the locks of a killed process one after the other.
 func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool, err error) {
 	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -553,8 +558,8 @@ func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool,
 	}
 }
 
-// pageIsLive reports whether the page at the path belongs to processes that have the log open: it is of
-// this boot, recovered, and no copy, and has segments.
+// pageIsLive reports whether the page at the path belongs to processes that have the log open: it is of this
+// boot, recovered, not a copy, and the log has segments.
 func (l *FileLog) pageIsLive() bool {
 	if !l.shared.Mapped() {
 		l.namedPage()
@@ -570,13 +575,13 @@ func (l *FileLog) pageIsLive() bool {
 	return err == nil && len(segments) > 0
 }
 
-// shareFolder holds the folder as an attached process does, instead of exclusively or not at all.
+// shareFolder locks the folder shared, as an attached process does, and releases an exclusive lock first.
 func (l *FileLog) shareFolder(ctx context.Context) error {
 	l.freeFolder()
 	if l.place.folder == nil {
 		return nil
 	}
-	// A process that looks whether the folder is free has it for a moment.
+	// A process that tests whether the folder is free locks it for a moment.
 	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
 	defer cancel()
 	ok, err := vfs.WaitFolder(wait, l.place.folder, vfs.ModeShared)
@@ -590,20 +595,21 @@ func (l *FileLog) shareFolder(ctx context.Context) error {
 	return nil
 }
 
-// freeFolder unlocks the folder, if it is locked.
+// freeFolder unlocks the folder if it is locked.
 func (l *FileLog) freeFolder() {
 	if l.place.folder != nil && l.place.folder.Unlock() != nil {
 		l.noFolder()
 	}
 }
 
-// noFolder goes on without the lock on the folder: the file system has no such locks. The log is being opened.
+// noFolder continues without the lock on the folder, because the file system has no such locks. The log is
+// being opened.
 func (l *FileLog) noFolder() {
 	_ = l.place.folder.Close()
 	l.place.folder = nil
 }
 
-// leave lets go of the folder; mu is held.
+// leave releases the folder; mu is held.
 func (p *place) leave() {
 	if p.folder != nil {
 		_ = p.folder.Close()
@@ -630,8 +636,8 @@ func (p *place) ends() {
 	}
 }
 
-// AwaitRescue returns when this process no longer touches a folder whose log was replaced (InPlace), and what could be
-// rescued of it is in files; at once where the log is in its place.
+// AwaitRescue blocks until this process no longer uses a folder whose log was replaced (InPlace) and has
+// rescued into files what it could. It returns at once if the log is in its place.
 func (d Folder) AwaitRescue(ctx context.Context) error {
 	d.l.place.mu.Lock()
 	settled := d.l.place.settled
@@ -647,8 +653,8 @@ func (d Folder) AwaitRescue(ctx context.Context) error {
 	}
 }
 
-// Leave is AwaitRescue for a log that is being closed: a rescue that failed is tried once more, and its error returned,
-// by the first call.
+// Leave is AwaitRescue for a log that is being closed: a rescue that failed is tried once more, and the first
+// call of Leave returns its error.
 func (d Folder) Leave(ctx context.Context) error {
 	p := &d.l.place
 	p.mu.Lock()
@@ -667,8 +673,8 @@ func (d Folder) Leave(ctx context.Context) error {
 	return err
 }
 
-// watchPlace compares every placeLook, for a process that does nothing: other processes wait for its lock on
-// the folder, and a watch of this process would wait without end.
+// watchPlace compares every placeLook, for an idle process: other processes wait for its lock on the folder,
+// and a watch of this process would wait without end.
 func (l *FileLog) watchPlace() {
 	t := time.NewTicker(placeLook)
 	defer t.Stop()

@@ -7,26 +7,26 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The checkpoint is compared apart from the page. A program that copies an older store over an open one (rsync, tar,
-// cp -a) takes its files one by one, and the checkpoint comes before wal/: at that moment the page and the segments
-// are still those of this log. A process that flushed then would write into the copy of the checkpoint that the log
-// was durable up to a position that the older segments, which come next, do not reach: a damaged log. So the page
-// has the sequence of the newest checkpoint. One that is older is no checkpoint of this log. And of one that says
-// the same, as the copy of a store that has written none since, the file tells: this process has the other open,
-// which has no name any more.
+// The checkpoint is compared separately from the page. A program that copies an older store over an open one
+// (rsync, tar, cp -a) copies the files one by one, and the checkpoint comes before wal/: at that moment the
+// page and the segments are still those of this log. A process that flushed then would write into the copied
+// checkpoint that the log was durable up to a position that the older segments, which are copied next, do not
+// reach: a damaged log. So the page has the sequence of the newest checkpoint. A checkpoint with a lower
+// sequence does not belong to this log. If the sequence is the same, as in the copy of a store that has written
+// no checkpoint since, the file decides: this process has the other file open, which has no name any more.
 
-// openedCheckpoint is what a process knows of the file of the checkpoint. flush.lock.
+// openedCheckpoint is what a process knows of the checkpoint file; guarded by flush.lock.
 type openedCheckpoint struct {
 	file     vfs.File // nil: nothing is known
-	sequence uint64   // of the checkpoint in it, or of an earlier one
+	sequence uint64   // of the checkpoint in the file, or of an earlier one
 }
 
-// knowCheckpoint opens the file of the checkpoint, to tell it from another one. A file that cannot be opened tells
-// nothing.
+// knowCheckpoint opens the checkpoint file, to recognise a replacement. If the file cannot be opened, no
+// replacement is detected.
 func (l *FileLog) knowCheckpoint() {
 	p := &l.place.checkpoint
 	p.close()
-	p.sequence = l.shared.Sequence() // first: until the file is opened another process may replace it, and write
+	p.sequence = l.shared.Sequence() // first: another process may replace the file before it is opened here
 	p.file, _ = l.o.FS.OpenFile(filepath.Join(l.o.Dir, "checkpoint"), os.O_RDONLY, 0)
 }
 
@@ -37,16 +37,17 @@ func (p *openedCheckpoint) close() {
 	}
 }
 
-// wroteCheckpoint notes what this process has written.
+// wroteCheckpoint records the checkpoint that this process has written.
 func (l *FileLog) wroteCheckpoint(c *Checkpoint) {
 	l.shared.SetSequence(c.Sequence)
 	l.place.checkpoint.sequence = c.Sequence
 }
 
-// sameCheckpoint returns an error that matches errs.ErrReplaced if the checkpoint that was read is an older one than
-// this log has written. newest is the word of the page before it was read.
+// sameCheckpoint returns an error that matches errs.ErrReplaced if the checkpoint that was read is older than
+// one that this log has written. newest is the sequence in the page, read before the checkpoint.
 //
-// Where the newest slot is damaged, the one before it holds: then the place of the newest has no slot that verifies.
+// If the newest slot is damaged, the one before it is valid: then the slot of the newest checkpoint does not
+// verify, and there is no error.
 func (l *FileLog) sameCheckpoint(c *Checkpoint, newest uint64) error {
 	if c.Sequence >= newest || l.o.ReadOnly {
 		return nil
@@ -55,12 +56,12 @@ func (l *FileLog) sameCheckpoint(c *Checkpoint, newest uint64) error {
 	if err != nil || slots[newest%2].Err != nil {
 		return nil
 	}
-	l.lose("the checkpoint is an older one")
+	l.lose("the checkpoint was replaced by an older version")
 	return l.Folder().Replaced()
 }
 
-// ownCheckpoint is sameCheckpoint for a process that is about to write, which also compares the file; flush.lock is
-// held.
+// ownCheckpoint is sameCheckpoint for a process that is about to write; it also compares the file. flush.lock
+// is held.
 func (l *FileLog) ownCheckpoint(c *Checkpoint) error {
 	if err := l.sameCheckpoint(c, l.shared.Sequence()); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (l *FileLog) ownCheckpoint(c *Checkpoint) error {
 		return nil
 	}
 	at, err := l.o.FS.Stat(filepath.Join(l.o.Dir, "checkpoint"))
-	if err != nil || at.Ino == mine.Ino && at.Dev == mine.Dev { // a file system that counts no links
+	if err != nil || at.Ino == mine.Ino && at.Dev == mine.Dev { // a file system that does not count links
 		return nil
 	}
 	if c.Sequence > p.sequence { // another process has replaced a hard link, and has written since

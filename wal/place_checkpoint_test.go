@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// flushed writes a checkpoint that says that everything is in files and in the index.
+// flushed writes a checkpoint that records that everything is in files and in the index.
 func flushed(l *FileLog) error {
 	held, err := l.LockFlush(context.Background())
 	if err != nil {
@@ -30,14 +30,15 @@ func flushed(l *FileLog) error {
 	return l.SetCheckpoint(held, at, at, [Folders]int64{})
 }
 
-// A checkpoint that an older copy of the store has replaced is not written on: the segments of the copy, which come
-// next, do not reach as far. A damaged slot, and another process that writes, are no such copy.
+// A checkpoint that an older copy of the store has replaced is not overwritten: the segments of the copy, which
+// come next, do not reach as far. A damaged slot, and another process that writes, are not treated as such a
+// copy.
 func TestCheckpointOfACopy(t *testing.T) {
 	t.Parallel()
 	path := func(dir string) string { return filepath.Join(dir, "checkpoint") }
 	over := func(t *testing.T, dir string, b []byte, fresh bool) {
 		t.Helper()
-		if b == nil { // what it has
+		if b == nil { // the content
 			b = checkpointOf(t, dir)
 		}
 		name := path(dir)
@@ -120,7 +121,7 @@ func flipNewest(t *testing.T, dir string) {
 	flip(t, filepath.Join(dir, "checkpoint"), int64(newest*SlotSize+50))
 }
 
-// flushBeside is a process that writes a checkpoint.
+// flushBeside writes a checkpoint as another process.
 func flushBeside(t *testing.T, dir string) {
 	t.Helper()
 	other, _ := open(t, dir)
@@ -130,7 +131,8 @@ func flushBeside(t *testing.T, dir string) {
 	}
 }
 
-// A page that is cut to nothing while goroutines commit ends none of them, and what was acknowledged is in the log.
+// A page that is truncated to zero while goroutines commit crashes none of them, and what was acknowledged is
+// in the log.
 func TestPageCutBesideWriters(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "s")

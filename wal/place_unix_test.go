@@ -28,7 +28,7 @@ func copyOver(t *testing.T, from, to string, fresh bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As rsync --inplace does. cp cuts the file off first.
+	// As rsync --inplace does. cp truncates the file first.
 	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err == nil {
 		_, err = f.WriteAt(b, 0)
@@ -39,7 +39,7 @@ func copyOver(t *testing.T, from, to string, fresh bool) {
 	}
 }
 
-// What stands at the path is told from the log that was opened.
+// Differences between the files at the path and the log that was opened are detected.
 func TestInPlace(t *testing.T) {
 	t.Parallel()
 	page := func(dir string) string { return filepath.Join(dir, "wal", "shared") }
@@ -84,7 +84,7 @@ func TestInPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.Durable() // looks just now
+			l.Durable() // accesses the page now
 			if err := os.WriteFile(page(dir), b, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +147,7 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
-// A process that is idle notices, and the one that waits for the folder then has it.
+// An idle process notices, and the process that waits for the folder gets it.
 func TestFolderIsLeft(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "s")
@@ -176,7 +176,7 @@ func TestFolderIsLeft(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("an idle process has not noticed")
 	}
-	// While this process flushes, no log is begun beside it.
+	// While this process flushes, no other log is begun.
 	if _, err := Open(t.Context(), func() Options {
 		o := (&model{}).options(dir)
 		o.LockWait = 50 * time.Millisecond
@@ -191,7 +191,7 @@ func TestFolderIsLeft(t *testing.T) {
 	}
 }
 
-// movingPage is a page beside whose reader another process goes on, just after the reader has loaded durable.
+// movingPage is a page on which another process advances just after the reader has loaded durable.
 type movingPage struct {
 	vfs.Shared
 	move func()
@@ -206,7 +206,7 @@ func (p *movingPage) Load(word int) uint64 {
 	return v
 }
 
-// A comparison beside a log that goes on finds it in its place.
+// A comparison while the log advances finds it in its place.
 func TestInPlaceOfMovingLog(t *testing.T) {
 	t.Parallel()
 	for name, move := range map[string]func(t *testing.T, l *FileLog){
@@ -232,7 +232,7 @@ func TestInPlaceOfMovingLog(t *testing.T) {
 }
 
 // A process that waits for the folder has open.lock, and a process that comes meanwhile waits for open.lock
-// without the folder.
+// without holding the folder.
 func TestFolderIsNotHeldBeforeOpenLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -300,7 +300,7 @@ func TestReplacedTakesNoLock(t *testing.T) {
 		_, err := waits.Processes().Lead(ctx)
 		waited <- err
 	}()
-	time.Sleep(10 * time.Millisecond) // mostly it waits by then; otherwise this shows less
+	time.Sleep(10 * time.Millisecond) // usually it waits by then; otherwise this tests less
 	if err := os.RemoveAll(filepath.Join(dir, "wal")); err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestReplacedTakesNoLock(t *testing.T) {
 	}
 }
 
-// A handle that only reads, and has no page, learns that another folder is there.
+// A read-only handle without a page detects that another folder is there.
 func TestInPlaceReading(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(dir string) error{
@@ -376,7 +376,7 @@ func TestInPlaceReading(t *testing.T) {
 	}
 }
 
-// git clean removes the checkpoint first, and a round that reads it then calls it damaged.
+// git clean removes the checkpoint first, and a round that reads it then reports it as damaged.
 func TestMissingCheckpointExplained(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -401,8 +401,8 @@ func TestMissingCheckpointExplained(t *testing.T) {
 	}
 }
 
-// A copy of an earlier moment is written over the page while a commit waits for its sync: what the commit wrote is
-// behind the tail by then, and no sync ever makes it durable.
+// A copy of an earlier moment is written over the page while a commit waits for its sync: what the commit wrote
+// is after the tail by then, and no sync ever makes it durable.
 func TestOlderPageBesideSync(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -423,7 +423,7 @@ func TestOlderPageBesideSync(t *testing.T) {
 	}
 }
 
-// The same between the sync and the answer, and before the next commit reads the tail.
+// The same between the sync and the acknowledgement, and before the next commit reads the tail.
 func TestOlderPageBesideCommit(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]func(l *FileLog, lsn LSN) error{
@@ -452,8 +452,8 @@ func TestOlderPageBesideCommit(t *testing.T) {
 	}
 }
 
-// From the moment that a process knows of it, nothing is written to the page, which may be a later log's by then,
-// and no lock file is created.
+// Once a process knows, nothing is written to the page, which may belong to a later log by then, and no lock
+// file is created.
 func TestReplacedTouchesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -498,8 +498,8 @@ func TestReplacedTouchesNothing(t *testing.T) {
 	}
 }
 
-// TestReplacedKeepsNewSegment: a process that makes a segment while its log is replaced leaves the unnamed file to the
-// recovery of the other log.
+// TestReplacedKeepsNewSegment: a process that creates a segment while its log is replaced leaves the unnamed
+// file to the recovery of the other log.
 func TestReplacedKeepsNewSegment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -517,7 +517,7 @@ func TestReplacedKeepsNewSegment(t *testing.T) {
 	}
 }
 
-// A page whose inode is another one, and that cannot be opened just now, is not taken for another page.
+// A page whose inode has changed, and that cannot be opened at the moment, is not treated as another page.
 func TestInPlaceWithoutFiles(t *testing.T) { // not parallel: it leaves the process no file to open
 	l, _ := open(t, t.TempDir())
 	defer l.Close()
@@ -576,7 +576,7 @@ func TestBehindRemovedLog(t *testing.T) {
 	}
 }
 
-// A process that leads lets go of watch.lock when it leaves: where only segments were removed, the lock file is also
+// A leading process releases watch.lock when it leaves: if only segments were removed, the lock file is also
 // that of the log that another process begins.
 func TestReplacedLeadsNoLonger(t *testing.T) {
 	t.Parallel()
@@ -614,8 +614,8 @@ func TestReplacedLeadsNoLonger(t *testing.T) {
 	}
 }
 
-// A comparison that stands for the next write does not acknowledge it: that does the one after the sync. Nor are a
-// batch without entries and a refused one answered from a log that was replaced.
+// A comparison that is valid for the next write does not acknowledge it: the comparison after the sync does. A
+// batch without entries and a refused one are not answered from a log that was replaced, either.
 func TestReplacedBesideFreshComparison(t *testing.T) {
 	t.Parallel()
 	refused := put("ma", "2")
@@ -638,7 +638,7 @@ func TestReplacedBesideFreshComparison(t *testing.T) {
 			l, _ := open(t, dir, func(o *Options) { o.FS, o.Inline = fsys, true }) // nothing else compares
 			defer l.Close()
 			mustAppend(t, l, put("ma", "1"))
-			l.place.compared.Store(int64(time.Hour)) // a moment ago, as long as the test takes
+			l.place.compared.Store(int64(time.Hour)) // a moment ago, for the whole test
 			if err := os.Rename(dir, dir+".was"); err != nil {
 				t.Fatal(err)
 			}

@@ -14,39 +14,37 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Space is written out ahead of the tail: a commit that makes a file grow costs
-// the file system's journal as well. It is written out in zeros, never sparse,
-// in steps, so that a small store stays small; and since puts must leave the
-// reserve behind them, a full disk refuses puts while deletes still have space.
+// Space is written out ahead of the tail, because a commit that makes a file grow also has to wait for the file
+// system's journal. Space is written out as zeros, never sparse, in steps, so that a small store stays small.
+// Puts must leave a reserve free, so a full disk refuses puts while deletes still have space.
 //
-// The zeros of a step are written under append.lock, so nobody appends where
-// they go; they are synced outside it. A file descriptor of its own is used for
-// that sync: an error of the device is told to each descriptor once, and the
-// one that commits must not miss it.
+// The zeros of a step are written under append.lock, so that no process appends where they go; they are synced
+// without it. A separate file descriptor is used for that sync: the system reports a device error once per
+// descriptor, and the descriptor of the commits must not miss it.
 
-// preparer is the goroutine that does so in the background.
+// preparer is the goroutine that writes out space in the background.
 type preparer struct {
 	once    sync.Once
 	kick    chan struct{}
 	stop    chan struct{}
 	stopped sync.WaitGroup
-	made    atomic.Uint64 // temp files, for their names
-	next    atomic.Uint64 // the newest segment that we know to be there
+	made    atomic.Uint64 // number of temporary files, for their names
+	next    atomic.Uint64 // the newest segment known to exist
 }
 
-// reserve is the space that only deletes and the log's own frames may enter.
+// reserve returns the size of the space that only deletes and the log's own frames may use.
 func (l *FileLog) reserve() uint64 { return min(256<<10, l.geo.Size/8) }
 
-// step is how much is written out at once: as much as the segment already holds,
-// within bounds. Measured, 40 KB commits: with steps of 512 KiB a commit takes
-// 270 us in the mean, with 8 MiB 165 us, on a file written out whole before 125 us;
-// and twice to ten times as long while another goroutine writes and syncs zeros.
+// step returns how much is written out at once: as much as the segment already holds, within bounds. Measured
+// with commits of 40 KB: 270 us per commit on average with steps of 512 KiB, 165 us with 8 MiB, and 125 us in a
+// file written out completely beforehand. A commit takes two to ten times as long while another goroutine
+// writes and syncs zeros.
 func (l *FileLog) step(at LSN) uint64 {
 	return min(l.geo.Size/8, max(512<<10, min(8<<20, at%l.geo.Size)))
 }
 
-// room makes sure that the segment is written out to an end, and beyond it by
-// the reserve; append.lock is held. A refusal matches errs.ErrDiskFull.
+// room makes sure that the segment is written out up to end, and beyond it by the reserve; append.lock is held.
+// A refusal matches errs.ErrDiskFull.
 func (l *FileLog) room(end LSN, deletes bool) error {
 	number := l.geo.Number(end - 1)
 	prepared, err := l.prepared(number)
@@ -55,7 +53,7 @@ func (l *FileLog) room(end LSN, deletes bool) error {
 	}
 	last := l.geo.End(number)
 	if want := min(end+l.reserve(), last); prepared < want {
-		// Not the part that this very write is about to fill.
+		// Not the part that this write is about to fill.
 		err := l.writeOut(number, max(prepared, end), min(max(want, end+l.step(end-1)), last))
 		if err != nil {
 			l.unprepare(number, prepared)
@@ -75,23 +73,23 @@ func (l *FileLog) room(end LSN, deletes bool) error {
 	return nil
 }
 
-// unprepare takes back what room has prepared for a write that did not happen:
-// between it and what was prepared before there is a hole. append.lock is held.
+// unprepare undoes what room has prepared for a write that did not happen, because there is a hole between that
+// and what was prepared before. append.lock is held.
 func (l *FileLog) unprepare(number uint64, before LSN) {
 	tail := l.shared.Tail()
 	if l.geo.Number(before-1) != number && l.geo.Number(tail-1) != number {
-		before = l.geo.Start(number) + l.step(l.geo.Start(number)) // the write would have opened the segment
+		before = l.geo.Start(number) + l.step(l.geo.Start(number)) // the write would have been the first in the segment
 	}
 	if l.geo.Number(before-1) != number || before < tail {
-		return // what was prepared is not known: a hole costs deletes their space, a cut would cost what is written
+		return // the prepared part is unknown: a hole costs deletes their space, a cut would cost data
 	}
 	l.cut(number, int64(before-l.geo.Start(number)))
 	l.shared.SetPrepared(before)
 }
 
-// cut shortens a segment; on a full disk that only frees space. One that was recycled
-// holds older frames behind the cut: for a purge they are overwritten before, and where
-// that fails they stay in the file, for the next purge to overwrite (see wipeAhead).
+// cut shortens a segment; on a full disk that only frees space. A recycled segment has older frames after the
+// cut: for a purge they are overwritten first. If that fails, the file is not cut, and the next purge
+// overwrites the frames (see wipeAhead).
 func (l *FileLog) cut(number uint64, size int64) {
 	if l.Purges().Overwrites() && l.zero(number, size) != nil {
 		return
@@ -101,8 +99,8 @@ func (l *FileLog) cut(number uint64, size int64) {
 	}
 }
 
-// prepared is up to where a segment is written out. The shared word is about
-// the newest segment that somebody has entered.
+// prepared returns up to where a segment is written out. The word in the page is about the newest segment that
+// a process has entered.
 func (l *FileLog) prepared(number uint64) (LSN, error) {
 	at := l.shared.Prepared()
 	if at > l.geo.Start(number) && at <= l.geo.End(number) {
@@ -127,8 +125,7 @@ func (l *FileLog) full(err error) error {
 	return l.ioError("preparing space in", l.o.walDir(), err)
 }
 
-// writeOut puts zeros between two positions of a segment that lie behind the tail;
-// append.lock is held.
+// writeOut writes zeros between two positions of a segment after the tail; append.lock is held.
 func (l *FileLog) writeOut(number uint64, from, end LSN) error {
 	f, err := l.segment(number)
 	if err != nil {
@@ -147,8 +144,8 @@ func (l *FileLog) writeOut(number uint64, from, end LSN) error {
 
 var zeroStep [1 << 20]byte
 
-// ensureSegment makes the file of a segment if it is not there: written out for
-// its first step, synced, and its name durable before anything is in it.
+// ensureSegment creates the file of a segment if it is missing: written out for its first step, synced, and
+// with a durable name before it has data.
 func (l *FileLog) ensureSegment(number uint64) error {
 	name := l.o.wal(segment.Name(number))
 	if _, err := l.o.FS.Stat(name); err == nil {
@@ -166,8 +163,8 @@ func (l *FileLog) ensureSegment(number uint64) error {
 	return l.o.FS.SyncDir(l.o.walDir())
 }
 
-// makeSegment writes a file of zeros behind a start, synced, under a name of its own. pace is
-// called after each MiB, with what is made by then and the time that this one took.
+// makeSegment writes and syncs a file of zeros after a start frame, under a temporary name. pace is called
+// after each MiB, with the position and the time that this MiB took.
 func (l *FileLog) makeSegment(size uint64, start []byte,
 	pace func(f vfs.File, made uint64, took time.Duration) error) (string, error) {
 	tmp := l.o.wal(fmt.Sprintf("%d-%d.new", l.host.PID, l.prep.made.Add(1)))
@@ -197,8 +194,8 @@ func (l *FileLog) makeSegment(size uint64, start []byte,
 	return tmp, nil
 }
 
-// dropNew removes a file that this process made in wal/ and that has not got its name, unless the log was
-// replaced meanwhile: then the folder is that of another log, whose recovery removes such files.
+// dropNew removes a temporary file that this process made in wal/, unless the log was replaced in the meantime:
+// then the folder belongs to another log, whose recovery removes such files.
 func (l *FileLog) dropNew(tmp string) error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -206,7 +203,7 @@ func (l *FileLog) dropNew(tmp string) error {
 	return l.o.FS.Remove(tmp)
 }
 
-// rename gives a file of zeros the number of a segment, unless another writer was faster.
+// rename gives a file of zeros the name of a segment, unless another writer was faster.
 func (l *FileLog) rename(tmp string, number uint64) error {
 	err := l.o.FS.RenameNew(tmp, l.o.wal(segment.Name(number)))
 	if err != nil {
@@ -218,8 +215,8 @@ func (l *FileLog) rename(tmp string, number uint64) error {
 	return err
 }
 
-// enter begins to use a segment; append.lock is held. The process that made the file may have been
-// killed before its name was durable.
+// enter begins to use a segment; append.lock is held. The process that made the file may have been killed
+// before the name was durable.
 func (l *FileLog) enter(number uint64) error {
 	if err := l.ensureSegment(number); err != nil {
 		return l.full(err)
@@ -240,13 +237,13 @@ func (l *FileLog) enter(number uint64) error {
 	return nil
 }
 
-// kickPrepare has space prepared when there is little left.
+// kickPrepare wakes the preparer if little space is left.
 func (l *FileLog) kickPrepare(tail LSN) {
 	if !l.wantsPrepare(tail) {
 		return
 	}
 	if l.o.Inline {
-		return // room does it, when it is needed
+		return // room prepares space when it is needed
 	}
 	l.prep.once.Do(func() {
 		l.prep.stopped.Go(l.prepareLoop)
@@ -257,8 +254,8 @@ func (l *FileLog) kickPrepare(tail LSN) {
 	}
 }
 
-// wantsPrepare reports whether the segment's next step is due, or the whole next
-// segment: a file of its own, so that no commit waits for its zeros.
+// wantsPrepare reports whether the segment's next step is due, or the whole next segment, which is a file of
+// its own so that no commit waits for its zeros.
 func (l *FileLog) wantsPrepare(tail LSN) bool {
 	number := l.geo.Number(tail - 1)
 	prepared, last := l.shared.Prepared(), l.geo.End(number)
@@ -279,7 +276,7 @@ func (l *FileLog) wantsNext(tail LSN) bool {
 
 func (l *FileLog) prepareLoop() {
 	ctx, cancel := context.WithCancel(context.Background())
-	l.prep.stopped.Go(func() { // Close does not wait for a lock that this waits for
+	l.prep.stopped.Go(func() { // so that Close need not wait for a lock that this goroutine waits for
 		<-l.prep.stop
 		cancel()
 	})
@@ -298,7 +295,7 @@ func (l *FileLog) prepareLoop() {
 	}
 }
 
-// prepare writes out the next step, and makes the next segment.
+// prepare writes out the next step, and creates the next segment.
 func (l *FileLog) prepare(ctx context.Context) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		return err
@@ -326,16 +323,15 @@ func (l *FileLog) prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepareNext makes the whole next segment, off the commits' way: a file of its
-// own, synced by and by, and not much faster than it will be needed. Measured,
-// 64 goroutines: zeros that commits had to sync with their own frames cost a
-// fifth of the rate.
+// prepareNext creates the whole next segment out of the way of commits: a separate file, synced bit by bit, and
+// written not much faster than it will be needed. Measured with 64 goroutines: zeros that commits had to sync
+// along with their own frames cost a fifth of the rate.
 func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	if _, err := l.o.FS.Stat(l.o.wal(segment.Name(number))); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if !l.shared.RaiseCreating(number) {
-		return nil // another process is at it; should it die, room makes what is needed
+		return nil // another process creates it; if that process dies, room creates what is needed
 	}
 	if err := l.dropLeft(); err != nil {
 		l.o.Logger.Debug("removing what was left of a segment", "err", err)
@@ -353,11 +349,11 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 			return err
 		}
 		if l.shared.Tail()-begun > left*made/l.geo.Size {
-			return nil // the tail comes nearer faster than we get on
+			return nil // the tail approaches faster than this loop advances
 		}
 		return l.o.Sleep(ctx, took+l.o.Clock().Sub(began))
 	})
-	if vfs.IsDiskFull(err) { // a small one will do
+	if vfs.IsDiskFull(err) { // a small segment is enough
 		tmp, err = l.makeSegment(l.step(l.geo.Start(number)), nil, nil)
 	}
 	if err != nil {
@@ -366,11 +362,11 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	return l.nameNext(ctx, tmp, number)
 }
 
-// nameNext gives the file that prepareNext has made the number of the segment. Meanwhile the tail may
-// have gone past the segment, which has then been made for it, and written, and perhaps released: a
-// file of that number would be one below the log's first. So it is done under append.lock, without
-// which no tail moves. The name is made durable afterwards: a commit that enters the segment before
-// that does so itself (enter).
+// nameNext gives the file that prepareNext has made the name of the segment. In the meantime the tail may have
+// passed the segment, which was then created, written and perhaps released elsewhere: a file with that number
+// would be below the first segment of the log. So the file is renamed under append.lock, without which no tail
+// moves. The name is made durable afterwards: a commit that enters the segment earlier does that itself
+// (enter).
 func (l *FileLog) nameNext(ctx context.Context, tmp string, number uint64) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		_ = l.dropNew(tmp)
@@ -379,7 +375,7 @@ func (l *FileLog) nameNext(ctx context.Context, tmp string, number uint64) error
 	err := l.stillOurs()
 	passed := err != nil || l.geo.Number(l.shared.Tail()-1) >= number
 	if passed {
-		if l.Folder().Replaced() == nil { // stillOurs has just looked
+		if l.Folder().Replaced() == nil { // stillOurs has just compared
 			err = errors.Join(err, l.o.FS.Remove(tmp))
 		}
 	} else {

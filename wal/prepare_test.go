@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A segment that is prepared slowly, while the tail goes past it and the log is released beyond, is
-// not made below the log's first one.
+// If a segment is prepared slowly while the tail passes it and the log is released beyond it, it is not created
+// below the first segment of the log.
 func TestPrepareTooLate(t *testing.T) {
 	t.Parallel()
 	var l *FileLog

@@ -16,15 +16,14 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// A purge takes the frames of some keys out of all that is kept of the log. First
-// Roll: the log goes on in a new segment, and once files and index cover
-// everything before it, no older segment is needed. Then Purge archives those, overwrites and
-// removes them, overwrites what is behind the tail (recycled files hold older frames there), and
-// writes each copy in the archive that has such frames again, with these erased: positions, chain
-// and everybody else's history stay. It may be killed anywhere and done again.
+// A purge erases the frames of some keys from everything that is kept of the log. First Roll continues the log
+// in a new segment; once files and index cover everything before it, no older segment is needed. Then Erase
+// archives the older segments, overwrites and removes them, overwrites what follows the tail (recycled files
+// have older frames there), and rewrites each copy in the archive that has such frames, with these frames
+// erased: positions, chain and the history of all other keys stay. A purge may be killed at any point and
+// repeated.
 
-// Roll begins a new segment, unless the newest is empty, and returns once that is durable and
-// applied.
+// Roll begins a new segment, unless the newest is empty, and returns once the start is durable and applied.
 func (g Purges) Roll(ctx context.Context) error {
 	if err := g.l.CatchUp(ctx); err != nil {
 		return err
@@ -59,7 +58,7 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	number := l.geo.Number(tail)
 	switch l.geo.Offset(tail) {
 	case segment.StartSize:
-		return tail, nil // begun, and nothing in it
+		return tail, nil // the segment has begun and is empty
 	case 0:
 	default:
 		number++
@@ -86,22 +85,22 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	return g.end.LSN, nil
 }
 
-// Purged is what Purge did.
+// Purged is the result of Erase.
 type Purged struct {
-	Segments int // that were overwritten and removed
-	Copies   int // in the archive, written again
-	Frames   int // erased in them
-	// what could not be read in segments and copies, and was overwritten: *LostError, or why a copy was removed
+	Segments int // segments that were overwritten and removed
+	Copies   int // copies in the archive that were rewritten
+	Frames   int // frames that were erased in copies
+	// What could not be read in segments and copies, and was overwritten: *LostError, or why a copy was
+	// removed.
 	Lost    []error
 	Damaged []error // copies of a newer format, which were kept
-	Unwiped []error // files that were removed, or stay, without being overwritten: *vfs.UnwipedError
+	Unwiped []error // files that were removed, or stay, without being overwritten: each a *vfs.UnwipedError
 }
 
-// Erase takes the frames that are wanted out of segments and archive, below spilled. Roll was
-// called before files and index were brought up to the end, and the checkpoint that says so is in
-// both slots. What cannot be read of a segment or a copy is overwritten as well, and named in Lost; only
-// a copy of a newer format is kept, and named in Damaged. While a backup copies the log the error is
-// errs.ErrLocked.
+// Erase erases the wanted frames in segments and archive, below spilled. Before that the caller has called
+// Roll, brought files and index up to the end, and written the checkpoint that records this into both slots.
+// Unreadable parts of a segment or a copy are overwritten as well, and listed in Lost; only a copy of a newer
+// format is kept, and listed in Damaged. While a backup copies the log the error is errs.ErrLocked.
 func (g Purges) Erase(ctx context.Context, held *Held,
 	wanted func(at LSN, key string, value []byte) bool) (p Purged, err error) {
 	if err := held.proves(g.l); err != nil {
@@ -117,7 +116,7 @@ func (g Purges) Erase(ctx context.Context, held *Held,
 				"purge again", g.l.Processes().All())}
 	}
 	defer g.l.unlock(roleHold)
-	// also of what the flush before has let go
+	// includes the files that the preceding flush has removed
 	defer func() { p.Unwiped, g.l.unwiped = append(p.Unwiped, g.l.unwiped...), nil }()
 	if err := g.l.wipeSegments(ctx, &p); err != nil {
 		return p, err
@@ -129,10 +128,10 @@ func (g Purges) Erase(ctx context.Context, held *Held,
 	return p, err
 }
 
-// wipeSegments overwrites and removes what is released.
+// wipeSegments overwrites and removes the released segments.
 func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 	spilled := l.shared.Spilled()
-	if spilled == 0 { // another program has written over the page
+	if spilled == 0 { // another program has overwritten the page
 		return l.older()
 	}
 	end := l.geo.Number(spilled - 1)
@@ -153,7 +152,7 @@ func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 		if err != nil {
 			return err
 		}
-		// One without a start was overwritten by a purge that was cut: its copy is made.
+		// A segment without a start was overwritten by an interrupted purge: its copy exists.
 		if _, _, err := past.ReadStart(f); !errors.Is(err, segment.ErrEnd) {
 			lost, err := l.archiveNaming(n)
 			if p.Lost = append(p.Lost, lost...); err != nil {
@@ -172,8 +171,8 @@ func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 	return nil
 }
 
-// wipeAhead overwrites what is behind the tail, in its segment and in those that wait for it. Under
-// append.lock it belongs to nobody.
+// wipeAhead overwrites what follows the tail, in the segment of the tail and in the prepared ones. Under
+// append.lock no process uses that space.
 func (l *FileLog) wipeAhead(ctx context.Context) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		return err
@@ -204,10 +203,11 @@ func (l *FileLog) wipeAhead(ctx context.Context) error {
 	return nil
 }
 
-// What a purge writes in the archive, and what it replaced, until that is gone.
+// Suffixes of the files that a purge writes in the archive, and of the files that it has replaced, until they
+// are removed.
 const (
 	purgeSuffix = ".purge"
-	purgeAway   = ".away" // where names cannot be exchanged
+	purgeAway   = ".away" // if the system cannot exchange names
 )
 
 func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key string, value []byte) bool,
@@ -221,7 +221,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key stri
 		return err
 	}
 	slices.Sort(numbers)
-	var b []byte // of one segment after the other
+	var b []byte // buffer for one segment after the other
 	for _, n := range numbers {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -239,7 +239,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key stri
 			continue
 		}
 		if past.IsNoFrame(err) || errors.Is(err, errNotThrough) {
-			// It may contain what is purged where nothing can be read: only what is sound stays.
+			// The unreadable part may contain what is purged: only the sound part is kept.
 			m, merr := l.Archive().Mend(ctx, n)
 			if merr == nil && m == nil {
 				if err := l.dropCopy(n, p); err != nil {
@@ -286,8 +286,8 @@ var errNothingSound = errors.New("no frame of the log can be read in the file")
 
 var errPurging = errors.New("another purge is running: wait until it is done, or end it, then purge again")
 
-// replaceCopy puts a copy in the place of the one there, which is overwritten.
-// It is whole under one of its names at every moment; see clearArchive.
+// replaceCopy replaces a copy and overwrites the old one. At every moment a complete copy exists under one of
+// its names; see clearArchive.
 func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 	name := l.o.wal(past.CopyName(number))
 	made, dir := name+purgeSuffix, l.o.wal("archive")
@@ -322,11 +322,11 @@ func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 	return l.o.FS.SyncDir(dir)
 }
 
-// cutCopy are the names that a copy in the archive has until it is whole.
+// cutCopy matches the names that a copy in the archive has until it is complete.
 var cutCopy = regexp.MustCompile(`^[0-9]{8,}\.zst\.(new|purge|away)(\.[0-9]+-[0-9]+\.new)?$`)
 
-// clearArchive takes away what a purge, or archiving, that was cut has left. A
-// copy that was taken away and not replaced yet goes back first.
+// clearArchive removes what an interrupted purge or an interrupted archiving has left. A copy that was moved
+// away and not replaced is moved back first.
 func (l *FileLog) clearArchive(dir string) error {
 	names, err := l.o.FS.ReadDir(dir)
 	if err != nil {
@@ -335,7 +335,7 @@ func (l *FileLog) clearArchive(dir string) error {
 	slices.Sort(names)
 	for _, name := range names {
 		if !cutCopy.MatchString(name) {
-			continue // a user's
+			continue // a user's file
 		}
 		if base, away := strings.CutSuffix(name, purgeAway); away {
 			err := l.o.FS.RenameNew(l.o.wal("archive/"+name), l.o.wal("archive/"+base))

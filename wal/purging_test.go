@@ -11,15 +11,14 @@ import (
 	"github.com/varve-db/varve/wal/page"
 )
 
-// Purges of several processes take turns: one that waits gives up only when one of them does not come to
-// an end.
+// Purges of several processes take turns: one that waits gives up only if one of the others does not end.
 func TestPurgesInTurn(t *testing.T) {
 	t.Parallel()
 	l, _ := open(t, t.TempDir())
 	defer l.Close()
 	others := []vfs.Host{{PID: 1 << 22, Birth: 5<<32 | 1}, {PID: 1<<22 + 1, Birth: 5<<32 | 2},
 		{PID: 1<<22 + 2, Birth: 5<<32 | 3}}
-	for _, h := range others { // of another place: whether they live is not known
+	for _, h := range others { // elsewhere: it is unknown whether they are alive
 		l.shared.Claim(h, 0)
 	}
 	now := time.Unix(1790000000, 0)
@@ -63,7 +62,7 @@ func TestPurgesInTurn(t *testing.T) {
 		now.Sub(from) != l.o.LockWait {
 		t.Fatal(err, now.Sub(from))
 	}
-	// That of a dead process is nobody's.
+	// A dead process's announcement has no effect.
 	l.shared.SwapPurger(l.shared.Purger(), page.NamePurger(1<<22+9, 5<<32|9))
 	if l.Purges().Living() != 0 {
 		t.Error("a purge of a process that is not attached lives")
@@ -73,9 +72,9 @@ func TestPurgesInTurn(t *testing.T) {
 	}
 	l.Purges().End()
 
-	// One that ends between two looks is nobody's to wait for.
+	// If it ends between two reads, there is nothing to wait for.
 	looks := 0
-	l.o.Clock = func() time.Time { // asked first, and for each process that is new
+	l.o.Clock = func() time.Time { // called first, and for each new process
 		if looks++; looks > 1 {
 			l.shared.SwapPurger(l.shared.Purger(), 0)
 		}

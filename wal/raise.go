@@ -27,22 +27,19 @@ func (l *FileLog) Features() Features {
 	return Features(l.shared.Features())
 }
 
-// Raise adds features to those of the store. When it returns nil they are durable, and
-// every process that writes, now or later, knows them. Features that were raised before
-// are skipped.
+// Raise adds features to those of the store. When it returns nil they are durable, and every process that
+// writes, now or later, knows them. Features that were raised before are skipped.
 //
-// Raise waits until no process that lacks one of them has the store open, at most
-// Options.LockWait: *errs.LockError, which names these processes. Processes that have the store
-// open read-only are not waited for. One of this version or a later one that lacks a reader
-// feature gets an error from its next read; an older one, from the first thing that it cannot
-// read.
+// Raise waits until no process that lacks one of the features has the store open, at most Options.LockWait;
+// then the error is a *errs.LockError that names these processes. Raise does not wait for processes that have
+// the store open read-only. If such a process lacks a reader feature, it gets an error from its next read; a
+// process of an older version gets an error from the first thing that it cannot read.
 //
-// No process can open the store during the check, for little more than a second at a time. open.lock is held from
-// the look at the list of processes to the end, so no process can attach between. In this order, so
-// that a raise that is cut anywhere is finished, or has not happened: wal/features; one slot of the
-// checkpoint, from which on no program that lacks the features opens the store; the other slot;
-// wal/shared. A recovery finishes what was cut behind the first step, and so may one that follows
-// an error.
+// During the check no process can open the store, for little more than a second at a time. open.lock is held
+// from reading the list of processes to the end, so no process can attach in between. The order of writes makes
+// an interrupted raise either finished or without effect: wal/features; one slot of the checkpoint, from which
+// on no program that lacks the features opens the store; the other slot; wal/shared. The next recovery finishes a
+// raise that was interrupted after the first step, and may finish one that has returned an error.
 func (l *FileLog) Raise(ctx context.Context, f Features) error {
 	if known, err := l.mayRaise(f); known || err != nil {
 		return err
@@ -56,8 +53,8 @@ func (l *FileLog) Raise(ctx context.Context, f Features) error {
 	return l.raise(held, f)
 }
 
-// RaiseFlushing is Raise for the holder of flush.lock, without waiting for others to end: false means that a process
-// which lacks one of the features has the store open, or is just opening it.
+// RaiseFlushing is Raise for the holder of flush.lock, without waiting for other processes to end. It returns
+// false if a process that lacks one of the features has the store open, or is opening it.
 func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	if err := held.proves(l); err != nil {
 		return false, err
@@ -78,8 +75,8 @@ func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	return err == nil, err
 }
 
-// lockHeld takes open.lock for the holder of flush.lock. Everybody takes them in the other order, so it is waited
-// for only as long as it takes some that raise to let go of it.
+// lockHeld takes open.lock for the holder of flush.lock. All others take the two locks in the other order, so
+// lockHeld waits only as long as other raises need to release open.lock.
 func (l *FileLog) lockHeld() (bool, error) {
 	ok, err := l.locks[roleOpen].TryLock(vfs.ModeExclusive)
 	if err == nil && !ok && !l.o.Inline {
@@ -91,8 +88,8 @@ func (l *FileLog) lockHeld() (bool, error) {
 	return ok, nil
 }
 
-// mayRaise reports whether the store has the features already, or why this process cannot raise
-// them.
+// mayRaise reports whether the store already has the features, and returns an error if this process cannot
+// raise them.
 func (l *FileLog) mayRaise(f Features) (known bool, err error) {
 	if l.o.ReadOnly {
 		return false, errs.ErrReadOnly
@@ -132,10 +129,10 @@ func (l *FileLog) raise(_ *Held, f Features) error {
 	return nil
 }
 
-// A raise looks at the list every raiseLooks. It holds open.lock for raiseHolds meanwhile, so
-// that it ends where processes come and go, and then leaves it to others for
-// raiseRests, for a process that stays may stay for long. So may one that flushes, which is waited for
-// for raiseTurns only: not at all would not do, for where others wait for flush.lock it is never free.
+// A raise checks the list every raiseLooks. It holds open.lock for raiseHolds meanwhile, so that it ends even
+// if processes come and go. Then it releases the lock for raiseRests, because a process that stays may stay for
+// long. A process that flushes may take long, too, so a raise waits for flush.lock for raiseTurns only. It must
+// wait, because flush.lock is never free while other processes wait for it.
 const (
 	raiseLooks = 10 * time.Millisecond
 	raiseHolds = time.Second
@@ -143,8 +140,8 @@ const (
 	raiseRests = 100 * time.Millisecond
 )
 
-// lockToRaise takes open.lock, while every attached process knows the features, and flush.lock. It returns nil
-// without an error where another writer has raised them meanwhile.
+// lockToRaise takes open.lock, once every attached process knows the features, and flush.lock. It returns nil
+// without an error if another writer has raised the features in the meantime.
 func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
 	defer cancel()
@@ -156,7 +153,7 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 				return nil, l.inTheWay(f, lacking, more, context.Cause(ctx))
 			}
 			if locked := (*errs.LockError)(nil); errors.As(err, &locked) {
-				locked.Err = context.Cause(ctx) // it was the wait that ended
+				locked.Err = context.Cause(ctx) // the wait has ended, not ctx
 			}
 			return nil, err
 		}
@@ -193,8 +190,8 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 	}
 }
 
-// flushToRaise waits for flush.lock as long as a raise that has open.lock may. It returns nil without an error
-// when that is over.
+// flushToRaise waits for flush.lock as long as a raise that holds open.lock may. It returns nil without an
+// error if that time has passed.
 func (l *FileLog) flushToRaise(ctx context.Context) (*Held, error) {
 	if l.o.Inline {
 		return l.TryLockFlush()
@@ -210,8 +207,8 @@ func (l *FileLog) flushToRaise(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
-// lacking lists the attached processes that do not say that they know the features; more
-// says why there may be others. open.lock is held.
+// lacking lists the attached processes that have not recorded that they know the features; more says why there
+// may be others. open.lock is held.
 func (l *FileLog) lacking(f Features) (list []Attached, more string) {
 	all := l.listed()
 	for _, a := range all {
@@ -227,7 +224,7 @@ func (l *FileLog) lacking(f Features) (list []Attached, more string) {
 		others--
 	}
 	if others > 0 || len(all) == page.Places {
-		more = fmt.Sprintf("others for which the list of %d may have no room", page.Places)
+		more = fmt.Sprintf("other processes for which the list of %d may have no room", page.Places)
 	}
 	return list, more
 }
@@ -261,15 +258,15 @@ func (l *FileLog) inTheWay(f Features, list []Attached, more string, cause error
 	return &errs.LockError{Path: l.o.Dir, Holder: holder, Err: err}
 }
 
-// admit refuses a store whose features this program lacks.
+// admit returns an error for a store whose features this program lacks.
 func (l *FileLog) admit(f Features) error { return f.Lacking(l.o.Known, l.o.Dir, l.o.ReadOnly) }
 
-// still is admit for a process that has the log open. The list that a raise goes by may miss
-// a process, see lacking, and it has no read-only ones.
+// still is admit for a process that has the log open. The list that a raise checks may lack a process, see
+// lacking, and it has no read-only ones.
 func (l *FileLog) still() error { return l.admit(Features(l.shared.Features())) }
 
-// settleFeatures makes the store say its features everywhere: a raise may have been cut, a
-// slot damaged, or the checkpoint lost. A recovery calls it when it has settled the log's end.
+// settleFeatures stores the features in every place where they belong: a raise may have been interrupted, a
+// slot damaged, or the checkpoint lost. A recovery calls it after it has settled the end of the log.
 func (l *FileLog) settleFeatures(c Checkpoint) error {
 	f := l.required
 	if f == 0 {
@@ -297,11 +294,11 @@ func (l *FileLog) settleFeatures(c Checkpoint) error {
 
 func (s *Slot) carries(f Features) bool { return s.Err == nil && s.Features&f == f }
 
-// wal/features is a copy of the features beside the checkpoint: a log opens without its
-// checkpoint, by its segments, and these do not say them. It is written before the checkpoint
-// and read by recoveries only, so a program that finds features there but not in the checkpoint
-// either finishes a raise that was cut, when no other process has the store open, or puts back what
-// was lost. There is no such file before the first raise.
+// wal/features is a copy of the features besides the checkpoint, because a log can be opened by its
+// segments, without its checkpoint, and segments do not have the features. It is written before the
+// checkpoint and read only by recoveries. So if features are there but not in the checkpoint, a
+// recovery without other attached processes either finishes an interrupted raise or restores what
+// was lost. The file does not exist before the first raise.
 //
 //	0  "VARVEFEA", 8 uint64 features, 16 uint64 xxhash64 of both
 const (
@@ -321,7 +318,7 @@ func (l *FileLog) writeFeatures(f Features) error {
 	return nil
 }
 
-// readFeatures reads wal/features. fs.ErrNotExist where there is none.
+// readFeatures reads wal/features. The error is fs.ErrNotExist if there is no such file.
 func readFeatures(fsys vfs.FS, dir string) (Features, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, "wal", FeaturesName), os.O_RDONLY, 0)
 	if err != nil {
@@ -341,10 +338,10 @@ func readFeatures(fsys vfs.FS, dir string) (Features, error) {
 	return Features(le.Uint64(b[8:])), nil
 }
 
-// unknownFeatures is the error for a store of which neither the checkpoint nor wal/features
-// can be read. To open it as a store without features could let a program write that lacks
-// one, so nobody opens it until a person has decided.
+// unknownFeatures returns the error for a store of which neither the checkpoint nor wal/features can be read.
+// Opening it as a store without features could let a program write that lacks a feature, so no program opens it
+// until a user has decided.
 func unknownFeatures(err error) error {
-	return fmt.Errorf("neither slot of the checkpoint verifies, so nothing says which features the store has; remove "+
+	return fmt.Errorf("neither slot of the checkpoint is valid, so the features of the store are unknown; remove "+
 		"wal/%s, and open the store with the newest program that has written to it: %w", FeaturesName, err)
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// readGuess is how much of a frame is read at once: most are smaller.
+// readGuess is how much is read for a frame at first: most frames are smaller.
 const readGuess = 4096
 
-// ReadAt reads the entry at an LSN that was seen before. The error is errs.ErrTruncated when
-// the log no longer reaches back so far.
+// ReadAt reads the entry at an LSN that the caller has seen before. The error is errs.ErrTruncated if the log
+// no longer reaches back that far.
 func (l *FileLog) ReadAt(ctx context.Context, at LSN) (Entry, error) {
 	e, err := l.readAt(at)
 	if err == nil {
 		return e, nil
 	}
-	// Recycled or renamed under our handle, or damage: the spilled mark tells.
+	// The file was recycled or renamed, or it is damaged: the spilled mark decides.
 	if past.IsNoFrame(err) {
 		if l.left(at) {
 			l.forgetFiles(l.geo.Number(at) + 1)
@@ -70,10 +70,9 @@ func (l *FileLog) readAt(at LSN) (Entry, error) {
 	return e, nil
 }
 
-// Scan reads the durable entries that the segments in use have, in order: every version, also where
-// a key has several (the newest of each is in State.Changes), and no further back than what is not
-// recycled (History continues in the archive). It begins at an LSN where a frame begins, or where
-// the frames of a segment end.
+// Scan reads the durable entries in the segments in use, in order: every version, even if a key has several
+// (State.Changes has only the newest), and no further back than the oldest segment (History continues in the
+// archive). It begins at an LSN where a frame begins, or where the frames of a segment end.
 func (l *FileLog) Scan(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		to := l.Durable()

@@ -8,23 +8,22 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Reader reads entries by position, as FileLog.ReadAt does, for one goroutine that requests them in
-// rising order: where they are close together it reads ahead. The Value of an entry is valid until
-// the next call.
+// Reader reads entries by position, as FileLog.ReadAt does, for one goroutine that requests them in ascending
+// order: if they are close together it reads ahead. The Value of an entry is valid until the next call.
 type Reader struct {
 	l    *FileLog
 	buf  []byte
 	base LSN // position of buf[0]
-	step int // how much was read last
+	step int // size of the last read
 }
 
-// readAhead is the most that is read at once.
+// readAhead is the largest read.
 const readAhead = 256 << 10
 
-// Reader returns a reader that has read nothing.
+// Reader returns a new Reader.
 func (l *FileLog) Reader() *Reader { return &Reader{l: l} }
 
-// At reads the entry at an LSN that was seen before.
+// At reads the entry at an LSN that the caller has seen before.
 func (r *Reader) At(ctx context.Context, at LSN) (Entry, error) {
 	if e, ok := r.buffered(at); ok {
 		return e, nil
@@ -34,11 +33,11 @@ func (r *Reader) At(ctx context.Context, at LSN) (Entry, error) {
 			return e, nil
 		}
 	}
-	// Larger than the buffer, or not there: ReadAt knows what that means.
+	// Larger than the buffer, or missing: ReadAt tells which.
 	return r.l.ReadAt(ctx, at)
 }
 
-// buffered returns the entry if it lies whole in the buffer.
+// buffered returns the entry if all of it is in the buffer.
 func (r *Reader) buffered(at LSN) (Entry, bool) {
 	if at < r.base || at-r.base >= uint64(len(r.buf)) {
 		return Entry{}, false
@@ -57,9 +56,8 @@ func (r *Reader) buffered(at LSN) (Entry, bool) {
 	return e, true
 }
 
-// fill reads from a position on, more each time as long as it is not far behind
-// what was read last. Nothing at or behind durable: that may still be replaced
-// by another frame of the same position.
+// fill reads from a position on, more each time as long as the position is close to the end of the last read.
+// It reads nothing at or after durable: that may still be replaced by another frame at the same position.
 func (r *Reader) fill(at LSN) bool {
 	switch end := r.base + uint64(len(r.buf)); {
 	case r.step > 0 && at >= r.base && at < end+uint64(r.step):

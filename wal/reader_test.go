@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A Reader gives what ReadAt gives, whatever lies between the positions.
+// A Reader returns what ReadAt returns, whatever is between the positions.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	seed := proofs.Seed(t, 0)
@@ -24,7 +24,7 @@ func TestReader(t *testing.T) {
 		for range n {
 			size := rng.IntN(3000)
 			if rng.IntN(50) == 0 {
-				size = rng.IntN(400 << 10) // beyond what is read at once
+				size = rng.IntN(400 << 10) // more than one read
 			}
 			at = append(at, mustAppend(t, l, put(fmt.Sprint("m", len(at)), string(bytes.Repeat([]byte{byte(len(at))}, size)))))
 		}
@@ -49,7 +49,7 @@ func TestReader(t *testing.T) {
 			}
 		}
 		check(r, at[0]) // back again
-		grow(5)         // behind what it has read
+		grow(5)         // after what it has read
 		for _, a := range at[len(at)-6:] {
 			check(r, a)
 		}
@@ -59,8 +59,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// Entries that lie close together are read together, and nothing at or behind
-// durable is: a frame there may be replaced by another of the same position.
+// Entries that are close together are read together, and nothing at or after durable is read: a frame there may
+// be replaced by another one of the same position.
 func TestReaderReadsAhead(t *testing.T) {
 	t.Parallel()
 	reads, furthest := 0, int64(0)

@@ -8,26 +8,25 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// The time of a frame increases strictly, so one commit with the clock years ahead puts those of all
-// later commits into that future, a microsecond apart. An entry whose frame is of a later time than
-// the clock at its commit therefore has the clock's reading as well, as a field of the frame
-// (package segment): Entry.Reading.
+// The time of a frame increases strictly, so one commit with the clock years ahead puts the times of all later
+// commits into that future, a microsecond apart. Therefore an entry whose frame time is later than the clock at
+// its commit also has the clock's reading, as a field of the frame (package segment): Entry.Reading.
 
-// readingApart is how far the time of a frame may be ahead of the clock before the entry has its
-// reading. Batches and bursts put frames ahead by a microsecond for each entry, and time services
-// set clocks back by less than a second; a store in which nothing else happens never has a reading,
-// and never gets FeatureFields. In exchange such an entry may seem up to a second later than it was.
+// readingApart is how far the time of a frame may be ahead of the clock before the entry gets its reading.
+// Batches and bursts move frames ahead by a microsecond per entry, and time services set clocks back by less
+// than a second; a store in which nothing else happens never has a reading, and never needs FeatureFields. In
+// exchange an entry may seem up to a second later than it was.
 const readingApart = int64(time.Second / time.Microsecond)
 
-// apart reports whether a frame of this time needs the clock's reading beside it.
+// apart reports whether a frame of this time needs the clock's reading as a field.
 func apart(frame, reading int64) bool { return frame-reading > readingApart }
 
-// errNoFields is the answer to a request whose entries need readings, in a store that lacks
-// FeatureFields: the caller raises it and tries again. It never leaves this package.
+// errNoFields is the result of a request whose entries need readings, in a store that lacks FeatureFields: the
+// caller raises the feature and tries again. It is never returned from this package.
 var errNoFields = errors.New("wal: the store lacks the feature fields")
 
-// lacksFields reports whether the next entries need readings that the store has no feature for, and
-// the feature may be raised; append.lock and mu are held, and everything up to the tail was read.
+// lacksFields reports whether the next entries need readings for which the store lacks the feature, and whether
+// the feature may be raised now; append.lock and mu are held, and everything up to the tail was read.
 func (l *FileLog) lacksFields() bool {
 	now := l.now()
 	return apart(l.state.lastTime+1, now) && l.Features()&FeatureFields == 0 && !l.fieldsRefused(now)
@@ -40,8 +39,8 @@ func (l *FileLog) lacksFieldsNow() bool {
 	return l.lacksFields()
 }
 
-// refusedFor is how long a log goes without readings after FeatureFields could not be raised. A write
-// does not fail, and does not wait each time, because an older program has the store open.
+// refusedFor is how long a log writes no readings after FeatureFields could not be raised: a write must not
+// fail, nor wait each time, because an older program has the store open.
 const refusedFor = int64(time.Minute / time.Microsecond)
 
 func (l *FileLog) fieldsRefused(now int64) bool {
@@ -49,9 +48,9 @@ func (l *FileLog) fieldsRefused(now int64) bool {
 	return at != 0 && now >= at && now-at < refusedFor
 }
 
-// raiseFields raises FeatureFields, or notes that it could not: then entries have no readings for a
-// while. The error is that of ctx. Nothing but flush.lock may be held, and only with a ctx of
-// Held.In.
+// raiseFields raises FeatureFields. If that fails it records the failure, and entries have no readings for a
+// while; it returns an error only if ctx has ended or the log was replaced. The caller may hold no lock except
+// flush.lock, and that only with a ctx of Held.In.
 func (l *FileLog) raiseFields(ctx context.Context) error {
 	err := l.RaiseNow(ctx, FeatureFields)
 	if err == nil {
@@ -64,14 +63,14 @@ func (l *FileLog) raiseFields(ctx context.Context) error {
 		return err
 	}
 	l.refused.Store(l.now())
-	l.o.Logger.Warn("the clock is behind the newest entry, and the log cannot note what it says: history shows the time "+
+	l.o.Logger.Warn("the clock is behind the newest entry, and the log cannot record its reading: history shows the time "+
 		"of that entry instead", "err", err)
 	return nil
 }
 
-// RaiseNow is Raise for a caller that can do without the features: it does not wait for a program that
-// lacks one of them to end. The caller may hold flush.lock, with a ctx of Held.In. The holder of an
-// Exclusive gets errs.ErrLocked, unless the store has the features already.
+// RaiseNow is Raise for a caller that can do without the features: it does not wait for a program that lacks
+// one of them to end. The caller may hold flush.lock, with a ctx of Held.In. The holder of an Exclusive gets
+// errs.ErrLocked, unless the store already has the features.
 func (l *FileLog) RaiseNow(ctx context.Context, f Features) error {
 	if known, err := l.mayRaise(f); known || err != nil {
 		return err
@@ -94,6 +93,6 @@ func (l *FileLog) RaiseNow(ctx context.Context, f Features) error {
 
 type heldKey struct{}
 
-// In returns a context with which the holder of flush.lock appends. Append may have to raise a
-// feature, for which flush.lock is held; without this context it would wait for it.
+// In returns a context with which the holder of flush.lock appends. Append may have to raise a feature, for
+// which it needs flush.lock; without this context it would wait for the lock that its caller holds.
 func (h *Held) In(ctx context.Context) context.Context { return context.WithValue(ctx, heldKey{}, h) }

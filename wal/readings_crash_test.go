@@ -13,9 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Killed at any operation of the first commits that have readings, and with the power cut after or
-// not: what was acknowledged is there with its reading, and no entry has a field in a store that lacks
-// the feature.
+// Killed at any operation of the first commits that have readings, with or without a power loss afterwards:
+// what was acknowledged is there with its reading, and no entry has a field in a store that lacks the feature.
 func TestReadingsCut(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

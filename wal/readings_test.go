@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// set is a clock that a test sets.
+// set is a clock that the test sets.
 type set struct {
 	mu sync.Mutex
 	at time.Time
@@ -39,7 +39,7 @@ var right = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 const decade = 10 * 365 * 24 * time.Hour
 
-// history reads everything that the log has, by its key.
+// history reads the whole log, by key.
 func history(t testing.TB, l *FileLog) (list []Entry) {
 	t.Helper()
 	for e, err := range l.Past().Entries(context.Background(), Mark{LSN: 0}, l.Durable()) {
@@ -51,8 +51,8 @@ func history(t testing.TB, l *FileLog) (list []Entry) {
 	return list
 }
 
-// With one commit ahead of the clock, later ones have the clock's reading beside the time of
-// their frame, wherever they are read: the times of frames still increase strictly.
+// After a commit with the clock ahead, later entries have the clock's reading as well as the time of their
+// frame, wherever they are read: the times of frames still increase strictly.
 func TestReadings(t *testing.T) {
 	t.Parallel()
 	ctx, dir, clock := context.Background(), t.TempDir(), &set{at: right.Add(decade)}
@@ -106,7 +106,7 @@ func TestReadings(t *testing.T) {
 				t.Errorf("the last entry until %s is %d, want %d: %v", between, got, at[i], err)
 			}
 		}
-		// Nothing before the commit that was ahead; from there on, what follows is of any time.
+		// Nothing before the commit that was ahead; after it the entries may have any time.
 		if got, err := l.Past().Since(ctx, right.Add(-time.Hour), l.Durable()); err != nil || got != list[0].LSN {
 			t.Errorf("since an hour before: %d, want %d, %v", got, list[0].LSN, err)
 		}
@@ -121,7 +121,7 @@ func TestReadings(t *testing.T) {
 	if m.val["m9"] != "first" {
 		t.Errorf("replayed as %q", m.val["m9"])
 	}
-	// What the clock says again is the time of the frame again.
+	// Once the clock has caught up, its reading is the time of the frame again.
 	clock.to(right.Add(decade + time.Hour))
 	b := put("mk", "2")
 	mustAppend(t, l, b)
@@ -131,8 +131,8 @@ func TestReadings(t *testing.T) {
 	mustClose(t, l)
 }
 
-// A clock that is set back by a second at most, and batches, raise no feature: their frames are as
-// they always were.
+// A clock that is set back by a second at most, and batches, raise no feature: their frames are as they always
+// were.
 func TestReadingsOrdinary(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), &set{at: right}
@@ -155,8 +155,7 @@ func TestReadingsOrdinary(t *testing.T) {
 	mustClose(t, l)
 }
 
-// Entries that were written before the log knew of readings, with the clock back, have the time of
-// their frame.
+// Entries that were written before the log had readings, with the clock set back, have the time of their frame.
 func TestReadingsOlder(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), &set{at: right.Add(decade)}
@@ -178,15 +177,15 @@ func TestReadingsOlder(t *testing.T) {
 	mustClose(t, l)
 }
 
-// An older program that has the store open keeps the feature from being raised, and no write from
-// being done: it does not even wait. Once the older program has ended, readings are written.
+// An older program that has the store open keeps the feature from being raised, but no write fails or even
+// waits. Once the older program has ended, readings are written.
 func TestReadingsBesideOlder(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), &set{at: right.Add(decade)}
 	l, _ := open(t, dir, clocked(clock))
 	mustAppend(t, l, put("mahead", "1"))
 	other, _ := open(t, dir, clocked(clock))
-	l.shared.Unsay(other.slot) // it says nothing: it is from before features
+	l.shared.Unsay(other.slot) // the process does not record what it knows: it is from before features existed
 	clock.to(right)
 	began := time.Now()
 	b := put("mk", "1")
@@ -251,7 +250,7 @@ func TestReadingsHeld(t *testing.T) {
 	}
 }
 
-// A batch as large as one may be has room for readings too.
+// A batch of the maximum size has room for readings, too.
 func TestReadingsLargeBatch(t *testing.T) {
 	t.Parallel()
 	clock := &set{at: right.Add(decade)}
@@ -266,7 +265,7 @@ func TestReadingsLargeBatch(t *testing.T) {
 		}
 		b.Entries = append(b.Entries, e)
 	}
-	for range 3 { // one of them opens a segment
+	for range 3 { // one of them begins a segment
 		mustAppend(t, l, &b)
 	}
 	mustAppend(t, l, &Batch{Entries: []Entry{{Key: "m", Kind: 16, Value: make([]byte, l.Limit()-segment.HeaderSize-8)}}})
@@ -278,7 +277,7 @@ func TestReadingsLargeBatch(t *testing.T) {
 	mustClose(t, l)
 }
 
-// Readings that nobody's clock gives are not believed: the time of the frame counts.
+// Impossible readings are ignored: the time of the frame counts.
 func TestReadingsForged(t *testing.T) {
 	t.Parallel()
 	geo := segment.Geometry{UUID: [16]byte{1}, Size: segment.MinSize}
@@ -306,7 +305,7 @@ func TestReadingsForged(t *testing.T) {
 			t.Errorf("reading %d is %d, want %d", c.reading, e.Reading.UnixMicro(), c.want)
 		}
 	}
-	// Fields that are none: the value is none, or they are passed over.
+	// Invalid fields: the value is invalid, or they are skipped.
 	for fields, value := range map[string]string{
 		"": "", "\x00": "", "\xff\xffvalue": "", "\x00\x00value": "value", "\x01\x00\x01value": "value",
 		"\x02\x00\x01\x09value": "value", "\x03\x00\x07\x01xvalue": "value", "\x04\x00\x01\x02xxvalue": "value",
@@ -319,8 +318,8 @@ func TestReadingsForged(t *testing.T) {
 	}
 }
 
-// When the commit that was ahead is no longer kept, a time is found by the readings of what is,
-// although all frames are of a later time.
+// When the commit that was ahead is no longer kept, a time is found by the readings of what is kept, although
+// all frames have later times.
 func TestReadingsSinceCut(t *testing.T) {
 	t.Parallel()
 	ctx, clock := context.Background(), &set{at: right.Add(decade)}
@@ -360,7 +359,7 @@ func TestReadingsSinceCut(t *testing.T) {
 	mustClose(t, l)
 }
 
-// Kept returns a reading where the frames are of the future.
+// Kept returns a reading if the frames are in the future.
 func TestReadingsKept(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), &set{at: right.Add(decade)}

@@ -11,12 +11,11 @@ import (
 	"github.com/varve-db/varve/wal/page"
 )
 
-// A read-only handle attaches to nothing and changes nothing. Where the shared
-// page is of this boot and recovered, it follows its durable mark like everybody
-// else; the mark holds also when the last writer has gone or was killed. Else,
-// after a reboot or on media that cannot be written, it replays privately: what
-// it reads then comes from the disk. Whenever the page's generation is another
-// than the one it follows, it starts again from the newest views.
+// openReadOnly opens a read-only handle, which attaches to nothing and changes nothing. If the shared page is
+// of this boot and recovered, the handle follows its durable mark like all other processes; the mark is valid
+// even if the last writer has ended or was killed. Otherwise, after a reboot or on read-only media, the handle
+// replays privately: what it reads then comes from the disk. Whenever the generation of the page changes, the
+// handle starts again from the newest views.
 
 func (l *FileLog) openReadOnly(ctx context.Context) error {
 	if _, err := l.o.FS.Stat(l.o.walDir()); err != nil {
@@ -34,12 +33,12 @@ func (l *FileLog) openReadOnly(ctx context.Context) error {
 		if !errors.Is(err, errs.ErrCorrupt) {
 			return err
 		}
-		// The log is damaged: what can be read of it is served, as after a reboot.
+		// The log is damaged: the readable part is served, as after a reboot.
 	}
 	return l.openPrivate(ctx)
 }
 
-// mapPage maps the shared page if there is one.
+// mapPage maps the shared page, and reports whether there is one.
 func (l *FileLog) mapPage() bool {
 	if l.report.Linked != nil {
 		return false
@@ -52,7 +51,7 @@ func (l *FileLog) mapPage() bool {
 		p := page.New(words)
 		info, err := l.o.FS.Stat(l.o.wal("shared"))
 		if err != nil || p.Inode() != info.Ino {
-			_ = p.Close() // a copy of another store's
+			_ = p.Close() // a copy of another store's page
 			return false
 		}
 		l.shared = p
@@ -60,7 +59,7 @@ func (l *FileLog) mapPage() bool {
 	return true
 }
 
-// openPrivate replays without telling anybody.
+// openPrivate replays the log without a shared page.
 func (l *FileLog) openPrivate(ctx context.Context) error {
 	l.private.Store(true)
 	c, fresh, err := l.origin()
@@ -92,15 +91,14 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 	return err
 }
 
-// pageEvery is how often a handle that replayed privately looks for the page at most.
+// pageEvery is the shortest interval at which a private handle looks for the page.
 const pageEvery = 50 * time.Millisecond
 
-// watchPage looks whether the page that this handle follows is still the one,
-// or whether there is one by now.
+// watchPage checks whether the page that this handle follows is still valid, or whether a page exists by now.
 func (l *FileLog) watchPage(ctx context.Context) error {
 	private := l.private.Load()
 	if !private && (l.stillOurs() == nil || l.shared.Cut()) || l.Damage() != nil {
-		return nil // of a page that was cut short, what is known still holds
+		return nil // if the page was cut short, what is known stays valid
 	}
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -112,12 +110,12 @@ func (l *FileLog) watchPage(ctx context.Context) error {
 		l.looked = now
 	}
 	if !l.mapPage() || !l.shared.Valid(l.host) {
-		return nil // being recovered, or nobody has: what is known still holds
+		return nil // a recovery is running or still missing: what is known stays valid
 	}
 	l.generation.Store(l.shared.Generation())
 	if err := l.restart(ctx); err != nil {
 		if private && errors.Is(err, errs.ErrCorrupt) {
-			return nil // what made this handle private in the first place
+			return nil // the reason why this handle is private
 		}
 		return err
 	}

@@ -7,9 +7,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A recovery clears the page's marks and sets them again. Who reads meanwhile without
-// being attached has to go by those of before: verify took every segment below
-// them for missing.
+// A recovery clears the page's marks and sets them again. A reader that is not attached must use the previous
+// marks meanwhile: verify reported every segment below them as missing.
 func TestMarksWhileOthersRecover(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -53,8 +52,8 @@ func TestMarksWhileOthersRecover(t *testing.T) {
 	}
 }
 
-// Who reads without being attached keeps nobody from recovering the log. So he reads
-// nothing that is not durable: a recovery may cut it, and others write there.
+// A reader that is not attached does not keep other processes from recovering the log. So it reads nothing that
+// is not durable: a recovery may cut it, and others write there.
 func TestReadOnlyReadsWhatIsDurable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

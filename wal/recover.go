@@ -15,12 +15,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// recover reads the log's end when nobody is attached; open.lock is held, and
-// attach.lock exclusively. In this order: recovered is cleared; the frames from
-// spilled on are followed to the end; what stands above the attested mark, which
-// may be in the page cache only, is written again in place and synced, so that
-// nothing is served that a power cut could still take back; marks are set;
-// recovered, the new generation, comes last.
+// recover reads the end of the log when no other process is attached; open.lock is held, and attach.lock
+// exclusively. The order is: the page is marked as not recovered; the frames from spilled on are followed to
+// the end; what is above the attested mark, and may be in the page cache only, is written again in place and
+// synced, so that nothing is served that a power loss could still take back; the marks are set; and last, the
+// new generation marks the page as recovered.
 func (l *FileLog) recover(ctx context.Context) error {
 	if err := l.takePage(); err != nil {
 		return err
@@ -55,8 +54,8 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return err
 	}
 	if damage != nil && damage.LSN < c.Flushed.LSN && c.Spilled.LSN < c.Flushed.LSN {
-		// Nothing is lost: below flushed the files are the truth. The index is made
-		// from them, and the log is read from there.
+		// Nothing is lost: below flushed the files are authoritative. The index is rebuilt from them, and the
+		// log is read from there.
 		l.report.Healed, l.report.HealedFrom = damage, ""
 		c.Spilled = c.Flushed
 		if err := l.begin(ctx, c.Spilled, Start{Alone: true, Rebuild: true}); err != nil {
@@ -81,9 +80,9 @@ func (l *FileLog) recover(ctx context.Context) error {
 	l.report.Clean = end.LSN == c.Attested.LSN && end.LSN == c.Flushed.LSN && l.report.TornTail == nil &&
 		l.report.Healed == nil
 	if l.report.Clean && c.Sequence > 0 {
-		// The end is where the checkpoint attests it: it was synced before that was
-		// written, there is nothing behind it, and nothing to write down. A checkpoint
-		// that whence made of the segments attests nothing yet.
+		// The log ends where the checkpoint attests it: the end was synced before the checkpoint was written,
+		// nothing follows it, and nothing needs to be recorded. A checkpoint that bySegments made from the
+		// segments attests nothing yet.
 		return l.publish(end, c, page.Healthy)
 	}
 	if err := l.settleEnd(ctx, c.Attested, end); err != nil {
@@ -97,7 +96,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 	return l.publish(end, c, page.Healthy)
 }
 
-// agrees asks whether the views are of this log.
+// agrees returns an error if the views do not belong to this log.
 func (l *FileLog) agrees(end Mark) error {
 	return l.o.Machine.Agrees(end, func(at LSN) (uint64, bool) {
 		if at == end.LSN {
@@ -108,13 +107,12 @@ func (l *FileLog) agrees(end Mark) error {
 	})
 }
 
-// origin finds out where the log is to be read from, and what log it is: by the
-// checkpoint, or by the segments themselves. fresh says that there is none.
+// origin determines which log this is and where it is read from: by the checkpoint, or by the segments
+// themselves. fresh reports whether there is no log.
 //
-// A checkpoint whose log is gone counts for nothing: wal/ was lost, and perhaps
-// made new by somebody who was killed before he could write that down. But a
-// segment that cannot be read is never taken for none. The store has the features of any
-// checkpoint, and those of wal/features.
+// A checkpoint whose log is gone is ignored: wal/ was lost, and perhaps created again by a process that was
+// killed before it could record that. But an unreadable segment is never treated as missing. The store has the
+// features of any checkpoint, and those of wal/features.
 func (l *FileLog) origin() (c Checkpoint, fresh bool, err error) {
 	c, fresh, err = l.findMarks()
 	l.marks = c
@@ -137,13 +135,13 @@ func (l *FileLog) findMarks() (c Checkpoint, fresh bool, err error) {
 		return c, false, err
 	}
 	ours := slices.ContainsFunc(segments, func(f found) bool { return f.start.UUID == c.UUID })
-	// Segments of its store that have another size than it says: the file that is one of
-	// many is the wrong one.
+	// If the segments of the store have another size than the checkpoint, the checkpoint is wrong: it is one
+	// file against many.
 	sized := !ours || slices.ContainsFunc(segments, func(f found) bool {
 		return f.start.Geometry == segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
 	})
 	switch {
-	case known && len(segments) > 0 && (!sized || c.Spilled.LSN == 0): // 0: killed before it could say where it began
+	case known && len(segments) > 0 && (!sized || c.Spilled.LSN == 0): // 0: killed before it could record where it began
 		l.o.Logger.Warn("the checkpoint belongs to another log; the log is read without it", "size", c.SegmentSize, "spilled",
 			c.Spilled.LSN)
 		return l.bySegments(segments)
@@ -158,7 +156,7 @@ func (l *FileLog) findMarks() (c Checkpoint, fresh bool, err error) {
 	return c, true, nil
 }
 
-// noted adds the features of wal/features, which stand for a checkpoint that is not known.
+// noted adds the features of wal/features, which replaces an unknown checkpoint.
 func (l *FileLog) noted(known bool) error {
 	if !l.hasFeatures {
 		return nil
@@ -178,9 +176,10 @@ func (l *FileLog) noted(known bool) error {
 	return nil
 }
 
-// bySegments is where the log is read from without a checkpoint. Of the segments of several stores, those are the log
-// that have the UUID of the store's other files: a segment that was put into the folder by mistake may have a higher
-// number. If none has it, or no other file is there, the newest segment is of the log.
+// bySegments returns where the log is read from without a checkpoint. If there are segments of several stores,
+// the log consists of those with the UUID of the store's other files: a segment that was put into the folder by
+// mistake may have a higher number. If none has this UUID, or there is no other file, the newest segment
+// belongs to the log.
 func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 	if l.o.Named != nil && slices.ContainsFunc(segments,
 		func(f found) bool { return f.start.UUID != segments[0].start.UUID }) {
@@ -201,9 +200,9 @@ func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 		Attested: oldest}, false, err
 }
 
-// unreadable returns up to where the files behind the last segment that begins as one may have frames, 0 if
-// there is no such file. A torn end leaves zeros, or a whole start, where a segment was being begun; anything
-// else was damaged since, and no checkpoint attests that the log ended before it.
+// unreadable returns up to where the files after the last segment with a valid start may have frames, 0 if
+// there is no such file. A torn end leaves zeros, or a complete start, where a segment was begun; anything else
+// is later damage, and no checkpoint attests that the log ended before it.
 func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
 	for n := last + 1; ; n++ {
 		f, err := l.segment(n)
@@ -240,7 +239,7 @@ func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
 	}
 }
 
-// holds reports whether the segment that a checkpoint attests is there at all.
+// holds reports whether the segment that a checkpoint attests exists.
 func (l *FileLog) holds(c Checkpoint) bool {
 	if c.SegmentSize == 0 || c.Attested.LSN == 0 {
 		return false
@@ -249,22 +248,22 @@ func (l *FileLog) holds(c Checkpoint) bool {
 	return err == nil
 }
 
-// before is what the shared page of this boot still knew.
+// before is the state of the shared page of this boot before the recovery.
 type before struct{ durable, tail, flushed, spilled LSN }
 
-// sound reports whether a log of this geometry can have left it: what was made up is not
-// believed. Where a recovery was killed it has no tail.
+// sound reports whether a log of this geometry can have left these positions; impossible ones are ignored. The
+// tail is 0 after a recovery that was killed.
 func (b before) sound(geo segment.Geometry) bool {
 	return b.durable == 0 || geo.Holds(b.durable) && (b.tail == 0 || b.durable <= b.tail && geo.Holds(b.tail)) &&
 		b.spilled <= b.flushed && b.flushed <= b.durable
 }
 
-// takePage maps the shared page, recreated where it is missing or unusable, and clears recovered:
-// from here on it counts for nothing until publish. What was durable stays in it, so that a
-// recovery that is killed leaves it to the next; flushed and spilled do, because who reads without
-// being attached goes by them meanwhile: with none, every segment below them would be missing. A
-// page that was copied with its folder knows nothing of the copy: its inode tells; nor does one that
-// was another folder's as well, whose home it names.
+// takePage maps the shared page, recreates it if it is missing or unusable, and marks it as not recovered: from
+// here on it is ignored until publish. durable stays in it, so that a recovery that is killed leaves it to the
+// next. flushed and spilled stay in it, because unattached readers use them meanwhile: without them every
+// segment below would be reported missing. A page that was copied with its folder describes the original, not
+// the copy: its inode differs. A page that was also that of another folder is ignored as well: it names its
+// home.
 func (l *FileLog) takePage() error {
 	name := l.o.wal("shared")
 	if !l.shared.Mapped() {
@@ -295,8 +294,8 @@ func (l *FileLog) takePage() error {
 	return nil
 }
 
-// publish sets the marks and, last, the generation. Before that the features of the store are
-// durable wherever they are stored.
+// publish sets the marks and, last, the generation. Before that it makes the features durable wherever they are
+// stored.
 func (l *FileLog) publish(end Mark, c Checkpoint, poison page.Poison) error {
 	if err := l.settleFeatures(c); err != nil {
 		return err
@@ -328,8 +327,8 @@ type found struct {
 	end   Mark // of the start frame
 }
 
-// list finds the started segments, in order, and one that has content but no
-// valid start. It removes what a killed process left of preparing one.
+// list returns the started segments, in order, and an error for a segment that has content but no valid start.
+// It removes unfinished files that killed processes have left.
 func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -356,7 +355,7 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 			all = append(all, found{s, Mark{LSN: h.End(), Sum: h.Sum}})
 		case err == nil || errors.Is(err, segment.ErrHeader) || errors.Is(err, segment.ErrPayload):
 			broken = &errs.CorruptionError{Path: "wal/" + name, Segment: number,
-				Err: fmt.Errorf("the file does not begin as a segment: %w", errors.Join(err, segment.ErrHeader))}
+				Err: fmt.Errorf("the file does not begin with a segment header: %w", errors.Join(err, segment.ErrHeader))}
 		case !errors.Is(err, segment.ErrEnd):
 			return nil, nil, err
 		}
@@ -365,7 +364,7 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 	return all, broken, nil
 }
 
-// oldestChain is where the unbroken row of segments begins that ends in the newest.
+// oldestChain returns where the unbroken sequence of segments begins that ends in the newest one.
 func oldestChain(all []found, geo segment.Geometry) Mark {
 	i := len(all) - 1
 	for i > 0 && all[i-1].start.Geometry == geo && all[i-1].start.Number+1 == all[i].start.Number {
@@ -374,13 +373,13 @@ func oldestChain(all []found, geo segment.Geometry) Mark {
 	return all[i].end
 }
 
-// openDamaged makes the log usable for reading up to the damage. What was known
-// to be durable is written down, so that no later open takes it for the tail.
+// openDamaged makes the log readable up to the damage. It records what was known to be durable, so that no
+// later open treats the damage as a torn tail.
 func (l *FileLog) openDamaged(c Checkpoint, end Mark, attested LSN, damage *errs.CorruptionError) error {
 	l.damage.Store(damage)
 	l.report.Damage = damage
 	if attested > c.Attested.LSN {
-		c.Attested = Mark{LSN: attested} // without its hash: the frame is not readable
+		c.Attested = Mark{LSN: attested} // without a hash: the frame is unreadable
 		if err := l.putCheckpoint(c); err != nil {
 			return err
 		}
@@ -392,8 +391,8 @@ func (l *FileLog) openDamaged(c Checkpoint, end Mark, attested LSN, damage *errs
 	return l.publish(end, c, page.Damaged)
 }
 
-// settleEnd makes the end durable: puts a torn tail aside, writes what is above
-// the attested mark again, with a header of zeros behind it, and syncs.
+// settleEnd makes the end durable: it copies a torn tail to quarantine/, writes what is above the attested mark
+// again, with a header of zeros after it, and syncs.
 func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 	if t := l.report.TornTail; t != nil {
 		if err := l.putAside(t); err != nil {
@@ -421,7 +420,7 @@ func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 		return err
 	}
 	if !slices.Contains(numbers, number) {
-		numbers = append(numbers, number) // told below that it is not there
+		numbers = append(numbers, number) // the loop below reports that it is missing
 	}
 	for _, n := range numbers {
 		if n < l.geo.Number(attested.LSN) || n > number {
@@ -441,8 +440,8 @@ func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 	return l.dropBehind(number)
 }
 
-// dropBehind takes the start off the segments behind the end: they were never
-// acknowledged, and must not link to what is written now.
+// dropBehind erases the start frame of the segments after the end: they were never acknowledged, and must not
+// link to what is written next.
 func (l *FileLog) dropBehind(number uint64) error {
 	for n := number + 1; ; n++ {
 		f, err := l.segment(n)
@@ -464,10 +463,10 @@ func (l *FileLog) dropBehind(number uint64) error {
 	}
 }
 
-// startSegment makes the segment that a log begins with. Its start is in it before it has its name: half a
-// start, of a process that was killed in the middle, would be taken for a damaged log. One that is there
-// was prepared, and nothing ever begun in it, or its first page is lost: it gets a start, and keeps the
-// rest, as what is behind a start that is new belongs to no log.
+// startSegment creates the segment with which a log begins. The file has its start before it has its name: half
+// a start, left by a killed process, would be reported as a damaged log. An existing file was prepared and
+// never begun, or has lost its first page: it gets a start, and its other content stays, because what follows a
+// new start belongs to no log.
 func (l *FileLog) startSegment(number uint64, start []byte) error {
 	name := l.o.wal(segment.Name(number))
 	if _, err := l.o.FS.Stat(name); err == nil {
@@ -484,20 +483,20 @@ func (l *FileLog) startSegment(number uint64, start []byte) error {
 		return l.full(err)
 	}
 	if err := l.o.FS.SyncDir(l.o.walDir()); err != nil {
-		_ = l.o.FS.Remove(name) // else the next open would not know that the log is a new one
+		_ = l.o.FS.Remove(name) // else the next open would not know that the log is new
 		return l.full(err)
 	}
 	return nil
 }
 
-// startIn writes a start into a segment that is there.
+// startIn writes a start into an existing segment.
 func (l *FileLog) startIn(number uint64, start []byte) error {
 	f, err := l.segment(number)
 	if err != nil {
 		return err
 	}
 	if _, err := f.WriteAt(start, 0); err != nil {
-		_ = l.o.FS.Remove(f.Name()) // half a start would be taken for a damaged log
+		_ = l.o.FS.Remove(f.Name()) // half a start would be reported as a damaged log
 		return l.ioError("writing", f.Name(), err)
 	}
 	if err := f.Sync(); err != nil {
@@ -506,8 +505,7 @@ func (l *FileLog) startIn(number uint64, start []byte) error {
 	return nil
 }
 
-// create begins a new log: above everything that any view knows, so that no
-// position means two things.
+// create begins a new log, above every position that any view has, so that no position has two meanings.
 func (l *FileLog) create(ctx context.Context, gone, restored bool) error {
 	if !l.o.Create {
 		return fmt.Errorf("%s holds no segments: %w", l.o.walDir(), errs.ErrNoStore)

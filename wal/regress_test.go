@@ -1,6 +1,6 @@
 package wal
 
-// Each of these was a bug, found by reading; it fails when its fix is taken out.
+// Each of these was a bug, found by reading; the test fails when its fix is taken out.
 //
 //	go test ./wal -run TestRegress
 
@@ -41,7 +41,7 @@ func flip(t *testing.T, path string, at int64) {
 
 func segPath(dir string, n uint64) string { return filepath.Join(dir, "wal", segment.Name(n)) }
 
-// blocking is a model that answers for mblock when it is allowed to.
+// blocking is a model that answers for mblock only when it is allowed to.
 type blocking struct {
 	*model
 	block chan chan struct{}
@@ -56,9 +56,9 @@ func (b *blocking) Current(key string) (LSN, error) {
 	return b.model.Current(key)
 }
 
-// A request is taken by a leader, its ctx ends, it leaves with ErrOutcomeUnknown;
-// the leader finds that it does not fit, gives it back to the head of the queue
-// and passes it the lead: nobody leads ever again.
+// A request is taken by a leader, its ctx ends, and it returns ErrOutcomeUnknown; the leader finds that the
+// request does not fit, returns it to the head of the queue and passes it the lead: no goroutine leads ever
+// again.
 func TestRegressGivenBackRequestTakesTheLeadAway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -90,11 +90,11 @@ func TestRegressGivenBackRequestTakesTheLeadAway(t *testing.T) {
 		}
 	}
 	done := make(chan error, 3)
-	go func() { // r0: is refused in the end, but holds the lead while the others queue
+	go func() { // r0 is refused in the end, but holds the lead while the others queue
 		_, err := l.Append(ctx, held(10))
 		done <- err
 	}()
-	c0 := <-block // the state lock and the lead are r0's
+	c0 := <-block // r0 has the state lock and the lead
 	go func() {
 		b := put("m1", strings.Repeat("1", 28<<10))
 		b.Preconditions = []Precondition{{Key: "m1"}}
@@ -114,7 +114,7 @@ func TestRegressGivenBackRequestTakesTheLeadAway(t *testing.T) {
 	}()
 	queued(3)
 	close(c0)
-	c1 := <-block // the next leader has taken all three, and judges the second
+	c1 := <-block // the next leader has taken all three, and evaluates the second
 	cancel2()
 	if err := <-left; !errors.Is(err, errs.ErrOutcomeUnknown) {
 		t.Fatalf("m2: %v", err)
@@ -130,8 +130,8 @@ func TestRegressGivenBackRequestTakesTheLeadAway(t *testing.T) {
 	}
 }
 
-// One flipped bit in the start frame of the only segment: the log is taken for
-// not being there, a new one with another UUID is made, what was acknowledged is gone.
+// One flipped bit in the start frame of the only segment: the log is considered missing, a new one with another
+// UUID is created, and what was acknowledged is gone.
 func TestRegressDamagedStartIsANewLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -159,9 +159,8 @@ func TestRegressDamagedStartIsANewLog(t *testing.T) {
 	}
 }
 
-// After a power cut (no shared page): a flipped bit in the start frame of a
-// later segment cuts everything from there, though the frames behind it attest
-// that it was durable.
+// After a power loss (no shared page): a flipped bit in the start frame of a later segment cuts everything from
+// there, although the frames after it attest that it was durable.
 func TestRegressDamagedLaterStartIsATornTail(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"flip", "missing"} {
@@ -210,8 +209,8 @@ func TestRegressDamageIsForgotten(t *testing.T) {
 	}
 }
 
-// After the cut of an unfinished batch, a precondition on the whole log can
-// never hold: Transact with List runs for ever.
+// After the cut of an unfinished batch, a precondition on the whole log can never hold: Transact with List runs
+// without end.
 func TestRegressUnfinishedBatchRefusesTheLogForEver(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -221,7 +220,7 @@ func TestRegressUnfinishedBatchRefusesTheLogForEver(t *testing.T) {
 	at := mustAppend(t, l, b)
 	l.Close()
 	os.Remove(filepath.Join(dir, "wal", "shared"))
-	flip(t, segPath(dir, 1), l.geo.Offset(at)+66) // the second half did not make it
+	flip(t, segPath(dir, 1), l.geo.Offset(at)+66) // the second half was not written
 	l, _ = open(t, dir)
 	defer l.Close()
 	x := put("m3", "v")
@@ -231,8 +230,8 @@ func TestRegressUnfinishedBatchRefusesTheLogForEver(t *testing.T) {
 	}
 }
 
-// A process loses its place in the log (released meanwhile) and starts again
-// from spilled: what was committed between is not seen by a precondition on the log.
+// A process loses its place in the log (released meanwhile) and restarts from spilled: a precondition on the
+// log does not see what was committed in between.
 func TestRegressRestartMissesCommitsForTheLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -256,7 +255,7 @@ func TestRegressRestartMissesCommitsForTheLog(t *testing.T) {
 		}
 		held.Unlock()
 	}
-	a.closeFiles() // a recycled file's frames no longer verify; an unlinked one that is still open would hide it
+	a.closeFiles() // the frames of a recycled file no longer verify; a removed file that is still open would hide that
 	x := put("m3", "v")
 	x.Preconditions = []Precondition{{LSN: listed}}
 	var c *ConflictError
@@ -265,8 +264,8 @@ func TestRegressRestartMissesCommitsForTheLog(t *testing.T) {
 	}
 }
 
-// spilled stands exactly at the end of a segment: the segment goes, and with it
-// the last start frame: the next open makes a new log.
+// spilled is exactly at the end of a segment: the segment is removed, and with it the last start frame: the
+// next open creates a new log.
 func TestRegressReleaseTakesTheLastStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -305,8 +304,8 @@ func TestRegressReleaseTakesTheLastStart(t *testing.T) {
 	}
 }
 
-// The log ends where the checkpoint attests, but files above flushed were being
-// written when the power went: that is not clean.
+// The log ends where the checkpoint attests, but files above flushed were being written when the power failed:
+// that is not clean.
 func TestRegressUnflushedIsNotClean(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -314,7 +313,7 @@ func TestRegressUnflushedIsNotClean(t *testing.T) {
 	from := l.AppliedMark()
 	mustAppend(t, l, put("m", "v"))
 	held := mustHold(t, l)
-	if err := l.SetCheckpoint(held, from, from, [Folders]int64{}); err != nil { // attests the entry, flushed lies below it
+	if err := l.SetCheckpoint(held, from, from, [Folders]int64{}); err != nil { // attests the entry, flushed is below it
 		t.Fatal(err)
 	}
 	held.Unlock()
@@ -328,7 +327,7 @@ func TestRegressUnflushedIsNotClean(t *testing.T) {
 	}
 }
 
-// A recovered log that is killed before its first flush is trusted by the next open.
+// A recovered log whose process is killed before its first flush is trusted by the next open.
 func TestRegressDistrustDoesNotSurvive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -348,8 +347,7 @@ func TestRegressDistrustDoesNotSurvive(t *testing.T) {
 	}
 }
 
-// A read-only handle that was opened while there was no shared page never sees
-// anything again.
+// A read-only handle that was opened while there was no shared page never sees later changes.
 func TestRegressPrivateReaderNeverFollows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -370,7 +368,7 @@ func TestRegressPrivateReaderNeverFollows(t *testing.T) {
 	}
 }
 
-// The heartbeat of another kernel whose clock is a little ahead.
+// The heartbeat of another kernel whose clock is slightly ahead.
 func TestRegressHeartbeatFromTheFuture(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -411,8 +409,8 @@ func TestRegressHeartbeatFromTheFuture(t *testing.T) {
 	}
 }
 
-// TestRegressHeartbeatWhileItIsWritten: the file of the other kernel is found
-// empty, or half, at the first look or at the second.
+// TestRegressHeartbeatWhileItIsWritten: the file of the other kernel is found empty or incomplete, at the first
+// read or at the second.
 func TestRegressHeartbeatWhileItIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, torn := range []int{0, 1} {
@@ -449,7 +447,7 @@ func TestRegressHeartbeatWhileItIsWritten(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// What a crash left is not waited for.
+	// Open does not wait for what a crash left.
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	mustAppend(t, l, put("m1", "v"))
@@ -504,8 +502,8 @@ func (f *failing) Apply(entries []Entry) error {
 	return f.model.Apply(entries)
 }
 
-// Apply fails once (an index block that cannot be read, say). The entries that
-// wait for the repetition lie in the walker's buffer, which is read into again.
+// Apply fails once (because an index block cannot be read, for example). The entries that wait to be applied
+// again are in the walker's buffer, which is reused.
 func TestRegressFailedApplyMixesEntries(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -534,14 +532,14 @@ func TestRegressFailedApplyMixesEntries(t *testing.T) {
 	}
 }
 
-// -race: a read-only handle goes over to the shared page while two goroutines use it.
+// -race: a read-only handle switches to the shared page while two goroutines use it.
 func TestRegressPrivateRace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	mustAppend(t, l, put("m1", "v"))
 	l.Close()
-	// A page of another boot: it is there, and not valid.
+	// A page of another boot: it exists and is not valid.
 	p, err := l.o.FS.OpenShared(filepath.Join(dir, "wal", "shared"), false, 0o600)
 	if err != nil {
 		t.Fatal(err)

@@ -12,25 +12,25 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// freer remembers what may go. A segment goes one call after it was released,
-// so that a barrier lies between: the files and the index that stand for it are
-// then known to be durable by a sync that came after the mark was written down.
+// freer records what may be released. A segment is removed one call after it was released, so that a barrier is
+// in between: by then, a sync after the mark was recorded has made the files and the index durable that replace
+// the segment.
 type freer struct {
 	mu      sync.Mutex
 	holders map[string]LSN
-	ripe    LSN // released by the call before
+	ripe    LSN // released by the previous call
 }
 
-// start is where the log may be released up to when this process joins it.
+// start sets up to where the log may be released when this process joins it.
 func (f *freer) start(spilled LSN) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ripe = max(f.ripe, spilled)
 }
 
-// Release allows everything below an LSN to be dropped, as far as this named holder is concerned;
-// the lowest position of all holders decides. The flusher calls it. Holders in other processes are
-// represented by the spilled mark and hold.lock.
+// Release allows everything below an LSN to be dropped on behalf of a named holder; the lowest position of all
+// holders decides. The flusher calls it. Holders in other processes are represented by the spilled mark and
+// hold.lock.
 func (a Archive) Release(held *Held, holder string, below LSN) error {
 	if err := held.proves(a.l); err != nil {
 		return err
@@ -53,17 +53,17 @@ func (a Archive) Release(held *Held, holder string, below LSN) error {
 	return a.l.release(held, ripe)
 }
 
-// release archives and recycles the segments that lie wholly below a mark, and keeps the budget of
-// the archive.
+// release archives and recycles the segments that are completely below a mark, and applies the budget of the
+// archive.
 func (l *FileLog) release(held *Held, below LSN) error {
 	numbers, err := l.numbers()
-	// The segment in which the last released frame lies stays: a mark at its very
-	// end is found in no other.
+	// The segment with the last released frame stays: a mark at the very end of that segment is found in no
+	// other.
 	end := l.geo.Number(below - 1)
 	if err != nil || len(numbers) == 0 {
 		return err
 	}
-	// A backup is copying: nothing goes while it does, within the budget.
+	// While a backup is copying nothing is removed, within the budget of the hold.
 	copied, locked, err := l.copied(held, numbers[0])
 	if err != nil || copied {
 		return err
@@ -86,8 +86,8 @@ func (l *FileLog) release(held *Held, below LSN) error {
 	return l.keepBudget()
 }
 
-// numbers are those of the segments' files, ascending. Loops over segments go by them,
-// not by the marks, which may say anything.
+// numbers returns the numbers of the segment files, ascending. Loops over segments use these numbers, not the
+// marks, which may be wrong.
 func (l *FileLog) numbers() (list []uint64, err error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -102,17 +102,16 @@ func (l *FileLog) numbers() (list []uint64, err error) {
 	return list, nil
 }
 
-// recycle gives a segment's file the number of the next one that will be
-// needed, or removes it. Its first block is zeroed and synced before the rename,
-// so under the new number there is no start; the frames behind it fail their seed. A process that
-// still reads it by the old number finds that they do, too.
+// recycle renames a segment's file to the next segment that will be needed, or removes it. The first block is
+// zeroed and synced before the rename, so the new segment has no start; the old frames have the wrong seed for
+// it. A process that still reads the file under the old number notices that they are gone, too.
 func (l *FileLog) recycle(number uint64) error {
 	name := l.o.wal(segment.Name(number))
 	info, err := l.o.FS.Stat(name)
 	if err != nil {
 		return err
 	}
-	if l.shared.Tail() == 0 { // another program has written over the page, or another process recovers
+	if l.shared.Tail() == 0 { // another program has overwritten the page, or another process recovers
 		return l.older()
 	}
 	tail := l.geo.Number(l.shared.Tail() - 1)
@@ -123,7 +122,7 @@ func (l *FileLog) recycle(number uint64) error {
 		}
 		next++
 	}
-	// of a linked one only our name goes
+	// if the file is linked, only this name is removed
 	if uint64(info.Size) != l.geo.Size || info.Nlink > 1 || !errors.Is(err, fs.ErrNotExist) {
 		return l.remove(name)
 	}

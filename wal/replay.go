@@ -10,11 +10,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// replay follows and applies the frames to the end of the log and decides what
-// an end is: below what was durable it is damage.
+// replay reads and applies the frames to the end of the log and decides what the end is: below what was durable
+// it is damage.
 func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
 	s := &l.state
-	end := s.w.At // behind the last whole batch
+	end := s.w.At // after the last complete batch
 	passed := s.w.At.LSN >= chain.LSN
 	wrong := s.w.At.LSN == chain.LSN && chain.Sum != 0 && s.w.At.Sum != chain.Sum
 	var none *past.NoFrameError
@@ -30,7 +30,7 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 			if !passed && h.End() >= chain.LSN {
 				passed = true
 				if wrong = chain.Sum != 0 && (h.End() != chain.LSN || h.Sum != chain.Sum); wrong {
-					none = &past.NoFrameError{At: h.LSN, Here: errors.New("not the frame that the checkpoint attests here")}
+					none = &past.NoFrameError{At: h.LSN, Here: errors.New("the frame is not the one that the checkpoint attests")}
 					break
 				}
 			}
@@ -54,26 +54,26 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 	if wrong && none == nil {
 		none = &past.NoFrameError{At: s.w.At.LSN, Here: errors.New("the checkpoint's marks contradict each other")}
 	}
-	// What is left is the beginning of a batch without its end.
+	// What is left is the beginning of an incomplete batch.
 	s.drop(len(s.ahead))
 	if s.lastEntry >= end.LSN {
-		s.lastEntry = end.LSN - 1 // there may be one anywhere before
+		s.lastEntry = end.LSN - 1 // there may be an entry anywhere before
 	}
 	s.w = past.NewWalker(l.geo, l.source, end)
 	s.w.Linked = true
 	s.forgetPending()
 	behind := wrong || end.LSN < attested
 	if _, err := l.segment(l.geo.Number(end.LSN - 1)); errors.Is(err, past.ErrNoSegment) {
-		behind = true // the checkpoint's marks lie where there is no log
+		behind = true // the checkpoint's marks are where there is no log
 	} else if err != nil {
 		return end, nil, err
 	}
-	// Within one boot the page tells how far anybody has written. What was appended
-	// there behind a bad place would have moved the tail first.
+	// Within one boot the page records how far any process has written. A process that appended after a bad
+	// position would have moved the tail first.
 	if !behind && (l.was.tail == 0 || end.LSN < l.was.tail) {
 		var err error
 		if behind, err = l.attestedBehind(none.At); err != nil {
-			return end, nil, err // not read is not torn
+			return end, nil, err // a read error does not mean that the tail is torn
 		}
 	}
 	if behind {
@@ -89,9 +89,9 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 	return end, nil, nil
 }
 
-// attestedBehind looks for a frame behind a bad place whose writer knew that
-// place to be durable: then it is damage, not the torn end. All that is behind
-// it is searched, over holes as well; an error is not an answer.
+// attestedBehind looks for a frame after a bad position whose writer knew the position to be durable: then the
+// position is damage, not the torn end. It searches everything that follows, beyond holes as well. A read error
+// is returned; it proves neither.
 func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {

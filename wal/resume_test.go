@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// From any position on the entries at or behind it are read, also from one at which
-// no frame begins; where some are gone the oldest that works is told, and works.
+// From any position, the entries at or after it are read, even if no frame begins there; if some are gone, the
+// error names the oldest position that works, and it works.
 func TestFrom(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -39,7 +39,7 @@ func TestFrom(t *testing.T) {
 				if again, err := l.Past().From(ctx, gone.Oldest, l.Durable()); err != nil || again != oldest {
 					t.Fatalf("from the oldest, %d: %d, %v", oldest, again, err)
 				}
-				from += 10 * step // each asks the whole past
+				from += 10 * step // each reads the whole past
 				continue
 			}
 			if err != nil {
@@ -49,7 +49,7 @@ func TestFrom(t *testing.T) {
 			for i < len(want) && want[i].LSN < from {
 				i++
 			}
-			if from%17 != 0 && from+2*step < l.Durable() { // reading on costs more
+			if from%17 != 0 && from+2*step < l.Durable() { // reading further costs more
 				if i < len(want) && (at > want[i].LSN || i > 0 && at <= want[i-1].LSN) {
 					t.Fatalf("from %d: reading begins at %d, the entry at %d", from, at, want[i].LSN)
 				}
@@ -59,7 +59,7 @@ func TestFrom(t *testing.T) {
 		}
 	}
 	check(l.geo.Start(1) + 128)
-	// Who has seen all of a segment that is gone has missed nothing.
+	// A reader that has seen all of a segment that is gone has missed nothing.
 	if err := os.Remove(copyPath(dir, 4)); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// The first entry since a moment, if the log is kept that far back.
+// The first entry since a time, if the log is kept that far back.
 func TestSince(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

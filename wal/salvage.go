@@ -8,16 +8,16 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// A segment with a hole in it cannot be served, but its sound frames are history. Archive.Salvage
-// writes them into the copy of the segment in the archive, each at its position, and in the place of
-// the hole a frame that says from where to where nothing is left, and how the chain continues.
+// A segment with a hole in it cannot be served, but its sound frames are history. Archive.Salvage writes them
+// into the copy of the segment in the archive, each at its position, and in place of the hole a frame that
+// records where the hole begins and ends, and how the chain continues.
 //
-// Behind a hole a frame is found by its header: its own checksum, which is seeded with the store and
-// the segment, must be right, and it must name the position at which it stands.
+// After a hole a frame is found by its header: the header's own checksum, which is seeded with the store and
+// the segment, must match, and the header must name its own position.
 
-// Salvage makes the copy of a segment that cannot be read through, and returns its gaps. end
-// is up to where the segment has frames, with the chain hash there if it is known. A copy that is
-// there stays.
+// Salvage writes the copy of a segment that cannot be read to its end, and returns its gaps. end is the
+// position up to which the segment has frames, with the chain hash there if it is known. An existing copy
+// stays.
 func (a Archive) Salvage(ctx context.Context, number uint64, end Mark) (gaps []Gap, err error) {
 	if bytes, _ := a.l.o.Archive(); bytes <= 0 || a.l.archived(number) {
 		return nil, nil
@@ -45,8 +45,8 @@ func (a Archive) Salvage(ctx context.Context, number uint64, end Mark) (gaps []G
 	return gaps, nil
 }
 
-// endBefore is where the segment before one ends, in its file or its copy, as far as it has frames:
-// for one that does not say so itself. Zero when it does, or nothing is known.
+// endBefore returns where the previous segment ends, in its file or its copy, as far as it has frames. It is
+// for a segment that does not record this itself; for others, or if nothing is known, the result is zero.
 func (l *FileLog) endBefore(ctx context.Context, number uint64, f past.Source) (prev Mark, err error) {
 	if _, _, err := past.ReadStart(f); err == nil || number == 1 {
 		return prev, nil

@@ -8,16 +8,17 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// A copy elsewhere that follows the log records up to where it has it: past.Log.SetSent. What is behind that mark
-// is kept: a released segment is archived, also where nothing is kept of the history, and its copy in the archive
-// stays where history_bytes or history_days would remove it, as long as the archive is not larger than
-// history_bytes and unsent_bytes together (Options.Unsent). Past that bound, and on a full disk, it goes: a copy
-// that is away holds nothing up. Then past.Log.Sent says so, the copy must begin again, and nothing is kept for it.
+// A copy elsewhere that follows the log records up to where it has the log: past.Log.SetSent. What follows that
+// mark is kept. A released segment is archived, even if no history is kept, and its copy in the archive stays
+// although history_bytes or history_days would remove it, as long as the archive is not larger than
+// history_bytes plus unsent_bytes (Options.Unsent). Beyond that bound, and on a full disk, it is removed: an
+// absent copy must not block the store. Then past.Log.Sent reports this, the copy must begin again, and nothing
+// is kept for it.
 //
-// A damaged mark counts as one before everything that is kept. A mark of a log that has ended holds nothing.
+// A damaged mark counts as one before everything that is kept. A mark of a log that has ended keeps nothing.
 
-// unsent returns the number of the first segment of which a copy elsewhere may lack something, beyond all numbers
-// where no copy follows this log. The segment in which the mark is counts as unsent.
+// unsent returns the number of the first segment of which a copy elsewhere may lack a part; if no copy follows
+// this log, a number above all segments. The segment that contains the mark counts as unsent.
 func (l *FileLog) unsent() uint64 {
 	s, ok, err := l.Past().Sent(l.Durable())
 	switch {

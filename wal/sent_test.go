@@ -34,8 +34,8 @@ func (f *filled) want(what string, numbers ...uint64) {
 	}
 }
 
-// What a copy elsewhere lacks stays in the archive when the settings of the history would remove it, by bytes and by
-// age; it goes when it was sent.
+// What a copy elsewhere lacks stays in the archive although the settings of the history would remove it, by
+// bytes or by age; once it was sent, it is removed.
 func TestSentKeepsArchive(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"bytes", "age"} {
@@ -66,14 +66,14 @@ func TestSentKeepsArchive(t *testing.T) {
 	}
 }
 
-// Past the bound what a copy elsewhere lacks goes, the oldest first; then the mark says that the copy is behind, and
-// nothing is kept for it until it has begun again.
+// Beyond the bound, what a copy elsewhere lacks is removed, oldest first; then the mark reports that the copy
+// is behind, and nothing is kept for it until it has begun again.
 func TestSentBound(t *testing.T) {
 	t.Parallel()
 	f := filledLog(t, 6)
 	f.sentTo(1)
 	all, _ := f.l.Archive().Kept()
-	unsent := all/2 + all/12 // three copies and a half
+	unsent := all/2 + all/12 // three and a half copies
 	f.l.o.Unsent = func() int64 { return unsent }
 	f.bytes = 0
 	if err := f.l.keepBudget(); err != nil {
@@ -92,7 +92,7 @@ func TestSentBound(t *testing.T) {
 	f.want("of a copy that has begun again", 6+1, 6+2)
 }
 
-// Without a bound, or for a mark that does not hold, nothing is kept; for a damaged one all is.
+// Without a bound, or for an invalid mark, nothing is kept; for a damaged mark everything is.
 func TestSentInvalid(t *testing.T) {
 	t.Parallel()
 	f := filledLog(t, 3)

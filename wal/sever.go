@@ -12,15 +12,15 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// The log writes into files where they are: the checkpoint, the segments, the shared page, the
-// owner's note. A hard link in the place of one, as an archive may bring along or cp -al makes,
-// is a file that somebody else has as well. So a process that opens a log alone gives it files
-// of its own before it writes. No other process has the old ones open then. A link made while a log
-// is open comes only from someone who copies the store like this, at the risk of that copy.
+// The log writes into existing files: the checkpoint, the segments, the shared page, wal/owner. If one of them
+// is a hard link, as an archive may create or cp -al does, the same file belongs to another folder as well. So
+// a process that opens a log while no other process is attached replaces linked files by copies before it
+// writes. No other process has the old files open then. A link is made while a log is open only by a copy of
+// the store, which takes that risk.
 
-// sever does that; attach.lock is held exclusively, and nothing is mapped.
+// sever replaces linked files; attach.lock is held exclusively, and nothing is mapped.
 func (l *FileLog) sever() error {
-	for _, name := range []string{"shared", "owner"} { // made again by each who is alone
+	for _, name := range []string{"shared", "owner"} { // each recovery creates these again
 		if l.linked(l.o.wal(name)) {
 			if err := l.o.FS.Remove(l.o.wal(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return l.ioError("removing", l.o.wal(name), err)
@@ -40,7 +40,7 @@ func (l *FileLog) sever() error {
 	for _, name := range files {
 		if l.linked(name) {
 			if err := l.copyOver(name); err != nil {
-				return l.ioError("giving the log a file of its own instead of a hard link:", name, err)
+				return l.ioError("replacing a hard link by a copy:", name, err)
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func (l *FileLog) linked(name string) bool {
 	return err == nil && info.Mode.IsRegular() && info.Nlink > 1
 }
 
-// copyOver puts a copy of a file in its place, durably.
+// copyOver replaces a file by a copy of it, durably.
 func (l *FileLog) copyOver(name string) error {
 	from, err := l.o.FS.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -65,7 +65,7 @@ func (l *FileLog) copyOver(name string) error {
 		return err
 	}
 	if info.Size > segment.MaxSize {
-		return fmt.Errorf("%d bytes are more than a segment may have", info.Size)
+		return fmt.Errorf("size of %d bytes exceeds the maximum of a segment", info.Size)
 	}
 	tmp := l.o.wal(fmt.Sprintf("%d-own.new", l.host.PID)) // the next recovery removes it
 	to, err := vfs.CreateNew(l.o.FS, tmp, l.o.FileMode)

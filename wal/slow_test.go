@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A disk that dies is slow first: whoever listens hears of it.
+// A failing disk is slow first: a slow sync is reported.
 func TestSlowSyncIsTold(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -12,30 +12,29 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// state is how far this process has read and applied the log. Entries between
-// the two, which may not be durable yet, wait in ahead; only preconditions
-// look at them.
+// state is how far this process has read and applied the log. Entries between the two positions, which may not
+// be durable yet, wait in ahead; only preconditions consider them.
 type state struct {
 	mu        sync.Mutex
-	w         past.Walker // w.At is how far we have read
+	w         past.Walker // w.At is the position up to which this process has read
 	applied   Mark
 	appliedAt atomic.Uint64
 	from      atomic.Uint64 // the mark at which this process began to apply
 
 	ahead     []Entry // entries and control frames in order
 	marks     []Mark  // the end of each
-	owned     int     // how many of them no longer lie in the walker's buffer
+	owned     int     // how many of them are copied out of the walker's buffer
 	pending   map[string]LSN
 	deleted   map[string]bool
-	beside    map[LSN]effects   // what entries that are not applied stand for besides their keys
-	totals    map[string]uint64 // what they add
+	beside    map[LSN]effects   // effects of entries that are not applied
+	totals    map[string]uint64 // what these entries add to running totals
 	lastEntry LSN               // the newest entry read
 	lastTime  int64             // of the newest frame read, Unix microseconds
 }
 
-// Commit times become the mtimes of files, and file systems know none behind 2446. So no
-// clock gives a moment behind the start of 2300, and what a frame or a checkpoint says
-// behind that of 2399 is not believed, or the next commit would be later still.
+// Commit times become the mtimes of files, and file systems support none after 2446. So the clock is capped at
+// the start of 2300, and a time after the start of 2399 in a frame or a checkpoint is ignored, because the next
+// commit would be even later.
 const mostClock = 10413792000_000000 // microseconds since 1970
 
 func (l *FileLog) now() int64 { return min(l.o.Clock().UnixMicro(), mostClock) }
@@ -56,7 +55,7 @@ func (l *FileLog) CatchUp(ctx context.Context) error {
 	}
 	err := l.advanceTo(ctx, durable)
 	if err != nil && !l.o.ReadOnly && ctx.Err() == nil && l.Folder().InPlace() != nil {
-		return nil // the rest went with the log; what was read before is served
+		return nil // the rest is gone with the log; what was read before is served
 	}
 	return err
 }
@@ -67,9 +66,8 @@ func (l *FileLog) advanceTo(ctx context.Context, durable LSN) error {
 	return l.advance(ctx, durable, durable)
 }
 
-// advance reads to a position and applies what is durable of it; mu is held.
-// When the place of this process is no longer in the log, it starts again from
-// the newest views.
+// advance reads to a position and applies what is durable of it; mu is held. If the log no longer has the
+// position of this process, it starts again from the newest views.
 func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
 	err := l.readTo(read, durable)
 	for tries := 0; errors.Is(err, errs.ErrTruncated) && tries < 10; tries++ {
@@ -86,13 +84,13 @@ func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
 func (l *FileLog) readTo(limit, durable LSN) error {
 	s := &l.state
 	if err := l.applyTo(durable); err != nil {
-		return err // what could not be applied before comes first, and nothing piles up behind it
+		return err // entries that could not be applied before come first, and nothing accumulates after them
 	}
-	if !l.o.ReadOnly { // as long as one is attached what is written stays as it is
-		s.w.Ahead = l.shared.Tail() // one read for this and the next time
+	if !l.o.ReadOnly { // while a process is attached, what is written does not change
+		s.w.Ahead = l.shared.Tail() // one read for this call and the next
 	}
 	for s.w.At.LSN < limit {
-		// One buffer full at a time: the payloads lie in it.
+		// One buffer at a time, because the payloads are in it.
 		for n := 0; s.w.At.LSN < limit && (n == 0 || s.w.Buffered()); n++ {
 			h, payload, err := s.w.Next(limit)
 			var none *past.NoFrameError
@@ -105,7 +103,7 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 			l.push(&h, payload)
 		}
 		err := l.applyTo(durable)
-		s.own(l.effectsOf) // also when it failed: the buffer is used again
+		s.own(l.effectsOf) // even after an error: the buffer is reused
 		if err != nil {
 			return err
 		}
@@ -129,15 +127,15 @@ func (s *state) push(e Entry, end Mark) {
 	}
 }
 
-// applyTo applies what is durable of ahead. When Apply fails the entries stay.
+// applyTo applies the durable entries of ahead. If Apply fails the entries stay.
 func (l *FileLog) applyTo(durable LSN) error {
 	s := &l.state
 	n := 0
 	for n < len(s.ahead) && s.marks[n].LSN <= durable {
 		n++
 	}
-	// Never a part of a batch: durable stands at ends of batches only, so this
-	// holds by itself unless the shared page lies.
+	// Never apply a part of a batch. durable is at the end of a batch, so this only matters if the shared page
+	// is wrong.
 	for n > 0 && s.ahead[n-1].More {
 		n--
 	}
@@ -165,7 +163,7 @@ func (l *FileLog) applyTo(durable LSN) error {
 	return nil
 }
 
-// drop takes the first n entries out of ahead and of pending.
+// drop removes the first n entries from ahead and from pending.
 func (s *state) drop(n int) {
 	if len(s.pending) > 0 {
 		for _, e := range s.ahead[:n] {
@@ -185,14 +183,14 @@ func (s *state) drop(n int) {
 	s.owned = max(0, s.owned-n)
 }
 
-// own copies what is left in ahead out of the walker's buffer, which is about
-// to be used again, and makes it visible to preconditions.
+// own copies the rest of ahead out of the walker's buffer, which is about to be reused, and makes it visible to
+// preconditions.
 func (s *state) own(of func(*Entry) effects) {
 	size := 0
 	for _, e := range s.ahead[s.owned:] {
 		size += len(e.Key) + len(e.Value)
 	}
-	all := make([]byte, 0, size) // they are applied soon, and together
+	all := make([]byte, 0, size) // one allocation: the entries are applied soon, and together
 	for i := s.owned; i < len(s.ahead); i++ {
 		e := &s.ahead[i]
 		at, key := len(all), len(e.Key)
@@ -204,8 +202,7 @@ func (s *state) own(of func(*Entry) effects) {
 	s.owned = len(s.ahead)
 }
 
-// await lays an entry over what is applied, for preconditions: over its key and
-// over those that it counts for as well.
+// await makes an entry visible to preconditions before it is applied: for its key and for its effects.
 func (s *state) await(e *Entry, b effects) {
 	if e.Kind < past.KindUser {
 		return
@@ -219,9 +216,8 @@ func (s *state) await(e *Entry, b effects) {
 	s.awaitBeside(e.LSN, b)
 }
 
-// current is the version of a precondition's key by everything read, or its total;
-// where that is 0, gone is the deletion, for a precondition that asks. waits says that
-// it is not durable yet.
+// current returns the version of a precondition's key according to everything read, or its total. If that is 0
+// and the precondition is Chained, gone is the deletion. waits reports whether the result is not durable yet.
 func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) {
 	if at, ok := l.state.pending[p.Key]; ok {
 		if l.state.deleted[p.Key] {
@@ -241,8 +237,8 @@ func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) 
 	return at + more, gone, waits, nil
 }
 
-// missing judges a place within the log where no frame is: this process was
-// left behind by the log's release, or the log is damaged.
+// missing returns the error for a position in the log without a valid frame: the log was released beyond the
+// position of this process, or it is damaged.
 func (l *FileLog) missing(none *past.NoFrameError) error {
 	if l.left(none.At) {
 		return &errs.TruncatedError{Oldest: l.shared.Spilled()}
@@ -250,7 +246,7 @@ func (l *FileLog) missing(none *past.NoFrameError) error {
 	return l.corruption(none)
 }
 
-// left reports whether a position is no longer in the log, as far as this process can know.
+// left reports whether a position is no longer in the log, as far as this process can tell.
 func (l *FileLog) left(at LSN) bool {
 	if l.private.Load() {
 		return false
@@ -265,13 +261,13 @@ func (l *FileLog) corruption(none *past.NoFrameError) *errs.CorruptionError {
 	}
 }
 
-// restart begins again from the newest views, after this process has lost its
-// place in the log; mu is held.
+// restart begins again from the newest views, after the log has released the position of this process; mu is
+// held.
 func (l *FileLog) restart(ctx context.Context) error {
 	l.forgetFiles(l.geo.Number(l.shared.Spilled()))
 	c, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil {
-		return fmt.Errorf("starting again behind the log's release: %w", err)
+		return fmt.Errorf("restarting after the log was released: %w", err)
 	}
 	if err := l.admit(c.Features); err != nil {
 		return err
@@ -292,7 +288,7 @@ func (l *FileLog) firstMark(at LSN) bool {
 	return err == nil && s.PrevEnd == 0
 }
 
-// begin loads the views and sets the place from which entries are applied.
+// begin loads the views and sets the position from which entries are applied.
 func (l *FileLog) begin(ctx context.Context, spilled Mark, start Start) error {
 	start.UUID, start.Spilled, start.Sum = l.geo.UUID, spilled.LSN, spilled.Sum
 	start.Fresh, start.Past = l.firstMark(spilled.LSN), l.Past()
@@ -309,7 +305,7 @@ func (l *FileLog) begin(ctx context.Context, spilled Mark, start Start) error {
 	s.appliedAt.Store(spilled.LSN)
 	s.ahead, s.marks, s.owned = nil, nil, 0
 	s.forgetPending()
-	s.lastEntry = max(s.lastEntry, spilled.LSN-1) // there may be one anywhere before
+	s.lastEntry = max(s.lastEntry, spilled.LSN-1) // there may be an entry anywhere before
 	l.free.start(spilled.LSN)
 	return nil
 }

@@ -13,25 +13,23 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// After a sync that failed, the kernel marks the pages clean although they were
-// not written: the next sync returns 0 and the data is gone once the cache drops
-// them. So syncing is set before every sync and cleared after one that succeeded; a process that
-// takes sync.lock and finds it set (the one before failed, or was killed before he could know)
-// reads the frames from durable to the tail, checks them, writes the same bytes again in place, and
-// only then syncs.
+// After a sync that failed, the kernel marks the pages clean although they were not written: the next sync
+// returns 0 and the data is gone once the cache drops them. So syncing is set before every sync and cleared
+// after one that succeeded. A process that takes sync.lock and finds syncing set (the previous sync failed, or
+// its process was killed before it knew) reads the frames from durable to the tail, checks them, writes the
+// same bytes again in place, and only then syncs.
 
-// backoff is how long a waiter pauses between two tries to sync.
+// Bounds of the pause between two attempts to sync.
 const (
 	backoffFirst = 10 * time.Millisecond
 	backoffMost  = time.Second
 )
 
-// slowSync is from when on a sync is worth a word: the writers have been waiting
-// for it, and a disk that dies is slow first.
+// slowSync is the duration from which a sync is reported: the writers have been waiting for it, and a failing
+// disk is slow first.
 const slowSync = time.Second
 
-// syncTo returns once everything below a position is durable. One process's
-// sync serves the others.
+// syncTo blocks until everything below a position is durable. A sync of one process serves all others.
 func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 	pause := backoffFirst
 	began := l.o.Clock()
@@ -48,7 +46,7 @@ func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 		err := l.syncOnce(ctx, end)
 		<-l.syncing
 		if err == nil && l.shared.Tail() < end {
-			err = l.older() // it would never become durable
+			err = l.older() // otherwise it would never become durable
 		}
 		if err == nil {
 			continue
@@ -80,12 +78,12 @@ func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
 	return l.syncLocked()
 }
 
-// syncLocked makes durable what is written by now; sync.lock is held.
+// syncLocked makes everything durable that is written by now; sync.lock is held.
 func (l *FileLog) syncLocked() error {
 	from, to := l.shared.Durable(), l.shared.Tail()
 	open, err := l.toSync(from, to)
 	if vfs.IsUnopened(err) {
-		return err // nothing was tried, so nothing failed
+		return err // no sync was attempted, so none has failed
 	}
 	if err == nil && l.shared.Syncing() {
 		err = l.rewrite(from, to)
@@ -135,7 +133,7 @@ func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 	for n := l.geo.Number(from); n <= l.geo.Number(to-1); n++ {
 		f, err := l.segment(n)
 		if errors.Is(err, past.ErrNoSegment) && n == l.geo.Number(from) && l.geo.Number(to-1) > n {
-			continue // durable stands at the end of a segment that has been released
+			continue // durable is the end of a segment that has been released
 		}
 		if err != nil {
 			return nil, err
@@ -145,13 +143,13 @@ func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 	return list, nil
 }
 
-// rewrite writes the frames between two marks again, byte for byte. Appenders
-// may go on behind them meanwhile. Frames that lie side by side are one write:
-// of 64 MiB of small ones, the calls took longer than all the rest of a recovery.
+// rewrite writes the frames between two marks again, byte for byte. Other processes may append after them
+// meanwhile. Adjacent frames are combined into one write: for 64 MiB of small ones, the calls took longer than
+// the rest of a recovery.
 func (l *FileLog) rewrite(from, to LSN) error {
 	w := past.NewWalker(l.geo, l.source, Mark{LSN: from})
 	var run []byte
-	at := from // where run goes
+	at := from // position of run
 	write := func() error {
 		if len(run) == 0 {
 			return nil
@@ -170,7 +168,7 @@ func (l *FileLog) rewrite(from, to LSN) error {
 			return fmt.Errorf("%w: %w", errRewrite, err)
 		}
 		if l.geo.Number(h.LSN) != l.geo.Number(n) || h.Kind == segment.KindStart {
-			// The past.Walker has moved on over a start frame, which it does not hand out.
+			// The past.Walker has passed a start frame, which it does not return.
 			if payload, err = l.startBytes(h.LSN); err != nil {
 				return fmt.Errorf("%w: %w", errRewrite, err)
 			}

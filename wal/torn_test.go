@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Tails that were torn at the same position each have a copy; one that was cut is written again.
+// Tails that were torn at the same position each have a copy in quarantine; a copy that was interrupted is
+// written again.
 func TestTornTwice(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

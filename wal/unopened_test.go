@@ -13,9 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// FAILURES 17: a segment for which there is no open file left just now has not
-// failed to sync. The log is not poisoned, and the waiter is served as soon as it
-// can be opened.
+// FAILURES 17: a segment that cannot be opened because no file descriptor is free has not failed to sync. The
+// log is not poisoned, and the waiter is served as soon as the segment can be opened.
 func TestNoFilesLeftToSync(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -46,7 +45,7 @@ func TestNoFilesLeftToSync(t *testing.T) {
 		done <- err
 	}()
 	for end := l.shared.Durable(); l.shared.Tail() == end; {
-		time.Sleep(time.Millisecond) // it is written, and waits for sync.lock
+		time.Sleep(time.Millisecond) // the batch is written, and waits for sync.lock
 	}
 	left.Store(3)
 	l.closeFiles()

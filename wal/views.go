@@ -11,16 +11,16 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// What those who keep views of the log (files, index) write down here.
+// Functions with which the keepers of views of the log (files, index) record their state.
 
-// Checkpoint reads the checkpoint that was written last.
+// Checkpoint reads the newest checkpoint.
 func (l *FileLog) Checkpoint() (Checkpoint, error) {
 	newest := uint64(0)
 	if l.shared.Mapped() && !l.private.Load() {
 		newest = l.shared.Sequence()
 	}
 	c, err := readCheckpoint(l.o.FS, l.o.Dir)
-	if errors.Is(err, errSlot) && l.private.Load() { // nobody can write one: what was read is all there is
+	if errors.Is(err, errSlot) && l.private.Load() { // no process can write one: what was read is all there is
 		l.state.mu.Lock()
 		defer l.state.mu.Unlock()
 		m := l.state.applied
@@ -33,16 +33,16 @@ func (l *FileLog) Checkpoint() (Checkpoint, error) {
 	return c, l.sameCheckpoint(&c, newest)
 }
 
-// SetCheckpoint makes new marks durable, then publishes them. The attested mark is where this
-// process has applied to: it is durable.
+// SetCheckpoint makes new marks durable, then publishes them. The attested mark is the position up to which
+// this process has applied: everything applied is durable.
 func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folders]int64) error {
 	if err := held.proves(l); err != nil {
 		return err
 	}
 	attested := l.AppliedMark()
 	if attested.LSN < flushed.LSN || attested.LSN < spilled.LSN {
-		return fmt.Errorf("checkpoint: flushed %d and spilled %d beyond what is applied, %d", flushed.LSN, spilled.LSN,
-			attested.LSN)
+		return fmt.Errorf("checkpoint: flushed %d and spilled %d are beyond the applied position %d", flushed.LSN,
+			spilled.LSN, attested.LSN)
 	}
 	if err := l.putCheckpoint(Checkpoint{Flushed: flushed, Spilled: spilled, Attested: attested,
 		Mtimes: mtimes}); err != nil {
@@ -53,8 +53,8 @@ func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folde
 	return nil
 }
 
-// RecordConfig records in the checkpoint that the store has a config.json, unless that is recorded or
-// another process has flush.lock: it records that with its next checkpoint.
+// RecordConfig records in the checkpoint that the store has a config.json, unless that is already recorded or
+// another process has flush.lock: that process records it with its next checkpoint.
 func (l *FileLog) RecordConfig() error {
 	if c, err := l.Checkpoint(); err != nil || c.Config || !l.o.Config() {
 		return err
@@ -88,12 +88,12 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 			return err
 		}
 	}
-	c.Features |= last.Features | l.required | l.Features() // in a recovery shared does not say them yet
+	c.Features |= last.Features | l.required | l.Features() // during a recovery shared does not have them yet
 	c.Home, c.Config = l.home, last.Config || l.o.Config()
-	// linked while the log is open: the other name keeps its own
+	// linked while the log is open: the other name keeps the old file
 	if path := filepath.Join(l.o.Dir, "checkpoint"); l.linked(path) {
 		if err := l.copyOver(path); err != nil {
-			return l.ioError("giving the log a file of its own instead of a hard link:", path, err)
+			return l.ioError("replacing a hard link by a copy:", path, err)
 		}
 		if l.place.checkpoint.file != nil {
 			l.knowCheckpoint()
@@ -129,25 +129,24 @@ func (l *FileLog) putAside(t *TornTail) error {
 		return nil
 	}
 	t.Bytes = int64(n)
-	why := "the end of the log was torn: what was written last is not whole, and was cut off"
+	why := "the end of the log was torn: the last write is incomplete and was cut off"
 	where, err := l.quarantine().Bytes(fmt.Sprintf("torn-tail-%d.bin", t.At), b[:n],
 		docfile.Note{Why: why, From: "wal/" + segment.Name(number)})
 	t.Path = filepath.FromSlash(where)
 	return err
 }
 
-// tornKept is how much of a torn tail is put aside: behind its first frames a
-// recycled file holds nothing but what it held in an earlier life.
+// tornKept is how much of a torn tail is copied: after its first frames a recycled file has only what it had
+// before it was recycled.
 const tornKept = 8<<20 + segment.HeaderSize
 
-// Distrusted reports that the log was recovered after an unclean end and that the files above
-// flushed have not been written again since: they may contain anything.
+// Distrusted reports whether the log was recovered after an unclean end and the files above flushed have not
+// been written again since: they may contain anything.
 func (n Notes) Distrusted() bool {
 	return n.l.shared.Mapped() && n.l.shared.Distrusted()
 }
 
-// Abandoned reports that a process died while it had flush.lock, and that Tidied has not been
-// called since.
+// Abandoned reports whether a process died while it had flush.lock, and Tidied has not been called since.
 func (n Notes) Abandoned() bool {
 	return n.l.shared.Mapped() && n.l.shared.Abandoned()
 }
@@ -161,8 +160,8 @@ func (n Notes) Tidied(held *Held) error {
 	return nil
 }
 
-// IndexRebuilds is how often, in this boot, the index was rebuilt in place of an existing one. A process
-// that finds another number than last time maps the current one, also when spilled has not moved.
+// IndexRebuilds returns how often, in this boot, the index was rebuilt in place of an existing one. A process
+// that finds another number than last time maps the current index, even if spilled has not moved.
 func (n Notes) IndexRebuilds() uint64 {
 	if !n.l.shared.Mapped() {
 		return 0
@@ -179,8 +178,8 @@ func (n Notes) IndexRebuilt(held *Held) error {
 	return nil
 }
 
-// SetRest sets until when no process needs to put files in place in the background, in milliseconds
-// of the machine's uptime.
+// SetRest sets until when no process needs to put files in place in the background, in milliseconds of the
+// machine's uptime.
 func (pc Pace) SetRest(held *Held, until int64) error {
 	if err := held.proves(pc.l); err != nil {
 		return err
@@ -189,7 +188,7 @@ func (pc Pace) SetRest(held *Held, until int64) error {
 	return nil
 }
 
-// Rest is the last value of SetRest, 0 if there is none.
+// Rest returns the last value of SetRest, 0 if there is none.
 func (pc Pace) Rest() int64 {
 	if !pc.l.shared.Mapped() {
 		return 0
@@ -197,7 +196,7 @@ func (pc Pace) Rest() int64 {
 	return int64(pc.l.shared.Rest())
 }
 
-// Trust records that these files have been written again.
+// Trust records that the files above flushed have been written again.
 func (n Notes) Trust(held *Held) error {
 	if err := held.proves(n.l); err != nil {
 		return err
@@ -206,7 +205,7 @@ func (n Notes) Trust(held *Held) error {
 	return nil
 }
 
-// MarkBefore is the mark at which an entry begins.
+// MarkBefore returns the mark at which an entry begins.
 func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {
 	f, err := l.segment(l.geo.Number(at))
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(scratch.Around(m)) }
 
-// model is a process's Machine: the newest version of each key. What it does not need of a
-// Machine says nothing; tests embed it to say more.
+// model is a process's Machine: the newest version of each key. Methods that it does not need do nothing; tests
+// embed model to override them.
 type model struct {
 	mu   sync.Mutex
 	at   map[string]LSN
@@ -104,8 +104,8 @@ func put(key, value string) *Batch {
 	return &Batch{Entries: []Entry{{Key: key, Kind: 16, Value: []byte(value)}}}
 }
 
-// together appends batches in one group, led by the first: as those that queue while a
-// sync of this process is under way. It returns the error of each.
+// together appends batches in one group, led by the first: like those that queue while a sync of this process
+// is running. It returns the error of each.
 func together(t testing.TB, l *FileLog, batches ...*Batch) []error {
 	t.Helper()
 	ctx := context.Background()
@@ -249,7 +249,7 @@ func TestPreconditions(t *testing.T) {
 	mustAppend(t, l, b)
 }
 
-// Several handles are several processes: each has its own locks.
+// Several handles act as several processes: each has its own locks.
 func TestHandlesTogether(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

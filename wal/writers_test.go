@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Entries have the number of their batch's writer, else the one that they bring along, and their cause, once
-// the log has the features; without these they have the bytes that they always had.
+// Entries have the number of their batch's writer, otherwise their own number, and their cause, once the log
+// has the features; without these they have the bytes that they always had.
 func TestWriterOfEntries(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -40,7 +40,7 @@ func TestWriterOfEntries(t *testing.T) {
 		writer, own uint32
 		cause       uint8
 		is          uint32
-		most        uint64 // bytes more
+		most        uint64 // additional bytes
 	}{
 		{0, 0, 0, 0, 0}, {7, 0, 0, 7, 8}, {7, 3, 0, 7, 8}, {0, 3, CauseUpkeep, 3, 16},
 		{1<<32 - 1, 0, CauseEdited, 1<<32 - 1, 16},
@@ -54,7 +54,7 @@ func TestWriterOfEntries(t *testing.T) {
 	mustClose(t, l)
 }
 
-// A clock that says 0 beside frames that are ahead of it gives a reading that can be written.
+// A clock that shows 0 while frames are ahead of it gives a reading that can be written.
 func TestReadingZero(t *testing.T) {
 	t.Parallel()
 	clock := &set{at: right}

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// The table of counterparts names every public method and setting of the Python
-// interface, and every method of ours that it names exists.
+// The table of counterparts names every public method and setting of the Python interface, and every
+// method of this package that it names exists.
 func TestCounterparts(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// TestMemoryFlat: values that expire and sessions that come and go do not
-// gather, however many there were.
+// TestMemoryFlat: memory use does not grow with the number of values that have expired and sessions that
+// have ended.
 func TestMemoryFlat(t *testing.T) {
 	sets, opened := 1_000_000, 5_000
 	if !proofs.Long() {

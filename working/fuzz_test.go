@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// FuzzScope: a scope has one key and a key one scope, whatever the ids contain.
+// FuzzScope: scopes and keys correspond one to one, whatever the ids contain.
 func FuzzScope(f *testing.F) {
 	f.Add("a:b", "", "", "c", "project:a%3Ab/session:c")
 	f.Add("%", "/", "{", "}", "global")
@@ -24,8 +24,7 @@ func FuzzScope(f *testing.F) {
 	})
 }
 
-// FuzzMatch: the matcher, which goes back to the last * only, agrees with one
-// that tries everything.
+// FuzzMatch: the matcher, which backtracks to the last * only, agrees with one that tries everything.
 func FuzzMatch(f *testing.F) {
 	f.Add("a*b*c", "aXbXbc")
 	f.Add("[a-c]?[^x]", "bzü")

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/working/workingtest"
 )
 
-// testClock is a wall clock that can jump beside a monotonic one that cannot.
+// testClock is a wall clock that can jump, with a monotonic clock that cannot.
 type testClock struct {
 	mu   sync.Mutex
 	wall time.Time

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// A document or an entry of as many parts as the text has room for is refused before they are made: 16 MiB of
-// them took 3 to 4 GB. A user's value may have as many lists and objects as it likes.
+// A document or an entry with as many parts as the text has room for is refused before they are decoded:
+// 16 MiB of them took 3 to 4 GB. The number of lists and objects in a user's value is not limited.
 func TestMostParts(t *testing.T) {
 	const size = 4 << 20
 	for name, body := range map[string]string{

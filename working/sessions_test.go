@@ -47,7 +47,7 @@ func TestSessionsEvict(t *testing.T) {
 	if want := []string{"s2 evicted 2", "s1 evicted 1"}; !reflect.DeepEqual(closed, want) || s.Len() != 2 {
 		t.Errorf("closed %v, want %v; %d open", closed, want, s.Len())
 	}
-	// One in use is not closed, however long ago it was used.
+	// A session in use is not closed, however long ago its use began.
 	err := s.With(t.Context(), id(3), func(*working.Memory) error {
 		use(5)
 		use(6)
@@ -84,7 +84,7 @@ func TestSessionsEvict(t *testing.T) {
 	}
 }
 
-// A session whose hook fails stays open with all it has.
+// A session whose hook fails stays open with all its data.
 func TestSessionsHookFails(t *testing.T) {
 	h := working.NewLocal(nil)
 	bad := errors.New("bad")
@@ -170,7 +170,7 @@ func TestSessionsConcurrent(t *testing.T) {
 	}
 }
 
-// End waits for those who use the session.
+// End waits for callers that use the session.
 func TestSessionsEndWaits(t *testing.T) {
 	s := sessions(t, working.NewLocal(nil), nil)
 	inside, leave, ended := make(chan struct{}), make(chan struct{}), make(chan error)

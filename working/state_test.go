@@ -15,9 +15,8 @@ import (
 
 var seed = flag.Uint64("state.seed", 0, "replay TestStateReplay with this seed")
 
-// TestStateReplay does random things to a State. Another one that plays the
-// changes as a log has them, and a third that is written to its document and read
-// back now and then, must end in the same document.
+// TestStateReplay applies random operations to a State. Another State that plays the changes as a log
+// has them, and a third that is encoded and decoded now and then, must result in the same document.
 func TestStateReplay(t *testing.T) {
 	s := proofs.Seed(t, *seed)
 	t.Cleanup(func() {
@@ -67,7 +66,7 @@ func TestStateReplay(t *testing.T) {
 			sweptAlike(t, judge.Clone(), judge.Clone(), at)
 		}
 		if r.IntN(5) == 0 {
-			// A clone goes on by itself and leaves what it was made of alone.
+			// A clone is independent of the original.
 			twin := judge.Clone()
 			if got := document(t, twin, scope); !bytes.Equal(got, want) {
 				t.Fatalf("step %d: the clone has\n%s\nwant\n%s", i, got, want)
@@ -85,8 +84,8 @@ func TestStateReplay(t *testing.T) {
 	}
 }
 
-// sweptAlike: freeing what has expired changes nothing that can be seen, now or
-// through a checkpoint that is made later.
+// sweptAlike fails the test unless removing expired items changes nothing that is visible, now or
+// through a later checkpoint.
 func sweptAlike(t *testing.T, a, b *working.State, at working.Moment) {
 	t.Helper()
 	b.Sweep(at.Tick, 1<<30)
@@ -111,7 +110,7 @@ func sweptAlike(t *testing.T, a, b *working.State, at working.Moment) {
 		all[len(all)-2] = []any{c.Keys, c.Bytes, c.Notes, c.Checkpoints, c.Task}
 		for i := range all {
 			if res, ok := all[i].(working.Result); ok {
-				for j := range res.Checkpoints { // an item that is freed and one that is over differ in nothing else
+				for j := range res.Checkpoints { // nothing else distinguishes an item that was removed from one that has expired
 					res.Checkpoints[j].Changed = 0
 				}
 			}
@@ -180,8 +179,8 @@ func (x readerOf) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FuzzDecodeState: whatever stands in a file, reading it does not panic, and
-// what is read is written so that it reads the same.
+// FuzzDecodeState: whatever a file contains, decoding does not panic, and a decoded state is encoded so
+// that it decodes to the same.
 func FuzzDecodeState(f *testing.F) {
 	s := working.NewState()
 	scope := working.Scope{Session: "s"}
@@ -227,9 +226,9 @@ func FuzzDecodeState(f *testing.F) {
 	})
 }
 
-// F46: 100 checkpoints of a scope of 1 MB with small changes take what changed,
-// not 100 MB: the scope, the first checkpoint, and for each change of a value of
-// 1,000 bytes not twice as much.
+// F46: 100 checkpoints of a scope of 1 MB with small changes take the size of the changes, not 100 MB:
+// the scope, the first checkpoint, and for each change of a value of 1,000 bytes less than twice as
+// much.
 func TestF46Size(t *testing.T) {
 	s := working.NewState()
 	scope := working.Scope{Session: "s"}

@@ -81,7 +81,7 @@ func TestDeletedIsRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if out := run("put", "something more"); !strings.Contains(out, "memories/m1.json") || !strings.Contains(out, "the log no longer has it") {
+		if out := run("put", "something more"); !strings.Contains(out, "memories/m1.json") || !strings.Contains(out, "the log no longer has the version") {
 			t.Errorf("not said: %s", out)
 		}
 	}

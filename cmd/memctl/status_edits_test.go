@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
 )
 
-// status names the edits that cannot be taken over, though nobody watches and nobody was
+// status names the edits that cannot be adopted, though nobody watches and nobody was
 // told, and changes nothing; a file that is only touched, or can be taken over, is none.
 func TestStatusOfRefusedEdits(t *testing.T) {
 	t.Parallel()

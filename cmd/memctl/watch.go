@@ -64,7 +64,7 @@ systemd run it.`,
 	fl.StringVar(&f.since, "since", "now",
 		"start at this `position`: now, a version, a line's next, 0 for everything that is kept, or a time as in list; a "+
 			"number alone is a version")
-	fl.StringVar(&f.kind, "kind", "", "only changes of this `kind`: memory or assembly")
+	fl.StringVar(&f.kind, "kind", "", "only changes of this `kind`: memory, assembly or note")
 	fl.BoolVar(&f.assembly, "assembly", false, "only changes of assemblies")
 	fl.StringVar(&f.session, "session", "", "only changes of memories of this `session`")
 	fl.IntVarP(&f.limit, "limit", "n", 0, "stop after `N` changes, with --adopt edits; 0 means never")
@@ -84,14 +84,14 @@ func (f *watchFlags) filters(cmd *cobra.Command) (list []varve.WatchFilter, err 
 	}
 	switch f.kind {
 	case "":
-	case "memory", "assembly":
+	case "memory", "assembly", "note":
 		list = append(list, varve.WatchKind(f.kind))
 	default:
-		return nil, cli.Usagef(cmd.CommandPath(), "--kind %q: must be memory or assembly", f.kind)
+		return nil, cli.Usagef(cmd.CommandPath(), "--kind %q: must be memory, assembly or note", f.kind)
 	}
 	if cmd.Flags().Changed("session") {
-		if f.kind == "assembly" {
-			return nil, cli.Usagef(cmd.CommandPath(), "assemblies have no session: omit --session")
+		if f.kind == "assembly" || f.kind == "note" {
+			return nil, cli.Usagef(cmd.CommandPath(), "--session selects memories: omit it, or --kind %s", f.kind)
 		}
 		list = append(list, varve.WatchSession(f.session))
 	}

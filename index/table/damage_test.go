@@ -16,8 +16,8 @@ import (
 
 var small = map[string]string{"a": "1", "a b": "12", `q"\`: `{"x":"y"}`, "\x01": "7", "é😀": "9", "zz": "3"}
 
-// probe reads all of small out of a file with the bytes b, by look-up and in
-// order. Whatever is answered without an error must be right.
+// probe reads everything in small from a file with the bytes b, by look-up and in order. Every result
+// without an error must be right.
 func probe(t *testing.T, b []byte, what string) (refused bool) {
 	t.Helper()
 	fsys := memFS{files: map[string][]byte{"t.json": b}}
@@ -69,7 +69,7 @@ func probe(t *testing.T, b []byte, what string) (refused bool) {
 	return refused
 }
 
-// Failures 11, 36: nothing damaged is read as an empty or a smaller table.
+// Failures 11, 36: no damaged file is read as an empty or a smaller table.
 func TestEveryBit(t *testing.T) {
 	b := build(t, t.TempDir(), small, 4096)
 	for i := range b {
@@ -99,12 +99,12 @@ func TestEveryCut(t *testing.T) {
 	}
 }
 
-// Failure 25: a mapped file is cut short by somebody else.
+// Failure 25: another program truncates a mapped file.
 func TestCutWhileMapped(t *testing.T) {
 	dir := t.TempDir()
 	ids := family(t, dir, 5000, 0)
 	s := load(t, dir, 0)
-	for _, id := range ids { // every block is known to be good
+	for _, id := range ids { // every block is known to be valid
 		if _, ok, err := s.Get(nil, 0, id); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
@@ -141,7 +141,7 @@ func TestCutWhileMapped(t *testing.T) {
 	}
 }
 
-// What rots after it was checked must not get a new checksum.
+// Bytes that are damaged after they were verified must not get a new, valid checksum.
 func TestRewriteChecksAgain(t *testing.T) {
 	dir := t.TempDir()
 	b := build(t, dir, small, 4096)
@@ -220,7 +220,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// resign gives a text the checksums of a table, so that fuzzing reaches what lies behind them.
+// resign gives a text the checksums of a table, so that fuzzing reaches the code behind the checks.
 func resign(b []byte) []byte {
 	at := bytes.LastIndex(b, []byte(`,"metadata": {`))
 	end := bytes.LastIndex(b, []byte(`"blocks":"`))

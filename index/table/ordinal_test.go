@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// TestOrdinals: a line's number leads to its key and back, in every section of
-// files that are one block long, and many.
+// TestOrdinals: a line's number leads to its key and back, in every section of files with one block, and
+// with many.
 func TestOrdinals(t *testing.T) {
 	proofs.OneGoroutine(t)
 	for _, n := range []int{0, 1, 3, 20000} {

@@ -96,7 +96,7 @@ func build(t testing.TB, dir string, m map[string]string, lsn uint64) []byte {
 	return b
 }
 
-// memFS holds files that are only read.
+// memFS has files that are only read.
 type memFS struct {
 	vfs.FS
 	files map[string][]byte
@@ -194,7 +194,7 @@ func TestLastNewline(t *testing.T) {
 	}
 }
 
-// idFamilies are the kinds of keys that stores have.
+// idFamilies are the kinds of keys in stores.
 var idFamilies = []struct {
 	name string
 	id   func(r *rand.Rand, i int) string
@@ -245,7 +245,7 @@ func family(t testing.TB, dir string, n, k int) (ids []string) {
 	return ids
 }
 
-// TestProbes holds the search to a number of lines that it may look at.
+// TestProbes limits the number of lines that a search reads.
 func TestProbes(t *testing.T) {
 	proofs.OneGoroutine(t)
 	limits := []float64{7, 7, 7, 10, 19, 13}
@@ -294,7 +294,7 @@ func (f *syncingFile) Datasync() error {
 	return f.File.Datasync()
 }
 
-// The sync at the end of a long table, and those of commits meanwhile, do not wait for all of it.
+// The final sync of a long table, and concurrent syncs of commits, do not wait for all of it.
 func TestStreamed(t *testing.T) {
 	fsys := &syncing{FS: crash.New().Process("test")}
 	if err := fsys.Mkdir("/t", 0o700); err != nil {

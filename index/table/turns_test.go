@@ -8,7 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// A table is written in pieces between which commits have their turns: what changes, and what is copied.
+// A table is written in pieces, between which commits get their turn: both for changed and for copied
+// lines.
 func TestTurns(t *testing.T) {
 	const entries = 20_000
 	fsys := crash.New().Process("test")

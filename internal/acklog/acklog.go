@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Record is what the processes of a test were told. Each key has one writer at a time, so its states
-// form a row.
+// Record records the acknowledged operations of a test's processes. Each key has one writer at a time,
+// so its states form a sequence.
 type Record struct {
 	mu    sync.Mutex
 	keys  map[string]*row
@@ -17,19 +17,19 @@ type Record struct {
 
 	Counter struct {
 		Begun, Acked int
-		seen         map[int]string // value: who was given it
+		seen         map[int]string // value: the process that got it
 	}
 	Ops int
 }
 
-// row is what became of one key: a state is the content that was written, "-" when
-// it was deleted or never there.
+// row has the states of one key: a state is the content that was written, "-" if it was deleted or never
+// existed.
 type row struct {
 	states  []string
-	settled int // states[settled] was acknowledged or read; those behind it may have happened
+	settled int // states[settled] was acknowledged or read; later ones may have happened
 }
 
-// New is a record of nothing.
+// New returns an empty record.
 func New() *Record {
 	r := &Record{keys: map[string]*row{}}
 	r.Counter.seen = map[int]string{}
@@ -43,8 +43,8 @@ func (r *Record) row(key string) *row {
 	return r.keys[key]
 }
 
-// at says which of the states that the key may have now, or may have had since,
-// is this one, the first if there are several; -1: none.
+// at returns the index of a state among those that the key may have now, or may have had since, the
+// first if there are several; -1 if it is none of them.
 func (w *row) at(state string, since int) int {
 	if i := slices.Index(w.states[since:], state); i >= 0 {
 		return since + i
@@ -52,7 +52,7 @@ func (w *row) at(state string, since int) int {
 	return -1
 }
 
-// Line takes in what a child has said.
+// Line processes a line of output of a child.
 func (r *Record) Line(child, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,8 +75,8 @@ func (r *Record) Line(child, text string) {
 			r.Wrong = append(r.Wrong, fmt.Sprintf("%s: %s, but it may only be one of %q", child, text, w.states[w.settled:]))
 			return
 		}
-		// What was begun behind it and had no answer may still become durable, with
-		// the next sync of whatever process.
+		// Later states that were begun and have no answer may still become durable, with the next sync
+		// of any process.
 		w.settled = i
 	case len(f) == 3 && f[0] == "not": // refused: it did not happen
 		w := r.row(f[1])
@@ -99,14 +99,14 @@ func (r *Record) Line(child, text string) {
 	}
 }
 
-// Counted is how often a process was told that it had counted.
+// Counted returns how often a process was told that it had counted.
 func (r *Record) Counted() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.Counter.Acked
 }
 
-// Settled is how far each key is settled now.
+// Settled returns how far each key is settled now.
 func (r *Record) Settled() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +117,7 @@ func (r *Record) Settled() map[string]int {
 	return m
 }
 
-// Check compares a store that nobody writes to: get returns a key's state.
+// Check compares a store to which no process writes: get returns a key's state.
 func (r *Record) Check(get func(key string) string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,11 +128,11 @@ func (r *Record) Check(get func(key string) string) {
 			r.Wrong = append(r.Wrong, fmt.Sprintf("%s is %q, but it may only be one of %q", key, state, w.states[w.settled:]))
 			continue
 		}
-		w.states, w.settled = append(w.states, state), len(w.states) // the processes that had begun something are dead
+		w.states, w.settled = append(w.states, state), len(w.states) // the processes that had begun an operation are dead
 	}
 }
 
-// CheckSince compares a copy that was begun when the keys were settled so far.
+// CheckSince compares a copy that was begun when Settled returned since.
 func (r *Record) CheckSince(since map[string]int, get func(key string) string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +144,7 @@ func (r *Record) CheckSince(since map[string]int, get func(key string) string) {
 	}
 }
 
-// Trim forgets the states that no key can have any more: CheckSince is not asked again.
+// Trim forgets the states that no key can have anymore: CheckSince must not be called for earlier times.
 func (r *Record) Trim() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,14 +153,14 @@ func (r *Record) Trim() {
 	}
 }
 
-// Problems are all that contradict it so far.
+// Problems returns all contradictions so far.
 func (r *Record) Problems() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.Wrong)
 }
 
-// Len is how many keys it has.
+// Len returns the number of keys.
 func (r *Record) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

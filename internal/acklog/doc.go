@@ -1,15 +1,15 @@
-// Package acklog keeps, outside of a store, what processes that work on it were told, and compares the
-// store with it: for tests and for the soak in bench/.
+// Package acklog records, outside a store, what processes that work on the store were told, and compares
+// the store with that record: for tests and for the soak test in bench/.
 //
-// A process says what it will do and then what came of it, a line each:
+// A process prints what it will do and then the result, a line each:
 //
 //	begin KEY STATE    it will write the state; "-" deletes
 //	done KEY STATE     it was acknowledged
 //	not KEY STATE      it was refused
 //	read KEY STATE     it was read
-//	counting           it will add one to what all processes count in
-//	counted N          it was acknowledged, and gave N
+//	counting           it will increment the counter of all processes
+//	counted N          it was acknowledged, with the result N
 //	uncounted          it was refused
 //
-// What was begun and has no answer may have happened or not, or may happen still.
+// An operation that was begun and has no answer may have happened or not, or may still happen.
 package acklog

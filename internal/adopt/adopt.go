@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// Adopter judges the files that others have changed.
+// Adopter judges the files that were changed from outside the store.
 type Adopter struct {
 	engine  *engine.Engine
 	vectors *vectors.Vectors
@@ -18,7 +18,7 @@ type Adopter struct {
 	flusher *flush.Flusher
 
 	drifts [kind.Most]atomic.Pointer[Drift] // by kind
-	// by kind: time of the folder of which the missing files were judged, Unix nanoseconds
+	// by kind: the time of the folder when its missing files were judged, Unix nanoseconds
 	settled [kind.Most]atomic.Int64
 	parking parking
 	moves   moves

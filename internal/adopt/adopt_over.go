@@ -8,8 +8,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// AdoptOver adopts a document with an id in the place of the version was, which is the newest one; 0 if the id
-// has no document.
+// AdoptOver adopts a document with an id in place of the newest version was; 0 if the id has no document.
 func (ed *Adopter) AdoptOver(ctx context.Context, held *wal.Held, k *engine.Kind, id string, doc []byte,
 	mtime time.Time, was wal.LSN) (engine.Version, error) {
 	p, err := k.Parse(doc, id)

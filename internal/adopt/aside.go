@@ -16,10 +16,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// AdoptAside takes over what a round has set aside although it was made of the newest version:
-// somebody saved twice, and the second time between the adoption of the first and the
-// moment in which that was put into its file. What was set aside stays there as well.
-// Where nobody watches, nothing was adopted a moment ago.
+// AdoptAside adopts files that a round has set aside although they are based on the newest version: a user saved twice,
+// and the second save happened after the first was adopted and before that version was written to its file. The files
+// that were set aside also stay there. If no process watches, nothing was adopted just before, so nothing is to be
+// done.
 func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
 	if len(aside) == 0 || ed.engine.Log().Processes().Leader() == 0 {
 		return
@@ -33,7 +33,7 @@ func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfi
 			ed.AdoptAll(ctx, held, k, list)
 			for _, v := range list {
 				if v.Err != nil {
-					ed.engine.Env().Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.Err)
+					ed.engine.Env().Logger.Warn("adopting an edit that was set aside", "path", v.name, "err", v.Err)
 				}
 			}
 		}
@@ -46,7 +46,7 @@ func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfi
 			continue
 		}
 		if slices.ContainsFunc(lists[k], func(other *Verdict) bool { return other.ID == v.ID }) {
-			cmt() // then it is judged by what the first has made of the memory
+			cmt() // commit first: this file is judged against the version made of the other
 			if k, v = ed.asideOf(ctx, &e); v == nil {
 				continue
 			}
@@ -59,14 +59,14 @@ func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfi
 	cmt()
 }
 
-// parking is when to look at displaced files next, of the goroutine in the background.
+// parking is when the background goroutine checks displaced files next.
 type parking struct {
 	parked int
 	pause  time.Duration
 	due    time.Time
 }
 
-// asideOf is what was set aside if it is to be taken over; else nil.
+// asideOf returns the verdict for a file that was set aside if it is to be adopted; else nil.
 func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *Verdict) {
 	k := (&Files{ed}).folder(e.Folder)
 	if k == nil || e.Where == "" {
@@ -86,7 +86,7 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 		return nil, nil
 	}
 	if k.Opaque {
-		// What was saved later than the version replaces it. Older bytes may be what a crash has left.
+		// Bytes that were saved later than the version replace it. Older bytes may be left from a crash.
 		if !e.Info.Mtime.After(engine.TimeOf(&newest.Line)) {
 			return nil, nil
 		}
@@ -95,20 +95,20 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 	}
 	v := &Verdict{ID: p.ID, name: e.Where}
 	if v.Adopt, err = ed.adoption(ctx, k, &p, data, time.Time{}, newest); err != nil {
-		ed.engine.Env().Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
+		ed.engine.Env().Logger.Warn("adopting an edit that was set aside", "path", e.Where, "err", err)
 		return nil, nil
 	}
 	return k, v
 }
 
-// How often a displaced file that somebody has open is looked at again, while no flush does: a save
-// into it is to be reported, also where nothing else happens.
+// How often a displaced file that a program has open is checked while there are no flushes: a save into it must be
+// reported even if nothing else happens.
 const (
 	parkedFirst = flush.FlushEvery
 	parkedMost  = time.Minute
 )
 
-// CheckParked looks at displaced files that an editor may still save into, now and then.
+// CheckParked checks displaced files into which an editor may still save, from time to time.
 func (ed *Adopter) CheckParked(ctx context.Context) {
 	f, now := &ed.parking, ed.engine.Env().Clock()
 	n := ed.flusher.Files().Parked()
@@ -120,7 +120,7 @@ func (ed *Adopter) CheckParked(ctx context.Context) {
 	}
 	held, err := ed.engine.Log().TryLockFlush()
 	if err != nil || held == nil {
-		return // the holder looks
+		return // the holder checks them
 	}
 	defer held.Unlock()
 	f.pause = min(2*f.pause, parkedMost)
@@ -132,6 +132,6 @@ func (ed *Adopter) CheckParked(ctx context.Context) {
 	ed.flusher.Edited(ctx, result.Edits)
 	ed.AdoptAside(ctx, held, result.Edits)
 	if err != nil && ctx.Err() == nil {
-		ed.engine.Env().Logger.Warn("looking at displaced files", "err", err)
+		ed.engine.Env().Logger.Warn("checking displaced files", "err", err)
 	}
 }

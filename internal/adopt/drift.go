@@ -15,29 +15,27 @@ import (
 	"github.com/varve-db/varve/internal/rebuild"
 )
 
-// Drift is how files and index differ, by name: what somebody did to the folder
-// while nobody had the store open.
+// Drift is how files and index differ, by name: the changes to the folder while no process had the store open.
 type Drift struct {
-	Checked  bool     // the comparison is done
-	Missing  []string // ids whose file is gone
-	Stranger []string // files in the folder that no document of its kind has
-	Count    int      // of both; the lists hold the first of them
-	Restored []string // ids of those missing whose file was put back, by auto_repair
-	Deleted  []string // ids of those missing that were deleted by hand: the deletion was taken over
+	Checked  bool     // the comparison has been done
+	Missing  []string // ids whose file is missing
+	Stranger []string // files in the folder that belong to no document of its kind
+	Count    int      // of both; the lists have the first of them
+	Restored []string // missing ids whose file was restored, by auto_repair
+	Deleted  []string // missing ids that were deleted by hand: the deletion was adopted
 }
 
-// Reconcile compares names when a folder is not as our last flush left it, by its time; of a tree always. It
-// reads no documents: a changed one is found when it is read. So is a change within the tick of
-// the kernel's clock (up to 10 ms) in which the last flush ended: such a change leaves the time
-// as it was.
+// Reconcile compares the names in each folder whose time differs from that of the store's last flush; in trees always.
+// It reads no documents: a changed document is found when it is read. So is a change within the tick of the kernel's
+// clock (up to 10 ms) in which the last flush ended, because such a change leaves the time unchanged.
 func (ed *Adopter) Reconcile(ctx context.Context) {
 	if !ed.engine.Log().Report().Recovered {
-		return // others have it open: their flushes move the time
+		return // other processes have the store open: their flushes change the time
 	}
 	before := ed.engine.Log().Report().Mtimes
 	for i, k := range ed.present() {
-		// The checkpoint has no time of a tree, which would have one of each of its folders, or of a kind
-		// that there is no room for: the names are compared each time.
+		// The checkpoint has no time for a tree, which would need one for each of its folders, nor for a kind for which
+		// it has no space: those names are compared each time.
 		timed := !k.Tree() && i < len(before)
 		info, err := ed.engine.Env().FS.Stat(k.Path(""))
 		if err != nil || timed && (before[i] == 0 || info.Mtime.UnixNano() == before[i]) {
@@ -61,14 +59,14 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 		if drift.Count > 0 {
 			ed.engine.Env().Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing",
 				len(drift.Missing)-len(drift.Restored)-len(drift.Deleted),
-				"put back", len(drift.Restored), "deleted by hand", len(drift.Deleted), "strangers", len(drift.Stranger))
+				"restored", len(drift.Restored), "deleted by hand", len(drift.Deleted), "strangers", len(drift.Stranger))
 			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
 		}
 	}
 }
 
-// sweep adopts what was written to the files of a kind whose files win while no process had the store open, new files
-// too. Another process may watch: it does the same.
+// sweep adopts the changes to files of a kind whose files win, including new files, that were made while no process had
+// the store open. Another process may be watching: it does the same.
 func (ed *Adopter) sweep(ctx context.Context, k *engine.Kind) {
 	if ed.engine.Env().ReadOnly || ed.engine.Log().Processes().Leader() != 0 || ed.engine.Settings().Gone() {
 		return
@@ -97,9 +95,9 @@ func (ed *Adopter) sweep(ctx context.Context, k *engine.Kind) {
 	}
 }
 
-// repairDrift does the cheap part, where config.json lets it: a file that is gone,
-// and that the log still has, was deleted by hand, or is put back. What needs the archive, and whether a
-// stranger is new or was deleted, is repair's.
+// repairDrift handles the cheap cases, if config.json allows it: a missing file that the log still has is treated as
+// deleted by hand, or restored. Repair handles what needs the archive, and whether a file without a document is new or
+// was deleted.
 func (ed *Adopter) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 	if ed.engine.Env().ReadOnly || len(d.Missing) == 0 {
 		return
@@ -118,7 +116,7 @@ func (ed *Adopter) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 		if !ed.engine.Settings().Now().MayRepair() {
 			continue
 		}
-		// Reading it is judging it: see judge.
+		// Find judges it: see judge.
 		if _, err := ed.engine.Find(ctx, k, id, true); err != nil {
 			continue
 		}
@@ -128,8 +126,7 @@ func (ed *Adopter) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 	}
 }
 
-// Drift lists the names that only one side knows, looked at twice: a flush may
-// be going on.
+// Drift returns the names that only files or only the index have. It checks each twice, because a flush may be running.
 func (ed *Adopter) Drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 	names, err := k.Names()
 	if err != nil {
@@ -168,9 +165,9 @@ func (d *Drift) add(list *[]string, s string) {
 	}
 }
 
-// ReallyMissing looks again, in the order that leaves no gap: what is not there, and
-// was flushed before that was seen, and is still the newest afterwards, is missing.
-// A newer one may be on its way, its predecessor taken away.
+// ReallyMissing checks again, in an order that leaves no gap: a document is missing if its file does not exist, its
+// newest version was flushed before that was seen, and that version is still the newest afterwards. A newer version may
+// be about to be written, after its predecessor was removed.
 func (ed *Adopter) ReallyMissing(ctx context.Context, k *engine.Kind, id, name string) bool {
 	flushed := ed.engine.Log().Flushed()
 	if _, err := k.Stat(name); !errors.Is(err, fs.ErrNotExist) {
@@ -180,7 +177,7 @@ func (ed *Adopter) ReallyMissing(ctx context.Context, k *engine.Kind, id, name s
 	return err == nil && v.LSN < flushed
 }
 
-// reallyStrange looks again: a deleted document is still there until that is flushed.
+// reallyStrange checks again: the file of a deleted document exists until the deletion is flushed.
 func (ed *Adopter) reallyStrange(ctx context.Context, k *engine.Kind, name string) bool {
 	flushed := ed.engine.Log().Flushed()
 	p, _, err := rebuild.ParseFile(ed.engine, k, name)
@@ -196,6 +193,6 @@ func (ed *Adopter) reallyStrange(ctx context.Context, k *engine.Kind, name strin
 	if at := ed.engine.State().Deletion(k.Letter, p.ID); at != 0 && at >= flushed {
 		return false
 	}
-	_, err = k.Stat(name) // a deletion that the overlay has let go of was flushed
+	_, err = k.Stat(name) // a deletion that the overlay has dropped was flushed
 	return !errors.Is(err, fs.ErrNotExist)
 }

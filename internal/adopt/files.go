@@ -10,15 +10,14 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Files are the files of a store for its Watcher, which finds out which to look at, and when. What
-// is taken over, and what is not, is decided here, as for a file that is edited while nobody
-// watches; see the package comment.
+// Files are the files of a store for its Watcher, which decides which files to check, and when. What is adopted, and
+// what is not, is decided here, as for a file that is edited while no process watches; see the package comment.
 type Files struct{ ed *Adopter }
 
-// NewFiles gives those of a store.
+// NewFiles returns the Files of a store.
 func NewFiles(ed *Adopter) *Files { return &Files{ed} }
 
-// Folders are the names of the folders with documents, relative to Dir.
+// Folders returns the names of the folders with documents, relative to the store.
 func (f *Files) Folders() []string {
 	var list []string
 	for _, k := range f.ed.present() {
@@ -27,18 +26,18 @@ func (f *Files) Folders() []string {
 	return list
 }
 
-// present returns the kinds of which the store has, or has had, documents, and those whose folder was made by hand.
+// present returns the kinds of which the store has, or has had, documents, and those whose folder was created by hand.
 func (ed *Adopter) present() []*engine.Kind {
 	return slices.DeleteFunc(slices.Clone(ed.engine.Kinds().All), func(k *engine.Kind) bool {
 		return !ed.engine.HasHad(k) && k.Check() != nil
 	})
 }
 
-// Path is where a folder is.
+// Path returns the path of a folder.
 func (f *Files) Path(folder string) string { return filepath.Join(f.ed.engine.Env().Dir, folder) }
 
-// Lead returns once this process is the one that watches the store: when no process does, or when
-// the one that did has closed it or died. release ends that.
+// Lead waits until this process is the one that watches the store: until no process does, or the one that did has
+// closed the store or died. release ends the watch.
 func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	lead, err := f.ed.engine.Log().Processes().Lead(ctx)
 	if err != nil {
@@ -51,10 +50,10 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-// Polls tells all processes why the files are looked at in intervals, instead of being watched.
+// Polls announces to all processes why the files are checked in intervals instead of being watched.
 func (f *Files) Polls(why wal.PollCause) { f.ed.engine.Log().Processes().SetPolling(why) }
 
-// Report tells the host how the files are watched, and why if that is not as it should be.
+// Report reports to the host how the files are watched, with an error if that is limited.
 func (f *Files) Report(note string, err error) {
 	if err != nil {
 		f.ed.engine.Env().Logger.Warn("watching the files", "how", note, "err", err)
@@ -62,7 +61,7 @@ func (f *Files) Report(note string, err error) {
 	f.ed.engine.Env().Event(env.Event{Kind: env.EventWatching, Note: note, Err: err})
 }
 
-// folder is the kind whose documents lie in a folder.
+// folder returns the kind whose documents are in a folder.
 func (f *Files) folder(name string) *engine.Kind {
 	for _, k := range f.ed.engine.Kinds().All {
 		if k.Name() == name {
@@ -72,8 +71,8 @@ func (f *Files) folder(name string) *engine.Kind {
 	return nil
 }
 
-// Ignores reports whether a file in the folder of a kind is not adopted as a new document, by notes_ignore. The file of
-// a document that there is, is never ignored.
+// Ignores reports whether notes_ignore prevents a file from being adopted as a new document. The file of an existing
+// document is never ignored.
 func (ed *Adopter) Ignores(k *engine.Kind, name string) bool {
 	if !k.FileWins {
 		return false
@@ -82,9 +81,9 @@ func (ed *Adopter) Ignores(k *engine.Kind, name string) bool {
 	return ok && ed.engine.Settings().Now().Ignores(id)
 }
 
-// deletesByHand reports whether a file which is missing may have been deleted by hand, which is not to be
-// judged now: the process that watches does that, or, where none does, a read when the folder has
-// not changed for a while; and neither while config.json is not valid.
+// deletesByHand reports whether a missing file may have been deleted by hand, which must not be judged now. The
+// watching process judges it, or, if none watches, a read once the folder has not changed for a while; neither does
+// while config.json is not valid.
 func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 	if ed.engine.Settings().Unknown() {
 		return true
@@ -93,16 +92,16 @@ func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 		(ed.engine.Log().Processes().Leader() != 0 || !ed.engine.Log().Notes().Distrusted() && !ed.quiet(k))
 }
 
-// newestOf is the newest version of a document, and whether it is in its file: else a
-// flush is due, and that judges what stands there.
+// newestOf returns the newest version of a document, and whether it is in its file: if not, a flush is due, which
+// judges the existing file.
 func (ed *Adopter) newestOf(ctx context.Context, k *engine.Kind,
 	id string) (v engine.Version, flushed bool, err error) {
-	to := ed.engine.Log().Flushed() // before: what it does not cover now, is not judged
+	to := ed.engine.Log().Flushed() // read first: a version that is not flushed now is not judged
 	v, err = ed.engine.Find(ctx, k, id, false)
 	return v, err == nil && v.LSN < to, err
 }
 
-// deletedSince reports whether the deletion of a document waits to be flushed.
+// deletedSince reports whether the deletion of a document has not been flushed yet.
 func (ed *Adopter) deletedSince(k *engine.Kind, id string) bool {
 	to := ed.engine.Log().Flushed()
 	at := ed.engine.State().Deletion(k.Letter, id)

@@ -16,8 +16,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Gone are those of the absent names of a folder that should be there: by our own
-// doing they are not gone. It gives the ids.
+// Gone returns the ids of those absent names of a folder that should exist: the store itself has not removed them.
 func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids []string, err error) {
 	k, ed := f.folder(folder), f.ed
 	if k == nil || len(absent) == 0 {
@@ -30,12 +29,12 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 		return nil, err
 	}
 	if slices.ContainsFunc(absent, func(name string) bool { return ed.unflushed(ctx, k, name) }) {
-		// It may have been put in its file all the same, and not be missed while a scope lags.
+		// The document may have been written to its file anyway; while a scope lags, its loss would not be noticed.
 		if err := ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
 			return nil, err
 		}
 	}
-	var hashed []string // names that do not say their id
+	var hashed []string // names that do not contain their id
 	for _, name := range absent {
 		id, ok := k.ID(name)
 		switch {
@@ -61,8 +60,8 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	return slices.Compact(ids), ctx.Err()
 }
 
-// unflushed reports whether the document of a file is there, and newer than what is flushed;
-// also of a name that does not say whose it is.
+// unflushed reports whether the document of a file exists, and is newer than what is flushed; also for a name that does
+// not contain its id.
 func (ed *Adopter) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
 	id, ok := k.ID(name)
 	if !ok {
@@ -72,27 +71,26 @@ func (ed *Adopter) unflushed(ctx context.Context, k *engine.Kind, name string) b
 	return err == nil && !flushed
 }
 
-// A folder that is emptied is an accident: when at least this many files, and more than
-// half of all, are gone at once, or all of them where there were at least leastEmptied, none was
-// deleted.
+// A folder that is emptied is an accident: if at least massDeletion files, and more than half of all, are missing at
+// once, or all of at least leastEmptied files, none was deleted on purpose.
 const (
 	massDeletion = 5
 	leastEmptied = 2
 )
 
-// accident reports whether the loss of gone files of a folder at once, of all that it had, is treated as an
-// accident and not as their deletion.
+// accident reports whether the loss of gone files at once, in a folder that had all files, is treated as an accident
+// and not as their deletion.
 func accident(gone, all int64) bool {
 	return gone >= massDeletion && 2*gone > all || gone >= leastEmptied && gone >= all
 }
 
-// errUndecided is the error of files that are gone while the setting that decides about them is unknown.
+// errUndecided is the error for missing files while the setting that decides about them is unknown.
 var errUndecided = fmt.Errorf("%w: files are missing, and config.json is not valid: correct it, then they are "+
 	"restored or adopted as deleted",
 	errs.ErrInvalid)
 
-// Restore makes a folder again that is gone though nothing was in it: git stash -u removes empty folders, and
-// without one there are no notifications. Not in a git branch without the store.
+// Restore creates a folder again that was removed while it was empty: git stash -u removes empty folders, and without a
+// folder there are no notifications. It does not in a git branch without the store.
 func (f *Files) Restore(ctx context.Context, folder string) error {
 	k, ed := f.folder(folder), f.ed
 	if k == nil {
@@ -111,16 +109,15 @@ func (f *Files) Restore(ctx context.Context, folder string) error {
 	return k.Make()
 }
 
-// Settle decides about files that stay gone. config.json has adopt_deletions: then what
-// somebody deletes is deleted, and its versions stay in the history as those of
-// every deletion do. Else, or when most of a folder is gone, or when the document stands in
-// a file with another name, the files are put back that log, archive or such a file
-// still have, and the others are reported.
+// Settle decides about files that stay missing. If config.json has adopt_deletions, deleted files are deleted
+// documents, whose versions stay in the history as after any deletion. Otherwise, or if most of a folder is missing, or
+// if the document is in a file with another name, Settle restores the files that log, archive or such a file still
+// have, and reports the others.
 func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	return f.settle(ctx, folder, ids, false)
 }
 
-// settle is Settle; unseen says that no process watched when the files went.
+// settle is Settle; unseen means that no process watched when the files were removed.
 func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen bool) error {
 	k, ed := f.folder(folder), f.ed
 	if k == nil || len(ids) == 0 {
@@ -184,7 +181,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	return ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
-// stillGone reports whether the file of a document's newest version is gone.
+// stillGone reports whether the file of a document's newest version is missing.
 func (ed *Adopter) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind,
 	id string) (v engine.Version, gone bool, err error) {
 	v, flushed, err := ed.newestOf(ctx, k, id)
@@ -197,7 +194,7 @@ func (ed *Adopter) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind,
 	return v, true, nil
 }
 
-// DeletionPart deletes a version of a document.
+// DeletionPart returns the Part that deletes a version of a document.
 func (ed *Adopter) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.Part {
 	value, _ := ed.engine.Codec().Encode(nil, &record.Record{Previous: was})
 	return &commit.Part{
@@ -208,12 +205,12 @@ func (ed *Adopter) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.
 	}
 }
 
-// kept is a version that log or archive still have.
+// kept returns a version that log or archive still have.
 func (ed *Adopter) kept(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Version, error) {
 	v, ok := ed.engine.FromLog(ctx, k, id, at)
 	if !ok {
 		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at,
-			Err: errors.New("the file is missing, and the log no longer has it: run memctl verify")}
+			Err: errors.New("the file is missing, and the log no longer has the version: run memctl verify")}
 	}
 	return v, nil
 }

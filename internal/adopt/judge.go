@@ -16,12 +16,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// JudgeEdit decides about a file that is not what the index names, also after another look. Under
-// flush.lock no process of ours changes files, so it is an edit by hand, or damage.
+// JudgeEdit judges a file that differs from what the index names, also when it is checked again. Under flush.lock no
+// process of the store changes files, so it is an edit by hand, or damage.
 //
-// A valid edit is adopted: it goes through the log like every change. What
-// cannot be adopted stays where it is, and is an error that says why; while the
-// log still has the version, that is served instead.
+// A valid edit is adopted: it goes through the log like every change. A file that cannot be adopted stays where it is,
+// and the error names the reason; while the log still has the version, that is served instead.
 func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	if err := ed.engine.Writable(); err != nil {
 		return ed.unread(ctx, k, id)
@@ -46,8 +45,8 @@ func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (en
 	return v, err
 }
 
-// beingSaved returns the newest version of a document whose file was emptied a moment ago, of a kind whose documents
-// may be empty: an editor that saves in place empties the file first. A later read judges it.
+// beingSaved returns the newest version of a document whose file has just been emptied, for a kind whose documents may
+// be empty: an editor that saves in place empties the file first. A later read judges the file.
 func (ed *Adopter) beingSaved(ctx context.Context, k *engine.Kind, id string) (engine.Version, bool) {
 	if !k.Opaque {
 		return engine.Version{}, false
@@ -66,7 +65,7 @@ func (ed *Adopter) beingSaved(ctx context.Context, k *engine.Kind, id string) (e
 	return ed.engine.FromLog(ctx, k, id, place.Version)
 }
 
-// unread is judge's answer where nothing may be changed.
+// unread is JudgeEdit for a handle that may not change anything.
 func (ed *Adopter) unread(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	place, err := ed.engine.State().Find(k.Letter, id)
 	if err != nil {
@@ -91,15 +90,15 @@ func (ed *Adopter) judgeLocked(ctx context.Context, held *wal.Held, k *engine.Ki
 	return v.Version, v.Err
 }
 
-// Verdict is what becomes of a file that is not what the index names: see carryOut.
+// Verdict is the decision about a file that differs from what the index names: see carryOut.
 type Verdict struct {
 	ID       string
-	name     string         // of the file, for who looks at several
-	Adopt    *Adoption      // it is taken over
-	back     bool           // the version is put into the file; what stands there is set aside
-	restored bool           // for it was gone, or rotten
-	note     string         // what is told of it then
-	Version  engine.Version // what is served
+	name     string         // of the file, for callers with several files
+	Adopt    *Adoption      // the file is adopted
+	back     bool           // the version is restored into the file; the existing file is set aside
+	restored bool           // it was missing or damaged
+	note     string         // the note of the event about that
+	Version  engine.Version // the version that is served
 	Err      error
 }
 
@@ -131,7 +130,7 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 	switch {
 	case errors.Is(rerr, fs.ErrNotExist) && ed.deletesByHand(k):
 		if v, ok := ed.engine.FromLog(ctx, k, id, old.LSN); ok {
-			is.Version = v // the process that watches decides whether it was deleted, or a later read
+			is.Version = v // the watching process, or a later read, decides whether it was deleted
 			return nil
 		}
 		return ed.restore(ctx, k, is, old, rerr)
@@ -143,10 +142,10 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 	case rerr != nil:
 		return ed.engine.Env().IOError("reading", k.Path(is.name), rerr)
 	case engine.SameTime(info.Mtime, engine.TimeOf(&old.Line)) && sha256.Sum256(data) != old.Line.ContentHash:
-		// Nobody edits without moving the time: rot, also where the file is now shorter.
+		// An edit always changes the time: this is damage, also if the file is shorter now.
 		return ed.restore(ctx, k, is, old, errors.New("the content has changed, the time of the file has not"))
 	case sha256.Sum256(data) == old.Line.ContentHash:
-		// Only the time was moved, by a copy or a checkout.
+		// Only the time has changed, by a copy or a checkout.
 		is.Version, is.Version.Doc = old, data
 		return nil
 	}
@@ -159,13 +158,13 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 		}
 		return ed.keepServing(ctx, k, is, old, err, "edited by hand, and not valid",
 			&errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
-				Err: fmt.Errorf("the file was edited by hand and is not valid, and the log no longer has the version before: "+
+				Err: fmt.Errorf("the file was edited by hand and is not valid, and the log no longer has the previous version: "+
 					"correct it, or run memctl verify: %w", err)})
 	}
 	if k.Conflicts(old.Line.UpdatedAt, &p) {
-		// It was made of an older version than the one that stood here: an editor that had the
-		// file open for an hour saved over what came since. One that says a later time continues
-		// it: another copy of the store wrote it, and a pull has brought it.
+		// The edit is based on an older version than the newest one in the file: an editor that had the file open for
+		// an hour overwrote later changes. A file with a later time continues the newest version: another copy of the
+		// store wrote it, and a pull has brought it.
 		if v, ok := ed.conflict(ctx, k, old, &p); ok {
 			is.Version, is.back = v, true
 			return nil
@@ -175,8 +174,8 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 	return err
 }
 
-// keepServing leaves a file that cannot be taken over where it is, tells of it once, and
-// serves what was there before; lost is the error when nothing has that any more.
+// keepServing leaves a file that cannot be adopted in place, reports it once, and serves the previous version; lost is
+// the error if neither log nor archive has that any more.
 func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error,
 	what string, lost error) error {
 	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)
@@ -185,46 +184,46 @@ func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict,
 	}
 	if info, err := k.Stat(is.name); err != nil || ed.engine.Health().TellOnce(k.File(is.ID), info, why) {
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Err: why,
-			Note: what + "; the version before it is served"})
+			Note: what + "; the previous version is served"})
 	}
 	is.Version = v
 	return nil
 }
 
-// conflict reports whether an edit was made of an older version than the newest, which is
-// then kept: the edit is set aside and reported. When the log no longer has the newer
-// one, the edit is all that there is.
+// conflict reports whether an edit is based on an older version than the newest. If so, the newest version is kept, and
+// the edit is set aside and reported. If the log no longer has the newest version, the edit is the only copy, and is no
+// conflict.
 func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Version,
 	p *engine.Parsed) (engine.Version, bool) {
 	v, ok := ed.engine.FromLog(ctx, k, p.ID, old.LSN)
 	if !ok {
 		return engine.Version{}, false
 	}
-	// The time of an adopted edit is that of its adoption. Its file says the one before it, or that of
-	// the copy which it came from, and so does what continues it.
+	// The time of an adopted edit is that of its adoption. Its file still has the time of the version before, or of the
+	// copy that it came from, and so has a further edit of it.
 	if stood, err := k.Parse(v.Doc, p.ID); err == nil && !p.Updated.Before(*stood.Updated) {
 		return engine.Version{}, false
 	}
-	why := fmt.Errorf("edited from the version of %s, which that of %s had replaced", p.Updated.Format(time.RFC3339Nano),
-		old.Line.UpdatedAt.Format(time.RFC3339Nano))
+	why := fmt.Errorf("the edit is based on the version of %s, which that of %s had replaced",
+		p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
 	ed.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: p.ID, Path: k.File(p.ID), Err: why})
 	return v, true
 }
 
 const deletedByHand = "the file was deleted by hand; the log has its content"
 
-// restore has a file put back that is gone or rotten, from the log. What stood there
-// is set aside by the round, for it is not ours.
+// restore restores a missing or damaged file from the log. The round sets the existing file aside, because the store
+// did not write it.
 func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error) error {
 	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)
 	if !ok {
 		return &errs.CorruptionError{Path: k.File(is.ID), Offset: -1, LSN: old.LSN,
-			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
+			Err: fmt.Errorf("%w, and the log no longer has the version: run memctl verify", why)}
 	}
 	is.Version = v
 	is.restored = ed.engine.Settings().Now().MayRepair() && !ed.engine.Settings().Gone()
 	is.back = is.restored
-	if errors.Is(why, fs.ErrNotExist) { // no damage: it was deleted by hand
+	if errors.Is(why, fs.ErrNotExist) { // not damage: it was deleted by hand
 		if is.note = deletedByHand; !is.back {
 			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Note: is.note,
 				Err: fs.ErrNotExist})

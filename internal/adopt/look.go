@@ -17,11 +17,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Look judges files of a folder in which something may have happened. What we put
-// there ourselves, in whatever process, is seen by its time and size and costs little.
-// What was edited is taken over, or reported and left alone: see judge. absent are the
-// names of those that are not there; Gone knows which of them should be. An error ends
-// it, and is not about one file. A file that was emptied a moment ago, of a kind whose files win, is waited for.
+// Look judges files of a folder that may have changed. Files that the store wrote, in any process, are recognised by
+// their time and size at little cost. Edited files are adopted, or reported and left in place: see JudgeEdit. absent
+// has the names of files that do not exist; Gone finds out which of them should. An error ends the call, and is not
+// about one file. Judging a file that has just been emptied, of a kind whose files win, is delayed.
 func (f *Files) Look(ctx context.Context, folder string, names []string) (absent []string, err error) {
 	k := f.folder(folder)
 	if k == nil {
@@ -39,8 +38,8 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	return append(absent, more...), err
 }
 
-// emptied splits names into those that can be judged now, and those of files that were emptied a moment ago: an
-// editor that saves in place empties the file first. They are full, or empty on purpose, after wait.
+// emptied splits names into those that can be judged now, and those of files that have just been emptied: an editor
+// that saves in place empties the file first. After wait they have their contents, or are empty on purpose.
 func (ed *Adopter) emptied(k *engine.Kind, names []string) (now, emptied []string, wait time.Duration) {
 	if !k.FileWins {
 		return names, nil, 0
@@ -57,14 +56,14 @@ func (ed *Adopter) emptied(k *engine.Kind, names []string) (now, emptied []strin
 	return now, emptied, wait
 }
 
-// look is Look, without waiting.
+// look is Look without the delay.
 func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absent []string, err error) {
 	ed := f.ed
-	if err := ed.engine.Log().Folder().InPlace(); err != nil { // the files are those of the next log by now
+	if err := ed.engine.Log().Folder().InPlace(); err != nil { // the files belong to the next log by now
 		return nil, err
 	}
 	if ed.engine.Log().Notes().Distrusted() {
-		// After an unclean end places may hold anything, until they are written again.
+		// After an unclean end, places may have any contents until they are written again.
 		if err := ed.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 			return nil, err
 		}
@@ -77,7 +76,7 @@ func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absen
 	if err != nil {
 		return absent, err
 	}
-	if len(early) > 0 { // no other round need come to them: their files may have been put, and a scope's lag
+	if len(early) > 0 { // no other round need reach them: their files may have been put, while a scope lags
 		if err := ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
 			return absent, err
 		}
@@ -91,13 +90,13 @@ func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absen
 	if err != nil || ed.engine.Health().Adoptions() == before || ctx.Err() != nil {
 		return absent, errors.Join(err, ctx.Err())
 	}
-	// The next save may come at once: see AdoptAside for what that costs before this one is in its
-	// file. Half a round is none, so closing the store waits.
+	// The next save may come at once: see AdoptAside for the cost of a save before this version is in its file. The
+	// round must not be canceled, so closing the store waits.
 	return absent, ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
-// suspects are those among some files, and the names of files that somebody has edited
-// before the version that they were made of was flushed, and of files that are not there.
+// suspects returns the suspects among some files, the names of files that were edited before the version that they are
+// based on was flushed, and the names of files that do not exist.
 func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind,
 	names []string) (due []Suspect, early, absent []string, err error) {
 	for _, name := range names {
@@ -124,16 +123,15 @@ func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind,
 	return due, early, absent, nil
 }
 
-// Suspect is a file that is to be judged: its size and time are not what the index has,
-// or the index does not know it.
+// Suspect is a file that is to be judged: its size or time differs from the index, or the index does not have it.
 type Suspect struct {
 	Name, ID string
 	unknown  bool
-	early    bool            // it is none yet: see suspects
-	Adopted  func(*Adoption) // not nil: hears that it was taken over
+	early    bool            // not a suspect yet: see suspects
+	Adopted  func(*Adoption) // if not nil, called after the file was adopted
 }
 
-// suspect looks whether a file is one. An absent one is fs.ErrNotExist.
+// suspect reports whether a file is a suspect. For a missing file the error is fs.ErrNotExist.
 func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s Suspect, is bool, err error) {
 	s.Name = name
 	info, err := k.Stat(name)
@@ -141,10 +139,10 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 		return s, false, err
 	}
 	if !info.Mode.IsRegular() {
-		return s, false, nil // not a document; a flush that needs the place puts it aside
+		return s, false, nil // not a document; a flush that needs the place sets it aside
 	}
 	var ok bool
-	if s.ID, ok = k.ID(name); !ok { // the name does not say the id
+	if s.ID, ok = k.ID(name); !ok { // the name does not contain the id
 		p, _, err := rebuild.ParseFile(ed.engine, k, name)
 		if err != nil {
 			return s, false, err
@@ -154,7 +152,7 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	v, flushed, err := ed.newestOf(ctx, k, s.ID)
 	switch {
 	case errors.Is(err, errs.ErrNotFound):
-		// What waits to be deleted the flush takes away, or aside if it is not ours.
+		// The flush removes a file whose deletion is pending, or sets it aside if the store did not write it.
 		s.unknown = true
 		return s, !ed.deletedSince(k, s.ID) && !ed.Ignores(k, name), nil
 	case err != nil:
@@ -172,11 +170,10 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	return s, is && flushed, nil
 }
 
-// judgeTries is how often files are judged together that somebody writes meanwhile.
+// judgeTries is how often files that are written meanwhile are judged together.
 const judgeTries = 3
 
-// JudgeAll judges files, and takes over many in one commit. Its error is not about one
-// of them.
+// JudgeAll judges files, and adopts many in one commit. Its error is not about one of them.
 func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) error {
 	var again []Suspect
 	for try := 0; len(due) > 0; try++ {
@@ -195,8 +192,8 @@ func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) 
 	return nil
 }
 
-// judgeSome judges as many of the first as one commit takes, under one flush.lock. late
-// are those that somebody wrote meanwhile.
+// judgeSome judges as many of the first suspects as one commit takes, under one flush.lock. late are those that were
+// written meanwhile.
 func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (n int, late []Suspect, err error) {
 	held, err := ed.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -225,7 +222,7 @@ func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect)
 		}
 		switch {
 		case v.Err == nil, errors.Is(v.Err, fs.ErrNotExist), errors.Is(v.Err, errs.ErrNotFound):
-			// not of this moment any more
+			// nothing to report, or gone meanwhile
 		case errors.Is(v.Err, errs.ErrClosed), errors.Is(v.Err, errs.ErrReadOnly), ctx.Err() != nil:
 			return n, nil, v.Err
 		case errors.Is(v.Err, errs.ErrConflict), errors.Is(v.Err, engine.ErrMoved), errors.Is(v.Err, errs.ErrTruncated):
@@ -237,7 +234,7 @@ func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect)
 	return n, late, nil
 }
 
-// judgeEach judges each of its own, as reading it does.
+// judgeEach judges each file individually, as reading it does.
 func (ed *Adopter) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect) error {
 	for _, s := range due {
 		_, err := ed.engine.Find(ctx, k, s.ID, true)
@@ -268,12 +265,12 @@ func (ed *Adopter) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind
 		return is
 	}
 	if _, err := ed.engine.Find(ctx, k, is.ID, false); !errors.Is(err, errs.ErrNotFound) || ed.deletedSince(k, is.ID) {
-		return v // by now it is known
+		return v // the document exists by now
 	}
 	return is
 }
 
-// reported tells what could not be taken over, once for each state of a file.
+// reported reports a file that could not be adopted, once for each state of the file.
 func (ed *Adopter) reported(k *engine.Kind, name string, err error) {
 	path := k.Name() + "/" + name
 	info, serr := k.Stat(name)
@@ -283,7 +280,7 @@ func (ed *Adopter) reported(k *engine.Kind, name string, err error) {
 	if !ed.engine.Health().TellOnce(path, info, err) {
 		return
 	}
-	ed.engine.Env().Logger.Warn("an edit could not be taken over", "path", path, "err", err)
+	ed.engine.Env().Logger.Warn("an edit could not be adopted", "path", path, "err", err)
 	ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: path, Err: err,
 		Note: "the file stays as it is until it is corrected or replaced"})
 }

@@ -21,21 +21,20 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Bounds on what is remembered of files, of a kind with companions, so that a file that gets another name is known
-// again.
+// Bounds on the files that are remembered, for a kind with companions, to recognise a renamed file.
 const (
-	// movedWithin is how long before the loss of a file is noticed the file with the other name may have been adopted.
+	// movedWithin is how long before the loss of a file is noticed the file with the new name may have been adopted.
 	movedWithin = time.Minute
 	mostInodes  = 1 << 18
 	mostArrived = 1 << 16
 )
 
-// moves is what this process knows of files whose names were changed by hand. A file with a new name is adopted as a
-// new document at once, and the old one is missing. Once that is settled, the two become one: see Adopter.moved.
+// moves is what this process knows of files that were renamed by hand. A file with a new name is adopted as a new
+// document at once, and the old file is missing. When that is settled, the two become one document: see Files.moved.
 type moves struct {
 	mu      sync.Mutex
-	inodes  map[string]inode   // of files that were in their places, by the id
-	arrived map[string]arrival // adopted as new documents, by the id
+	inodes  map[string]inode   // of files that were in place, by id
+	arrived map[string]arrival // adopted as new documents, by id
 }
 
 type inode struct{ dev, ino uint64 }
@@ -49,7 +48,7 @@ type arrival struct {
 	at    time.Time
 }
 
-// saw remembers the file of a document.
+// saw records the inode of a document's file.
 func (m *moves) saw(k *engine.Kind, id string, info vfs.Info) {
 	if k.Companion == nil || info.Ino == 0 {
 		return
@@ -62,7 +61,7 @@ func (m *moves) saw(k *engine.Kind, id string, info vfs.Info) {
 	m.inodes[id] = inode{info.Dev, info.Ino}
 }
 
-// came remembers that a file was adopted; lsn is that of the new document, 0 for a new version of one that there was.
+// came records that a file was adopted; lsn is that of the new document, 0 for a new version of an existing one.
 func (m *moves) came(k *engine.Kind, id, name string, data []byte, lsn wal.LSN, now time.Time) {
 	if k.Companion == nil {
 		return
@@ -84,9 +83,9 @@ func (m *moves) came(k *engine.Kind, id, name string, data []byte, lsn wal.LSN, 
 		lsn: lsn, at: now}
 }
 
-// pair returns the arrivals of the last time that have the files of missing documents, by the id of the document that
-// is missing: those with its inode, of which like judges whether the content can be an edit of it, and then those with
-// its content, where only one missing document and one arrival have it. An empty file has no content.
+// pair returns the recent arrivals that have the files of missing documents, by the id of the missing document: first
+// those with its inode, if like reports that their content can be an edit of it, then those with its content, if only
+// one missing document and one arrival have that. Empty files are not paired by content.
 func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
 	like func(id string, a arrival) bool) map[string]arrival {
 	m.mu.Lock()
@@ -110,7 +109,7 @@ func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
 	}
 	hashes := map[[32]byte][]string{}
 	order := slices.Collect(maps.Keys(gone))
-	slices.SortFunc(order, func(a, b string) int { // one that was renamed twice last
+	slices.SortFunc(order, func(a, b string) int { // a document that was renamed twice comes last
 		return cmp.Compare(m.arrived[a].lsn, m.arrived[b].lsn)
 	})
 	for _, id := range order {
@@ -133,10 +132,10 @@ func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
 	return paired
 }
 
-// moved makes missing documents of a kind with companions those whose files were adopted under another name, and
-// returns the ids of the others, without those of companions that have moved or are deleted with their documents. A
-// move is one commit: the old document is deleted, with its companion, and the new one has a companion that says where
-// it was.
+// moved pairs missing documents of a kind with companions with files that were adopted under another name. It returns
+// the ids of the others, without those of companions that were moved or deleted with their documents. A move is one
+// commit: the old document and its companion are deleted, and the new document gets a companion that records where it
+// was.
 func (f *Files) moved(ctx context.Context, k *engine.Kind, ids []string) (left []string, changed bool, err error) {
 	if k.Companion == nil {
 		return ids, false, nil
@@ -178,7 +177,8 @@ func (f *Files) moved(ctx context.Context, k *engine.Kind, ids []string) (left [
 		case ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly):
 			return nil, changed, err
 		default: // it stays a deletion and a creation
-			ed.engine.Env().Logger.Warn("a file that was renamed by hand", "path", k.File(id), "to", k.File(a.id), "err", err)
+			ed.engine.Env().Logger.Warn("a renamed file is treated as deleted and created", "path", k.File(id),
+				"to", k.File(a.id), "err", err)
 		}
 	}
 	for _, id := range ids {
@@ -189,7 +189,7 @@ func (f *Files) moved(ctx context.Context, k *engine.Kind, ids []string) (left [
 	return left, changed, nil
 }
 
-// move writes the move of one document.
+// move commits the move of one document.
 func (ed *Adopter) move(ctx context.Context, held *wal.Held, k *engine.Kind, id string, was *engine.Version,
 	a arrival) error {
 	find := func(id string) (engine.Version, error) {
@@ -210,7 +210,7 @@ func (ed *Adopter) move(ctx context.Context, held *wal.Held, k *engine.Kind, id 
 		return err
 	}
 	if now, err := find(a.id); err != nil || now.LSN == 0 || has.LSN != 0 {
-		return errors.Join(err, errs.ErrConflict) // deleted meanwhile, or it brought a companion of its own
+		return errors.Join(err, errs.ErrConflict) // deleted meanwhile, or it has a companion already
 	}
 	doc, err := k.Moved(id, was.LSN, had.Doc)
 	if err != nil {
@@ -231,8 +231,8 @@ func (ed *Adopter) move(ctx context.Context, held *wal.Held, k *engine.Kind, id 
 	return nil
 }
 
-// alike reports whether at least half of the lines of a text, by their bytes, are in another one: a file that was
-// renamed and edited then. An inode is given to another file at once where a file system has no use for it.
+// alike reports whether at least half of the lines of a text, by bytes, are in another one: a file that was renamed and
+// then edited. A file system may give a free inode to another file at once, so the inode is no proof.
 func alike(was, is []byte) bool {
 	has := map[string]int{}
 	for line := range bytes.Lines(is) {
@@ -248,11 +248,12 @@ func alike(was, is []byte) bool {
 	return len(was) > 0 && 2*same >= len(was)
 }
 
-// tick is longer than the step of the clock by which a kernel gives files their times.
+// tick is longer than the step of the clock from which a kernel takes the times of files.
 const tick = 20 * time.Millisecond
 
-// read reads a file that is to be judged. One of a kind whose files win was changed longer than a tick ago then: the
-// version that is made of it has its time, and another change within the tick would not move that, and be damage.
+// read reads a file that is to be judged. For a kind whose files win, it waits until the last change is longer than a
+// tick ago: the version gets the time of the file, and another change within the tick would not change that time, and
+// so count as damage.
 func (ed *Adopter) read(ctx context.Context, k *engine.Kind, name string) (data []byte, info vfs.Info, err error) {
 	for try := 0; ; try++ {
 		data, info, err = k.Read(name, places.StoredMost)
@@ -266,7 +267,7 @@ func (ed *Adopter) read(ctx context.Context, k *engine.Kind, name string) (data 
 	}
 }
 
-// normal gives files their names in normal form C, and returns the names that they have then.
+// normal renames files to normal form C, and returns their resulting names.
 func (ed *Adopter) normal(k *engine.Kind, names []string) []string {
 	list := names[:0:0]
 	for _, name := range names {

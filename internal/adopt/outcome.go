@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// carryOut does what was judged. Each verdict has its own outcome.
+// carryOut carries verdicts out. Each verdict has its own outcome.
 func (ed *Adopter) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	ed.AdoptAll(ctx, held, k, list)
 	var back []*Verdict
@@ -35,24 +35,24 @@ func (ed *Adopter) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind,
 		case !v.restored:
 			v.Err = err
 		case err != nil:
-			ed.engine.Env().Logger.Error("putting a damaged file back", "id", v.ID, "err", err)
+			ed.engine.Env().Logger.Error("restoring a damaged file", "id", v.ID, "err", err)
 		default:
 			ed.engine.Env().Event(env.Event{Kind: env.EventRestored, ID: v.ID, Path: k.File(v.ID), LSN: v.Version.LSN,
 				Writer: ed.engine.Writer(v.Version.Line.By, v.Version.LSN), Note: v.note})
 		}
 	}
-	// A file that was empty may have been half saved, and the rest have come since.
+	// A file that was empty may have been half saved, and the rest saved since.
 	ed.AdoptAside(ctx, held, restored)
 }
 
-// PutBack puts a version into its file again.
+// PutBack restores a version into its file.
 func (ed *Adopter) PutBack(ctx context.Context, held *wal.Held, k *engine.Kind, id string, v engine.Version) error {
 	_, err := ed.putAllBack(ctx, held, k, []*Verdict{{ID: id, Version: v}})
 	return err
 }
 
-// putAllBack puts versions into their files again. What stands there is not ours, and the round
-// sets it aside: the edits.
+// putAllBack restores versions into their files. The store did not write the existing files; the round sets them aside
+// and returns them as edits.
 func (ed *Adopter) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind,
 	list []*Verdict) ([]docfile.Edit, error) {
 	changes := make([]docfile.Change, len(list))

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// TestAdopt: a file that was edited becomes a new version.
+// TestAdopt verifies that a file that was edited becomes a new version.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -16,18 +16,16 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Adoption is a file that somebody edited or made, ready to go into the log as a new
-// version.
+// Adoption is a file that a user edited or created, ready to go into the log as a new version.
 type Adoption struct {
 	commit.Part
-	file  []byte          // as it stands
+	file  []byte          // as it is in the folder
 	doc   []byte          // as it goes into the log
-	stood *engine.Version // what there is already: nothing else was edited, and nothing is written
+	stood *engine.Version // an existing version: only the embedding differs, and nothing is written
 }
 
-// adoption prepares the bytes of an edited file for the log, except for an embedding of an older
-// model. old is the version that it replaces, zero where it is a file that somebody made; mtime is
-// the file's, for such a one.
+// adoption prepares the bytes of an edited file for the log, except for an embedding of an older model. old is the
+// version that it replaces, zero for a file that a user created; mtime is the time of such a file.
 func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time,
 	old engine.Version) (*Adoption, error) {
 	a := &Adoption{file: data, doc: data}
@@ -50,7 +48,7 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 	}
 	number, counts, model := int64(0), p.Vector, ed.vectors.Model()
 	if k.Vectors && model.Older(old.LSN, old.Line.VectorNumber()) && old.LSN%8 == 0 {
-		// What a person edits is not the embedding: it stays the older model's.
+		// Users do not edit the embedding: it stays that of the older model.
 		number = int64(old.LSN)
 		if counts, _, err = ed.vectors.ComputedFor(ctx, &model, p.ID, vectors.SumOf(&model, p.Memory)); err != nil {
 			return nil, err
@@ -61,10 +59,10 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 		return nil, err
 	}
 	if k.FileWins && !mtime.IsZero() {
-		line = index.WithMtime(line, mtime.UnixMicro()) // the file stays as it is, with its time
+		line = index.WithMtime(line, mtime.UnixMicro()) // the file stays unchanged, with its time
 	}
 	previous := old.LSN
-	if previous == 0 { // a file that somebody made
+	if previous == 0 { // a file that a user created
 		previous = ed.engine.State().Deletion(k.Letter, p.ID)
 	}
 	value, inflated := ed.engine.Codec().Encode(nil,
@@ -80,7 +78,7 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 	return a, nil
 }
 
-// Adopt takes over one document, in the place of a version if there is one.
+// Adopt adopts one document, in place of a version if there is one.
 func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p *engine.Parsed, data []byte,
 	mtime time.Time, old engine.Version) (engine.Version, error) {
 	a, err := ed.adoption(ctx, k, p, data, mtime, old)
@@ -92,8 +90,8 @@ func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p 
 	return v.Version, v.Err
 }
 
-// AdoptAll takes over what was judged to be an edit, in as few commits as may be. Each has its own
-// outcome: one that another writer wrote meanwhile is ErrConflict, and the others go on.
+// AdoptAll adopts the files that were judged to be edits, in as few commits as possible. Each has its own outcome: one
+// that another writer wrote meanwhile gets ErrConflict, and the others are adopted.
 func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	defer ed.place(ctx, k, list)()
 	var parts []*commit.Part
@@ -130,12 +128,12 @@ func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind,
 			}
 			ed.moves.came(k, v.ID, k.FileName(v.ID), a.file, created, ed.engine.Env().Clock())
 		}
-		v.back = !bytes.Equal(v.Version.Doc, a.file) // it has another embedding than the file
+		v.back = !bytes.Equal(v.Version.Doc, a.file) // its embedding differs from that in the file
 	}
 }
 
-// place looks for what is in the way of those that are new, of a kind whose documents are in folders: the verdict about
-// one that cannot be beside another document becomes an error. end is called after the commit.
+// place searches for documents that are in the way of new files, for a kind whose documents are in folders: a verdict
+// about a file that cannot coexist with another document becomes an error. end is called after the commit.
 func (ed *Adopter) place(ctx context.Context, k *engine.Kind, list []*Verdict) (end func()) {
 	var created []*Verdict
 	var ids []string

@@ -17,17 +17,16 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// RefusedEdit is a file that somebody left as it cannot be taken over: not valid, with the
-// id of another document, over a limit, or not to be read. It stays as it is, and what was
-// there before it is served as far as log and archive have it.
+// RefusedEdit is an edited file that cannot be adopted: not valid, with the id of another document, over a limit, or
+// not readable. It stays unchanged, and the previous version is served as long as log or archive have it.
 type RefusedEdit struct {
 	Path string // relative to the store
 	Err  error  // why
 }
 
-// Refused yields the files that cannot be taken over as they are now, no matter which process left
-// them or was told. It looks at the size and the time of every file, and reads those that are not
-// what the index has. An error ends it, that of ctx among them.
+// Refused yields the files that cannot be adopted as they are now, whichever process found or reported them. It checks
+// the size and time of every file, and reads the files that differ from the index. An error ends it, including that of
+// ctx.
 func (ed *Adopter) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return engine.Reading(ctx, ed.engine, func(yield func(RefusedEdit, error) bool) {
 		for _, k := range ed.engine.Present() {
@@ -51,7 +50,7 @@ func (ed *Adopter) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	})
 }
 
-// refusal says why a file cannot be taken over; nil: it can, or need not be.
+// refusal returns why a file cannot be adopted; nil if it can, or need not be.
 func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (why, err error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	switch {
@@ -89,7 +88,7 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 	return why, nil
 }
 
-// Problems are the files that this process was told of, as far as they are still so.
+// Problems returns errors for the files that this process has reported and that are unchanged since.
 func (ed *Adopter) Problems() (problems []error) {
 	ed.engine.Health().Mu.Lock()
 	told := maps.Clone(ed.engine.Health().Told)
@@ -107,23 +106,23 @@ func (ed *Adopter) Problems() (problems []error) {
 			continue
 		}
 		if n++; n <= engine.ProblemsShown {
-			problems = append(problems, fmt.Errorf("%s cannot be taken over: %w", path, was.Why))
+			problems = append(problems, fmt.Errorf("%s cannot be adopted: %w", path, was.Why))
 		}
 	}
 	if n > engine.ProblemsShown {
-		problems = append(problems, fmt.Errorf("%s cannot be taken over: run memctl verify",
+		problems = append(problems, fmt.Errorf("%s cannot be adopted: run memctl verify",
 			human.Count(int(n-engine.ProblemsShown), "more file", "more files")))
 	}
 	return append(problems, ed.vanished()...)
 }
 
-// vanished returns an error for each folder of a kind that stores have only once they have such documents, and that is
-// gone although some are there: an accident, nothing of which is adopted.
+// vanished returns an error for each missing folder of a kind that stores only have once there are such documents, if
+// the store has some: that is an accident, and nothing of it is adopted.
 func (ed *Adopter) vanished() (problems []error) {
 	for _, k := range ed.engine.Present() {
 		n := ed.engine.State().Live(k.Letter)
 		if err := k.Check(); k.Feature != 0 && n > 0 && errors.Is(err, fs.ErrNotExist) {
-			problems = append(problems, fmt.Errorf("%s is gone, with %s: nothing is deleted, and the next read or repair "+
+			problems = append(problems, fmt.Errorf("%s is missing, with %s: nothing is deleted, and the next read or repair "+
 				"restores what log and archive have", k.Name(), human.Count(int(n), "file", "files")))
 		}
 	}

@@ -11,20 +11,20 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// settling deletes documents whose files somebody has deleted, or puts these back, as it
-// does with those that stand elsewhere. Its errors are not about one of them.
+// settling deletes the documents whose files were deleted by hand, or restores these files, as it does with documents
+// that are in a file with another name. Its errors are not about one of them.
 type settling struct {
 	ed      *Adopter
 	ctx     context.Context
 	k       *engine.Kind
-	adopt   bool                // a deletion is taken over
+	adopt   bool                // a deletion is adopted
 	unseen  bool                // no process watched
 	strays  map[string][]*stray // by id
-	gone    map[string]bool     // all ids, of a kind with companions
+	gone    map[string]bool     // all ids, for a kind with companions
 	deleted []*commit.Part
-	last    map[string]bool // of these: neither log nor archive has the version, and its file is gone
-	back    []*Verdict      // that log, archive or a stray have
-	edits   []*Verdict      // of which only a stray has any version
+	last    map[string]bool // of deleted: neither log nor archive has the version, and its file is gone
+	back    []*Verdict      // from log, archive or a stray file
+	edits   []*Verdict      // documents of which only a stray file has a version
 	bytes   int             // of both
 	changed bool            // a flush is due
 }
@@ -65,7 +65,7 @@ func (s *settling) all(ids []string) error {
 				e.Note = "the file was the only copy: neither log nor archive has its content"
 			}
 			s.ed.engine.Env().Event(e)
-		case errors.Is(p.Err, errs.ErrConflict): // somebody wrote it meanwhile
+		case errors.Is(p.Err, errs.ErrConflict): // the document was written meanwhile
 		default:
 			if err := s.failed(p.ID, p.Err); err != nil {
 				return err
@@ -75,8 +75,7 @@ func (s *settling) all(ids []string) error {
 	return nil
 }
 
-// findLast notes which of the deleted are kept nowhere. What a hand has removed cannot be had again,
-// but the host is told.
+// findLast records which deleted documents are kept nowhere. They cannot be recovered, but the host is informed.
 func (s *settling) findLast() {
 	if len(s.deleted) == 0 {
 		return
@@ -93,7 +92,7 @@ func (s *settling) findLast() {
 	}
 }
 
-// one says what is to become of one.
+// one decides about one document.
 func (s *settling) one(held *wal.Held, id string) error {
 	v, gone, err := s.ed.stillGone(s.ctx, held, s.k, id)
 	if err != nil || !gone {
@@ -101,7 +100,7 @@ func (s *settling) one(held *wal.Held, id string) error {
 	}
 	strays := s.strays[id]
 	adopt := len(strays) == 0 && s.adopt
-	if adopt && s.unseen { // nobody saw it go: that is no reason to let go of the last copy
+	if adopt && s.unseen { // no process saw it go: do not give up the last copy
 		_, adopt = s.ed.engine.FromLog(s.ctx, s.k, id, v.LSN)
 	}
 	if adopt {
@@ -125,7 +124,8 @@ func (s *settling) one(held *wal.Held, id string) error {
 	return nil
 }
 
-// companion deletes the companion of a document that is deleted, unless its file is gone too: it is of the ids then.
+// companion deletes the companion of a deleted document, unless the file of the companion is missing too: then it is
+// among the ids.
 func (s *settling) companion(id string) error {
 	if s.k.Companion == nil {
 		return nil
@@ -141,7 +141,7 @@ func (s *settling) companion(id string) error {
 	return ignoreNotFound(err)
 }
 
-// putBack does that with what has been found so far.
+// putBack restores the documents that have been collected so far.
 func (s *settling) putBack(held *wal.Held) error {
 	back, edits := s.back, s.edits
 	s.back, s.edits, s.bytes = nil, nil, 0
@@ -159,8 +159,8 @@ func (s *settling) putBack(held *wal.Held) error {
 	for _, is := range edits {
 		switch {
 		case is.Err == nil:
-			s.changed = true // the flush makes its file
-		case errors.Is(is.Err, errs.ErrConflict): // somebody wrote it meanwhile
+			s.changed = true // the flush writes its file
+		case errors.Is(is.Err, errs.ErrConflict): // the document was written meanwhile
 		default:
 			if err := s.failed(is.ID, is.Err); err != nil {
 				return err
@@ -174,19 +174,19 @@ func (s *settling) restored(is *Verdict) {
 	e := env.Event{Kind: env.EventRestored, ID: is.ID, Path: s.k.File(is.ID), LSN: is.Version.LSN,
 		Writer: s.ed.engine.Writer(is.Version.Line.By, is.Version.LSN)}
 	if strays := s.strays[is.ID]; len(strays) > 0 {
-		e.Note = strays[0].path() + " has its id, so it was not deleted: memctl rm does that"
+		e.Note = strays[0].path() + " has its id, so the document was not deleted: memctl rm deletes it"
 	} else if s.unseen {
 		e.Note = deletedByHand
 	}
 	s.ed.engine.Env().Event(e)
 }
 
-// failed tells what is wrong with one, or gives the error back that is about all.
+// failed reports the failure of one document, or returns an error that is about all of them.
 func (s *settling) failed(id string, err error) error {
 	if s.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly) {
 		return err
 	}
-	s.ed.engine.Env().Logger.Warn("a file is gone", "path", s.k.File(id), "err", err)
+	s.ed.engine.Env().Logger.Warn("a file is missing", "path", s.k.File(id), "err", err)
 	s.ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.File(id), Err: err})
 	return nil
 }

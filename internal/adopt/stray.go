@@ -15,20 +15,19 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// stray is a file in which a document stands that has another one, by its id.
+// stray is a file that contains the document of another file, by its id.
 type stray struct {
-	in   *engine.Kind // in whose folder it lies
+	in   *engine.Kind // the folder that the file is in
 	name string
 }
 
 func (s *stray) path() string { return s.in.Name() + "/" + s.name }
 
-// strays are the documents among ids that stand in a file which is not theirs: somebody
-// has renamed or copied it, within its folder or into the other one. Nothing tells of that
-// by the name alone, so all files are looked at, and read are those that are not what the
-// index has; what editors leave beside a file (x.json~) counts for nothing.
+// strays returns the files that contain documents of ids and are not the files of these: a user has renamed or copied
+// them, within the folder or into another one. The names alone do not show that, so strays checks all files, and reads
+// those that differ from the index; backup files of editors (x.json~) are ignored.
 //
-// A document of an opaque kind does not say its id, so that a file with another name is another document.
+// A document of an opaque kind does not contain its id, so a file with another name is another document.
 func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[string][]*stray, error) {
 	if k.Opaque {
 		return nil, nil
@@ -55,8 +54,8 @@ func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[s
 				}
 			case errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrInvalid), errors.Is(err, errs.ErrCorrupt),
 				errors.Is(err, errs.ErrTooLarge), vfs.IsPermission(err):
-			default: // not read is not absent
-				return nil, fmt.Errorf("looking for what was renamed: %s: %w", s.path(), err)
+			default: // an unread file is not an absent one
+				return nil, fmt.Errorf("looking for renamed files: %s: %w", s.path(), err)
 			}
 		}
 	}
@@ -72,11 +71,9 @@ func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 	return data, p, err
 }
 
-// renamed puts a document back whose file somebody has given another name, or copied and
-// then deleted: that is not its deletion. Where neither log nor archive have the version,
-// one of the files with another name does, or is an edit of it, which is taken over then;
-// not an older copy. They stay as they are, and are told as every one that is in the wrong
-// place.
+// renamed restores a document whose file a user has renamed, or copied and then deleted: that is not a deletion. If
+// neither log nor archive has the version, a file with another name may have it, or an edit of it, which is adopted
+// then; an older copy is not. These files stay in place, and are reported like every misplaced file.
 func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, was engine.Version,
 	strays []*stray) (*Verdict, error) {
 	is := &Verdict{ID: id, name: k.FileName(id)}
@@ -102,7 +99,7 @@ func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id 
 			continue
 		}
 		if p.Updated.Before(was.Line.UpdatedAt.Truncate(time.Microsecond)) {
-			lost = fmt.Errorf("%w; %s is an older version of it, or an edit of one, which memctl repair takes", err, s.path())
+			lost = fmt.Errorf("%w; %s is an older version, or an edit of one; memctl repair adopts it", err, s.path())
 			continue
 		}
 		if edit == nil || p.Updated.After(*edit.Updated) {

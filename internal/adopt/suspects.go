@@ -11,10 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// Suspects are the names in a folder whose files are not as the index has them by size
-// and time, those that it does not know, and those that are not there: for Look. It
-// reads no document, and looks at each file once. With a pause of the loop's body
-// it is slow, and that is all that it costs others.
+// Suspects yields the names in a folder whose files differ from the index in size or time, those that the index does
+// not have, and those whose files do not exist: for Look. It reads no document, and checks each file once. The loop's
+// body may pause to limit the load; there is no other cost for other goroutines.
 func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		k, ed := f.folder(folder), f.ed

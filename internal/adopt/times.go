@@ -8,11 +8,11 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// times sets those of a version that a file becomes, by the rule of the package comment. The file
-// keeps what was saved in it. mtime is the file's.
+// times sets the times of the version that a file becomes, by the rule of the package comment. The file keeps what was
+// saved in it. mtime is that of the file.
 func (ed *Adopter) times(p *engine.Parsed, old *engine.Version, mtime time.Time) {
 	if old.LSN == 0 && !p.Created.IsZero() && !p.Updated.IsZero() {
-		return // a new file says them itself
+		return // a new file contains its times
 	}
 	now := ed.engine.Env().Clock().UTC().Truncate(time.Microsecond)
 	if old.LSN != 0 {
@@ -36,9 +36,8 @@ func (ed *Adopter) times(p *engine.Parsed, old *engine.Version, mtime time.Time)
 	}
 }
 
-// Newcomer judges the bytes of a file that belongs to no version: where they are a document, it is
-// to be adopted. name is the file's, "" where the document may lie under any name; then id is that of
-// the document.
+// Newcomer judges the bytes of a file that belongs to no version: if they are a document, it is to be adopted. name is
+// that of the file, "" if the document may have any name; then id is that of the document.
 func (ed *Adopter) Newcomer(ctx context.Context, k *engine.Kind, data []byte, name, id string,
 	mtime time.Time) *Verdict {
 	v := &Verdict{name: name}
@@ -48,7 +47,7 @@ func (ed *Adopter) Newcomer(ctx context.Context, k *engine.Kind, data []byte, na
 	p, err := k.ParseEdit(data, id)
 	if err != nil {
 		v.Err = err
-		if _, stored := k.Parse(data, id); stored != nil { // else only today's limits refuse it
+		if _, stored := k.Parse(data, id); stored != nil { // else only the current limits refuse it
 			v.Err = &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1,
 				Err: ed.engine.Kinds().Elsewhere(k, data, err)}
 		}

@@ -9,13 +9,12 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// quietFor is how long a folder must not have changed until a file that is gone from it was deleted:
-// programs delete a file that they save, and a checkout many.
+// quietFor is for how long a folder must be unchanged before a missing file in it counts as deleted: programs delete a
+// file while they save it, and a checkout deletes many.
 const quietFor = 2 * time.Second
 
-// unwatched decides about the files of a folder that are gone, as the process that watches does it,
-// where no process watches: their deletion is adopted, or, where config.json has adopt_deletions false,
-// they are put back.
+// unwatched decides about the missing files of a folder, as the watching process does, if no process watches: their
+// deletion is adopted, or, if adopt_deletions is false in config.json, they are restored.
 func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 	if ed.engine.Log().Processes().Leader() != 0 || ed.engine.Log().Notes().Distrusted() {
 		return nil
@@ -27,7 +26,8 @@ func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 	if adopts := c.AdoptsDeletions(); adopts && !ed.quiet(k) || !adopts && !c.MayRepair() {
 		return nil
 	}
-	// What was left as it is, for it was the last copy, or for there is no copy, is not looked for again at every read.
+	// Files that were left missing, because each was the last copy or has no copy, are not searched for again at every
+	// read.
 	changed := int64(0)
 	if at, err := ed.changed(k); err == nil {
 		if changed = at.UnixNano(); ed.settled[k.At].Load() == changed {
@@ -50,18 +50,18 @@ func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 	return nil
 }
 
-// quiet reports whether nothing has changed in a folder for a while. A clock that is behind the file
-// system's says nothing.
+// quiet reports whether a folder has been unchanged for a while. If the clock is behind that of the file system, it
+// returns true.
 func (ed *Adopter) quiet(k *engine.Kind) bool {
 	at, err := ed.changed(k)
 	if err != nil {
-		return true // the folder is gone: see Settle
+		return true // the folder is missing: see Settle
 	}
 	age := ed.engine.Env().Clock().Sub(at)
 	return age < 0 || age >= quietFor
 }
 
-// changed returns when the names in the folder of a kind, or in a folder in it, were changed last.
+// changed returns when the names in the folder of a kind, or in a folder in it, were last changed.
 func (ed *Adopter) changed(k *engine.Kind) (at time.Time, err error) {
 	dirs, err := k.Dirs()
 	for _, dir := range dirs {

@@ -12,25 +12,25 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Places are what the creation of some documents rests on: no other document is in their way, by its path.
+// Places is the condition under which documents are created: no other document is in their way, by its path.
 type Places struct {
 	cm       *Committer
 	interest *state.Interest
 	demand   wal.Precondition
 }
 
-// Places looks for documents that cannot be beside those of the ids, which are to be created; see kind.Beside. fails
-// has an error for each id that cannot be created, also for one that cannot be beside an earlier one. The commit has
-// to be of parts with these Places (Part.Places); End ends what they need. A kind whose documents are in one folder
-// has no such documents, and places is nil.
+// Places searches for documents that cannot coexist with those of ids, which are to be created; see kind.Beside. fails
+// has an error for each id that cannot be created, including one that cannot coexist with an earlier one. The commit
+// must consist of parts with these Places (Part.Places); End releases what they hold. A kind whose documents are all in
+// one folder has no such documents, and then places is nil.
 //
-// It costs a look-up for each folder of a path and a search for what is below the path. Where the kind has paths that
-// differ and are compared as equal (kind.Folding), the names in each of the folders are read too.
+// The cost is a look-up for each folder of a path and a search below the path. If the kind has different paths that are
+// compared as equal (kind.Folding), the names in each of the folders are read too.
 func (cm *Committer) Places(ctx context.Context, k *engine.Kind, ids []string) (p *Places, fails []error, err error) {
 	return cm.placesBut(ctx, k, ids, nil)
 }
 
-// placesBut is Places for a commit that deletes documents, which are in the way of none.
+// placesBut is Places for a commit that also deletes documents: deleted documents are in no other's way.
 func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string,
 	deleted map[string]bool) (p *Places, fails []error, err error) {
 	fails = make([]error, len(ids))
@@ -51,7 +51,7 @@ func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string
 	err = eng.CatchUp(ctx)
 	p.demand = wal.Precondition{Key: p.interest.Key(), LSN: p.interest.Newest()}
 	if at := eng.Log().Applied(); at < from {
-		p.demand = wal.Precondition{LSN: at} // what was on its way when the interest began may not be noted
+		p.demand = wal.Precondition{LSN: at} // entries that were being read when the interest began may be missed
 	}
 	for i, id := range ids {
 		if err != nil {
@@ -72,7 +72,7 @@ func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string
 	return p, fails, nil
 }
 
-// MayCreate returns an error if a document cannot be created because of another one that is in its way.
+// MayCreate returns an error if another document is in the way of creating one with this id.
 func (cm *Committer) MayCreate(ctx context.Context, k *engine.Kind, id string) error {
 	if !k.Tree() {
 		return nil
@@ -84,7 +84,7 @@ func (cm *Committer) MayCreate(ctx context.Context, k *engine.Kind, id string) e
 	return err
 }
 
-// precondition is that of the commit; that of a nil p demands nothing.
+// precondition returns the precondition for the commit; for a nil p the zero one, which requires nothing.
 func (p *Places) precondition() wal.Precondition {
 	if p == nil {
 		return wal.Precondition{}
@@ -92,14 +92,14 @@ func (p *Places) precondition() wal.Precondition {
 	return p.demand
 }
 
-// End ends what Places has begun.
+// End ends the interest that Places has begun.
 func (p *Places) End() {
 	if p != nil {
 		p.cm.engine.State().Unobserve(p.interest)
 	}
 }
 
-// inTheWay returns the id of a document that excludes one with this id, "" if no document does but the deleted ones.
+// inTheWay returns the id of a document that excludes one with this id, "" if there is none besides the deleted ones.
 func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string, deleted map[string]bool) (string, error) {
 	path := k.FileName(id)
 	for at := range len(path) {
@@ -138,8 +138,8 @@ func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string, de
 	}
 }
 
-// sibling returns the id of a document in a folder, or below a folder in it, that cannot be beside the one in b. Of
-// the documents below a folder one is looked at. parent is the folder, with the slash behind it.
+// sibling returns the id of a document in a folder, or below it, that cannot coexist with the one in b. It looks at one
+// document of each folder inside parent. parent is the folder, with a trailing slash.
 func (cm *Committer) sibling(ctx context.Context, k *engine.Kind, parent string, b *kind.Beside,
 	deleted map[string]bool) (string, error) {
 	f := engine.Filters{Prefix: parent, Expired: true}
@@ -154,7 +154,7 @@ func (cm *Committer) sibling(ctx context.Context, k *engine.Kind, parent string,
 				return id, nil
 			}
 			elem, _, folder := strings.Cut(id[len(parent):], "/")
-			// The last document that can be in the folder, or a document behind that: the folder is passed.
+			// Skip the folder: continue behind the last document that can be in it.
 			if next := parent + elem + "/\U0010FFFF"; folder && !clashes && f.After != next {
 				f.After, again = next, true
 				break

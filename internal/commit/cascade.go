@@ -19,20 +19,19 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// along is what a commit writes beside its own operations. Deleting a memory also removes it from
-// the assemblies that contain it, and giving it another embedding changes what these derive from
-// it, in the same batch. So an assembly never names a memory that is gone, and its composite is
-// that of its members, whatever crash comes between any two steps.
+// along is what a commit writes besides its own operations. Deleting a memory also removes it from the assemblies that
+// contain it, and a new embedding changes what these assemblies derive from it, in the same batch. So an assembly never
+// names a deleted memory, and its composite is that of its members, wherever a crash occurs.
 //
-// That no assembly takes the memory in between the look and the commit is said by a
-// precondition on state.MembersKey: see package state.
+// A precondition on state.MembersKey ensures that no assembly adds the memory between the look and the commit: see
+// package state.
 type along struct {
 	preconditions []wal.Precondition
 	entries       []wal.Entry
-	of            string // a memory that brings assemblies along, for a message
+	of            string // a memory that causes assemblies to change, for a message
 }
 
-// explain says of a batch that is too large what made it so.
+// explain adds to the error of a batch that is too large which assemblies made it so.
 func (a *along) explain(err error) error {
 	if len(a.entries) == 0 || !errors.Is(err, errs.ErrBatchTooLarge) {
 		return err
@@ -41,37 +40,35 @@ func (a *along) explain(err error) error {
 		"of them first", err, len(a.entries), human.Quote(a.of))
 }
 
-// Joint prepares the assemblies of a commit: those that it names and those that
-// change along with its memories.
+// Joint prepares the assemblies of a commit: those that it names and those that change along with its memories.
 type Joint struct {
 	st       *Committer
 	ctx      context.Context
 	memories map[string]MemoryChange
 	touched  map[string]*touch
 	out      along
-	// Load is how documents are read: as everybody does, or as one may who holds
-	// flush.lock.
+	// Load reads a document: Engine.Load, or a function that the holder of flush.lock may call.
 	Load func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
-	// Held is that of the holder of flush.lock, who must not look for the dimension; else nil.
+	// Held is that of the holder of flush.lock, who must not search for the dimension; else nil.
 	Held  *wal.Held
 	model index.Model
 }
 
 // MemoryChange is what a commit does to a memory.
 type MemoryChange struct {
-	op      int // its place in the batch
+	op      int // its index in the batch
 	Deleted bool
 	Vector  []float32
 }
 
-// touch is what becomes of an assembly because of its members.
+// touch is the change of an assembly that its members cause.
 type touch struct {
 	gone  []string // members that are deleted
 	moved bool     // a member gets another embedding
-	of    string   // one of those that make it change
+	of    string   // one of the members that cause the change
 }
 
-// Joint begins one.
+// Joint returns a new Joint.
 func (cm *Committer) Joint(ctx context.Context) *Joint {
 	return &Joint{st: cm, ctx: ctx, memories: map[string]MemoryChange{}, touched: map[string]*touch{},
 		Load: cm.engine.Load, model: cm.vectors.Model()}
@@ -85,7 +82,7 @@ func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error 
 	for i := range ops {
 		if w.prepared[i].wanted {
 			named = named || ops[i].kind == cm.engine.Kinds().Assemblies
-			known = known || ops[i].Written && ops[i].ID != "" // what gets its id now is in no assembly
+			known = known || ops[i].Written && ops[i].ID != "" // a memory that gets its id now is in no assembly
 		}
 	}
 	switch {
@@ -128,7 +125,7 @@ func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error 
 	return nil
 }
 
-// goAlong adds to a batch what changes along with the memories that it writes or deletes.
+// goAlong adds to a batch the changes that its written or deleted memories cause in assemblies.
 func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[string]MemoryChange,
 	b *wal.Batch) error {
 	b.Frees = true
@@ -156,15 +153,15 @@ func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[s
 	return nil
 }
 
-// Modelled holds what was composed to the model that its vectors are of.
+// Modelled returns the precondition that the model is still the one whose vectors the composites were computed from.
 func (j *Joint) Modelled() wal.Precondition {
 	return wal.Precondition{Key: state.ModelKey, LSN: j.model.LSN}
 }
 
-// allMembers says, as long as it is 0, that there is no assembly.
+// allMembers is the key whose version is 0 as long as there is no assembly.
 const allMembers = string(rune(state.Members))
 
-// changes notes which assemblies change with a memory.
+// changes records which assemblies change with a memory.
 func (j *Joint) changes(id string, c MemoryChange) error {
 	cm := j.st
 	hint := cm.engine.State().MembersHint()
@@ -183,7 +180,7 @@ func (j *Joint) changes(id string, c MemoryChange) error {
 			return err
 		}
 		moved = !slices.Equal(was, c.Vector)
-		// What counts of it so far may be another one, or there be one though it has none.
+		// The vector that counts for the memory so far may be another one, or may exist although the document has none.
 		counts, older, err := cm.vectors.NewestVector(j.ctx, &j.model, id)
 		if err != nil && !errors.Is(err, vectors.ErrBehind) {
 			return err
@@ -207,18 +204,17 @@ func (j *Joint) changes(id string, c MemoryChange) error {
 	return nil
 }
 
-// others prepares the assemblies that the batch does not name, by id. One that
-// cannot be read stays as it is: it must not stand in the way of what can be
-// written, and verify tells of it.
+// others prepares the assemblies that the batch does not name, by id. An assembly that cannot be read is left
+// unchanged: it must not prevent writing the rest, and verify reports it.
 func (j *Joint) others() error {
 	for _, id := range slices.Sorted(maps.Keys(j.touched)) {
 		t := j.touched[id]
 		old, a, err := j.Assembly(id)
 		if errors.Is(err, errs.ErrNotFound) {
-			continue // gone since
+			continue // deleted since
 		}
 		if errors.Is(err, errs.ErrCorrupt) {
-			j.st.engine.Env().Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err",
+			j.st.engine.Env().Logger.Warn("an assembly cannot be read and is left unchanged: run memctl verify", "id", id, "err",
 				err)
 			continue
 		}
@@ -232,9 +228,9 @@ func (j *Joint) others() error {
 		}
 		p := wal.Precondition{Key: j.st.engine.Kinds().Assemblies.Key(id), LSN: old.LSN}
 		j.out.preconditions = append(j.out.preconditions, p)
-		// One whose members move is written even if they leave its composite where it is: a process
-		// that is just composing it may have read some of them before and some after, and learns of
-		// that by its version alone.
+		// An assembly with a changed member is written even if its composite stays the same: a process that is
+		// composing it at the same time may have read some members before the change and some after, and only the new
+		// version tells it so.
 		if removed == 0 && !t.moved && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) &&
 			slices.Equal(a.HyperbolicEmbedding, was.HyperbolicEmbedding) {
 			continue
@@ -326,8 +322,8 @@ func (j *Joint) named(o *Op, i int, p *prepared) error {
 	return nil
 }
 
-// deletedAfter are the memories that the batch deletes behind its i-th operation:
-// an assembly that comes before loses them, one that comes behind may not have them.
+// deletedAfter returns the memories that the batch deletes after its i-th operation: an assembly before the deletion
+// loses them, an assembly after it must not have them.
 func (j *Joint) deletedAfter(i int) []string {
 	var ids []string
 	for id, c := range j.memories {
@@ -338,9 +334,8 @@ func (j *Joint) deletedAfter(i int) []string {
 	return ids
 }
 
-// check names the members that an assembly takes in as preconditions: there as
-// they were read, or not there, if that is allowed. Those that it had need none: deleting one
-// writes this assembly.
+// check adds preconditions for the new members of an assembly: that they still exist as they were read, or still do not
+// exist, if that is allowed. Members that it had already need none: deleting one writes this assembly.
 func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.Settings().Now().AssemblyLimits()); err != nil {
 		return err
@@ -385,8 +380,7 @@ func (j *Joint) find(id string) (engine.Version, error) {
 	return j.st.engine.Find(j.ctx, j.st.engine.Kinds().Memories, id, false)
 }
 
-// Entry is what the log is to carry; previous is the key's newest one, which may be
-// a deletion.
+// Entry returns the log entry of an assembly; previous is the newest version of its key, which may be a deletion.
 func (j *Joint) Entry(a *assembly.Assembly, old *engine.Version, previous wal.LSN) (wal.Entry, error) {
 	cm := j.st
 	var prev *assembly.Previous

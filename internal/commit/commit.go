@@ -29,28 +29,28 @@ import (
 // Op is one operation of a commit.
 type Op struct {
 	kind           *engine.Kind // set by commit
-	Group          bool         // of an assembly
+	Group          bool         // the operation is on an assembly
 	ID             string
-	Memory         *memstore.Memory // both nil: a deletion
+	Memory         *memstore.Memory // nil together with Assembly: a deletion
 	Assembly       *assembly.Assembly
-	Work           *wal.Entry // of working memory; the other two are nil then, and id is ""
-	WorkAt         wal.LSN    // on the condition that its scope has this version
+	Work           *wal.Entry // of working memory; Memory and Assembly are nil then, and ID is ""
+	WorkAt         wal.LSN    // the version that the scope must still have
 	Conds          Conditions
-	MustExist      bool                         // a deletion of what is not there is ErrNotFound
-	When           func(line *index.Entry) bool // a deletion: of what this holds of, else nothing is written
-	evicted        bool                         // it makes room for the others
-	Cause          uint8                        // why the store does it, of the causes of wal; 0: a caller asked for it
+	MustExist      bool                         // deleting a missing id is ErrNotFound instead of a no-op
+	When           func(line *index.Entry) bool // of a deletion: nothing is deleted unless this returns true
+	evicted        bool                         // deleted by the store to make room for the other operations
+	Cause          uint8                        // why the store does it, a cause of package wal; 0: a caller requested it
 	Written        bool                         // set by Commit: this operation changed the store
-	EmbeddedHere   bool                         // its embedding by this process's embedder
-	EmbeddedBy     string                       // what the store would know the model by that made it
-	NeedsEmbedding bool                         // it has none, and shall get one
-	Derived        bool                         // it changes nothing but the embedding: updated_at stays
-	follows        *follow                      // it is made of a version that may not be durable yet
+	EmbeddedHere   bool                         // this process's embedder made the embedding
+	EmbeddedBy     string                       // the name under which the store would know the model that made it
+	NeedsEmbedding bool                         // it has no embedding yet, and is to get one
+	Derived        bool                         // only the embedding changes: updated_at stays
+	follows        *follow                      // it is based on a version that may not be durable yet
 }
 
 func (o *Op) deletes() bool { return o.Memory == nil && o.Assembly == nil }
 
-// cause returns why the entry of the operation is written, of the causes of package wal.
+// cause returns why the entry of the operation is written, one of the causes of package wal.
 func (o *Op) cause() uint8 {
 	switch {
 	case o.evicted:
@@ -61,24 +61,23 @@ func (o *Op) cause() uint8 {
 	return o.Cause
 }
 
-// Reads are the versions that a transaction has seen, by key.
+// Reads are the versions that a transaction has read, by key.
 type Reads map[string]wal.LSN
 
-// Commit prepares the operations, each from the version that is newest now, and
-// appends them as one batch on the condition that these versions still are. When one is not, it
-// prepares again; what the caller demanded is judged again each time and ends it. It returns the
-// memories as written, by operation.
+// Commit prepares each operation from the newest version, and appends all of them as one batch on the condition that
+// these versions are still the newest. If one is not, Commit prepares the batch again; it evaluates the caller's
+// conditions each time, and ends if one fails. It sets the results in ops.
 func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
 	return cm.commit(ctx, ops, seen, listed, cm.engine.Commits())
 }
 
-// Upkeep is Commit for what a store does by itself, such as a sweep: no caller has asked for it, so that it is not
-// among the commits of a caller (Engine.Commits).
+// Upkeep is Commit for changes that the store makes by itself, such as a sweep. It does not count them as commits that
+// a caller requested (Engine.Commits).
 func (cm *Committer) Upkeep(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
 	return cm.commit(ctx, ops, seen, listed, new(atomic.Int64))
 }
 
-// commit is Commit; commits counts it.
+// commit is Commit; it counts the commit in commits.
 func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN, commits *atomic.Int64) error {
 	puts := false
 	for i := range ops {
@@ -87,7 +86,7 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		}
 		puts = puts || !ops[i].deletes()
 	}
-	if puts { // a deletion makes room
+	if puts { // deletions free space, so they are not slowed
 		if err := cm.pace.Pressure(ctx, func() int64 { return bytesOf(ops) }); err != nil {
 			return err
 		}
@@ -99,7 +98,7 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			return err
 		}
 	}
-	var waited time.Duration // for others that make room
+	var waited time.Duration // for other commits that make room
 	for {
 		w := cm.work()
 		all, err := cm.attempt(ctx, w, ops, seen, listed, puts)
@@ -117,7 +116,7 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			if cm.tx(conflict, seen, listed) {
 				return err
 			}
-			if followed(ops) != nil { // told early of what this process may not see yet
+			if followed(ops) != nil { // the conflict may be with an entry that this process cannot see yet
 				if err := cm.engine.Log().Settle(ctx, cm.engine.Log().Written()-1); err != nil {
 					return err
 				}
@@ -126,7 +125,7 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			if err := turn.take(ctx, conflict.Key); err != nil {
 				return err
 			}
-			cm.engine.Env().Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected",
+			cm.engine.Env().Logger.Debug("preparing again: another writer changed the document", "key", conflict.Key, "expected",
 				conflict.LSN, "found", conflict.Found)
 			continue
 		}
@@ -148,11 +147,11 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 	}
 }
 
-// busyPause is between two looks for room.
+// busyPause is the time between two attempts to find room.
 const busyPause = time.Millisecond
 
-// attempt prepares the operations and appends them, once. What it returns are they with
-// the deletions that the store's limits have added; nil when there was nothing to do.
+// attempt prepares and appends the operations once. It returns them followed by the deletions that the store's limits
+// require; nil if there was nothing to do.
 func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN,
 	puts bool) ([]Op, error) {
 	defer func() { cm.counts.Evictions.Leave(w.turn) }()
@@ -184,13 +183,13 @@ func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads,
 // tx reports whether a conflict is about something that a transaction has read.
 func (cm *Committer) tx(c *wal.ConflictError, seen Reads, listed wal.LSN) bool {
 	if c.Key == "" {
-		return listed != 0 // else it is about the store's dimension
+		return listed != 0 // otherwise it is about the store's dimension
 	}
 	_, ok := seen[c.Key]
 	return ok
 }
 
-// wrote gives the documents their versions and wakes the flusher.
+// wrote sets the versions of the documents and wakes the flusher.
 func (cm *Committer) wrote(ops []Op, w *work) {
 	b, n := &w.batch, w.kept
 	gone, first := 0, ""
@@ -222,8 +221,8 @@ func (cm *Committer) wrote(ops []Op, w *work) {
 	}
 }
 
-// prepare builds the batch. Of several operations on one id the last counts.
-// It returns them with the deletions that the store's limits have added.
+// prepare builds the batch. Of several operations on one id, the last is written. prepare returns the operations
+// followed by the deletions that the store's limits require.
 func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN) ([]Op, error) {
 	b := &w.batch
 	for _, key := range sortedKeys(seen) {
@@ -255,7 +254,7 @@ func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads,
 			}
 			if of.Any() {
 				return nil, &errs.BatchError{Index: late, Key: ops[late].ID,
-					Err: fmt.Errorf("%w: a condition on an id that the batch has named before", errs.ErrInvalid)}
+					Err: fmt.Errorf("%w: the batch has a condition on an id that it names already", errs.ErrInvalid)}
 			}
 			ops[j].Conds.inherit(&ops[i].Conds)
 			continue
@@ -329,13 +328,13 @@ type prepared struct {
 	precondition wal.Precondition
 	entry        wal.Entry
 	assembly     *assembly.Assembly // as it will be written
-	doc          []byte             // of a memory, for the cache; nil where that is not to have it
+	doc          []byte             // of a memory, for the cache; nil if it is not to be cached
 	effect       counts.Effect
 	err          error
 }
 
-// prepareMany is how many operations make a second goroutine worth while, and are too many for the
-// cache: an import would displace what is being read.
+// prepareMany is the number of operations from which on a second goroutine is worthwhile, and the cache is not filled:
+// an import would displace what is being read.
 const prepareMany = 64
 
 func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
@@ -345,7 +344,8 @@ func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
 		cm.prepareSome(ctx, ops, w.prepared, w.arena(0), func(int) time.Time { return cm.engine.Env().Clock() })
 		return
 	}
-	// A session is in the order of time. The clock would give a batch's second half times between those of its first.
+	// The memories of a session are ordered by time. The clock could give the second half of a batch times between
+	// those of the first half.
 	began := cm.engine.Env().Clock()
 	var wg sync.WaitGroup
 	for k := range n {
@@ -368,9 +368,8 @@ func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, 
 	}
 }
 
-// before is the version that an operation replaces, with its document if what is
-// written shall keep members of it. What cannot be read must not stand in the way
-// of what can be written.
+// before returns the version that an operation replaces, with its document if the new version keeps members of it. A
+// version that cannot be read must not prevent the write.
 func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) {
 	if o.follows != nil {
 		return o.follows.base, o.follows.err
@@ -387,11 +386,10 @@ func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) 
 	return cm.engine.Find(ctx, o.kind, o.ID, false)
 }
 
-// unheard reports whether this process knows nothing of a document, without asking what
-// other processes have made durable since it last caught up. An unconditional put needs no more:
-// the log evaluates its precondition against all entries, and a put that is refused has read them
-// by then. A limit needs more: it refuses a new document before the log is asked. Measured with 4
-// processes of 16 goroutines that put: catching up before each put took the log's mutex from the
+// unheard reports whether this process knows no version of a document, without catching up with what other processes
+// have made durable. An unconditional put needs no more: the log evaluates its precondition against all entries, and a
+// put that is refused has read them by then. A limit needs more: it refuses a new document before the log sees it.
+// Measured with 4 processes of 16 goroutines that put: catching up before each put took the log's mutex from the
 // goroutine that was writing.
 func (cm *Committer) unheard(k *engine.Kind, id string) bool {
 	if cm.engine.Log().Damage() != nil || counts.LimitsOf(cm.engine.Settings().Now()) != nil {
@@ -452,7 +450,7 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 	return cm.preparePut(o, p, values, &old, hint, now)
 }
 
-// preparePut prepares a put that replaces old, which has no LSN where there is none.
+// preparePut prepares a put that replaces old, whose LSN is 0 if there is no version.
 func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.Version, hint uint64,
 	now time.Time) error {
 	found, previous := old.LSN != 0, old.LSN
@@ -463,7 +461,7 @@ func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.V
 	if found {
 		prev = &memstore.Previous{CreatedAt: old.Line.CreatedAt, Version: old.LSN, VectorID: old.Line.VectorNumber()}
 		if old.Expired(now) {
-			prev.CreatedAt = time.Time{} // its time was over: this is another one
+			prev.CreatedAt = time.Time{} // the old memory has expired: this is a new one
 		} else if !o.Memory.Decoded() {
 			prev.Document = old.Doc
 		}
@@ -480,7 +478,7 @@ func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.V
 	}
 	number := o.Conds.Number
 	if prev != nil && prev.VectorID == number {
-		number = 0 // the vector that had it may be another one
+		number = 0 // the vector with that number may be a different one
 	}
 	doc, line, err := memstore.Prepare(m, prev, now,
 		memstore.PrepareOptions{Limits: cm.engine.Settings().Now().MemoryLimits(), Rand: cm.engine.Env().System.Rand,

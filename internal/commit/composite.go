@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Compose gives an assembly the composite of its members. Where these are as they
-// were, and none of them has changed, it is what it was. As long as none of them
-// ever had a vector it is what the caller says it is: an import may know no more.
+// Compose sets the composite of an assembly from its members. If the members are the same, and none of them changed,
+// the composite stays. As long as no member ever had a vector, the caller's composite is kept: an import may have no
+// other source.
 func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	if was != nil && len(a.HyperbolicEmbedding) == 0 {
 		a.HyperbolicEmbedding = was.HyperbolicEmbedding
@@ -62,8 +62,8 @@ func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	return nil
 }
 
-// Dimension is the store's: members of another do not count. The holder of flush.lock must not wait
-// for those that look for it, and may wait for that lock.
+// Dimension returns the store's dimension: members with another one do not count. The holder of flush.lock must not
+// wait for goroutines that search for the dimension, because they may wait for that lock.
 func (j *Joint) Dimension() (int, error) {
 	if j.Held == nil && !j.model.Switching() {
 		dim, _, err := j.st.vectors.Dimension(j.ctx)
@@ -75,9 +75,9 @@ func (j *Joint) Dimension() (int, error) {
 	return int(j.st.vectors.Known.Load()), nil
 }
 
-// fits refuses a composite that the caller gives and no member does, if it is of
-// another dimension than the store's vectors: it would count as indexed and not be
-// found. Where no vector has decided it yet this one does; see fitVectors.
+// fits returns an error for a composite that the caller sets, and that is not computed from members, if its dimension
+// differs from that of the store's vectors: it would count as indexed but not be found. If no vector has decided the
+// dimension yet, this one does; see fitVectors.
 func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	n := len(a.CompositeEmbedding)
 	if j.Held != nil || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) ||
@@ -101,7 +101,7 @@ func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	return nil
 }
 
-// given is the dimension of the vectors that the batch writes; fitVectors made them alike.
+// given returns the dimension of the vectors that the batch writes; fitVectors has made them equal.
 func (j *Joint) given() int {
 	dim := 0
 	for _, c := range j.memories {
@@ -110,8 +110,7 @@ func (j *Joint) given() int {
 	return dim
 }
 
-// misfit reports whether a composite has another dimension than the store's vectors, and so
-// gets none.
+// misfit reports whether a composite has another dimension than the store's vectors, and so is not indexed.
 func (j *Joint) misfit(a *assembly.Assembly) (bool, error) {
 	n := len(a.CompositeEmbedding)
 	if n == 0 {
@@ -124,8 +123,7 @@ func (j *Joint) misfit(a *assembly.Assembly) (bool, error) {
 	return dim != 0 && dim != n, err
 }
 
-// same reports whether an assembly has the members that it had, and that the commit
-// changes none of them.
+// same reports whether an assembly has the same members as before, and the commit changes none of them.
 func (j *Joint) same(a, was *assembly.Assembly) bool {
 	return slices.Equal(a.MemoryIDs, was.MemoryIDs) && !slices.ContainsFunc(a.MemoryIDs, func(id string) bool {
 		_, ok := j.memories[id]
@@ -133,7 +131,7 @@ func (j *Joint) same(a, was *assembly.Assembly) bool {
 	})
 }
 
-// counted reports whether any member that an assembly had had a vector.
+// counted reports whether any former member of an assembly had a vector.
 func (j *Joint) counted(was *assembly.Assembly) (bool, error) {
 	if len(was.CompositeEmbedding) == 0 {
 		return false, nil
@@ -160,15 +158,15 @@ func (j *Joint) curve(a *assembly.Assembly) {
 	}
 }
 
-// vector is the embedding that a memory has once the batch is written; nil for one
-// that is not there or cannot be read.
+// vector returns the embedding that a memory has after the batch is written; nil if the memory does not exist or cannot
+// be read.
 func (j *Joint) vector(id string) ([]float32, error) {
 	if c, ok := j.memories[id]; ok {
 		return c.Vector, nil
 	}
 	v, older, err := j.st.vectors.NewestVector(j.ctx, &j.model, id)
 	if errors.Is(err, vectors.ErrBehind) {
-		v, older, err = nil, false, nil // it was rewritten meanwhile, and with it this assembly: the commit will say so
+		v, older, err = nil, false, nil // the memory and this assembly were rewritten meanwhile: the commit will conflict
 	}
 	if older || err != nil {
 		return v, err
@@ -177,8 +175,7 @@ func (j *Joint) vector(id string) ([]float32, error) {
 	return v, err
 }
 
-// stored is the embedding that a memory has now. known is false when it cannot be
-// read, or the memory is not there.
+// stored returns the current embedding of a memory. known is false if the memory cannot be read or does not exist.
 func (j *Joint) stored(id string) (vector []float32, known bool, err error) {
 	cm := j.st
 	if place, err := cm.engine.State().Find(kind.Memories.Letter, id); err == nil && place.InLog {

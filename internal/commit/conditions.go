@@ -7,32 +7,32 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Conditions are what is demanded of the version that an operation replaces, and what else
-// a caller says of one operation.
+// Conditions are the caller's conditions on the version that an operation replaces, and the other options of an
+// operation.
 type Conditions struct {
 	Version   *wal.LSN
 	Absent    bool
 	Modified  *time.Time
-	Hash      *string // of the content of a note, sha256 as hexadecimal digits
-	Missing   bool    // members need not be there; no condition
+	Hash      *string // of a note's content: sha256 as hexadecimal digits
+	Missing   bool    // members need not exist; no condition
 	Misfit    bool    // an embedding may have any dimension; no condition
-	Number    int64   // that the vector brings along; no condition
-	Unlimited bool    // what the store itself changes is not held to its limits; no condition
-	// A text that was purged: ForcePurged stores it, and has it count as any other text from then on; RefusePurged
-	// refuses it also where config.json does not; no conditions
+	Number    int64   // the vector's number, which an import brings; no condition
+	Unlimited bool    // the store's limits do not apply, because the store itself makes the change; no condition
+	// For a text that was purged: ForcePurged stores it, and lifts the purge of the text; RefusePurged refuses it even
+	// if config.json allows it. No conditions.
 	ForcePurged, RefusePurged bool
-	Unkept                    bool    // of what it replaces no copy is to be kept; no condition
-	Session                   *string // the only one whose memories may be touched
-	inherited                 bool    // from an operation before: a batch that is prepared again finds it so
+	Unkept                    bool    // no copy of the replaced version is kept; no condition
+	Session                   *string // the only session whose memories may be changed
+	inherited                 bool    // set by inherit, and still set when the batch is prepared again
 }
 
-// Any reports whether something is demanded.
+// Any reports whether there is any condition on the version.
 func (c *Conditions) Any() bool {
 	return c.Version != nil || c.Absent || c.Modified != nil || c.Hash != nil
 }
 
-// inherit takes over what was demanded by an operation on the same id that this one
-// supersedes in a batch. Only one of the two demands anything.
+// inherit takes over the conditions of an earlier operation on the same id, which this one supersedes in the batch.
+// Only one of the two has conditions.
 func (c *Conditions) inherit(before *Conditions) {
 	if before.Any() {
 		c.Version, c.Absent, c.Modified = before.Version, before.Absent, before.Modified
@@ -44,8 +44,7 @@ func (c *Conditions) inherit(before *Conditions) {
 	}
 }
 
-// Holds judges the conditions against the newest version of id, 0 when there is none
-// (or one whose time is over).
+// Holds returns an error unless the conditions hold for the newest version of id, 0 if there is none or it has expired.
 func (c *Conditions) Holds(id string, v wal.LSN, updated time.Time) error {
 	switch {
 	case c.Absent && v != 0:

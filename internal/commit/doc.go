@@ -2,40 +2,37 @@
 //
 // # A commit
 //
-// Commit prepares each operation from the newest version, and appends all of them as one batch, on
-// the condition that these versions are still the newest. If one is not, it prepares the batch
-// again. The caller's own Conditions are checked each time; if one fails, the commit ends. The
-// steps, in order:
+// Commit prepares each operation from the newest version, and appends all of them as one batch, on the condition that
+// these versions are still the newest. If one is not, it prepares the batch again. The caller's own Conditions are
+// checked each time; if one fails, the commit ends. The steps, in order:
 //
-//	conditions of several operations on one id, of which the last counts
+//	conditions      of several operations on one id, of which the last is written
 //	vectors         the store's dimension; a vector that an older model made (vectors.go)
-//	memories        their documents and lines, by several goroutines where they are many
-//	limits          what a limit refuses, or what is evicted (limits.go)
+//	memories        their documents and lines, by several goroutines if there are many
+//	limits          refuse the commit, or select what is evicted (limits.go)
 //	assemblies      the ones in the batch, and the ones whose members it changes (cascade.go)
 //
 // # One document, many writers
 //
-// A put that demands nothing of the version before it does not conflict: the log has it prepared
-// again on top of the newest entry of its key (onto.go). Other writers of one document that
-// conflict take turns within a process (turns.go), and an update gets what the one before it has
-// written, before that is durable (follow.go); a transaction that is beaten for long has all other
-// writers wait.
+// A put without conditions on the version before it does not conflict: the log calls the commit to prepare it again on
+// top of the newest entry of its key (onto.go). Other writers of one document that conflict take turns within a process
+// (turns.go). An update gets the version that the update before it has written, before that is durable (follow.go). A
+// transaction that conflicts for long makes all other writers wait.
 //
 // # Assemblies of changed members
 //
-// An assembly and its members never disagree: deleting a memory, or giving it another vector, also
-// writes its assemblies in the same commit. A Joint is one commit with all of them.
+// An assembly and its members always agree: deleting a memory, or giving it another vector, also writes its assemblies
+// in the same commit. A Joint is one commit with all of them.
 //
 // # Transactions, and parts
 //
-// A Tx records what it reads; the records become preconditions, and Transact runs the function
-// again until they hold. Parts commits many independent changes (files that a user edited) in few
-// batches: a change whose precondition fails is excluded alone.
+// A Tx records what it reads; the records become preconditions, and Transact runs the function again until they hold.
+// CommitParts commits many independent changes (files that a user edited) in few batches: a change whose precondition
+// fails is excluded alone.
 //
 // # Layering
 //
-// Below this package are the engine and the two views that a write needs: counts and vectors. It is
-// given two interfaces: Suits says why the embedder's vectors may not be stored, Pace is the
-// flusher's part in a write. The steps are not a list of interfaces: all of them share the memory
-// of one work, and a put would pay for each call.
+// Below this package are the engine and the two views that a write needs: counts and vectors. Two interfaces lead
+// upwards: Host returns why the embedder's vectors may not be stored, Pace is the flusher's part in a write. The steps
+// are not a list of interfaces: all of them share the memory of one work, and a put would pay for each call.
 package commit

@@ -13,12 +13,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// documentTries is how often a document is written again that another writer wrote meanwhile.
+// documentTries is how often a write of a document is retried if another writer has written the document meanwhile.
 const documentTries = 100
 
-// PutDocument writes a document of a kind that has no rules of its own: no vector, no members, no
-// session, no limit on how many there are. id may be "" if the document contains it. PutDocument returns
-// the version.
+// PutDocument writes a document of a kind without rules of its own: no vector, no members, no session, no limit on the
+// number of documents. id may be "" if the document contains it. PutDocument returns the version.
 func (cm *Committer) PutDocument(ctx context.Context, k *engine.Kind, id string, doc []byte) (wal.LSN, error) {
 	p, err := k.ParseNew(doc, id)
 	if err != nil {
@@ -40,7 +39,8 @@ func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id stri
 	return err
 }
 
-// document commits the change that is made of the newest version of a document, whose LSN is 0 if the id has none.
+// document commits the change that change returns for the newest version of a document. The version's LSN is 0 if the
+// id has no document.
 func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string,
 	change func(was *engine.Version) (DocumentChange, error)) (wal.LSN, error) {
 	for try := 1; ; try++ {
@@ -67,14 +67,14 @@ type DocumentChange struct {
 	ID      string
 	Doc     []byte
 	Delete  bool
-	Was     engine.Version // the newest one, which is replaced; the zero value: there is none
-	Created time.Time      // of a document that there was no version of; zero: now
+	Was     engine.Version // the newest version, which is replaced; the zero value: there is none
+	Created time.Time      // of a document without a version before; zero: now
 	Updated time.Time      // zero: now
-	Cause   uint8          // of the causes of wal; 0: a caller asked for it
+	Cause   uint8          // one of the causes of wal; 0: a caller requested it
 }
 
-// ChangeDocuments writes all changes in one commit, on the condition that the versions that they replace still are the
-// newest ones; otherwise the error matches errs.ErrConflict. No two changes are of one document. It returns the
+// ChangeDocuments writes all changes in one commit, on the condition that the versions that they replace are still the
+// newest; otherwise the error matches errs.ErrConflict. Each change is of a different document. It returns the
 // versions.
 func (cm *Committer) ChangeDocuments(ctx context.Context, k *engine.Kind, changes []DocumentChange) ([]wal.LSN, error) {
 	return cm.ChangeDocumentsHeld(ctx, nil, k, changes)
@@ -128,7 +128,7 @@ func (cm *Committer) ChangeDocumentsHeld(ctx context.Context, held *wal.Held, k 
 	return versions, nil
 }
 
-// framesOf is how many bytes of the log parts take.
+// framesOf returns how many bytes parts take in the log.
 func framesOf(parts []*Part) (n uint64) {
 	for _, p := range parts {
 		n += frames([]wal.Entry{p.Entry})

@@ -5,15 +5,15 @@ import (
 	"github.com/varve-db/varve/internal/state"
 )
 
-// interest is one of a Transact. It goes on over all runs of its function: among many writers,
-// one that began with each run would find each time something that was on its way before.
+// interest is an Interest of a Transact. It lasts for all runs of the function. If each run began its own, among many
+// writers every run would find entries that were already being read before.
 type interest struct {
 	*state.Interest
-	from uint64 // what was read of the log before may not be noted
+	from uint64 // entries read from the log before this position may be missed
 }
 
-// Exclusive holds the transaction to this moment: when anything at all is committed between
-// here and its own commit, by whatever process, the function runs again.
+// Exclusive requires that nothing at all is committed between this call and the transaction's own commit, by any
+// process; otherwise the function runs again.
 func (tx *Tx) Exclusive() error {
 	if err := tx.cm.engine.CatchUp(tx.ctx); err != nil {
 		return err
@@ -24,8 +24,8 @@ func (tx *Tx) Exclusive() error {
 	return nil
 }
 
-// ExclusiveAmong holds the transaction to this moment as Alone does, but to memories alone of
-// which matches says true when they are put; see state.Interest.Match.
+// ExclusiveAmong is like Exclusive, but only for puts of memories for which matches returns true; see
+// state.Interest.Match.
 func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 	eng := tx.cm.engine
 	if tx.among == len(*tx.interests) {
@@ -40,12 +40,12 @@ func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 		return err
 	}
 	if eng.Log().Applied() < i.from {
-		return tx.Exclusive() // what was on its way when it began may not be noted
+		return tx.Exclusive() // entries that were being read when the interest began may be missed
 	}
 	return tx.See(i.Key(), i.Newest())
 }
 
-// endInterests ends those of a Transact.
+// endInterests ends the interests of a Transact.
 func (cm *Committer) endInterests(list []interest) {
 	for _, i := range list {
 		cm.engine.State().Unobserve(i.Interest)

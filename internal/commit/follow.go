@@ -14,30 +14,29 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Transactions that read one memory and write it, by many, can only be one behind the other. If each
-// waited for the one before to be durable, there would be one for each sync of the disk, and of several
-// processes only one would have it. So who has the turn of the memory lets the next one go as soon as
-// what he wrote is in the log, and the function of that one gets this version. Then both wait for the
-// same sync.
+// Transactions that read and write one memory can only run one after the other. If each waited until the one before it
+// is durable, there would be one per sync of the disk, and of several processes only one would make progress. So the
+// transaction that has the turn of the memory passes the turn on as soon as its version is in the log, and the next
+// function gets this version. Then both wait for the same sync.
 //
-// What a function was given in this way is told to nobody before it is durable: not by the version
-// made of it, which stands behind it in the log, nor by an error of the function, or that it writes
-// nothing (see settle). All else that is read is durable, and may be older: so only Update, which
-// reads one memory, gets such versions. Measured, 4 processes of 16 goroutines that update four
-// memories: 3,700 to 4,000/s when each waited, 6,700 to 8,400/s since.
+// The version that a function got in this way is not revealed before it is durable: not by the version based on it,
+// which is behind it in the log, nor by an error of the function, nor by its writing nothing (see settle). Everything
+// else that is read is durable, and may be older. So only Update, which reads one memory, gets such versions. Measured
+// with 4 processes of 16 goroutines that update four memories: 3,700 to 4,000/s when each waited, 6,700 to 8,400/s
+// since.
 
-// follow is what a transaction that has one memory's turn has read of it.
+// follow is what a transaction with the turn of one memory has read of it.
 type follow struct {
 	key   string
-	hint  uint64 // of the state before it was read
+	hint  uint64 // of the state before the memory was read
 	base  engine.Version
-	err   error   // errs.ErrNotFound: there is none
+	err   error   // errs.ErrNotFound: the memory does not exist
 	ahead wal.LSN // the version, if it may not be durable yet
-	left  func()  // the next one may go
+	left  func()  // passes the turn on
 }
 
-// Latest reads the memory of a transaction that reads nothing else, and at most writes it: as it is in the
-// log, if the transaction has its turn.
+// Latest reads the memory of a transaction that reads nothing else, and writes nothing else. If the transaction has the
+// turn of the memory, Latest returns the newest version in the log.
 func Latest(tx *Tx, id string) (memstore.Memory, error) {
 	k := tx.cm.engine.Kinds().Memories
 	if err := tx.turn.join(tx.ctx, k.Key(id)); err != nil {
@@ -73,14 +72,14 @@ func (tx *Tx) latest(ctx context.Context, k *engine.Kind, id string) (engine.Ver
 	return v, err
 }
 
-// mayFollow reports whether nothing but the version before goes into a put.
+// mayFollow reports whether a put depends on nothing but the version before it.
 func (cm *Committer) mayFollow() bool {
 	return !cm.embeds && cm.engine.Log().Damage() == nil && !cm.engine.State().Grouped() &&
 		counts.LimitsOf(cm.engine.Settings().Now()) == nil && cm.vectors.Model().Since == 0
 }
 
-// ahead is the version of a memory that is in the log and not applied yet. Its deletion, and one of
-// many in a batch, which may say something of the others, are waited for.
+// ahead returns the version of a memory that is in the log and not applied yet. If that is a deletion, or part of a
+// batch, which may reveal other entries, ahead waits until it is durable.
 func (tx *Tx) ahead(key string) (v engine.Version, ok bool, err error) {
 	log := tx.cm.engine.Log()
 	e, sole, ok := log.Ahead(tx.ctx, key)
@@ -97,14 +96,14 @@ func (tx *Tx) ahead(key string) (v engine.Version, ok bool, err error) {
 	return v, false, log.Settle(tx.ctx, e.LSN)
 }
 
-// follow has the put of the transaction made of the version that it has read.
+// follow bases the put of the transaction on the version that it has read.
 func (tx *Tx) follow() {
 	if len(tx.ops) == 1 && tx.follows.key != "" {
 		tx.ops[0].follows = &tx.follows
 	}
 }
 
-// followed is what a commit's only operation is made of; nil: the newest durable version.
+// followed returns what a commit's only operation is based on; nil: the newest durable version.
 func followed(ops []Op) *follow {
 	if len(ops) != 1 {
 		return nil
@@ -112,7 +111,7 @@ func followed(ops []Op) *follow {
 	return ops[0].follows
 }
 
-// run calls the function. One that panics tells what it was given, too.
+// run calls the function. If it panics, it may reveal what it read, so run waits for that.
 func (tx *Tx) run(f func(tx *Tx) error) error {
 	ended := false
 	defer func() {
@@ -125,8 +124,8 @@ func (tx *Tx) run(f func(tx *Tx) error) error {
 	return err
 }
 
-// settle answers a transaction that has not committed. If what it was given does not become durable,
-// that is the answer.
+// settle returns the result of a transaction that has not committed. If the version that it read does not become
+// durable, the result is that error.
 func (tx *Tx) settle(err error) error {
 	tx.turn.leave()
 	if tx.follows.ahead == 0 || errors.Is(err, errs.ErrOutcomeUnknown) || errors.Is(err, errs.ErrSyncFailed) {

@@ -19,14 +19,12 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// A version whose bytes are neither in the log nor in its archive has them in its file alone: after
-// a restore, a clone, or a repair of the log, and when it is older than all that the archive has. An
-// entry that replaces or deletes it would destroy the last copy. So a copy goes into the log first,
-// see package record.
+// A version whose bytes are in neither the log nor its archive is only in its file: after a restore, a clone, or a
+// repair of the log, and if it is older than everything in the archive. An entry that replaces or deletes it would
+// destroy the last copy. So a copy goes into the log first, see package record.
 
-// keptTogether is how many bytes of copies go into the batch of what makes them necessary, if that has
-// room for them. More go into batches before it: they change nothing, and the batch is not to
-// become too large.
+// keptTogether is how many bytes of copies go into the batch that makes them necessary, if it has room for them. Others
+// go into batches before it: copies change nothing, and the batch must not become too large.
 const keptTogether = 1 << 20
 
 // predecessor is a version that an entry replaces or deletes.
@@ -35,8 +33,7 @@ type predecessor struct {
 	at  wal.LSN
 }
 
-// keep returns the copies to be written before entries; held is that of the holder of flush.lock,
-// else nil.
+// keep returns the copies to be written before entries; held is that of the holder of flush.lock, else nil.
 func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Entry) ([]wal.Entry, error) {
 	var due []predecessor
 	var reach *wal.Reach
@@ -97,13 +94,13 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 	return kept, nil
 }
 
-// keepFirst writes copies in a batch of their own.
+// keepFirst writes copies in their own batch.
 func (cm *Committer) keepFirst(ctx context.Context, kept []wal.Entry) error {
 	_, err := cm.engine.Append(ctx, &wal.Batch{Entries: kept})
 	return unkept(err)
 }
 
-// frames is how many bytes of the log entries take.
+// frames returns how many bytes entries take in the log.
 func frames(entries []wal.Entry) (n uint64) {
 	for i := range entries {
 		n += segment.FrameSize(uint64(len(entries[i].Key) + len(entries[i].Value)))
@@ -111,9 +108,8 @@ func frames(entries []wal.Entry) (n uint64) {
 	return n
 }
 
-// keepOne makes the copy of a version, of what stands in its file. What is damaged, or is another's,
-// must not stand in the way of what can be written. What could not be read just now may be whole,
-// and the write would destroy it: that is an error.
+// keepOne makes the copy of a version from its file. A file that is damaged, or is not that version, must not prevent
+// the write. A file that cannot be read right now may be intact, and the write would destroy it: that is an error.
 func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 	k, id := cm.engine.Kinds().Of(p.key), p.key[1:]
 	place, err := cm.engine.State().Find(k.Letter, id)
@@ -121,7 +117,7 @@ func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 		return wal.Entry{}, false, unreadable(k, id, p.at, err)
 	}
 	if err != nil || place.InLog || place.Version != p.at {
-		return wal.Entry{}, false, nil // the condition on it says so
+		return wal.Entry{}, false, nil // the precondition on the version will fail
 	}
 	doc, _, err := k.Read(k.FileName(id), places.StoredMost)
 	if err == nil && sha256.Sum256(doc) != place.Entry.ContentHash {
@@ -149,35 +145,36 @@ func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 	return wal.Entry{Key: record.KeptKey(p.key), Kind: record.KindKept, Value: value, Inflated: inflated}, true, nil
 }
 
-// unread reports whether a file could not be read now, by the state of this process or of the disk. A link
-// or a folder in its place is no such thing: that is damage.
+// unread reports whether a file could not be read now, because of the state of this process or of the disk. A link or a
+// folder in its place is damage instead.
 func unread(err error) bool {
 	return vfs.IsStarved(err) || vfs.IsUnopened(err) || vfs.IsPermission(err) || errors.Is(err, syscall.EIO)
 }
 
 func unreadable(k *engine.Kind, id string, at wal.LSN, err error) error {
-	remedy := "retry when it can be read; where the disk does not give it back, move the file out of the store"
+	remedy := "retry when it can be read; if the disk cannot read it any more, move the file out of the store"
 	if vfs.IsPermission(err) {
 		remedy = "retry when it can be read, or remove it without a copy: memctl purge ID"
 	}
-	return fmt.Errorf("%s %s: version %d has no copy but its file, which cannot be read now, so that it is neither "+
-		"replaced nor deleted: %w; %s", k.Noun, human.Quote(id), at, err, remedy)
+	return fmt.Errorf("%s %s: the only copy of version %d is its file, which cannot be read now, so the version is "+
+		"neither replaced nor deleted: %w; %s", k.Noun, human.Quote(id), at, err, remedy)
 }
 
-// oversized is a file that was not put into this log: it was restored, or taken in, as it is.
+// oversized returns the error for a file that was not put into this log: it was restored, or adopted, and is too large
+// for a commit.
 func oversized(k *engine.Kind, id string, at wal.LSN, limit uint64) error {
-	return fmt.Errorf("%s %s: %w: version %d has no copy but its file, and one would take more than the %d bytes that a "+
-		"commit may have in this log (half a segment); remove it without a copy: memctl purge %s",
+	return fmt.Errorf("%s %s: %w: the only copy of version %d is its file, and another copy would exceed the %d bytes "+
+		"that a commit may have in this log (half a segment); remove it without a copy: memctl purge %s",
 		k.Noun, human.Quote(id), errs.ErrTooLarge, at, limit, human.Quote(id))
 }
 
-// mayKeep has every program that writes know of copies: one that does not would purge a memory, and
-// leave its copies.
+// mayKeep ensures that every program that writes supports copies: one that does not would purge a memory and leave its
+// copies.
 func (cm *Committer) mayKeep(ctx context.Context, held *wal.Held) error {
 	return cm.raise(ctx, held, wal.FeatureKept)
 }
 
-// raise has every program that writes know of a feature; held is that of the holder of flush.lock, else nil.
+// raise ensures that every program that writes supports a feature; held is that of the holder of flush.lock, else nil.
 func (cm *Committer) raise(ctx context.Context, held *wal.Held, f wal.Features) error {
 	log := cm.engine.Log()
 	if log.Features()&f != 0 {
@@ -189,17 +186,17 @@ func (cm *Committer) raise(ctx context.Context, held *wal.Held, f wal.Features) 
 	ok, err := log.RaiseFlushing(held, f)
 	if err == nil && !ok {
 		err = &errs.LockError{Path: cm.engine.Env().Dir,
-			Err: errors.New("a program of an older version has the store open, or others are just opening it: retry, or end " +
+			Err: errors.New("a program of an older version has the store open, or others are opening it now: retry, or end " +
 				"the older one")}
 	}
 	return err
 }
 
-// unkept says what removes without room for a copy.
+// unkept adds the remedy to an error of writing a copy: removing the document without one.
 func unkept(err error) error {
-	if !errors.Is(err, errs.ErrDiskFull) { // or nil
+	if !errors.Is(err, errs.ErrDiskFull) { // also if err is nil
 		return err
 	}
-	return fmt.Errorf("%w; what is replaced or deleted has no copy but its file, and the log has no room for one: make "+
-		"room, or remove it without a copy: memctl purge ID", err)
+	return fmt.Errorf("%w; the only copy of what is replaced or deleted is its file, and the log has no room for "+
+		"another: make room, or remove it without a copy: memctl purge ID", err)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// demandsOf are what the prepared operations add, the store's last.
+// demandsOf returns what the prepared operations add, by session; the store's demand is last.
 func demandsOf(l *counts.Limits, ops []Op, done []prepared) []*counts.Demand {
 	all, in := counts.Sum{}, map[string]counts.Sum{}
 	for i := range ops {
@@ -42,8 +42,8 @@ func demandsOf(l *counts.Limits, ops []Op, done []prepared) []*counts.Demand {
 	return list
 }
 
-// keepLimits adds to a batch what keeps it within the store's limits: preconditions, and
-// deletions of what makes room, which it returns behind the operations.
+// keepLimits adds to a batch what keeps the store within its limits: preconditions, and deletions that make room. It
+// returns the operations followed by these deletions.
 func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Reads) ([]Op, error) {
 	l := counts.LimitsOf(cm.engine.Settings().Now())
 	if l == nil {
@@ -51,7 +51,7 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	}
 	for i := range w.prepared {
 		if w.prepared[i].err != nil {
-			return ops, nil // which prepare says
+			return ops, nil // prepare reports the error
 		}
 	}
 	list := demandsOf(l, ops, w.prepared)
@@ -65,7 +65,7 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	}
 	given := len(ops)
 	for i, d := range list {
-		for _, p := range w.prepared[given:len(ops)] { // what goes already makes room here as well
+		for _, p := range w.prepared[given:len(ops)] { // evictions for one demand also make room for the next
 			if d.Session == "" || d.Session == p.effect.WasSession {
 				d.Add = d.Add.Minus(p.effect.Was)
 			}
@@ -75,7 +75,7 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 				return nil, d.Refusal()
 			}
 			if cm.engine.Settings().Reread(); cm.engine.Settings().Unknown() {
-				continue // past the limit until config.json is right: nothing goes by what may not be set
+				continue // exceed the limit until config.json is valid: nothing is deleted because of a setting that may be wrong
 			}
 			if ops, err = cm.evict(ctx, w, ops, seen, d, o, s.to); err != nil {
 				return nil, err
@@ -84,7 +84,7 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 		if !d.Grows() {
 			continue
 		}
-		if s.at < cm.counts.PutsFrom().Load() { // what was on its way when it began may not be counted
+		if s.at < cm.counts.PutsFrom().Load() { // entries that were being read when counting began may be missed
 			w.batch.Preconditions = append(w.batch.Preconditions, wal.Precondition{LSN: s.at})
 			continue
 		}
@@ -93,13 +93,13 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	return ops, nil
 }
 
-// sums are what a look at the tally has found, between two positions of the log.
+// sums are what a look at the tally has found, as of a moment between two positions of the log.
 type sums struct {
 	at, to wal.LSN
-	before []counts.Sum // the totals of what was put, by demand, from before the look
+	before []counts.Sum // the totals of puts, by demand, read before the tally
 }
 
-// look says how much there is of what is demanded.
+// look returns the current sums for the demands.
 func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, err error) {
 	s.at = cm.engine.Log().Applied()
 	var sessions []string
@@ -119,8 +119,8 @@ func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, e
 	return s, err
 }
 
-// inTurn looks, and where room is to be made takes the turn for it, which the commit has until it
-// has ended. What another commit has done while it waited is in what it has seen.
+// inTurn calls look. If evicts is set and room is to be made, it takes the turn for that, which the commit keeps until
+// it ends, and looks again: so it sees what other commits have done while it waited.
 func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand, evicts bool) (sums, error) {
 	for {
 		s, err := cm.look(ctx, list)
@@ -146,8 +146,7 @@ func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand,
 	}
 }
 
-// evict adds the deletions that make room for a demand; looked is how far the log was applied
-// when the tally was read.
+// evict adds the deletions that make room for a demand; looked is how far the log was applied when the tally was read.
 func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum,
 	looked wal.LSN) ([]Op, error) {
 	if d.Never() {
@@ -158,7 +157,7 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 		if !ops[i].Group {
 			own[ops[i].ID] = true
 		} else if a := ops[i].Assembly; a != nil {
-			for _, id := range a.MemoryIDs { // it would come out without them
+			for _, id := range a.MemoryIDs { // else the assembly would lose these members
 				own[id] = true
 			}
 		}
@@ -180,17 +179,17 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 		p := prepared{wanted: true}
 		if err := cm.prepareOne(ctx, &o, &p, w.arena(0), cm.engine.Env().Clock()); err != nil &&
 			!errors.Is(err, errs.ErrNotFound) {
-			cm.counts.Evictions.Release([]counts.Candidate{*c}, true) // another one may do
+			cm.counts.Evictions.Release([]counts.Candidate{*c}, true) // another attempt may succeed
 			return nil, fmt.Errorf("making room: memory %s: %w", human.Quote(c.ID), err)
 		}
 		if !o.Written || p.precondition.LSN != c.Version || d.Session != "" && p.effect.WasSession != d.Session {
 			cm.counts.Evictions.Release([]counts.Candidate{*c}, true)
-			// Deleted since the look, as the overlay knows, or an index by now: others make the same
-			// room, and the sum is of before.
+			// The candidate was deleted since the look, as the overlay shows, or a newer index by now: other commits
+			// make the same room, and the sum is outdated.
 			if s := cm.engine.State(); !o.Written && (s.Deletion(kind.Memories.Letter, c.ID) >= looked || s.From() > looked) {
 				return nil, &busyError{d.Refusal()}
 			}
-			continue // it was changed since
+			continue // the candidate has changed since
 		}
 		own[c.ID] = true
 		w.taken = append(w.taken, *c)
@@ -199,9 +198,8 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 	}
 	d.Add = d.Add.Minus(freed)
 	if o := d.Over(); o != (counts.Sum{}) {
-		// A refusal is right only if no other commit was in the way: candidates that others
-		// have taken may be released, and where the log has moved since the tally was read,
-		// others may have deleted some of what this commit counts on deleting.
+		// A refusal is right only if no other commit interfered: candidates that others have taken may be released, and
+		// if the log has moved since the tally was read, others may have deleted some of what this commit would delete.
 		if busy || cm.engine.Log().Applied() != looked {
 			return nil, &busyError{d.Refusal()}
 		}
@@ -210,11 +208,11 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 	return ops, nil
 }
 
-// busyError says that other commits are making room, so this one has to look again. It is the
-// refusal if that takes too long.
+// busyError means that other commits are making room, so this one has to look again. refusal is the error to return if
+// that takes too long.
 type busyError struct{ refusal error }
 
 func (e *busyError) Error() string { return "other commits are making room: " + e.refusal.Error() }
 
-// mostEvict is in one commit: a limit that was lowered is reached step by step.
+// mostEvict is the number of evictions in one commit: a limit that was lowered is reached step by step.
 const mostEvict = 1000

@@ -8,9 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// OlderComposite is the composite that counts for an assembly which was composed
-// under an older model: that of the vectors which count for its members. One that no member has
-// given was set by a user.
+// OlderComposite returns the composite of an assembly that was composed under an older model, computed from the current
+// vectors of its members. A composite that no member contributed to was set by a user.
 func (cm *Committer) OlderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error) {
 	counted := false
 	var failed error
@@ -37,8 +36,8 @@ func (cm *Committer) OlderComposite(ctx context.Context, model *index.Model, p *
 	return nil, nil
 }
 
-// countingVector is the vector that counts for the newest version of a memory; had
-// says that its document has one, whatever it is.
+// countingVector returns the current vector of the newest version of a memory; had reports whether its document has a
+// vector, of whatever model.
 func (cm *Committer) countingVector(ctx context.Context, model *index.Model,
 	id string) (v []float32, had bool, err error) {
 	j := cm.Joint(ctx)

@@ -10,26 +10,25 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Bounds on one commit of many, and on what is held in memory for it.
+// Bounds on one commit of many parts, and on the memory that it needs.
 const (
 	PartsMost  = 512
 	PartsBytes = 4 << 20
 )
 
-// Part is what one document adds to a commit of many that have nothing to do with each
-// other: files that somebody edited, or deleted.
+// Part is what one document adds to a commit of many independent changes: files that a user edited or deleted.
 type Part struct {
 	ID           string
 	Entry        wal.Entry
 	Precondition wal.Precondition
-	Model        wal.Precondition // no key: it does not depend on what makes the vectors
-	Places       *Places          // not nil: the document is created, and this is what that rests on
+	Model        wal.Precondition // without a key: the part does not depend on the model of the vectors
+	Places       *Places          // not nil: the document is created, on the condition of these Places
 	Change       MemoryChange
-	Err          error // what became of it
+	Err          error // the result
 }
 
-// CommitParts commits what can be, in few commits, and notes in each part what became of it: one that does
-// not fit, or that another writer changed meanwhile, keeps only itself out.
+// CommitParts commits the parts that can be committed, in few commits, and sets the result in each part. A part that
+// does not fit, or that another writer changed meanwhile, excludes only itself.
 func (cm *Committer) CommitParts(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) {
 	for len(list) > 0 {
 		n, bytes := 0, 0
@@ -71,13 +70,13 @@ func (cm *Committer) commitTogether(ctx context.Context, held *wal.Held, k *engi
 			}
 			return
 		}
-		// One of them will not go, or all together are too much.
+		// One part cannot be committed, or all together are too large.
 		cm.commitTogether(ctx, held, k, list[:len(list)/2:len(list)/2])
 		list = list[len(list)/2:]
 	}
 }
 
-// forAll says of an error that it is not about one document.
+// forAll reports whether an error is not about a single document.
 func forAll(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
@@ -91,11 +90,11 @@ func forAll(ctx context.Context, err error) bool {
 	return false
 }
 
-// unchanged are the parts that still stand after somebody was seen to write: the others
-// get ErrConflict.
+// unchanged returns the parts whose documents are unchanged after another writer was seen to write; it sets ErrConflict
+// in the others.
 func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part) []*Part {
 	if err := cm.engine.Log().CatchUp(ctx); err != nil {
-		return list // the log will say
+		return list // the log will report it
 	}
 	left := list[:0]
 	for _, p := range list {
@@ -108,14 +107,14 @@ func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part
 	return left
 }
 
-// rests reports whether a conflict is about the places that the creation of the document rests on.
+// rests reports whether a conflict is about the Places on which the creation of the document depends.
 func (p *Part) rests(c *wal.ConflictError) bool {
 	return p.Places != nil && p.Places.demand == c.Precondition
 }
 
-// begin makes the folder of a kind that a store has only once it has documents of it, and has every program that writes
-// know the kind, before the first entry. The folder is made before the feature is raised: where the store has the
-// feature and no folder, the folder was removed.
+// begin creates the folder of a kind that a store only has once there are documents of it, and ensures that every
+// program that writes knows the kind, before the first entry. The folder is created before the feature is raised: if a
+// store has the feature and no folder, the folder was removed.
 func (cm *Committer) begin(ctx context.Context, held *wal.Held, k *engine.Kind) error {
 	if k.Feature == 0 || cm.engine.Log().Features()&k.Feature != 0 {
 		return nil
@@ -126,8 +125,7 @@ func (cm *Committer) begin(ctx context.Context, held *wal.Held, k *engine.Kind) 
 	return cm.raise(ctx, held, k.Feature)
 }
 
-// CommitTogether commits all of them or none. The preconditions of the batch begin with
-// theirs, in order.
+// CommitTogether commits all parts or none. The preconditions of the batch begin with those of the parts, in order.
 func (cm *Committer) CommitTogether(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) error {
 	if err := cm.begin(ctx, held, k); err != nil {
 		return err
@@ -150,7 +148,7 @@ func (cm *Committer) CommitTogether(ctx context.Context, held *wal.Held, k *engi
 			continue
 		}
 		if model.Key != "" && model.LSN != p.Model.LSN {
-			return errs.ErrConflict // it was changed while they were judged
+			return errs.ErrConflict // the model was changed while the parts were judged
 		}
 		model = p.Model
 	}

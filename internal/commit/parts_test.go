@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// TestCommit: operations are written together or not at all.
+// TestCommit verifies that operations are written together or not at all.
 func TestCommit(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())

@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// purged refuses a document with a text that was purged, where an operation or config.json asks for that.
+// purged returns an error for a document with a purged text, if an operation or config.json requires that.
 func (cm *Committer) purged(o *Op, k *engine.Kind, id, text string) error {
 	if o.Conds.ForcePurged || o.Derived || o.Cause != 0 ||
 		!o.Conds.RefusePurged && !cm.engine.Settings().Now().BlockPurged {
@@ -15,7 +15,7 @@ func (cm *Committer) purged(o *Op, k *engine.Kind, id, text string) error {
 	return cm.engine.CheckText(context.Background(), k, id, text)
 }
 
-// lift has the texts that were stored on purpose count as any other. It goes on after an error: the texts are stored.
+// lift lifts the purge of texts that were stored on purpose. It continues after an error: the texts are stored already.
 func (cm *Committer) lift(ctx context.Context, ops []Op) {
 	for i := range ops {
 		o := &ops[i]

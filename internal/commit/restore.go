@@ -19,36 +19,36 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Restored is a document that a Restoration puts back as it was, or deletes because it was not there.
+// Restored is a document that a Restoration restores, or deletes because it did not exist.
 type Restored struct {
 	Kind     *engine.Kind
 	ID       string
-	Was      engine.Version // that it replaces or deletes; LSN 0: there is none
-	Restores wal.LSN        // the version that is put back, or the deletion that is repeated; 0: there was neither
-	Delete   bool           // else Doc and Line are put back
+	Was      engine.Version // the version that is replaced or deleted; LSN 0: there is none
+	Restores wal.LSN        // the version that is restored, or the deletion that is repeated; 0: there was neither
+	Delete   bool           // else Doc and Line are restored
 	Doc      []byte         // exact bytes
-	Line     index.Entry    // of the version that is put back
-	// Since is where the first change that is taken back is. Of an assembly: others may have changed its members
-	// from there on.
+	Line     index.Entry    // of the version that is restored
+	// Since is the position of the first change that is undone. It is used for assemblies: other changes may have
+	// changed their members from there on.
 	Since wal.LSN
 }
 
-// RefusedError is the error of a document that cannot be put back as it was.
+// RefusedError is the error for a document that cannot be restored as it was.
 type RefusedError struct {
-	Index int // of the document, in the order of Restoration.Add; -1: that which was to be added
+	Index int // of the document, in the order of Restoration.Add; -1: the one that was to be added
 	Err   error
 }
 
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// A Restoration puts documents back as they were, in one commit: the exact bytes, members that this program does
-// not know and times included. Two things do not come back: an expiry that is over, with which the memory would go
-// at once, and an embedding by a model that the store had before.
+// A Restoration restores documents as they were, in one commit: the exact bytes, including times and members that this
+// program does not know. Two things are not restored: an expiry in the past, with which the memory would be deleted at
+// once, and an embedding by a previous model of the store.
 //
-// The rules that hold for other commits hold for this one. An assembly never names a memory that is gone, and its
-// composite is that of its members: an assembly that would change along with a memory, and is not put back itself,
-// is not changed, but the memory is refused. Limits refuse; they evict nothing.
+// The rules of other commits apply. An assembly never names a deleted memory, and its composite is that of its members:
+// if an assembly would change along with a memory, and is not restored itself, the memory is refused and the assembly
+// is not changed. Limits refuse; they evict nothing.
 type Restoration struct {
 	cm       *Committer
 	docs     []*Restored
@@ -63,13 +63,13 @@ type Restoration struct {
 	demands  []wal.Precondition // by document
 }
 
-// Effects are what commits add to the memories of each session; of "", to those without one.
+// Effects are what commits add to the memories of each session; the key "" is for memories without a session.
 type Effects map[string]counts.Sum
 
-// Change adds memories of a session, or takes them away.
+// Change adds by to a session. by may be negative.
 func (e Effects) Change(session string, by counts.Sum) { e[session] = e[session].Plus(by) }
 
-// demands returns those with which limits are compared, the store's last.
+// demands returns the demands to compare with the limits; the store's demand is last.
 func (e Effects) demands(more Effects, l *counts.Limits) (list []*counts.Demand) {
 	all, in := counts.Sum{}, maps.Clone(e)
 	for s, sum := range more {
@@ -87,7 +87,7 @@ func (e Effects) demands(more Effects, l *counts.Limits) (list []*counts.Demand)
 	return list
 }
 
-// Restoration begins one of at most so many bytes of log; 0: of as many as a commit may have.
+// Restoration returns an empty Restoration of at most limit bytes of log; 0: the limit of a commit.
 func (cm *Committer) Restoration(limit uint64) *Restoration {
 	if most := cm.engine.Log().Limit(); limit == 0 || limit > most {
 		limit = most
@@ -99,8 +99,8 @@ func (cm *Committer) Restoration(limit uint64) *Restoration {
 // Len returns the number of documents.
 func (r *Restoration) Len() int { return len(r.docs) }
 
-// Add adds a document. It returns false, and adds nothing, if the commit has no room for it beside the others.
-// The error of a document that cannot be put back is a *RefusedError.
+// Add adds a document. It returns false, and adds nothing, if the commit has no room for it besides the others. For a
+// document that cannot be restored the error is a *RefusedError.
 func (r *Restoration) Add(d *Restored) (bool, error) {
 	cm, key := r.cm, d.Kind.Key(d.ID)
 	e := wal.Entry{Key: key, Restores: d.Restores}
@@ -133,7 +133,7 @@ func (r *Restoration) Add(d *Restored) (bool, error) {
 		return false, nil
 	}
 	if most := cm.engine.Log().Limit(); one > most || uint64(e.Inflated) > most {
-		return false, &RefusedError{-1, fmt.Errorf("%w: it takes %d bytes, and a commit has at most %d in this log",
+		return false, &RefusedError{-1, fmt.Errorf("%w: the document takes %d bytes, the limit of a commit in this log is %d",
 			errs.ErrTooLarge, max(one, uint64(e.Inflated)), most)}
 	}
 	r.docs, r.contents = append(r.docs, d), append(r.contents, p)
@@ -152,7 +152,7 @@ func (r *Restoration) Add(d *Restored) (bool, error) {
 	return true, nil
 }
 
-// adapted reads a document, and takes out what does not come back.
+// adapted parses a document, without what is not restored.
 func (r *Restoration) adapted(d *Restored) (engine.Parsed, []byte, error) {
 	p, err := d.Kind.Parse(d.Doc, d.ID)
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *Restoration) adapted(d *Restored) (engine.Parsed, []byte, error) {
 	older := len(p.Vector) > 0 && r.older(d)
 	if p.Memory == nil {
 		if older {
-			err = fmt.Errorf("%w: its composite embedding is of the model that the store had before", errs.ErrInvalid)
+			err = fmt.Errorf("%w: the composite embedding is by a previous model of the store", errs.ErrInvalid)
 		}
 		return p, d.Doc, err
 	}
@@ -188,27 +188,27 @@ func (r *Restoration) adapted(d *Restored) (engine.Parsed, []byte, error) {
 	return again, doc, nil
 }
 
-// older reports whether the vector of the version that is put back is by a model that the store had before.
+// older reports whether the vector of the version that is restored is by a previous model of the store.
 func (r *Restoration) older(d *Restored) bool {
 	m := r.model
-	m.Done = false // none is left, but this one
+	m.Done = false // Done means that none is left; this one is an exception
 	return m.Older(d.Line.Version, d.Line.VectorNumber())
 }
 
-// RestoreOptions are how a Restoration is committed.
+// RestoreOptions are the options of Restoration.Commit.
 type RestoreOptions struct {
-	Cause uint8 // of the entries, of the causes of package wal
-	// Later reports whether an assembly, which changes along with a memory of this commit, is put back by a later one.
+	Cause uint8 // of the entries, one of the causes of package wal
+	// Later reports whether an assembly that changes along with a memory of this commit is restored by a later commit.
 	Later func(assembly string) bool
-	// Rest is what the commits behind this one will add to the memories; nil: nothing. Limits hold for all together.
+	// Rest is what the later commits will add to the memories; nil: nothing. Limits apply to the sum.
 	Rest Effects
 }
 
 // Effects returns what the commit adds to the memories, by session.
 func (r *Restoration) Effects() Effects { return r.effects }
 
-// Commit commits what was added. The error is a *RefusedError for a document that cannot be put back, and
-// errs.ErrConflict if one was changed since it was read. Commit returns the position of the first entry.
+// Commit commits the documents that were added. The error is a *RefusedError for a document that cannot be restored,
+// and errs.ErrConflict if a document was changed since it was read. Commit returns the position of the first entry.
 func (r *Restoration) Commit(ctx context.Context, o RestoreOptions) (wal.LSN, error) {
 	cm := r.cm
 	if err := cm.pace.Pressure(ctx, func() int64 { return int64(r.size) }); err != nil {
@@ -251,12 +251,12 @@ func (r *Restoration) Commit(ctx context.Context, o RestoreOptions) (wal.LSN, er
 	return b.Entries[len(kept)].LSN, nil
 }
 
-// refused returns the error for one of the documents.
+// refused returns the RefusedError for one of the documents.
 func (r *Restoration) refused(k *engine.Kind, id string, err error) error {
 	return &RefusedError{slices.IndexFunc(r.docs, func(d *Restored) bool { return d.Kind == k && d.ID == id }), err}
 }
 
-// fitVectors holds the vectors to what they were read with: the model, and what decides the dimension.
+// fitVectors adds preconditions for what the vectors depend on: the model, and what decides the dimension.
 func (r *Restoration) fitVectors(ctx context.Context, _ *RestoreOptions, b *wal.Batch) error {
 	if !r.vectors {
 		return nil
@@ -272,7 +272,7 @@ func (r *Restoration) fitVectors(ctx context.Context, _ *RestoreOptions, b *wal.
 	return nil
 }
 
-// goAlong holds memories and assemblies together, as prepareAlong does in other commits.
+// goAlong keeps memories and assemblies consistent, as prepareAlong does in other commits.
 func (r *Restoration) goAlong(ctx context.Context, o *RestoreOptions, b *wal.Batch) error {
 	cm := r.cm
 	assemblies := cm.engine.Kinds().Assemblies
@@ -314,21 +314,21 @@ func (r *Restoration) goAlong(ctx context.Context, o *RestoreOptions, b *wal.Bat
 		return err
 	}
 	for i := range j.out.entries {
-		j.out.entries[i].Cause = wal.CauseUpkeep // the commit that puts the assembly back follows
+		j.out.entries[i].Cause = wal.CauseUpkeep // the commit that restores the assembly follows
 	}
 	b.Preconditions = append(append(b.Preconditions, j.out.preconditions...), j.Modelled())
 	b.Entries = append(b.Entries, j.out.entries...)
 	return nil
 }
 
-// RestsError is the error of a memory that an assembly contains which stays as it is.
+// RestsError is the error for a memory in an assembly that would have to change and is not restored.
 type RestsError struct{ Assembly string }
 
 func (e *RestsError) Error() string {
-	return fmt.Sprintf("assembly %s contains it, and would change along with it", human.Quote(e.Assembly))
+	return fmt.Sprintf("assembly %s contains the memory, and would change along with it", human.Quote(e.Assembly))
 }
 
-// members wants the members of an assembly to be there, and as they were when it was composed.
+// members returns an error unless the members of an assembly exist, and are as they were when it was composed.
 func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 	d, p := r.docs[i], &r.contents[i]
 	moved := ""
@@ -374,20 +374,20 @@ func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 	}
 	if !slices.Equal(a.CompositeEmbedding, p.Group.CompositeEmbedding) {
 		return &RefusedError{i,
-			fmt.Errorf("its composite embedding is not that of its members any more: memory %s has changed",
+			fmt.Errorf("the composite embedding is no longer that of the members: memory %s has changed",
 				human.Quote(moved))}
 	}
 	return nil
 }
 
-// putBack reports whether an undo wrote a version, and what it put back is older than a position.
+// putBack reports whether an undo wrote a version, and the version that it restored is older than a position.
 func (r *Restoration) putBack(ctx context.Context, at, since wal.LSN) bool {
 	e, err := r.cm.engine.Log().ReadAt(ctx, at)
 	return err == nil && (e.Cause == wal.CauseUndo || e.Cause == wal.CauseUndoing) && e.Restores != 0 && e.Restores < since
 }
 
-// keepLimits refuses what the limits of the store do not admit. Nothing is evicted: an undo deletes nothing but
-// what the commits that it takes back have made.
+// keepLimits returns an error if the commit would exceed the limits of the store. Nothing is evicted: an undo deletes
+// only what the undone commits have created.
 func (r *Restoration) keepLimits(ctx context.Context, o *RestoreOptions, b *wal.Batch) error {
 	cm := r.cm
 	l := counts.LimitsOf(cm.engine.Settings().Now())
@@ -416,7 +416,8 @@ func (r *Restoration) keepLimits(ctx context.Context, o *RestoreOptions, b *wal.
 	return nil
 }
 
-// places looks for what is in the way of the documents that are created, of kinds whose documents are in folders.
+// places adds preconditions that no document is in the way of those that are created, for kinds whose documents are in
+// folders.
 func (r *Restoration) places(ctx context.Context, b *wal.Batch) (ends []func(), err error) {
 	for _, k := range r.cm.engine.Kinds().All {
 		if !k.Tree() {

@@ -8,12 +8,12 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// sessionMember is where a memory names its session.
+// sessionMember is the member with the session of a memory.
 const sessionMember = "session_id"
 
 var errNoSession = errors.New("the id of a session must not be empty")
 
-// Admits judges a version that is there, by its session.
+// Admits returns an error unless an existing version may be accessed from the session want, nil for any session.
 func Admits(want *string, session string) error {
 	switch {
 	case want == nil:
@@ -35,9 +35,9 @@ func Join(want *string, m *memstore.Memory) error {
 		return Admits(want, s)
 	}
 	if v := m.Metadata[sessionMember]; v != nil && v != "" {
-		return nil // no string: Prepare says so
+		return nil // not a string: Prepare reports it
 	}
-	m.Metadata = maps.Clone(m.Metadata) // it may be the caller's
+	m.Metadata = maps.Clone(m.Metadata) // the map may be the caller's
 	if m.Metadata == nil {
 		m.Metadata = map[string]any{}
 	}

@@ -16,33 +16,30 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Write commits operations on the condition that what was seen still is; see Commit,
-// which is one.
+// Write commits operations on the condition that what was read is unchanged; Commit is one.
 type Write func(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error
 
-// Tx reads several documents and writes several, in one commit. One goroutine uses it,
-// in the function of Transact.
+// Tx reads and writes several documents in one commit. It is used by one goroutine, in the function of Transact.
 type Tx struct {
 	cm      *Committer
 	ctx     context.Context
-	session *string // that it is confined to
+	session *string // the session that the transaction is confined to
 	seen    Reads
 	listed  wal.LSN
 	ops     []Op
 	wrote   map[string]int // by key
 
 	follows   follow
-	turn      *turn       // of all runs
-	interests *[]interest // of all runs
-	among     int         // how many of them this one has asked for
+	turn      *turn       // shared by all runs
+	interests *[]interest // shared by all runs
+	among     int         // how many of them this run has used
 }
 
-// A transaction with interests runs so often, and so long, beside other writers. When they never
-// pause, and what it writes takes longer the more they put, it would run without end: from then on they
-// wait for it.
+// A transaction with interests runs this often, and this long, alongside other writers. If they never pause, and its
+// own run takes longer the more they put, it would never end: after that the other writers wait for it.
 //
-// So does any transaction that is beaten that often and for that long: puts without a condition are
-// never beaten. But its function must be short, since everybody waits for it.
+// The same applies to any transaction that conflicts this often and for this long, because puts without a condition
+// never lose a conflict. But its function must be short, since all writers wait for it.
 const (
 	patience      = 8
 	longPatience  = time.Second
@@ -50,9 +47,8 @@ const (
 	shortFunction = 20 * time.Millisecond
 )
 
-// Transact runs a function that reads and writes through tx, and gives what it wrote to
-// write; when something that it read was changed meanwhile, the function runs again. A
-// session confines it to the memories of one.
+// Transact runs a function that reads and writes through tx, and passes what it wrote to write. If something that it
+// read was changed meanwhile, the function runs again. A session confines it to the memories of that session.
 func (cm *Committer) Transact(ctx context.Context, session *string, write Write, f func(tx *Tx) error) error {
 	began, held := cm.engine.Env().Clock(), false // held: all other writers wait
 	var interests []interest
@@ -73,7 +69,7 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 			}
 			defer func() {
 				if err := x.Release(); err != nil {
-					cm.engine.Env().Logger.Error("letting other writers go on", "err", err)
+					cm.engine.Env().Logger.Error("releasing the other writers", "err", err)
 				}
 			}()
 			ctx, held = x.In(ctx), true
@@ -124,7 +120,7 @@ func (tx *Tx) Get(id string) (memstore.Memory, error) {
 	return tx.admitted(id, v)
 }
 
-// admitted is a version as a memory, if the transaction may read it.
+// admitted returns a version as a memory, if the transaction may read it.
 func (tx *Tx) admitted(id string, v engine.Version) (memstore.Memory, error) {
 	if err := Admits(tx.session, v.Line.SessionID); err != nil {
 		return memstore.Memory{}, fmt.Errorf("memory %s: %w", human.Quote(id), err)
@@ -132,8 +128,8 @@ func (tx *Tx) admitted(id string, v engine.Version) (memstore.Memory, error) {
 	return tx.cm.engine.Decode(id, v)
 }
 
-// Assembly reads an assembly, also one that the transaction has written: that one
-// as it was given, without what the commit makes of it.
+// Assembly reads an assembly, also one that the transaction has written: that one as it was passed, without what the
+// commit adds.
 func (tx *Tx) Assembly(id string) (assembly.Assembly, error) {
 	k := tx.cm.engine.Kinds().Assemblies
 	if i, ok := tx.wrote[k.Key(id)]; ok {
@@ -149,7 +145,7 @@ func (tx *Tx) Assembly(id string) (assembly.Assembly, error) {
 	return tx.cm.engine.DecodeAssembly(id, v)
 }
 
-// Load reads what the transaction has not written, and notes what it saw.
+// Load reads a document that the transaction has not written, and records what it read.
 func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
 	if err := tx.turn.join(tx.ctx, k.Key(id)); err != nil {
 		return engine.Version{}, err
@@ -157,7 +153,7 @@ func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
 	return tx.load(k, id, tx.cm.engine.Load)
 }
 
-// load is Load by a way to read.
+// load is Load with a given read function.
 func (tx *Tx) load(k *engine.Kind, id string,
 	read func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)) (engine.Version, error) {
 	v, err := read(tx.ctx, k, id)
@@ -174,7 +170,7 @@ func (tx *Tx) load(k *engine.Kind, id string,
 	return v, nil
 }
 
-// See notes what was read. A run that sees two moments is not committed.
+// See records what was read. A run that has read two different versions of a key is not committed.
 func (tx *Tx) See(key string, v wal.LSN) error {
 	if was, ok := tx.seen[key]; ok && was != v {
 		return &wal.ConflictError{Precondition: wal.Precondition{Key: key, LSN: was}, Found: v}
@@ -183,7 +179,7 @@ func (tx *Tx) See(key string, v wal.LSN) error {
 	return nil
 }
 
-// Put writes a memory; its id is set if it had none.
+// Put writes a memory; it sets the id if that is empty.
 func (tx *Tx) Put(m memstore.Memory, c Conditions) (memstore.Memory, error) {
 	m = *m.Clone()
 	if m.ID == "" {
@@ -203,19 +199,18 @@ func (tx *Tx) Put(m memstore.Memory, c Conditions) (memstore.Memory, error) {
 	return m, nil
 }
 
-// PutAt writes a memory that has its id; the commit makes of m what is stored.
+// PutAt writes a memory that has its id; the commit updates m to what is stored.
 func (tx *Tx) PutAt(m *memstore.Memory, c Conditions) {
 	tx.add(Op{ID: m.ID, Memory: m, Conds: c})
 }
 
-// PutEmbedded writes a memory of which nothing changed but the embedding, by the
-// store itself.
+// PutEmbedded writes a memory in which the store itself changed nothing but the embedding.
 func (tx *Tx) PutEmbedded(m *memstore.Memory) {
 	tx.add(Op{ID: m.ID, Memory: m, Derived: true, Conds: Conditions{Unlimited: true}})
 }
 
-// Suits holds the transaction to the model that the embedder's vectors are for, under the name that the
-// store would know it by.
+// Suits requires that the store's model is the one that the embedder's vectors are for; by is the name under which the
+// store would know it.
 func (tx *Tx) Suits(by string) error {
 	model := tx.cm.vectors.Model()
 	if err := tx.cm.suits(&model, by); err != nil {
@@ -233,15 +228,15 @@ func (tx *Tx) Delete(id string, c Conditions) error {
 	return nil
 }
 
-// DeleteAll deletes those of some memories that are there, without reading them first.
+// DeleteAll deletes the memories that exist, without reading them first.
 func (tx *Tx) DeleteAll(ids ...string) {
 	for _, id := range ids {
 		tx.add(Op{ID: id})
 	}
 }
 
-// PutAssembly writes an assembly; its id is set if it had none. Memories that the
-// transaction has put count as there; those that it deletes later leave it.
+// PutAssembly writes an assembly; it sets the id if that is empty. Memories that the transaction has put are valid
+// members; those that it deletes later are removed from the assembly.
 func (tx *Tx) PutAssembly(a assembly.Assembly, c Conditions) (assembly.Assembly, error) {
 	a = *a.Clone()
 	if a.ID == "" {
@@ -255,7 +250,7 @@ func (tx *Tx) PutAssembly(a assembly.Assembly, c Conditions) (assembly.Assembly,
 	return a, nil
 }
 
-// PutAssemblyAt is what PutAt is for memories.
+// PutAssemblyAt is PutAt for assemblies.
 func (tx *Tx) PutAssemblyAt(a *assembly.Assembly, c Conditions) {
 	tx.add(Op{Group: true, ID: a.ID, Assembly: a, Conds: c})
 }
@@ -269,7 +264,7 @@ func (tx *Tx) DeleteAssembly(id string) error {
 	return nil
 }
 
-// add notes an operation; of several on one id the last counts.
+// add adds an operation; of several on one id, the last is written.
 func (tx *Tx) add(o Op) {
 	k := tx.cm.engine.Kinds().Memories
 	if o.Group {
@@ -279,8 +274,8 @@ func (tx *Tx) add(o Op) {
 	tx.ops = append(tx.ops, o)
 }
 
-// List yields the memories that pass the filters, by id, without what the transaction
-// itself wrote, and holds the transaction to this moment.
+// List yields the memories that pass the filters, by id, without those that the transaction itself wrote. It makes the
+// transaction exclusive as of this moment.
 func (tx *Tx) List(f engine.Filters) iter.Seq2[memstore.Memory, error] {
 	return func(yield func(memstore.Memory, error) bool) {
 		if err := tx.Exclusive(); err != nil {

@@ -10,38 +10,38 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// turns orders the writers of one document in this process that have met a conflict: from then on
-// one of them tries at a time, and an unconditional put lets it go first. A turn decides about no
-// write: it ends after mostTurn, so that the function of a transaction which itself waits for
-// another write of the same document does not wait for itself.
+// turns orders the writers of one document in this process that have met a conflict: from then on they try one at a
+// time, and an unconditional put waits for them. A turn is only an optimization: no write depends on it for
+// correctness. It ends after mostTurn, so that a transaction whose function waits for another write of the same
+// document does not wait for itself.
 type turns struct {
 	mu   sync.Mutex
 	of   map[string]*waiters
-	some atomic.Int64 // how many documents
+	some atomic.Int64 // number of documents
 }
 
 type waiters struct {
 	engine.CtxMutex
-	n int // who has it, or waits for it
+	n int // number of writers that have the turn or wait for it
 }
 
 const mostTurn = 100 * time.Millisecond
 
-// turn is a place in them, of one commit or transaction.
+// turn is the place of one commit or transaction in turns.
 type turn struct {
 	all *turns
 	key string
-	in  *waiters // nil: it waits for nobody
+	in  *waiters // nil: it neither has nor waits for a turn
 	has bool
 
-	alone bool // one goroutine does everything
+	alone bool // everything runs in one goroutine
 }
 
 func (cm *Committer) turn() turn {
 	return turn{all: &cm.turns, alone: cm.engine.Env().System.Inline}
 }
 
-// take leaves what it has, and waits for the turn of a document.
+// take leaves the current turn, and waits for the turn of a document.
 func (t *turn) take(ctx context.Context, key string) error {
 	if key == "" || t.in != nil && t.key == key || t.alone {
 		return nil
@@ -74,7 +74,7 @@ func (t *turn) wait(ctx context.Context) error {
 	return nil
 }
 
-// join takes the turn of a document that others wait for, as the first one.
+// join takes the turn of a document if other writers have it or wait for it, unless t is in another turn.
 func (t *turn) join(ctx context.Context, key string) error {
 	if t.in != nil || !t.all.busy(key) {
 		return nil
@@ -92,7 +92,7 @@ func (ts *turns) busy(key string) bool {
 	return ts.of[key] != nil
 }
 
-// pass waits while others have the turn of a document, and does not take it.
+// pass waits while others have the turn of a document, without keeping it.
 func (t *turn) pass(ctx context.Context, key string) error {
 	if !t.all.busy(key) {
 		return nil
@@ -102,7 +102,7 @@ func (t *turn) pass(ctx context.Context, key string) error {
 	return err
 }
 
-// leave lets the next one go.
+// leave passes the turn on.
 func (t *turn) leave() {
 	if t.in == nil {
 		return

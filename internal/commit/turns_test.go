@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// One writer has the turn of a document at a time, a waiter honours its ctx, and no writer waits for more
-// than mostTurn: a function that waits for itself continues.
+// TestTurns verifies that one writer has the turn of a document at a time, that a waiter honours its ctx, and that no
+// writer waits for more than mostTurn: a function that waits for itself continues.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

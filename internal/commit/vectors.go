@@ -16,14 +16,13 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// hasVectors reports whether operations write any.
+// hasVectors reports whether any operation writes a vector.
 func hasVectors(ops []Op) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool { return o.Memory != nil && len(o.Memory.Embedding) > 0 })
 }
 
-// RefreshVector gives a memory that is about to be written, and has brought the vector of
-// an older model along, the one that counts instead, or none. What its version was
-// decoded with, or the stored one has, is not what anybody says today.
+// RefreshVector replaces, in a memory that is about to be written, a vector of an older model by the current one, or
+// removes it. Such a vector was decoded with the memory, or is the stored one; no caller has set it now.
 func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Model) error {
 	m := o.Memory
 	if model.Since == 0 || m == nil || len(m.Embedding) == 0 || o.Derived || o.EmbeddedHere {
@@ -65,8 +64,8 @@ func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Mode
 	return nil
 }
 
-// suits says why vectors that the embedder gave may not be stored now: they are another model's, or were
-// made by another template.
+// suits returns an error if vectors of the embedder may not be stored now: they are by another model, or were made with
+// another template.
 func (cm *Committer) suits(model *index.Model, by string) error {
 	if err := cm.host.Suits(model); err != nil {
 		return err
@@ -77,16 +76,16 @@ func (cm *Committer) suits(model *index.Model, by string) error {
 	return nil
 }
 
-// fitVectors holds the embeddings of operations to the store's dimension. Where no
-// vector has decided it yet, the first of them does, on condition that nothing was
-// committed since; where one in the log has, on condition that it is still there: so
-// two processes cannot decide two. The zero Precondition is none.
+// fitVectors verifies that the embeddings of operations have the store's dimension. If no vector has decided it yet,
+// the first of them does, on condition that nothing was committed since. If a vector in the log has decided it, the
+// condition is that it still exists. So two processes cannot decide on two dimensions. The zero Precondition means no
+// condition.
 func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Model) (on wal.Precondition, err error) {
 	dim := -1
 	for i := range ops {
 		m := ops[i].Memory
 		if m != nil && ops[i].EmbeddedHere && cm.suits(model, ops[i].EmbeddedBy) != nil {
-			SetEmbedding(m, nil) // the model was changed while the embedder was asked
+			SetEmbedding(m, nil) // the model was changed while the embedder was running
 			ops[i].EmbeddedHere, ops[i].NeedsEmbedding = false, true
 		}
 		if err := cm.RefreshVector(ctx, &ops[i], model); err != nil {
@@ -117,9 +116,8 @@ func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Mode
 	return on, nil
 }
 
-// fitVector refuses an embedding of another dimension, or makes it fit where that
-// is wanted. One that the memory has already, from a file or an import, may stay.
-// What is in the caller's hands is not written to.
+// fitVector returns an error for an embedding of another dimension, or makes it fit if that is configured. An embedding
+// that the memory has already, from a file or an import, may stay. Slices that belong to the caller are not modified.
 func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	if o.Conds.Misfit {
 		return nil
@@ -154,8 +152,8 @@ func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	return nil
 }
 
-// SetEmbedding gives a memory its vector, nil for none, and where it replaces
-// one, what is derived from that.
+// SetEmbedding sets the vector of a memory, nil for none. If that replaces a vector, it also updates what is derived
+// from it.
 func SetEmbedding(m *memstore.Memory, v []float32) {
 	if len(m.Embedding) > 0 && len(m.HyperbolicEmbedding) > 0 {
 		m.HyperbolicEmbedding = nil

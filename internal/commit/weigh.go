@@ -2,12 +2,11 @@ package commit
 
 import "reflect"
 
-// frameBytes is about what a frame has besides what is counted: header, key, line, the members of a
-// document.
+// frameBytes is about how many bytes a frame has besides what is counted: header, key, line, the members of a document.
 const frameBytes = 700
 
-// bytesOf is about how many bytes of log the operations will take. Writers are slowed by it while the log is
-// far ahead of the files, before anything is encoded.
+// bytesOf estimates how many bytes of log the operations will take. Writers are slowed by this estimate while the log
+// is far ahead of the files, before anything is encoded.
 func bytesOf(ops []Op) (n int64) {
 	for i := range ops {
 		n += frameBytes
@@ -27,17 +26,17 @@ func bytesOf(ops []Op) (n int64) {
 	return n
 }
 
-// weighMost is of how many values of a document the bytes are counted: the others are taken for as large, and
-// one that is in itself has no end.
+// weighMost is how many values of a document are measured. The others are assumed to be as large; the bound also ends
+// the count of a value that contains itself.
 const weighMost = 1 << 16
 
-// bytesIn is about how many bytes of JSON a value takes.
+// bytesIn estimates how many bytes of JSON a value takes.
 func bytesIn(v any) int64 {
 	w := weigher{left: weighMost}
 	return w.of(reflect.ValueOf(v))
 }
 
-// weighLimit is more than any document has.
+// weighLimit is larger than any document.
 const weighLimit = 1 << 30
 
 type weigher struct{ left int }
@@ -73,7 +72,7 @@ func (w *weigher) of(v reflect.Value) (n int64) {
 	return 8 // a number
 }
 
-// some adds up n values, of which the last ones are like the first ones where there are too many.
+// some sums up the sizes of n values. If there are too many, it extrapolates from the first ones.
 func (w *weigher) some(n int, each func(i int) int64) (sum int64) {
 	for i := range n {
 		if w.left <= 0 {

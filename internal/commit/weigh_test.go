@@ -10,7 +10,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// What makes an entry large counts, wherever it is: else such writes are not slowed when the files are behind.
+// TestBytesOf verifies that everything that makes an entry large is counted: otherwise such writes are not slowed when
+// the files are behind.
 func TestBytesOf(t *testing.T) {
 	text := strings.Repeat("x", 100_000)
 	ids := make([]string, 1000)

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Committer turns operations into batches of the log, with all that goes along in one.
+// Committer turns operations into batches of the log, with all changes that belong to them.
 type Committer struct {
 	engine  *engine.Engine
 	vectors *vectors.Vectors
@@ -20,50 +20,49 @@ type Committer struct {
 	host    Host
 	works   sync.Pool // of *work
 	turns   turns
-	embeds  bool // puts may ask an embedder
+	embeds  bool // puts may call an embedder
 	fit     bool // cut or pad an embedding of another dimension than the store's
 }
 
-// Host is what a Committer calls back: the embedder, a package above it.
+// Host is the interface that a Committer calls back: the embedder, in a package above.
 type Host interface {
-	// Suits returns why the embedder's vectors may not be stored under a model, nil if they may.
+	// Suits returns an error if the embedder's vectors may not be stored under a model, nil if they may.
 	Suits(model *index.Model) error
 }
 
-// Config is what New needs besides what it works on.
+// Config has the options of New.
 type Config struct {
-	Embeds bool // puts may ask an embedder
+	Embeds bool // puts may call an embedder
 	Fit    bool // cut or pad an embedding of another dimension than the store's
 }
 
-// New returns a Committer. pace is called by every commit, host by those that bring vectors of an embedder.
+// New returns a Committer. Every commit calls pace; commits with vectors of an embedder call host.
 func New(eng *engine.Engine, vs *vectors.Vectors, cs *counts.Counts, pace Pace, host Host, c Config) *Committer {
 	return &Committer{engine: eng, vectors: vs, counts: cs, pace: pace, host: host, embeds: c.Embeds, fit: c.Fit}
 }
 
-// Pace is what the flusher has to do with writers.
+// Pace is the flusher's interface for writers.
 type Pace interface {
 	Pressure(ctx context.Context, bytes func() int64) error // slows a writer while the log is far ahead of the files
-	// says that this process lives, where nothing runs in the background
+	// reports that this process is alive, where nothing runs in the background
 	BeatInline()
 	RoundInline(ctx context.Context)
-	Wake(changes int) // hears of what was committed
+	Wake(changes int) // receives the number of committed changes
 }
 
-// work is the memory that a commit needs for a moment. Of those that are used
-// again each belongs to one commit at a time.
+// work is the memory that a commit needs while it runs. Works are reused; each belongs to one commit at a time.
 type work struct {
 	batch    wal.Batch
 	prepared []prepared
 	along    along
-	arenas   []*arena           // one for each goroutine that prepares
-	taken    []counts.Candidate // that are to make room
-	turn     counts.Turn        // in which they do
-	kept     int                // copies of what is replaced, with which the batch begins
+	arenas   []*arena           // one per goroutine that prepares
+	taken    []counts.Candidate // the candidates that are evicted to make room
+	turn     counts.Turn        // the turn for evictions
+	kept     int                // copies of replaced versions, at the beginning of the batch
 	swaps    uint64             // State.Swaps before it is appended
 }
 
-// What is kept of a work: more was a rare batch, which shall not hold memory.
+// Bounds of a work that is kept for reuse: a larger batch is rare, and must not hold memory.
 const (
 	keptOps   = 4096
 	keptBytes = 4 << 20
@@ -76,15 +75,15 @@ func (cm *Committer) work() *work {
 	return &work{}
 }
 
-// again gives a work back after its entries were written.
+// again makes a work reusable after its entries were written.
 func (cm *Committer) again(w *work) {
 	if w.clear(cm.engine.Log().Applied()) {
 		cm.works.Put(w)
 	}
 }
 
-// clear reports whether a work may be used again, which it is not while the log still has to
-// apply its entries: they point into its values. applied is where the log is.
+// clear clears a work and reports whether it may be reused. It may not while the log still has to apply its entries:
+// they point into its values. applied is how far the log has been applied.
 func (w *work) clear(applied wal.LSN) bool {
 	n := len(w.batch.Entries)
 	if n > 0 && applied <= w.batch.Entries[n-1].LSN || n > keptOps {
@@ -104,7 +103,7 @@ func (w *work) clear(applied wal.LSN) bool {
 	return true
 }
 
-// room makes place for the results of n operations.
+// room returns space for the results of n operations.
 func (w *work) room(n int) []prepared {
 	if cap(w.prepared) < n {
 		w.prepared = make([]prepared, n)
@@ -120,23 +119,23 @@ func (w *work) arena(k int) *arena {
 	return w.arenas[k]
 }
 
-// arena is where values lie one behind the other.
+// arena stores values one after the other.
 type arena struct {
 	values  []byte
 	scratch []byte // for one document and line
-	docs    bool   // the cache is to have the documents
+	docs    bool   // the documents are kept for the cache
 }
 
-// arenaChunk is how much an arena takes at once, once it holds more than one value.
+// arenaChunk is how much an arena allocates at once, if it holds more than one value.
 const arenaChunk = 256 << 10
 
-// room is memory to append a value of up to n bytes to; keep takes the value in.
+// room returns memory to append a value of up to n bytes to; keep adds the value to the arena.
 func (a *arena) room(n int) []byte {
 	used := len(a.values)
 	if cap(a.values)-used < n {
 		size := n
 		if used > 0 {
-			size = max(n, arenaChunk) // the values before keep the old memory
+			size = max(n, arenaChunk) // the values before keep the old memory alive
 		}
 		a.values, used = make([]byte, 0, size), 0
 	}

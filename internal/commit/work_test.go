@@ -29,7 +29,8 @@ func TestArenaKeepsValuesApart(t *testing.T) {
 	}
 }
 
-// The log points into the values until it has applied them.
+// TestWorkIsLeftToTheLog verifies that a work is not reused while the log, which points into its values, has not
+// applied them.
 func TestWorkIsLeftToTheLog(t *testing.T) {
 	w := &work{}
 	w.batch.Entries = append(w.batch.Entries, wal.Entry{LSN: 7, Value: []byte("v")})

@@ -1,3 +1,3 @@
-// Package diskspace says whether the disk of a store is about to be full: of bytes, or of inodes, and makes room on a
-// full one.
+// Package diskspace reports whether the disk of a store is nearly full, in bytes or in inodes, and makes
+// room on a full one.
 package diskspace

@@ -7,11 +7,11 @@ import (
 	"github.com/varve-db/varve/internal/env"
 )
 
-// The space is looked at when the store is opened, after every flush, and every few
-// seconds; the event comes once, and again only after there was a quarter more.
+// The space is checked when the store is opened, after every flush, and every few seconds; the event is
+// sent once, and again only after there was a quarter more.
 const every = time.Second
 
-// Look asks the file system of a store.
+// Look returns the space on the file system of a store.
 func Look(eng *engine.Engine) (Space, error) {
 	v, err := eng.Env().FS.Volume(eng.Env().Dir)
 	if err != nil {
@@ -33,7 +33,7 @@ func Look(eng *engine.Engine) (Space, error) {
 	return s, nil
 }
 
-// Watch tells when the space becomes low, and when it is back.
+// Watch reports when the space becomes low, and when there is enough again.
 func Watch(eng *engine.Engine) {
 	now := eng.Env().Clock()
 	eng.Health().Mu.Lock()
@@ -48,7 +48,7 @@ func Watch(eng *engine.Engine) {
 	if err != nil {
 		return // the next write reports it
 	}
-	short := s.Short() || was.Short && s.Free < s.Low+s.Low/4 // inodes come back by the file
+	short := s.Short() || was.Short && s.Free < s.Low+s.Low/4 // a file frees its inode with its bytes
 	eng.Health().Mu.Lock()
 	eng.Health().Space.Short = short
 	eng.Health().Mu.Unlock()

@@ -7,13 +7,14 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Change is what a round does to one document. A round has at most one for each place.
+// Change is what a round does to one document. A round has at most one change for each place.
 type Change struct {
 	Folder *Folder
 	Name   string // file name in the folder
 
-	// Delete takes the document away; else Bytes are what it holds, empty only where
-	// FolderOptions.Empty is set, or Data gives them when its turn comes, so that not all need be in memory.
+	// Delete removes the document; otherwise Bytes is the new content, which may be empty only where
+	// FolderOptions.Empty is set, or Data returns the content when the change is made, so that the contents
+	// of a round need not all be in memory.
 	Delete bool
 	Bytes  []byte
 	Data   func() ([]byte, error)
@@ -21,32 +22,33 @@ type Change struct {
 
 	Before Before
 
-	// Ours is asked about a file that is not what Before says: do we know these
-	// bytes as a version of this document? nil: we do not. With several workers
-	// it and Data are called from several goroutines.
+	// Ours reports whether data is a version of this document that the caller knows. It is called for a
+	// file that differs from Before. nil: no version is known. With several workers Ours and Data are
+	// called from several goroutines.
 	Ours func(info vfs.Info, data func() ([]byte, error)) bool
 
-	// Keep: a file that is not ours stays in its place, and the change is not made: what was last written to the disk
-	// wins, and its reader adopts it. So does a file that has the bytes of the change already, with its time. Only
-	// after a crash, when a place may hold anything, is it set aside as elsewhere.
+	// Keep leaves a file that is not ours in its place and skips the change: the last write to the disk
+	// wins, and the caller adopts that file. A file that already has the bytes of the change also stays,
+	// with its own mtime. Without Keep, as after a crash, when a place may hold anything, such a file is
+	// set aside.
 	Keep bool
-	// Found: the bytes were found in the place, with Mtime. A file that is gone since was removed by another program, and
-	// is not put there again, except after a crash.
+	// Found reports that the bytes were found in the place, with Mtime. If the file is gone by now, another
+	// program removed it, and it is not restored, except after a crash.
 	Found bool
 
-	// For the note, should an edit be set aside.
+	// ID and the fields below are for the note if an edit is set aside.
 	ID      string
 	Version uint64
-	Known   json.RawMessage // the index line of what we believe stands there
+	Known   json.RawMessage // the index line of the file that is expected in the place
 }
 
-// Before is what we believe stands in a document's place. The zero value: nothing.
+// Before is what is expected in a document's place. The zero value: nothing.
 type Before struct {
 	Exists bool
 	Size   int64
 	Mtime  time.Time
-	// Hash is the content hash as the index spells it ("sha256:…"). When given,
-	// a file of the right size and mtime is read and hashed too; "": size and mtime do.
+	// Hash is the content hash as the index spells it ("sha256:…"). If given, a file of the right size and
+	// mtime is also read and hashed; if "", size and mtime are enough.
 	Hash string
 }
 
@@ -54,11 +56,11 @@ func (b Before) matches(info vfs.Info) bool {
 	return b.Exists && b.Size == info.Size && b.Mtime.Equal(info.Mtime)
 }
 
-// Edit is a file that was not ours: somebody made it or saved into it. It lies
-// in quarantine/, durably, with a note.
+// Edit is a file that was not ours: another program created it or saved into it. It is in quarantine/,
+// durably, with a note.
 type Edit struct {
-	// Change is the index of the change that met it; -1: it was found in tmp/,
-	// saved into after it had been displaced, or left there by a process that died.
+	// Change is the index of the change that met the file; -1: it was found in tmp/, saved into after it
+	// had been displaced, or left there by a process that died.
 	Change int
 	Folder string // "" when unknown
 	Name   string // file name of the document, "" when unknown
@@ -66,20 +68,19 @@ type Edit struct {
 	Info   vfs.Info
 }
 
-// Blocked is a change that was not made because of what stands in its place: a
-// folder, a symbolic link, a special file.
+// Blocked is a change that was not made because of what is in its place: a folder, a symbolic link, a
+// special file.
 type Blocked struct {
 	Change int
 	Err    error
 }
 
-// Result is what a round found. It is valid, as far as the round came, also
-// when Round returns an error; an edit may be reported again by the repetition,
-// with the same Where.
+// Result is what a round found. If Round returns an error, Result is valid for the part that was done, and
+// the repetition of the round may report an edit again, with the same Where.
 type Result struct {
 	Edits   []Edit
 	Blocked []Blocked
-	// Missing has the changes whose place was empty against what was believed:
-	// somebody removed the file. Puts have restored it.
+	// Missing has the changes whose place was empty although a file was expected: another program removed
+	// the file. Puts have restored it.
 	Missing []int
 }

@@ -21,9 +21,8 @@ import (
 
 const handmade = "{\"id\":\"e.json\",\"by\":\"hand\"}\n"
 
-// scene is a store on a simulated disk with a round about to run: a and d are
-// replaced, b goes, c is new, e was saved by hand, f is held open by a reader,
-// g is replaced, h is none of its business.
+// scene is a store on a simulated disk and a round about to run: a and d are replaced, b is deleted, c is
+// new, e was saved by hand, f is held open by a reader, g is replaced, h is not part of the round.
 type scene struct {
 	*bed
 	disk *crash.Disk
@@ -33,7 +32,7 @@ type scene struct {
 type way struct {
 	barrier    bool
 	noExchange bool
-	late       bool // the hand saves right before the exchange, not before the round
+	late       bool // the save happens right before the exchange, not before the round
 }
 
 func (w way) String() string {
@@ -56,7 +55,7 @@ func (s *scene) on(disk *crash.Disk, process vfs.FS) *scene {
 	return next
 }
 
-// watch calls f before each operation.
+// watch registers f, which is called before each operation.
 func (s *scene) watch(f func(op, name string)) {
 	s.fs.on = func(op, name string) error {
 		if f != nil {
@@ -99,7 +98,7 @@ func newScene(t testing.TB, how way) *scene {
 	return s
 }
 
-// save is what a careful editor does: a new file, synced, renamed over the old.
+// save saves as a careful editor does: a new file, synced, renamed over the old one.
 func (s *scene) save() {
 	ed := s.disk.Process("editor")
 	f, err := ed.OpenFile("/store/e.new", os.O_RDWR|os.O_CREATE, 0o600)
@@ -124,7 +123,7 @@ func (s *scene) changes() []Change {
 	}
 }
 
-// run runs the round and calls moment before each operation, once the edit is made.
+// run runs the round and calls moment before each operation once the edit is made.
 func (s *scene) run(moment func()) error {
 	saved := !s.how.late
 	s.watch(func(op, name string) {
@@ -144,13 +143,13 @@ func (s *scene) run(moment func()) error {
 	return err
 }
 
-// edited: the round has come to e.json: d.json is done.
+// edited reports whether the round has reached e.json, which follows d.json.
 func (s *scene) edited() bool {
 	info, err := s.fs.FS.Stat(s.folder.Path("d.json"))
 	return err == nil && info.Mtime.Equal(s.mtime(2))
 }
 
-// recover does what an engine does after an unclean open.
+// recover does what an engine does when it opens a store that was not closed.
 func (s *scene) recover() error {
 	s.fl.Distrust()
 	if _, err := s.fl.EmptyTemp(s.surplus); err != nil {
@@ -160,7 +159,7 @@ func (s *scene) recover() error {
 	return err
 }
 
-// check: all documents are there, and the edit too.
+// check returns an error unless all documents and the edit are there.
 func (s *scene) check() error {
 	for n, v := range map[string]int{"a": 2, "c": 2, "d": 2, "e": 2, "f": 2, "g": 2, "h": 1} {
 		got, info, err := s.folder.Read(n+".json", 0)
@@ -334,7 +333,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// Who saved the edit may not have synced it: when the round is durable, it is.
+// The program that saved the edit may not have synced it: when the round is durable, the edit is.
 func TestUnsyncedEditIsDurableAfterRound(t *testing.T) {
 	s := newScene(t, way{})
 	for _, n := range []string{"a.json", "g.json"} { // replaced; deleted
@@ -360,8 +359,8 @@ func TestUnsyncedEditIsDurableAfterRound(t *testing.T) {
 	}
 }
 
-// FAILURES 71: the pages of a failed barrier are lost although the next one
-// succeeds; only what was written again, elsewhere, is durable.
+// FAILURES 71: the pages of a failed barrier are lost although the next barrier succeeds; only what was
+// written again, to other inodes, is durable.
 func TestFailedBarrierLosesNothing(t *testing.T) {
 	for _, p := range crash.Patterns() {
 		s := newScene(t, way{barrier: true})

@@ -39,8 +39,8 @@ func contentHash(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// keeps reports whether the file in a place stays: it is not ours, or it has the bytes of the change already. Then it
-// is made durable, for the log releases them.
+// keeps reports whether the file in a place stays: because it is not ours, or because it already has the
+// bytes of the change. Then it is made durable, since the log releases the records of these bytes.
 func (w *worker) keeps(c *Change, path string, data []byte) (bool, error) {
 	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -65,18 +65,18 @@ func (w *worker) keeps(c *Change, path string, data []byte) (bool, error) {
 			return true, nil
 		}
 	}
-	// An editor that saves in place empties the file first: it stays, and is judged when it is full.
+	// An editor that saves in place first empties the file: the empty file stays, and is judged when it has
+	// content.
 	return info.Size == 0 && !c.Before.matches(info) && !w.oursEmpty(c, f, info) || !w.judge(c, f, info, data), nil
 }
 
-// oursEmpty reports whether an empty file is a version that we know.
+// oursEmpty reports whether the empty content is a known version of the document.
 func (w *worker) oursEmpty(c *Change, f vfs.File, info vfs.Info) bool {
 	return c.Ours != nil && c.Ours(info, func() ([]byte, error) { return readAll(f, info.Size, w.f.o.Limit) })
 }
 
-// setAside gives an edit that stands in its place a second name in quarantine.
-// It returns the inodes that are safe there. Where there are no links the edit
-// is left to inspect.
+// setAside gives an edit that is still in its place a second name in quarantine. It returns the inodes that
+// have such a name. Where hard links are not supported, the edit is left to inspect.
 func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, error) {
 	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -101,9 +101,8 @@ func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, 
 	return []inode{inodeOf(k.info)}, nil
 }
 
-// inspect looks at what was displaced to path and finds it its place: next temp
-// file, removed, parked, or quarantine. plain is false, and nothing was done, if
-// it is no plain file.
+// inspect decides what becomes of the file that was displaced to path: next temp file, removed, parked, or
+// moved to quarantine. If it is not a regular file, plain is false, and nothing was done.
 func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []inode) (plain bool, err error) {
 	f, writable, err := openDisplaced(w.f.o.FS, path)
 	if err != nil {
@@ -125,8 +124,8 @@ func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []ino
 	if err != nil {
 		return true, w.postpone(c, path, failure("look at", w.f.o.rel(path), err))
 	}
-	// What does not stand as the last durable round left it may hold anything: a round that was killed has
-	// written it into an inode whose blocks have another document still.
+	// A file that is not as the last durable round left it may hold anything: a round that was killed may
+	// have written into an inode whose blocks still hold another document.
 	kept := w.f.keeps() && (w.f.spares == nil || w.f.fresh || c.Delete || !c.Before.matches(info) || !w.f.spares(c))
 	switch {
 	case !info.Mode.IsRegular():
@@ -137,23 +136,23 @@ func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []ino
 		return true, w.toQuarantine(i, c, f, path, granted)
 	case !granted:
 		return true, w.f.parked.add(path, believed{c.Folder.name, c.Name, info.Size, info.Mtime})
-	case kept && (!writable || info.Nlink != 1): // the purge says what it is, and why it stays
+	case kept && (!writable || info.Nlink != 1): // the purge reports the file, and why it stays
 		return true, w.f.parked.add(path, believed{c.Folder.name, c.Name, info.Size, info.Mtime})
 	case kept:
 	case w.f.fresh || !writable || !w.reusable(info):
-		// Under the lease, or without one if a backup's hard link keeps the bytes.
+		// Under the lease; or without a lease if the hard link of a backup keeps the bytes.
 		return true, ignoreMissing(w.f.o.FS.Remove(path))
 	}
 	t := &temp{path: path, file: f, size: info.Size}
-	f = nil // stays open, and leased, until it is written again or put aside
+	f = nil // stays open and leased until it is written again or put aside
 	if kept {
 		return true, w.putAside(t)
 	}
 	return true, w.keep(t)
 }
 
-// openDisplaced opens for writing, which a file that is used again needs, or
-// for reading if that is all we may.
+// openDisplaced opens a file for writing, which reusing it requires, or for reading if writing is not
+// permitted.
 func openDisplaced(fsys vfs.FS, path string) (f vfs.File, writable bool, err error) {
 	f, err = fsys.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrPermission) {
@@ -163,14 +162,14 @@ func openDisplaced(fsys vfs.FS, path string) (f vfs.File, writable bool, err err
 	return f, true, err
 }
 
-// leased reports whether nobody else has f open. When in doubt, somebody has.
+// leased reports whether no other process has f open. It returns false if that cannot be determined.
 func leased(f vfs.File) bool {
 	granted, err := f.Lease()
 	return err == nil && granted
 }
 
-// toQuarantine moves a displaced edit away and reports it. If that fails it is
-// parked under a belief that it cannot meet, so that a later round moves it.
+// toQuarantine moves a displaced edit away and reports it. If that fails, the edit is parked with an
+// expected size of -1, which no file has, so that a later round moves it.
 func (w *worker) toQuarantine(i int, c *Change, f vfs.File, path string, granted bool) error {
 	k, err := w.f.quarantine.take(f, path, c.note(), granted)
 	if err != nil {
@@ -180,7 +179,7 @@ func (w *worker) toQuarantine(i int, c *Change, f vfs.File, path string, granted
 	return nil
 }
 
-// postpone parks what could not be looked at now, and returns err.
+// postpone parks a file that cannot be examined now, and returns err.
 func (w *worker) postpone(c *Change, path string, err error) error {
 	b := believed{folder: c.Folder.name, name: c.Name, size: -1}
 	if c.Before.Exists && c.Before.Hash == "" {

@@ -1,7 +1,7 @@
-// Package docfile keeps each document in a file: it reads files, puts them in place, deletes, lists
-// and sets them aside. This package handles names, bytes and times of files, and reads nothing in
-// them: the JSON text of a document is package jsondoc's. Folder, Flusher and Quarantine do what
-// follows.
+// Package docfile keeps each document in a file: it reads files, puts them in place, deletes, lists and
+// sets them aside. This package handles names, bytes and times of files, and does not interpret their
+// content: package jsondoc handles the JSON text of a document. The exported types are Folder, Flusher and
+// Quarantine.
 //
 // # On disk
 //
@@ -15,8 +15,8 @@
 //	<root>/quarantine/unreadable-<name>
 //	                                  what was not hashed: a folder, a link, a file that is too large or unreadable
 //
-// <believed> is what was known of the file when it was displaced, so that any process can later
-// determine whether the file was modified since:
+// <believed> is what was known of the file when it was displaced, so that any process can later determine
+// whether the file was modified since:
 //
 //	folder '@' name '@' size '@' mtime '@' since '@' token '-' n
 //	name     of the document; ParkedName: '%', '/' and '@' are escaped, and a long one is cut and has a hash
@@ -24,85 +24,85 @@
 //	mtime    Unix nanoseconds
 //	since    Unix seconds, when it was parked
 //
-// <hash> is the first 16 hex digits of the sha256 of the bytes: the same file is set aside once,
-// not at each start. A name in quarantine/ that ends in ".part" is an interrupted write of our own;
-// the next attempt overwrites it; one that ends in ".purged" is removed by the next purge. A <name>
-// with such an ending gets "_" behind it. ".2", ".3" … behind <name> are files with equal bytes that
-// another process had open. Everything that is set aside has such a name; older versions also used
-// aside-<time>.<n>-<name>, <version>.<n>-<name>, repair-<id>.<n>-<name>, torn-tail-<lsn>.bin without a note, and
-// repair-<id>.undo.jsonl, the record of a repair, which nothing reads (IsUndo).
+// <hash> is the first 16 hex digits of the sha256 of the bytes: the same file is set aside once, not at
+// each start. A name in quarantine/ that ends in ".part" is an interrupted write of this package, which the
+// next attempt overwrites; a file whose name ends in ".purged" is removed by the next purge. A <name> with
+// such an ending gets "_" appended. ".2", ".3" … behind <name> are files with equal bytes that another
+// process had open. Everything that is set aside has a name of this form; older versions also used
+// aside-<time>.<n>-<name>, <version>.<n>-<name>, repair-<id>.<n>-<name>, torn-tail-<lsn>.bin without a
+// note, and repair-<id>.undo.jsonl, the record of a repair, which nothing reads (IsUndo).
 //
-// Quarantine.Pieces lists what is there, whatever put it there. Quarantine.Drop removes the file before its note, so an
-// interrupted removal leaves a note without its subject (Piece.Lone), as an interrupted Special does.
+// Quarantine.Pieces lists all that is there, including files of other packages. Quarantine.Drop removes the
+// file before its note, so an interrupted removal leaves a note without its subject (Piece.Lone), as an
+// interrupted Special does.
 //
 // # Trees
 //
-// The name of a document in a tree is a path with slashes: of at most MostDepth elements, MostElement bytes an
-// element and MostPath bytes in all, valid UTF-8 without control characters and backslashes (CheckPath). A file system
-// with lower limits fails the round: the caller of a kind for such file systems must name its files shorter.
+// The name of a document in a tree is a path with slashes: of at most MostDepth elements, MostElement bytes
+// an element and MostPath bytes in all, valid UTF-8 without control characters and backslashes (CheckPath).
+// A file system with lower limits fails the round: a kind that must work there needs shorter names.
 //
-// A round makes the folders that it needs, each durable in the one above before a file is put into it, and removes
-// those that a deletion has emptied. A round that is not made durable by a barrier syncs all folders that its changes
-// were in, also those that were there: a process that was killed may have made one. Anything else in the place of a
-// folder blocks the change. With a regular file there the documents below are missing; with a link they cannot be
-// read, because no link is followed. A folder in the place of a document means that the document is missing; it
-// blocks a change that writes the document. That no document is in the place of a folder of another is the business
-// of the caller: see kind.Beside.
+// A round creates the folders that it needs, each durable in its parent before a file is put into it, and
+// removes those that a deletion has emptied. A round that is not made durable by a barrier syncs all
+// folders of its changes, including folders that already existed, since a process that was killed may have
+// created one without syncing it. Anything else in the place of a folder blocks the change. With a regular
+// file there the documents below are missing; with a link they cannot be read, because no link is followed.
+// A folder in the place of a document means that the document is missing; it blocks a change that writes
+// the document. The caller makes sure that the path of a document is not a folder in the path of another:
+// see kind.Beside.
 //
 // # Empty documents
 //
-// An empty file is damage, unless FolderOptions.Empty is set. Where it is set, a file that was emptied by hand is an
-// edit like another, but one that a round meets is not set aside: it has nothing to lose.
+// An empty file is damage, unless FolderOptions.Empty is set. Where it is set, a file that was emptied by
+// hand is an edit like any other, but a round that meets it does not set it aside, since it has no content
+// to lose.
 //
 // # A temp file and its states
 //
-// The name of a temp file does not say what it contains, since an exchange gives this name to the
-// previous file of a document. Its mtime does:
+// The name of a temp file does not say what it contains, since an exchange gives this name to the previous
+// file of a document. Its mtime does:
 //
 //	Surplus time (1985-10-26 01:20:00 UTC)   checked, and surplus: may be overwritten and removed
 //	anything else                            half written, or displaced and not yet checked: may be a user's work
 //
-// So a process may die between any two steps, and EmptyTemp can distinguish the pool from an edit
-// that was displaced in the last microsecond. It cannot distinguish an edit from a temp file that
-// was half written when its process was killed: at most one for each worker, which is moved to
-// quarantine too.
+// So a process may die between any two steps, and EmptyTemp can distinguish the pool from an edit that was
+// displaced in the last microsecond. It cannot distinguish an edit from a temp file that was half written
+// when its process was killed: at most one for each worker, which is moved to quarantine too.
 //
 //	<n>.doomed, <n>.1.doomed …               is being overwritten; its mtime does not count
 //
 // # Overwriting
 //
-// Unlinking a file leaves its bytes in free blocks, where no purge reaches them. So a surplus file
-// is overwritten before its last name is removed, in this order: the folders of the documents are
-// synced (the displaced files have left them durably); the file is opened and leased; its name is
-// checked to still lead to it (otherwise another process has parked it, and handles it); it is
-// renamed to <n>.doomed; the folder is synced; zeros are written and synced; the name is removed;
-// and the lease ends with the last descriptor. A process that dies in between leaves a name that
-// says what the file is. Files that are linked, open elsewhere or not writable are parked:
-// internal/erase/trace overwrites them there, or says why it cannot. If writing or syncing the zeros
-// fails, the file keeps its name, and the error is returned.
+// Unlinking a file leaves its bytes in free blocks, where no purge reaches them. So a surplus file is
+// overwritten before its last name is removed, in this order: the folders of the documents are synced (the
+// displaced files have left them durably); the file is opened and leased; its name must still lead to it
+// (otherwise another process has parked the file, and handles it); it is renamed to <n>.doomed; the folder
+// is synced; zeros are written and synced; the name is removed; and the lease ends with the last
+// descriptor. A process that dies in between leaves a name that says what the file is. Files that are
+// linked, open elsewhere or not writable are parked: internal/erase/trace overwrites them there, or reports
+// why it cannot. If writing or syncing the zeros fails, the file keeps its name, and the error is returned.
 //
 //	Close, Wipe            the engine's own pool. After Last, files that the round displaces are
 //	                       renamed at once
 //	EmptyTemp, SweepTemp   displaced documents that killed processes left
 //	WipeTemp               all of tmp/, for a purge
 //
-// While Options.Keeps reports a running purge, the round does not reuse, remove or overwrite
-// displaced files, except those that the purge says it does not need (Flusher.Spare) and that were
-// what the last durable round put there; it marks them as surplus, and WipeTemp finds them. Outside
-// of a purge a full pool, and a round with fresh inodes, remove files without overwriting them.
+// While Options.Keeps reports a running purge, the round does not reuse, remove or overwrite displaced
+// files, except those that the purge does not need (see Flusher.Spare) and that are as the last durable
+// round wrote them; it marks them as surplus, and WipeTemp finds them. Outside of a purge a full pool, and
+// a round with fresh inodes, remove files without overwriting them.
 //
 // # Rounds
 //
-// Only the holder of flush.lock calls Round. For each document: write a temp file, cut it to its
-// length, set its mtime, close it, put it in place, check the displaced file. A displaced file of
-// our own becomes the next temp file of this worker: it is neither truncated to zero nor unlinked,
-// which makes replacing fast. Up to Options.Direct files are synced one by one before they are put
-// in place, and the folders after; larger rounds end with one barrier that was opened before the
-// first write.
+// Only the holder of flush.lock calls Round. For each document: write a temp file, cut it to its length,
+// set its mtime, close it, put it in place, check the displaced file. A displaced file of our own becomes
+// the next temp file of this worker: it is neither truncated to zero nor unlinked, which makes replacing
+// fast. In a round of up to Options.Direct files each file is synced before it is put in place, and the
+// folders are synced afterwards; a larger round ends with one barrier, which was opened before the first
+// write.
 //
-// Put and Sync are the two halves of a round: while one round is being synced the next may be put.
-// For a power loss, and for a failed barrier, all rounds since the last End without an error are
-// one round.
+// Put and Sync are the two halves of a round: while one round is being synced, the next may be put. After a
+// power loss or a failed barrier, all rounds since the last successful End are treated as one round.
 //
 // Invariants
 //
@@ -125,13 +125,13 @@
 //
 // # Assumptions
 //
-// Rename and exchange are atomic for readers. Across a power loss they are not assumed to be: an
-// edit that is in a place when a round starts gets its second name in quarantine/, durably, before
-// the exchange takes the first. The remaining case is an edit that arrives between that check and
-// the exchange, a few microseconds later, followed by a power loss, on a file system that keeps one
-// half of an exchange; with a journal there are no halves.
+// Rename and exchange are atomic for readers. Across a power loss they are not assumed to be: an edit that
+// is in a place when a round starts gets its second name in quarantine/, durably, before the exchange takes
+// the first. The remaining case is an edit that arrives between that check and the exchange, a few
+// microseconds later, followed by a power loss, on a file system that keeps one half of an exchange; with a
+// journal there are no halves.
 //
-// An mtime that we set does not occur by chance: it is the commit time of a frame, to the
-// microsecond, and any save changes it. Different bytes of the same size and with the old time are
-// detected if Before.Hash is given.
+// An mtime that we set does not occur by chance: it is the commit time of a frame, to the microsecond, and
+// any save changes it. Different bytes of the same size and with the old time are detected if Before.Hash
+// is given.
 package docfile

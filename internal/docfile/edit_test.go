@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// FAILURES 63: who has a file open goes on reading its old bytes.
+// FAILURES 63: a reader that has a file open continues to read its old bytes.
 func TestReaderAcrossReplace(t *testing.T) {
 	b := newBed(t, nil)
 	b.put(b.change("a.json", 0, 1), b.change("b.json", 0, 1))
@@ -51,7 +51,7 @@ func TestEditorSavesIntoDisplaced(t *testing.T) {
 			}
 			defer e.Close()
 			b.put(b.change("a.json", 1, 2))
-			// A process may die meanwhile; the next finds the parked file.
+			// A process may die meanwhile; the next process finds the parked file.
 			b.fl = b.flusher("other", nil)
 			b.put(b.change("b.json", 0, 1))
 			text := strings.Repeat("by hand\n", 9)
@@ -77,7 +77,7 @@ func TestEditorSavesIntoDisplaced(t *testing.T) {
 	}
 }
 
-// Where there are no leases a displaced file waits for a minute and is looked at again.
+// Where leases are not supported, a displaced file waits for a minute and is examined again.
 func TestNoLeases(t *testing.T) {
 	b := newBed(t, nil)
 	b.fs.on = func(op, _ string) error {
@@ -109,7 +109,7 @@ func TestNoLeases(t *testing.T) {
 	}
 }
 
-// FAILURES 73: somebody saved the file since the last round.
+// FAILURES 73: another program saved the file since the last round.
 func TestHandEdit(t *testing.T) {
 	saves := map[string]func(b *bed, text string){
 		"in place": func(b *bed, text string) { b.write(b.folder.Path("a.json"), text) },
@@ -136,7 +136,7 @@ func TestHandEdit(t *testing.T) {
 						text := strings.ReplaceAll(doc("a.json", 1), "x", "y")
 						armed := when == "before the exchange"
 						b.fs.on = func(op, name string) error {
-							// The hand comes in the last moment before the file is taken.
+							// The save comes in the last moment before the file is displaced.
 							if armed && (op == "exchange" || op == "renamenew") && strings.Contains(name, "memories") != (op == "renamenew") {
 								armed = false
 								save(b, text)
@@ -196,7 +196,7 @@ func TestHandEdit(t *testing.T) {
 	}
 }
 
-// What stands there is a version that the caller knows, or nothing was believed to.
+// The place holds a version that the caller knows, or was expected to be empty.
 func TestKnownVersionIsNoEdit(t *testing.T) {
 	b := newBed(t, nil)
 	b.put(b.change("a.json", 0, 1), b.change("b.json", 0, 1))
@@ -204,12 +204,12 @@ func TestKnownVersionIsNoEdit(t *testing.T) {
 	b.write(b.folder.Path("b.json"), "")               // nothing to lose
 	b.put(b.change("a.json", 1, 2), b.change("b.json", 1, 2))
 	b.want("a.json", 2)
-	b.put(b.change("a.json", 0, 2)) // the same once more, knowing nothing
+	b.put(b.change("a.json", 0, 2)) // the same again, with nothing known
 	b.want("a.json", 2)
 	b.wantSetAside()
 }
 
-// Somebody made a file where there was none.
+// Another program created a file where none was expected.
 func TestNewFileInThePlace(t *testing.T) {
 	b := newBed(t, nil)
 	b.write(b.folder.Path("a.json"), "mine")
@@ -247,7 +247,7 @@ func TestHardLink(t *testing.T) {
 	b.wantSetAside()
 }
 
-// A file that was surplus, and stands in a place since a power loss cut a round.
+// A surplus file that is in a place because a power loss interrupted a round.
 func TestSurplusInThePlace(t *testing.T) {
 	b := newBed(t, nil)
 	b.put(b.change("a.json", 0, 1))

@@ -9,33 +9,34 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// tempDepth is how deep tmp/ is looked through: tmp/<token>/<worker>/<file>.
+// tempDepth is the depth to which tmp/ is searched: tmp/<token>/<worker>/<file>.
 const tempDepth = 3
 
-// Surplus says of a file in tmp/ that is not marked as surplus whether its bytes are
-// known or worth nothing (a temp file of another package). It gets the path in the store.
+// Surplus reports whether the bytes of a file in tmp/ that is not marked as surplus are known or worthless
+// (such as a temp file of another package). path is relative to the store.
 type Surplus = func(path string, info vfs.Info, data func() ([]byte, error)) bool
 
-// EmptyTemp removes what processes left in tmp/, of all tokens, and returns the
-// edits it found there. For the holder of flush.lock, after an unclean open or
-// when the last holder died; engines that live tolerate that their pool is gone.
+// EmptyTemp removes the files that processes left in tmp/, of all tokens, and returns the edits that it
+// found there. The caller holds flush.lock, and has opened a store that was not closed, or found that the
+// last holder died. Live engines tolerate that their pool is gone.
 //
-// A file that is not marked as surplus is asked about; where surplus is nil, none is.
-// What is neither goes to quarantine. What somebody has open is parked. Displaced
-// documents are overwritten before they go: a purge that was killed may have left them.
+// surplus is called for each file that is not marked as surplus; nil: no file is surplus then. A file that
+// is neither marked nor surplus is moved to quarantine. A file that another process has open is parked.
+// Displaced documents are overwritten before they are removed, since a purge that was killed may have left
+// them.
 func (f *Flusher) EmptyTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, false)
 }
 
-// WipeTemp is EmptyTemp for a purge: whatever it removes is overwritten, also half-written
-// files of other packages, and the pools of engines that live, which hold older versions
-// of whatever was replaced. What it cannot overwrite is parked.
+// WipeTemp is EmptyTemp for a purge: it overwrites every file that it removes, including half-written files
+// of other packages, and the pools of live engines, which hold older versions of replaced documents. A file
+// that it cannot overwrite is parked.
 func (f *Flusher) WipeTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, true)
 }
 
-// SweepTemp is EmptyTemp for what some processes left, and touches nothing else:
-// of says which of the names in tmp/ are theirs.
+// SweepTemp is EmptyTemp for the files of some processes only: of reports whether a name in tmp/ belongs to
+// them.
 func (f *Flusher) SweepTemp(of func(name string) bool, surplus Surplus) ([]Edit, error) {
 	e := emptying{f: f, surplus: surplus, of: of}
 	e.folder(f.o.path(tempFolder), 1)
@@ -52,7 +53,7 @@ func (f *Flusher) emptyTemp(surplus Surplus, all bool) ([]Edit, error) {
 	}
 	f.ready = false
 	e := emptying{f: f, surplus: surplus, all: all}
-	// What was parked out of a folder is durable in its new place before that folder goes.
+	// Files that were parked out of a folder are durable in their new place before that folder is removed.
 	f.parked.mu.Lock()
 	f.parked.loaded = false
 	err := f.parked.load()
@@ -75,10 +76,10 @@ type emptying struct {
 	f       *Flusher
 	surplus Surplus
 	all     bool                   // for a purge
-	of      func(name string) bool // whose; nil: all
+	of      func(name string) bool // whose files; nil: all
 	edits   []Edit
 	fails   []error
-	placed  bool // what was displaced is so durably
+	placed  bool // the moves of the displaced files are durable
 }
 
 func (e *emptying) fail(doing, path string, err error) {
@@ -94,7 +95,7 @@ func (e *emptying) folder(dir string, depth int) {
 	}
 	names, err := e.f.o.FS.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) && depth > 1 && e.f.o.FS.Remove(dir) == nil {
-		return // an empty one, of another user's process that was killed before it opened it to the group
+		return // an empty folder, of another user's process that was killed before it gave the group access
 	}
 	if err != nil {
 		e.fail("list", dir, err)
@@ -122,16 +123,16 @@ func (e *emptying) folder(dir string, depth int) {
 		case info.Mode.IsDir() && depth < tempDepth && !(depth == 1 && name == parkedFolder):
 			e.folder(path, depth+1)
 			_ = e.f.o.FS.Remove(path) // stays if anything does
-		case !info.Mode.IsDir(): // a link, which is not followed, or a special file: not ours, and it holds nothing
+		case !info.Mode.IsDir(): // a link, which is not followed, or a special file: not ours, and without content
 			edits, err := e.f.clear(path)
 			e.edits = append(e.edits, edits...)
 			e.fail("set aside", path, err)
 		}
 	}
 	e.wipe(dir, doomed)
-	// A name that comes back after a loss of power may be the one that an exchange
-	// gave up, and what it names then was never overwritten under it. A folder that is
-	// empty already may have lost its names only in memory, and may fail to go itself.
+	// After a loss of power a name may come back that an exchange gave up, and the inode that it led to
+	// then was never overwritten under this name. A folder that is already empty may have lost its names
+	// only in memory, and removing it may fail.
 	if e.all {
 		e.fail("sync", dir, e.f.o.FS.SyncDir(dir))
 	}
@@ -153,8 +154,8 @@ func (e *emptying) wipe(dir string, list []*temp) {
 	}
 }
 
-// settled makes it durable that what was displaced has left its place: else a loss of
-// power puts the inode back there, overwritten.
+// settled makes it durable that displaced files have left their places; otherwise a loss of power could put
+// an inode back into its place, overwritten.
 func (e *emptying) settled() bool {
 	if e.placed || e.f.o.Places == nil {
 		return true
@@ -176,7 +177,7 @@ func (e *emptying) settled() bool {
 	return true
 }
 
-// file deals with one; what it returns is to be overwritten before it goes.
+// file handles one file; the caller overwrites and removes what it returns.
 func (e *emptying) file(path string, depth int) (doomed *temp) {
 	f, writable, err := openDisplaced(e.f.o.FS, path)
 	if errors.Is(err, fs.ErrPermission) && !isDoomed(path) {
@@ -218,7 +219,7 @@ func (e *emptying) file(path string, depth int) (doomed *temp) {
 		case !marked && e.f.o.InPlace != nil && e.f.o.InPlace(info, read):
 		case writable && info.Nlink == 1:
 			return &temp{path: path, file: f, size: info.Size}
-		case e.all && !isDoomed(path): // that is in its place still, and was to go from there
+		case e.all && !isDoomed(path): // it is still in its place, and was to be removed from there
 			e.park(path, info)
 			return nil
 		}
@@ -231,8 +232,8 @@ func (e *emptying) file(path string, depth int) (doomed *temp) {
 	return nil
 }
 
-// closed deals with a file of another user that this one may not open: a process was killed between
-// making it and opening it to the group, or what a user saved by hand was displaced.
+// closed handles a file of another user that this user may not open: a process was killed between creating
+// it and giving the group access, or it is a displaced file that a user saved by hand.
 func (e *emptying) closed(path string) error {
 	info, err := e.f.o.FS.Stat(path)
 	if err != nil || info.Mode.IsRegular() && info.Size == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A folder of another user's process, killed between making it and opening it to the group, does not keep
-// others from flushing; one that has something in it stays, and is told.
+// A folder of another user's process that was killed between creating it and giving the group access does
+// not keep others from flushing; a folder with content stays, and is reported.
 func TestEmptyTempOfAnotherUser(t *testing.T) {
 	b := newBed(t, nil)
 	skipWithoutLeases(t, b)

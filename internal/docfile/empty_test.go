@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// What processes that died have left: the pool goes, edits go to quarantine,
-// what somebody has open stays.
+// What processes that died have left: the pool is removed, edits go to quarantine, files that are open
+// stay.
 func TestEmptyTemp(t *testing.T) {
 	b := newBed(t, nil)
 	skipWithoutLeases(t, b)
@@ -48,7 +48,7 @@ func TestEmptyTemp(t *testing.T) {
 			t.Fatal(p)
 		}
 	}
-	// The engine whose pool is gone goes on.
+	// The engine whose pool is gone continues to work.
 	b.put(b.change("a.json", 2, 3), b.change("d.json", 0, 1))
 	b.want("a.json", 3)
 	e.Close()
@@ -69,7 +69,7 @@ func TestWipe(t *testing.T) {
 	if len(pool) != 1 {
 		t.Fatal(pool)
 	}
-	// A second name, to see what is in the file once it has lost its first.
+	// A second name, to see the content of the file once it has lost its first name.
 	held := b.path("second name")
 	for p := range pool {
 		b.fs.on = func(op, name string) error {
@@ -93,8 +93,8 @@ func TestWipe(t *testing.T) {
 	}
 }
 
-// Close has no flush.lock: another process may empty tmp/ after it has opened a file of its
-// pool and before it has the lease. That one parks the file and removes the folder.
+// Close has no flush.lock: another process may empty tmp/ after Close has opened a file of its pool and
+// before it has the lease. The other process then parks the file and removes the folder.
 func TestEmptiedAmidClose(t *testing.T) {
 	for _, last := range []bool{false, true} {
 		for _, stays := range []bool{false, true} {
@@ -130,7 +130,7 @@ func TestEmptiedAmidClose(t *testing.T) {
 				if err != nil || !emptied {
 					t.Errorf("close: %v, emptied amid it: %v", err, emptied)
 				}
-				// What was parked is nobody's edit, and goes.
+				// The parked files are no edits, and are removed.
 				if edits, err := other.EmptyTemp(b.surplus); err != nil || len(edits) != 0 {
 					t.Errorf("emptying again: %+v %v", edits, err)
 				}
@@ -155,8 +155,8 @@ func TestParkedName(t *testing.T) {
 	}
 }
 
-// What the last round displaces is named as doomed at once; many are overwritten behind one
-// barrier, and keep their names when it fails.
+// Files that the last round displaces get the suffix of doomed files at once; many are overwritten behind
+// one barrier, and keep their names when it fails.
 func TestWipeMany(t *testing.T) {
 	for _, n := range []int{3, wipeDirect + 1} {
 		b := newBed(t, nil)
@@ -208,8 +208,8 @@ func TestWipeMany(t *testing.T) {
 	}
 }
 
-// Close takes the leases of its pool in the order in which another process that empties tmp/ does: each
-// would wait for a file that the other one has.
+// Close takes the leases of its pool in the same order as another process that empties tmp/; otherwise each
+// would wait for a file that the other has.
 func TestPoolInOrder(t *testing.T) {
 	b := newBed(t, nil)
 	skipWithoutLeases(t, b)

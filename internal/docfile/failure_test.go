@@ -65,8 +65,8 @@ func TestBlockedPlace(t *testing.T) {
 	}
 }
 
-// FAILURES 6, 71: after a failed barrier or sync no inode of that round is used
-// again, and each file is synced by itself.
+// FAILURES 6, 71: after a failed barrier or sync no inode of that round is used again, and each file is
+// synced separately.
 func TestFailedSync(t *testing.T) {
 	for _, op := range []string{"barrier", "sync", "syncdir"} {
 		t.Run(op, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// No write goes to an inode that a failed round has touched.
+// No write goes to an inode of a failed round.
 func TestFreshInodesAfterFailure(t *testing.T) {
 	b := newBed(t, nil)
 	b.put(b.change("a.json", 0, 1), b.change("b.json", 0, 1), b.change("c.json", 0, 1))
@@ -169,8 +169,8 @@ func TestFreshInodesAfterFailure(t *testing.T) {
 	}
 }
 
-// FAILURES 17: a folder that could not be opened to sync it has not failed to sync:
-// it is said so, and the round is repeated without new inodes.
+// FAILURES 17: a folder that could not be opened is not a folder whose sync failed: the error says so, and
+// the round is repeated without new inodes.
 func TestNoFilesLeftToSync(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
 		b := newBed(t, nil)
@@ -218,14 +218,14 @@ func TestDistrust(t *testing.T) {
 	b.put(b.change("a.json", 2, 3), b.change("b.json", 1, 3))
 }
 
-// A full disk, no descriptors, a read-only system in mid-round: what is in place
-// stays whole, the round says so, and the next one succeeds.
+// A full disk, no descriptors, a file system that becomes read-only within a round: the files in place stay
+// whole, the round returns the error, and the next one succeeds.
 func TestErrorsInMidRound(t *testing.T) {
 	for op, list := range map[string]map[syscall.Errno]error{
 		"write":     {syscall.ENOSPC: errs.ErrDiskFull, syscall.EDQUOT: errs.ErrDiskFull},
 		"open":      {syscall.EMFILE: nil, syscall.EROFS: errs.ErrReadOnly, syscall.EACCES: errs.ErrPermission},
 		"exchange":  {syscall.EROFS: errs.ErrReadOnly, syscall.EIO: nil},
-		"exchanged": {syscall.EIO: nil}, // it was done, and yet an error
+		"exchanged": {syscall.EIO: nil}, // it was done, and returns an error nevertheless
 		"renamenew": {syscall.ENOSPC: errs.ErrDiskFull},
 		"lease":     {syscall.EIO: nil},
 	} {
@@ -267,7 +267,7 @@ func TestErrorsInMidRound(t *testing.T) {
 				b.want("a.json", 2)
 				b.want("b.json", 2)
 				b.want("c.json", 1)
-				// The pool of the failed round may have kept what it could not judge.
+				// The pool of the failed round may still have files that it could not judge.
 				if _, err := b.fl.EmptyTemp(b.surplus); err != nil {
 					t.Fatal(err)
 				}
@@ -331,8 +331,8 @@ func TestRoundRefuses(t *testing.T) {
 	}
 }
 
-// A round whose barrier fails when the next one is in place already: both count
-// as failed, and so do the rounds that repeat them.
+// The barrier of a round fails when the next round is already in place: both count as failed, and so do the
+// rounds that repeat them.
 func TestSyncFailsBehindTheNextPut(t *testing.T) {
 	b := newBed(t, func(o *Options) { o.Direct = 1; o.Workers = 2 })
 	var first, second []Change

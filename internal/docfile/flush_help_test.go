@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// hookFS asks on before each operation; an error takes its place.
+// hookFS calls on before each operation; an error that on returns replaces the operation.
 type hookFS struct {
 	vfs.FS
 	barriers bool // are real ones
@@ -83,7 +83,7 @@ func (h *hookFS) OpenBarrier(a string) (vfs.Barrier, error) {
 	if err := h.ask("openbarrier", a); err != nil {
 		return nil, err
 	}
-	if !h.barriers { // a syncfs waits for everybody's data
+	if !h.barriers { // a syncfs waits for the data of all processes
 		return hookBarrier{nil, h, a}, nil
 	}
 	b, err := h.FS.OpenBarrier(a)
@@ -173,7 +173,7 @@ func (f *hookFile) Lease() (bool, error) {
 	return f.File.Lease()
 }
 
-// bed is a store with one folder, and what its places should hold.
+// bed is a store with one folder, and the expected content of its places.
 type bed struct {
 	t      testing.TB
 	fs     *hookFS
@@ -248,7 +248,7 @@ func (b *bed) round(changes ...Change) Result {
 	return r
 }
 
-// put is a round that must find nothing remarkable.
+// put runs a round that must not find anything unexpected.
 func (b *bed) put(changes ...Change) {
 	b.t.Helper()
 	if r := b.round(changes...); len(r.Edits)+len(r.Blocked)+len(r.Missing) > 0 {
@@ -301,7 +301,7 @@ func (b *bed) files(elem ...string) map[string]string {
 	return m
 }
 
-// wantSetAside: exactly these bytes, each once, lie in quarantine, with notes.
+// wantSetAside fails the test unless quarantine has exactly these texts, each once, with notes.
 func (b *bed) wantSetAside(texts ...string) {
 	b.t.Helper()
 	all := b.files("quarantine")

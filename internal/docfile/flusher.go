@@ -14,30 +14,30 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Options says how a Flusher works. Zero values are right except where noted.
+// Options configures a Flusher. The zero value of a field is its default, except where noted.
 type Options struct {
 	Layout        // required
 	Token  string // required: unique for each engine, also of different processes; [A-Za-z0-9_-]{1,40}
 
-	Clock   func() time.Time // required: for notes, and for how long files are parked where there are no leases
+	Clock   func() time.Time // required: for notes, and for how long files are parked where leases are not supported
 	Workers int              // goroutines of a round; 0 and 1: inline in the caller's, in order
-	Direct  int              // a round of up to so many files syncs each; 0 means 64, negative: all rounds do
+	Direct  int              // a round of up to so many files syncs each file; 0 means 64, negative: all rounds do
 	Pool    int              // displaced files that a worker keeps between rounds; 0 means 64
-	Limit   int64            // largest file that is read to be judged; 0 means 64 MiB
+	Limit   int64            // largest file that is read to decide whether it is ours; 0 means 64 MiB
 
-	// TempFiles is how many files a worker makes in one folder before it goes on in another; 0 means 65,536.
+	// TempFiles is how many files a worker creates in one folder before it continues in another; 0 means
+	// 65,536.
 	TempFiles int
-	// Keeps reports whether a purge is under way, in whatever process: nothing that is displaced
-	// is reused or removed, for the purge overwrites it. nil: never.
+	// Keeps reports whether a purge is running in any process: nothing that is displaced is reused or
+	// removed, since the purge overwrites it. nil: never.
 	Keeps func() bool
-	// Leaves says of a name in tmp/ that it is to be left as it is just now: a purge works
-	// there. nil: none is.
+	// Leaves reports whether a name in tmp/ must be left alone now because a purge works there. nil: never.
 	Leaves func(name string) bool
-	// Places are the folders that documents stand in: what was displaced from them is
-	// overwritten only when that is durable.
+	// Places returns the folders of documents: files that were displaced from them are overwritten only
+	// when their removal from there is durable.
 	Places func() []*Folder
-	// InPlace says of a file in tmp/ that was never looked at that its inode stands in a
-	// document's place, under a name that a loss of power has left. nil: none does.
+	// InPlace reports whether the inode of a file in tmp/ that was never examined is also in a document's
+	// place, under a name that survived a loss of power. nil: never.
 	InPlace func(info vfs.Info, data func() ([]byte, error)) bool
 }
 
@@ -71,24 +71,23 @@ func (o *Options) setDefaults() error {
 	return nil
 }
 
-// Flusher puts documents into their files. Its methods are for the holder of
-// flush.lock, one at a time; between two of them another process may hold that
-// lock and empty tmp/. Close and Wipe may be called without it: others may empty
-// tmp/ meanwhile.
+// Flusher puts documents into their files. Only the holder of flush.lock calls its methods, one at a time;
+// between two calls another process may hold that lock and empty tmp/. Close and Wipe may be called without
+// the lock: other processes may empty tmp/ meanwhile.
 type Flusher struct {
 	o          Options
 	quarantine *Quarantine
 	workers    []*worker
 	parked     parkedList
-	ready      bool // the folders are there
+	ready      bool // the folders exist
 	last       bool // see Last
 	fresh      bool // no inode may be used again in this round
-	distrust   bool // a round failed: each file of the next one is synced by itself
+	distrust   bool // a round failed: each file of the next one is synced separately
 
 	spares func(c *Change) bool // see Spare
 }
 
-// NewFlusher touches nothing on disk.
+// NewFlusher returns a Flusher. It does not access the disk.
 func NewFlusher(o Options) (*Flusher, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
@@ -103,28 +102,29 @@ func NewFlusher(o Options) (*Flusher, error) {
 	return f, nil
 }
 
-// Distrust keeps the next round from using any inode twice. Call it before the
-// first round after an unclean open: what places hold may not be what was
-// written last. A failed round does it by itself.
+// Distrust keeps the next round from reusing any inode. Call it before the first round after opening a
+// store that was not closed, since the files in place may not be what was written last. A failed round has
+// the same effect.
 func (f *Flusher) Distrust() { f.fresh = true }
 
-// Repeat says that the next round repeats some of what failed: fresh inodes, and
-// each file is synced by itself. The round after one that failed does so by
-// itself; call it before each where the repetition takes several.
+// Repeat announces that the next round repeats part of a failed one: it uses fresh inodes and syncs each
+// file separately. The round after a failed one does so by itself; call Repeat before each round if the
+// repetition takes several.
 func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 
-// Last reports whether the rounds that follow are followed by Close: what that one displaces gets the
-// name under which it is overwritten at once. The syncs of the round then write this down as
-// well, where a file system has one journal, and Close finds nothing left to write.
+// Last sets whether the rounds that follow are the last before Close: files that they displace are at once
+// given the name under which Close overwrites them. The syncs of the round then write these names as well,
+// on a file system with one journal, and Close has no names left to write.
 func (f *Flusher) Last(is bool) { f.last = is }
 
-// Spare says of which changes a purge by this process does not need what they displace, for the rounds
-// that follow: files that stand as the last durable round left them are used again, as outside of a
-// purge. What is deleted may be of a purge that was cut, and is kept. nil: it needs all.
+// Spare tells the rounds that follow, through of, for which changes a purge by this process does not need
+// the displaced file: such files, if they are as the last durable round left them, are reused, as outside
+// of a purge. A file that is deleted may belong to an interrupted purge, and is kept. nil: the purge needs
+// all.
 func (f *Flusher) Spare(of func(c *Change) bool) { f.spares = of }
 
-// prepare makes the folders. They are durable, so that what is displaced into them does not go with
-// them. Each time: another process may have emptied tmp/.
+// prepare creates the folders of this engine, durably, so that a displaced file is not lost with its
+// folder. It runs before each round, since another process may have emptied tmp/.
 func (f *Flusher) prepare() error {
 	for _, w := range f.workers {
 		w.moveOn()
@@ -136,11 +136,11 @@ func (f *Flusher) prepare() error {
 	return nil
 }
 
-// keeps reports whether what goes is kept for a purge.
+// keeps reports whether displaced files are kept for a purge.
 func (f *Flusher) keeps() bool { return f.o.Keeps != nil && f.o.Keeps() }
 
-// Wipe overwrites this engine's pool, durably, and removes it. What stands in the
-// places is durable: a round that fails leaves no pool.
+// Wipe overwrites this engine's pool, durably, and removes it. The files in the places are durable, since a
+// round that fails leaves no pool.
 func (f *Flusher) Wipe() error {
 	var all []error
 	for _, w := range f.workers {
@@ -157,22 +157,22 @@ func (f *Flusher) Wipe() error {
 	return errors.Join(all...)
 }
 
-// leave removes a folder of this engine in which nothing is left, and says whether it is gone. What was parked
-// out of it is durable in its new place before that.
+// leave removes an empty folder of this engine and reports whether it is gone. Files that were parked out
+// of it are durable in their new place before that.
 func (f *Flusher) leave(dir string) bool {
 	f.parked.mu.Lock()
 	err := f.parked.sync()
 	f.parked.mu.Unlock()
 	if err == nil {
 		if err = f.o.checkFolder(dir); err == nil {
-			err = f.o.FS.Remove(dir) // stays when something waits in it to be looked at
+			err = f.o.FS.Remove(dir) // stays while it has a file that waits to be examined
 		}
 	}
 	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// Close overwrites and removes this engine's pool; while a purge is under way that does it. Parked
-// files stay for the next flusher.
+// Close overwrites and removes this engine's pool; while a purge is running, that is left to the purge.
+// Parked files stay for the next flusher.
 func (f *Flusher) Close() error {
 	var all []error
 	if !f.keeps() {

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// readTries bounds how often Read starts over because the file was replaced
-// while it was being opened. Each turn needs another replace within microseconds.
+// readTries bounds how often Read starts again because the file was replaced while it was being opened.
+// Each attempt fails only if another replacement comes within microseconds.
 const readTries = 100
 
 // Folder is one folder of documents, such as memories/. All methods may be
@@ -28,24 +28,24 @@ type Folder struct {
 
 // FolderOptions are the properties of a folder. The zero value is a folder of JSON documents.
 type FolderOptions struct {
-	// Tree: the documents are in folders in it, and a name is a path with slashes. See the package comment.
+	// Tree: a name is a path with slashes, and documents are in subfolders. See the package comment.
 	Tree bool
-	// Empty: an empty file is a document; else it is damage.
+	// Empty: an empty file is a valid document; otherwise it is damage.
 	Empty bool
 }
 
-// Folder names a folder of documents below the root; nothing is touched.
+// Folder returns the folder of documents with this name below the root. It does not access the disk.
 func (l Layout) Folder(name string) *Folder { return l.FolderOf(name, FolderOptions{}) }
 
-// FolderOf is Folder for a folder with other properties.
+// FolderOf returns a folder as Folder does, with other properties.
 func (l Layout) FolderOf(name string, o FolderOptions) *Folder {
 	return &Folder{l: l, name: name, dir: l.path(name) + string(filepath.Separator), o: o}
 }
 
-// Name is the folder's own name.
+// Name returns the folder's own name.
 func (f *Folder) Name() string { return f.name }
 
-// Make makes the folder durable where it is missing. It refuses a symbolic link.
+// Make creates the folder if it is missing, durably. It refuses a symbolic link.
 func (f *Folder) Make() error {
 	if err := checkName(f.name); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (f *Folder) Make() error {
 // Check returns an error if the folder is missing or is something else.
 func (f *Folder) Check() error { return f.l.checkFolder(filepath.Clean(f.dir)) }
 
-// Path is the path of a document in the file system.
+// Path returns the path of a document in the file system.
 func (f *Folder) Path(name string) string {
 	if f.o.Tree {
 		name = filepath.FromSlash(name)
@@ -64,10 +64,10 @@ func (f *Folder) Path(name string) string {
 	return f.dir + name
 }
 
-// rel is the path of a document in the store.
+// rel returns the path of a document relative to the store.
 func (f *Folder) rel(name string) string { return f.name + "/" + name }
 
-// Stat looks at a document's place without opening or following what stands there.
+// Stat describes what is in a document's place, without opening or following it.
 func (f *Folder) Stat(name string) (vfs.Info, error) {
 	if err := f.checkName(name); err != nil {
 		return vfs.Info{}, err
@@ -82,13 +82,12 @@ func (f *Folder) Stat(name string) (vfs.Info, error) {
 	return info, f.missing(name, info)
 }
 
-// Read returns a document's bytes, at most limit (0: no limit), and what is
-// known of the file they come from. An absent one matches fs.ErrNotExist and
-// nothing else does: an empty one is damage, unless FolderOptions.Empty is set.
+// Read returns a document's bytes, at most limit (0: no limit), and the Info of their file. For an absent
+// document, and only then, the error matches fs.ErrNotExist: an empty file is damage, unless
+// FolderOptions.Empty is set.
 //
-// The bytes are those of one file that had this name while it was open, even if files are replaced
-// and recycled meanwhile. Another program that saves in place may still tear them, which the content
-// hash detects.
+// All bytes are of one file that had this name while it was open, even if files are replaced and recycled
+// meanwhile. Another program that saves in place may still tear them, which the content hash detects.
 func (f *Folder) Read(name string, limit int64) ([]byte, vfs.Info, error) {
 	if err := f.checkName(name); err != nil {
 		return nil, vfs.Info{}, err
@@ -102,7 +101,7 @@ func (f *Folder) Read(name string, limit int64) ([]byte, vfs.Info, error) {
 			return data, info, err
 		}
 	}
-	return nil, vfs.Info{}, fmt.Errorf("read %s: it was replaced %d times while it was being opened", f.rel(name),
+	return nil, vfs.Info{}, fmt.Errorf("read %s: replaced %d times while being opened", f.rel(name),
 		readTries)
 }
 
@@ -122,9 +121,9 @@ func (f *Folder) readOnce(name string, limit int64) (_ []byte, info vfs.Info, ag
 	if err := cmp.Or(f.missing(name, info), f.regular(name, info)); err != nil {
 		return nil, info, false, err
 	}
-	// An open that had found the inode, and then waited for the lease of a
-	// flusher, has another document in its hands by now. As long as the inode
-	// stands in its place while we have it open, no lease on it is granted any more.
+	// An open that had found the inode and then waited for the lease of a flusher may have another
+	// document's file by now. While the inode is in its place and we have it open, no new lease on it is
+	// granted.
 	switch now, err := f.l.FS.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, info, true, nil
@@ -150,7 +149,7 @@ func (f *Folder) readOnce(name string, limit int64) (_ []byte, info vfs.Info, ag
 	return data, info, false, nil
 }
 
-// regular refuses what is no plain file.
+// regular returns an error if info is not that of a regular file.
 func (f *Folder) regular(name string, info vfs.Info) error {
 	if info.Mode.IsRegular() {
 		return nil

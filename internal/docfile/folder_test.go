@@ -37,8 +37,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// An open that found the inode before it was displaced, and was let through
-// when it held another document, must not pass for this one.
+// An open that found the inode before it was displaced, and continued when the inode held another document,
+// must not return that document.
 func TestReadStartsOverWhenReplaced(t *testing.T) {
 	b := newBed(t, nil)
 	b.put(b.change("a.json", 0, 1), b.change("b.json", 0, 1))
@@ -46,7 +46,7 @@ func TestReadStartsOverWhenReplaced(t *testing.T) {
 	swaps := 0
 	l.FS = &swapFS{FS: b.fs, after: func(name string) {
 		if swaps++; swaps == 1 {
-			// The file that was opened is moved elsewhere, another takes its place.
+			// The opened file is moved elsewhere, and another takes its place.
 			if err := b.fs.Exchange(name, b.folder.Path("b.json")); err != nil {
 				t.Skip(err)
 			}
@@ -58,7 +58,7 @@ func TestReadStartsOverWhenReplaced(t *testing.T) {
 	}
 }
 
-// swapFS calls after when a file was opened.
+// swapFS calls after each time that a file was opened.
 type swapFS struct {
 	vfs.FS
 	after func(name string)

@@ -7,10 +7,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Glance reads what a document's place holds, once, into buf, grown where it is
-// too small: with the fewest calls of the system. Unlike Read it may be met by a replacement or a
-// save in place; a caller that knows the hash of what should be there can tell whether it was, and
-// then reads again.
+// Glance reads the file of a document once into buf, which is grown if it is too small, with as few system
+// calls as possible. Unlike Read it does not detect a concurrent replacement or save in place; a caller
+// that knows the expected hash can detect that, and then calls Read.
 func (f *Folder) Glance(name string, buf []byte, limit int64) ([]byte, vfs.Info, error) {
 	if err := f.enter(name); err != nil {
 		return buf[:0], vfs.Info{}, err

@@ -14,7 +14,7 @@ import (
 
 const huge = 8 << 40
 
-// sparse makes a file of 8 TiB that has no bytes on the disk.
+// sparse creates a file of 8 TiB that occupies no disk space.
 func (b *bed) sparse(path string) {
 	b.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -28,7 +28,7 @@ func (b *bed) sparse(path string) {
 	}
 }
 
-// ends fails a test in which something reads terabytes.
+// ends fails a test that hangs because terabytes are read.
 func ends(t *testing.T, what string, do func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -40,7 +40,7 @@ func ends(t *testing.T, what string, do func()) {
 	}
 }
 
-// noted wants the one such file in quarantine, and a note of it that says why it has no hash.
+// noted fails the test unless the file is in quarantine, with a note that says why it has no hash.
 func (b *bed) noted() {
 	b.t.Helper()
 	names, err := os.ReadDir(b.path("quarantine"))
@@ -71,7 +71,7 @@ func (b *bed) noted() {
 	}
 }
 
-// A file of 8 TiB is set aside by its name alone, wherever it is met.
+// A file of 8 TiB is set aside by its name alone, wherever it is found.
 func TestHugeFileIsNotHashed(t *testing.T) {
 	for name, do := range map[string]func(b *bed){
 		"in the place of a document": func(b *bed) {
@@ -130,7 +130,7 @@ func TestHugeFileIsNotHashed(t *testing.T) {
 	}
 }
 
-// What lies in quarantine under the hash of other bytes is known by its size.
+// A file in quarantine under the hash of other bytes is recognized by its size.
 func TestHugeFileClaimsAHash(t *testing.T) {
 	b := newBed(t, nil)
 	text := "by hand"
@@ -149,7 +149,7 @@ func TestHugeFileClaimsAHash(t *testing.T) {
 	})
 }
 
-// Where a file cannot have two names, one of 8 TiB is not copied.
+// Where hard links are not supported, a file of 8 TiB is not copied.
 func TestHugeFileIsNotCopied(t *testing.T) {
 	b := newBed(t, nil)
 	b.fs.on = func(op, _ string) error {

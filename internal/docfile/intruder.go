@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Special moves what cannot have two names, or is not hashed, into quarantine: a folder, a symbolic link, a FIFO, a
-// file that is too large. It is renamed, never opened, and the target of a link is not touched. The note is durable
-// first, so a killed process leaves a note without its subject at worst.
+// Special moves into quarantine what cannot have a second name or is not hashed: a folder, a symbolic link,
+// a FIFO, a file that is too large. It renames and never opens it, and does not touch the target of a link.
+// The note is durable first, so a killed process leaves at most a note without its subject.
 func (q *Quarantine) Special(name string, n Note) (where string, err error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return "", err
@@ -66,18 +66,19 @@ func (q *Quarantine) noteOfAnother(target, from string) bool {
 	return err != nil || json.Unmarshal(b, &n) != nil || n.From != from
 }
 
-// Intruder moves what is no folder out of the place of one into quarantine; see Special.
+// Intruder moves something that is not a folder, and is in the place of one, into quarantine; see Special.
 func (q *Quarantine) Intruder(name string) (where string, err error) {
 	return q.Special(name, Note{Why: "found in the place of a folder of the store"})
 }
 
-// Aside moves what is no file out of the place of one into quarantine; see Quarantine.Special.
+// Aside moves something that is not a regular file, and is in the place of one, into quarantine; see
+// Quarantine.Special.
 func (f *Flusher) Aside(name string, n Note) (where string, err error) {
 	return f.quarantine.Special(name, n)
 }
 
-// ClearTemp makes way for a folder in tmp/: what is there and is none goes to quarantine.
-// Nothing in tmp/ is worth stopping for, and what a stranger put there is his.
+// ClearTemp moves to quarantine what is in the place of a folder in tmp/ and is not one. Nothing in tmp/
+// justifies refusing to work, and what another program put there is kept.
 func (f *Flusher) ClearTemp(elem ...string) ([]Edit, error) {
 	if err := f.o.checkFolder(f.o.path(tempFolder)); err != nil {
 		return nil, ignoreMissing(err)
@@ -99,8 +100,8 @@ func (f *Flusher) clear(name string) ([]Edit, error) {
 		Info: vfs.Info{Mode: info.Mode, Mtime: info.Mtime}}}, nil
 }
 
-// MoveBeside gives what is in the place of quarantine/ itself another name in its folder,
-// which is returned.
+// MoveBeside renames what is in the place of quarantine/ itself to another name in the same folder, and
+// returns that name.
 func MoveBeside(fsys vfs.FS, name string) (beside string, err error) {
 	for i := 1; i <= copies; i++ {
 		to := name + ".aside." + strconv.Itoa(i)

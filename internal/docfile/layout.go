@@ -23,7 +23,7 @@ const (
 // QuarantineFolder is where things are set aside.
 const QuarantineFolder = "quarantine"
 
-// Layout says where a store lies and how its files are made.
+// Layout says where the root of a store is and how its files are created.
 type Layout struct {
 	FS         vfs.FS
 	Root       string      // the store's folder
@@ -49,7 +49,7 @@ func (l Layout) path(elem ...string) string {
 	return filepath.Join(append([]string{l.Root}, elem...)...)
 }
 
-// rel is a path as messages and notes name it: inside the store, with slashes.
+// rel returns a path as messages and notes name it: relative to the store, with slashes.
 func (l Layout) rel(path string) string {
 	r, err := filepath.Rel(l.Root, path)
 	if err != nil {
@@ -58,8 +58,8 @@ func (l Layout) rel(path string) string {
 	return filepath.ToSlash(r)
 }
 
-// makeFolder makes a folder and its missing parents below the root durable.
-// A symbolic link in its place is refused: what is written there would leave the store.
+// makeFolder creates a folder and its missing parents below the root, durably. It refuses a symbolic link,
+// since files written there would be outside of the store.
 func (l Layout) makeFolder(elem ...string) error {
 	for i := range elem {
 		dir := l.path(elem[:i+1]...)
@@ -79,7 +79,7 @@ func (l Layout) makeFolder(elem ...string) error {
 		}
 		if err := l.FS.SyncDir(filepath.Dir(dir)); err != nil {
 			if made == nil {
-				_ = l.FS.Remove(dir) // or the next one who comes takes it for durable
+				_ = l.FS.Remove(dir) // or the next caller would treat it as durable
 			}
 			return syncFailure(l.rel(filepath.Dir(dir)), err)
 		}
@@ -110,10 +110,11 @@ func kindOf(m fs.FileMode) string {
 	return "a special file"
 }
 
-// checkName refuses what is not one plain element of a path.
+// checkName returns an error unless name is a single plain element of a path.
 func checkName(name string) error { return checkElement(name, "/\\\x00") }
 
-// checkElement refuses what is not one element of a path, or has one of some characters.
+// checkElement returns an error unless name is a single element of a path without any of the refused
+// characters.
 func checkElement(name, refused string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, refused) {
 		return &errs.FieldError{Field: "file name", Value: human.Quote(name),
@@ -122,7 +123,7 @@ func checkElement(name, refused string) error {
 	return nil
 }
 
-// failure says what was being done to which file and adds the sentinel a caller decides on.
+// failure wraps err with the operation and the file, and with the sentinel that callers test for.
 func failure(doing, what string, err error) error {
 	var also error
 	switch {
@@ -141,8 +142,8 @@ func failure(doing, what string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, what, err)
 }
 
-// syncFailure is for a sync that failed. One for which nothing could be opened was
-// not tried, and no page of it looks cleaner than it is.
+// syncFailure is failure for a sync that failed. If nothing could be opened for it, no sync was attempted,
+// so no page was marked clean.
 func syncFailure(what string, err error) error {
 	if vfs.IsUnopened(err) {
 		return failure("open to sync", what, err)

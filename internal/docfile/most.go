@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// HashMost is how large a file may be to be hashed when it is set aside. It is enough for
-// all but the index and the vectors of millions of memories: these then have no hash, and
-// are told apart by size and time. A sparse file of terabytes would take hours, under
-// flush.lock.
+// HashMost is the largest file that is hashed when it is set aside. It is enough for all but the index and
+// the vectors of millions of memories: these have no hash, and are distinguished by size and time. Reading
+// a sparse file of terabytes would take hours, under flush.lock.
 const HashMost = 1 << 30
 
-// documentMost is more than any limit of config.json lets a document have.
+// documentMost exceeds any limit that config.json can set for a document.
 const documentMost = 256 << 20
 
-// hashMostOf is HashMost for a file by its path in the store.
+// hashMostOf returns the limit corresponding to HashMost for a file, by its path in the store.
 func hashMostOf(rel string) int64 {
 	top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
 	switch {
@@ -26,8 +25,8 @@ func hashMostOf(rel string) int64 {
 	return documentMost
 }
 
-// Unhashed says why a file at a path in the store has no hash when it is set aside, "" when
-// it is small enough and not sparse.
+// Unhashed returns why a file at a path in the store has no hash when it is set aside, or "" if it is small
+// enough and not sparse.
 func Unhashed(rel string, size int64, sparse bool) string {
 	if most := hashMostOf(rel); size > most {
 		return fmt.Sprintf("not hashed: %d bytes, over the limit of its kind, %d", size, most)

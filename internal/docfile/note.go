@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Note says why a file lies in quarantine. It is written beside it as JSON.
+// Note says why a file is in quarantine. It is written beside the file as JSON.
 type Note struct {
 	Why     string    `json:"why"`
 	When    time.Time `json:"when"`
@@ -13,18 +13,18 @@ type Note struct {
 	ID      string    `json:"id,omitempty"`
 	Version uint64    `json:"version,omitempty"` // newest known when it was set aside
 
-	// What was set aside; filled in by Quarantine.
+	// Size and the fields below describe what was set aside; Quarantine fills them in.
 	Size  int64     `json:"size"`
 	Mtime time.Time `json:"mtime"`
-	Hash  string    `json:"content_hash,omitempty"` // absent when it could not be read, or was not
+	Hash  string    `json:"content_hash,omitempty"` // absent when the file could not be read, or was not
 	// NotHashed says why it was not read, as of a file that is larger than HashMost.
 	NotHashed string `json:"not_hashed,omitempty"`
 
-	Expected *Expected       `json:"expected,omitempty"` // what should have stood there
+	Expected *Expected       `json:"expected,omitempty"` // what should have been in the place
 	Known    json.RawMessage `json:"known,omitempty"`    // the index line: session, times, score, hash
 }
 
-// Expected is what was believed of a file that turned out to be another.
+// Expected is what was expected of a file that turned out to be different.
 type Expected struct {
 	Size  int64     `json:"size"`
 	Mtime time.Time `json:"mtime"`
@@ -33,7 +33,7 @@ type Expected struct {
 
 func (n Note) encode() ([]byte, error) {
 	if len(n.Known) > 0 && !json.Valid(n.Known) {
-		s, err := json.Marshal(string(n.Known)) // damaged, and all the more worth keeping
+		s, err := json.Marshal(string(n.Known)) // damaged, which is a further reason to keep it
 		if err != nil {
 			return nil, err
 		}

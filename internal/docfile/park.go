@@ -14,17 +14,17 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// parkedFor is how long a parked file waits where there are no leases.
+// parkedFor is how long a parked file waits where leases are not supported.
 const parkedFor = time.Minute
 
 // believed is what was known of a displaced file when it was parked.
 type believed struct {
 	folder, name string
-	size         int64 // -1: whatever it is, it is not ours
+	size         int64 // -1: the file is not ours, whatever its size
 	mtime        time.Time
 }
 
-// parkedName and parseParked: see the package comment.
+// parkedName returns the name of a parked file, and parseParked parses it: see the package comment.
 func (b believed) parkedName(since time.Time, token string, n uint64) string {
 	mtime := int64(0)
 	if b.size >= 0 {
@@ -45,8 +45,8 @@ func parseParked(s string) (b believed, since time.Time, ok bool) {
 	return b, time.Unix(sec, 0), err1 == nil && err2 == nil && err3 == nil
 }
 
-// parkedList is the displaced files that somebody may have open. It is read
-// from the disk once, so that also those of processes that died are looked after.
+// parkedList is the list of displaced files that other processes may have open. It is read from the disk
+// once, so that it includes the files of processes that died.
 type parkedList struct {
 	f      *Flusher
 	mu     sync.Mutex
@@ -88,14 +88,14 @@ func (p *parkedList) add(path string, b believed) error {
 	}
 }
 
-// Parked is how many displaced files this process waits for, as far as it knows.
+// Parked returns the number of parked files that this process knows of.
 func (f *Flusher) Parked() int {
 	f.parked.mu.Lock()
 	defer f.parked.mu.Unlock()
 	return len(f.parked.names)
 }
 
-// clear makes way for the folder.
+// clear moves away what is in the place of the folder and is not one.
 func (p *parkedList) clear() error {
 	moved, err := p.f.ClearTemp(parkedFolder)
 	p.moved = append(p.moved, moved...)
@@ -119,8 +119,8 @@ func (p *parkedList) load() error {
 	return nil
 }
 
-// sync makes what was parked durable: an editor may have told its user that it
-// saved into one of them.
+// sync makes the content of parked files durable: an editor may have told its user that a save into one of
+// them succeeded.
 func (p *parkedList) sync() error {
 	if !p.dirty {
 		return nil
@@ -132,8 +132,8 @@ func (p *parkedList) sync() error {
 	return nil
 }
 
-// retry looks at each parked file again. What cannot be dealt with now, for
-// whatever reason, waits for the next round: nothing depends on it.
+// retry examines each parked file again. A file that cannot be handled now, for whatever reason, waits for
+// the next round: nothing depends on it.
 func (p *parkedList) retry(report func(Edit)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,13 +177,14 @@ func (p *parkedList) retryOne(name string, report func(Edit)) (gone bool) {
 		return true
 	}
 	if p.f.keeps() {
-		return false // it is the purge's to judge
+		return false // it is left to the purge
 	}
-	// A clock that was put back does not keep the file forever.
+	// A clock that was set back does not keep the file forever.
 	age := p.f.o.Clock().Sub(since)
 	if granted || noLeases && (age >= parkedFor || age < 0) {
-		// The program that had it open may have kept it from a purge, which was done without it, or has failed.
-		// Where there are no leases all that is displaced is parked: there only what one was to overwrite is.
+		// The program that had the file open may have kept it from a purge, which finished without it, or
+		// failed. Where leases are not supported, all displaced files are parked: of these only the ones
+		// that were to be overwritten are.
 		if (granted && writable || isDoomed(b.name)) && info.Nlink == 1 && vfs.Zero(f, 0) != nil {
 			return false
 		}

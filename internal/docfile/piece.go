@@ -19,12 +19,12 @@ import (
 const (
 	noteMost = 64 << 20 // bytes of a note: it may have a line of the index
 
-	// The undo files of stores that an older version repaired. Nothing reads them any more.
+	// The undo files of stores that an older version repaired. Nothing reads them anymore.
 	undoHead = "repair-"
 	undoTail = ".undo.jsonl"
 )
 
-// IsUndo reports whether a name in quarantine/ is that of an undo file of an older version.
+// IsUndo reports whether name, in quarantine/, is that of an undo file of an older version.
 func IsUndo(name string) bool {
 	return strings.HasPrefix(name, undoHead) && strings.HasSuffix(name, undoTail)
 }
@@ -38,8 +38,8 @@ type Piece struct {
 	Lone bool  // it is a note whose subject is gone
 }
 
-// Pieces returns what is in quarantine, the oldest first. Interrupted writes, and what a purge overwrites next, are not
-// among it. What is removed meanwhile is left out.
+// Pieces returns what is in quarantine, the oldest first, without interrupted writes and without files that
+// a purge overwrites next. Pieces that are removed meanwhile are omitted.
 func (q *Quarantine) Pieces() ([]Piece, error) {
 	names, err := q.names()
 	if err != nil {
@@ -79,7 +79,8 @@ func (q *Quarantine) Count() (n, noted int, err error) {
 	return n, noted, err
 }
 
-// checkPiece refuses what is no name in a folder. A foreign file may have one that the store would not give.
+// checkPiece returns an error unless name is a single element of a path. The file of another program may
+// have a name that the store would not give.
 func checkPiece(name string) error { return checkElement(name, "/\x00"+string(filepath.Separator)) }
 
 // names returns the names in the folder, sorted, without those of unfinished writes.
@@ -131,7 +132,7 @@ func (q *Quarantine) Piece(name string) (Piece, error) {
 		err = errs.ErrInvalid
 	}
 	if err != nil {
-		p.Lone = false // a document whose id ends like this, perhaps
+		p.Lone = false // perhaps a document whose id has this ending
 		if note != path {
 			p.Err = failure("read", q.l.rel(note), err)
 		}
@@ -154,9 +155,10 @@ func (q *Quarantine) Open(name string) (vfs.File, error) {
 	return f, nil
 }
 
-// Drop removes pieces and their notes, durably, and returns the names of those that it removed. A folder is removed
-// with everything in it, and no link is followed. missing returns the error for a name that is not there. Only the
-// holder of flush.lock may call it: a round may rely on the bytes of an edit that are there already.
+// Drop removes pieces and their notes, durably, and returns the names of those that it removed. A folder is
+// removed with everything in it, and no link is followed. missing returns the error for a name that does
+// not exist. Only the holder of flush.lock may call Drop: a round may rely on bytes of an edit that are
+// already in quarantine.
 func (q *Quarantine) Drop(ctx context.Context, names []string, missing func(name string) error) ([]string, error) {
 	var dropped []string
 	var fails []error
@@ -192,7 +194,8 @@ func (q *Quarantine) drop(name string) error {
 	if err := q.removeAll(path); err != nil {
 		return failure("remove", q.l.rel(path), err)
 	}
-	// The note goes last: an interrupted removal leaves what says why something was here.
+	// The note is removed last, so that an interrupted removal leaves the note, which says why the file was
+	// there.
 	for _, suffix := range []string{noteSuffix, noteSuffix + partSuffix} {
 		info, err := q.l.FS.Stat(path + suffix)
 		if err == nil && info.Mode.IsRegular() { // a note is nothing else

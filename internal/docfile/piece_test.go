@@ -19,8 +19,8 @@ var errMissing = errors.New("missing")
 
 func missing(string) error { return errMissing }
 
-// A thing that was dropped stays gone when the power is cut. A process that is killed meanwhile leaves the thing with its
-// note, or the note alone, and it can be dropped again.
+// A piece that was dropped stays gone when the power is cut. A process that is killed meanwhile leaves the
+// piece with its note, or the note alone, and it can be dropped again.
 func TestDropCut(t *testing.T) {
 	t.Parallel()
 	ops := 0
@@ -72,7 +72,8 @@ func TestDropCut(t *testing.T) {
 	}
 }
 
-// The note that a killed process left for another path is not that of what gets the same name.
+// The note that a killed process left for another path does not become the note of the piece that gets the
+// same name.
 func TestSpecialBesideANoteOfAnother(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
@@ -134,7 +135,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// Drop removes the thing that it is told to remove, its note, and nothing that only has the name of a note.
+// Drop removes the named piece and its note, and nothing that only has the name of a note.
 func TestDropLeavesWhatIsNoNote(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
@@ -160,7 +161,8 @@ func TestDropLeavesWhatIsNoNote(t *testing.T) {
 	}
 }
 
-// What is set aside is listed whatever its name was, and has no name of an unfinished write or purge.
+// What is set aside is listed whatever its name was, and does not get the name of an unfinished write or
+// purge.
 func TestSetAsideUnderAReservedName(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)

@@ -24,39 +24,37 @@ const (
 	noteSuffix = ".note.json"
 	partSuffix = ".part"
 	unreadable = "unreadable" // instead of a hash
-	// copies bounds how many files of equal bytes lie beside each other because
-	// somebody held them open.
+	// copies bounds how many files of equal bytes there are because other processes had them open.
 	copies = 100
 )
 
-// Quarantine is the folder of what was set aside. Nothing in it is ever changed
-// or removed by this package.
+// Quarantine is the folder of files that were set aside. Only Drop changes or removes anything in it.
 type Quarantine struct {
 	l     Layout
 	clock func() time.Time
 
-	// While nobody else adds to it, as during a round: the files there, by the hash with which the
+	// While no other process adds to it, as during a round: the files there, by the hash with which their
 	// names begin. nil: not listed yet.
 	mu      sync.Mutex
 	listing bool
 	listed  map[string][]string
 }
 
-// list begins to remember the files of the folder, and forgets what it knew.
+// list starts or stops remembering the files of the folder, and forgets what was remembered.
 func (q *Quarantine) list(on bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.listing, q.listed = on, nil
 }
 
-// alone begins a time in which nobody else adds to the folder: it is listed once
-// instead of for each file.
+// alone begins a period in which no other process adds to the folder, which is then listed once instead of
+// once per file.
 func (q *Quarantine) alone() (end func()) {
 	q.list(true)
 	return func() { q.list(false) }
 }
 
-// like are the names of what was set aside with this hash, sorted.
+// like returns the names of the files that were set aside with this hash, sorted.
 func (q *Quarantine) like(prefix string) ([]string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -82,7 +80,8 @@ func (q *Quarantine) like(prefix string) ([]string, error) {
 	return slices.Clone(q.listed[prefix]), nil
 }
 
-// isNote: the suffix alone does not say it, for a memory may have the id "x.note".
+// isNote reports whether name is that of a note. The suffix alone does not decide it, since a memory may
+// have the id "x.note".
 func isNote(name string, sorted []string) bool {
 	of, is := strings.CutSuffix(name, noteSuffix)
 	if is {
@@ -91,7 +90,7 @@ func isNote(name string, sorted []string) bool {
 	return is
 }
 
-// added notes a name that was given in a round.
+// added adds a name that was given in a round to the remembered list.
 func (q *Quarantine) added(target string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,14 +105,14 @@ func (q *Quarantine) added(target string) {
 	}
 }
 
-// NewQuarantine touches nothing; the folder is made when it is first needed.
+// NewQuarantine returns the quarantine of a store. It does not access the disk; the folder is created when
+// it is first needed.
 func NewQuarantine(l Layout, clock func() time.Time) *Quarantine {
 	return &Quarantine{l: l, clock: clock}
 }
 
-// File moves a file into quarantine and returns its new path in the store.
-// Both folders are durable when it returns. A file of the same bytes that lies
-// there already stands for this one.
+// File moves a file into quarantine and returns its new path in the store. Both folders are durable when it
+// returns. If a file with the same bytes is already there, its path is returned.
 func (q *Quarantine) File(name string, n Note) (where string, err error) {
 	f, err := q.l.FS.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -139,8 +138,8 @@ func (q *Quarantine) File(name string, n Note) (where string, err error) {
 	return k.where, nil
 }
 
-// Bytes puts bytes into quarantine that are no file of their own, such as the
-// cut tail of the log. name is for people; the same bytes are kept once.
+// Bytes puts into quarantine bytes that are not a file of their own, such as the cut tail of the log. name
+// is only for readers; the same bytes are kept once.
 func (q *Quarantine) Bytes(name string, data []byte, n Note) (where string, err error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return "", err
@@ -171,9 +170,9 @@ func (q *Quarantine) Bytes(name string, data []byte, n Note) (where string, err 
 type keptState int
 
 const (
-	keptNot    keptState = iota // there are no links here: rename it to where
+	keptNot    keptState = iota // hard links are not supported: rename it to where
 	keptLinked                  // has a second name in quarantine
-	keptEqual                   // the same bytes lie there already
+	keptEqual                   // the same bytes are already there
 )
 
 type kept struct {
@@ -183,16 +182,16 @@ type kept struct {
 	state  keptState
 }
 
-// take moves name into quarantine. f is open on it, or nil if it may not be
-// opened. granted: nobody else has it open, so that it can go if the same bytes
-// lie there already; otherwise somebody may yet save into it.
+// take moves name into quarantine. f is open on it, or nil if it may not be opened. granted: no other
+// process has it open, so that it can be removed if the same bytes are already there; otherwise another
+// process may still save into it.
 func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, error) {
 	k, err := q.keep(f, name, n, granted)
 	if err != nil {
 		return k, err
 	}
 	if k.state != keptNot {
-		// Only what was looked at: somebody may have saved by rename meanwhile.
+		// Move only the file that was examined: another program may have saved by rename meanwhile.
 		if st, err := q.l.FS.Stat(name); err != nil || f != nil && !sameFile(f, st) {
 			return k, ignoreMissing(err)
 		}
@@ -205,8 +204,8 @@ func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, 
 	return k, q.sync()
 }
 
-// keep gives name a second name in quarantine, durably, its note first. A file
-// that stands in two folders survives whatever half of a later rename is lost.
+// keep gives name a second name in quarantine, durably, after writing its note. A file that is in two
+// folders survives the loss of either half of a later rename.
 func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (kept, error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return kept{}, err
@@ -228,7 +227,7 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 	if k, err = q.find(k, sum, equalWillDo); err != nil {
 		return k, err
 	}
-	if k.state != keptNot { // perhaps by a try that was cut
+	if k.state != keptNot { // perhaps from an interrupted attempt
 		return k, errors.Join(q.note(k.target, n), q.sync())
 	}
 	for i := 1; i <= copies; i++ {
@@ -251,8 +250,8 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 		case err != nil:
 			return k, failure("link", q.l.rel(name), err)
 		}
-		// What has two names is what stood there at that moment, perhaps saved again since it was
-		// opened.
+		// The file with two names is the one that was in the place at that moment; it may have been saved
+		// again since it was opened.
 		if k.info, err = q.l.FS.Stat(k.target); err != nil {
 			return k, failure("look at", k.where, err)
 		}
@@ -263,8 +262,8 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 	return kept{}, q.tooMany(n.From)
 }
 
-// find looks whether the file, or if that will do its bytes, lie in quarantine
-// under whatever name: it may come by its own name one day and out of tmp/ the next.
+// find looks for the file in quarantine, or, if equalWillDo, for a file with its bytes, under any name: the
+// same file may be set aside from its place at one time and from tmp/ at another.
 func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	if sum == nil {
 		return k, nil
@@ -293,8 +292,8 @@ func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	return k, nil
 }
 
-// settle makes the bytes durable and hashes them: nil if they cannot be read, or are more
-// than a file of this kind ever has, or holes.
+// settle makes the bytes durable and hashes them. It returns nil if they cannot be read, exceed the limit
+// of this kind of file, or are mostly holes.
 func (q *Quarantine) settle(f vfs.File, from string, info *vfs.Info) (sum []byte, err error) {
 	if f == nil {
 		return nil, nil
@@ -302,7 +301,8 @@ func (q *Quarantine) settle(f vfs.File, from string, info *vfs.Info) (sum []byte
 	if st, err := f.Stat(); err == nil {
 		*info = st
 	}
-	// The one that saved it may not have. A file open for reading only cannot be synced everywhere.
+	// The program that saved the file may not have synced it. On some systems a file that is open for
+	// reading only cannot be synced.
 	if err := f.Sync(); err != nil && !vfs.IsPermission(err) {
 		return nil, err
 	}
@@ -324,8 +324,8 @@ func sameFile(f vfs.File, info vfs.Info) bool {
 	return err == nil && inodeOf(st) == inodeOf(info)
 }
 
-// sameBytes compares a file of that size with a hash. Of one that is larger than any that
-// was hashed, the name only claims to have it.
+// sameBytes compares a file of that size with a hash. A file above the limit was never hashed: its name
+// only claims the hash.
 func (q *Quarantine) sameBytes(name string, size int64, sum []byte) bool {
 	f, err := q.l.FS.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -341,16 +341,17 @@ func (q *Quarantine) sameBytes(name string, size int64, sum []byte) bool {
 	return err == nil && string(h.Sum(nil)) == string(sum)
 }
 
-// doomedSuffix is the ending of what a purge is going to overwrite; see package trace.
+// doomedSuffix is the ending of the name of a file that a purge is going to overwrite; see package trace.
 const doomedSuffix = ".purged"
 
-// isUnfinished reports whether a name in quarantine/ is that of an interrupted write or of a file that a purge is going
-// to overwrite. Nothing that is set aside gets such a name: it would not be listed, and a purge would remove it.
+// isUnfinished reports whether a name in quarantine/ is that of an interrupted write or of a file that a
+// purge is going to overwrite. Files that are set aside never get such a name: they would not be listed,
+// and a purge would remove them.
 func isUnfinished(name string) bool {
 	return strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, doomedSuffix)
 }
 
-// target is the i-th path for bytes with this hash.
+// target returns the i-th path for bytes with this hash.
 func (q *Quarantine) target(sum []byte, from string, i int) string {
 	prefix := unreadable
 	if sum != nil {
@@ -370,7 +371,7 @@ func (q *Quarantine) target(sum []byte, from string, i int) string {
 	return q.l.path(quarantineFolder, prefix+"-"+name)
 }
 
-// note writes the note of target, once: the first knew most.
+// note writes the note of target unless it has one: the first note knew most.
 func (q *Quarantine) note(target string, n Note) error {
 	name := target + noteSuffix
 	if _, err := q.l.FS.Stat(name); err == nil {

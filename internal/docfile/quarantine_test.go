@@ -63,7 +63,7 @@ func TestQuarantineCutsNames(t *testing.T) {
 	}
 }
 
-// Somebody has the second file of equal bytes open and may save into it.
+// Another process has the second file of equal bytes open and may save into it.
 func TestQuarantineEqualButOpen(t *testing.T) {
 	b := newBed(t, nil)
 	skipWithoutLeases(t, b)

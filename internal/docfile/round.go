@@ -15,21 +15,20 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Source gives a round its changes, each when its turn comes, so that not all
-// need be in memory.
+// Source gives a round its changes, each when it is to be made, so that they need not all be in memory.
 type Source interface {
 	Len() int
-	// Folders has every folder that a change may be in.
+	// Folders returns every folder that a change may be in.
 	Folders() []*Folder
-	// Change fills in change i for a worker (0 … Workers-1), whose calls come with
-	// rising i; what c refers to lasts until the worker's next call. false: there
-	// is nothing to do. With several workers it is called by several goroutines.
+	// Change fills in change i for a worker (0 … Workers-1). A worker calls it with increasing i; what c
+	// refers to is valid until the worker's next call. It returns false if there is nothing to do. With
+	// several workers it is called by several goroutines.
 	Change(worker, i int, c *Change) (bool, error)
 }
 
-// Round puts the changes in place and makes them durable. On nil all changes
-// but those in Result.Blocked are; on an error none may be taken for durable,
-// and the caller repeats the round, with these changes and others if it likes.
+// Round puts the changes in place and makes them durable. If it returns nil, all changes except those in
+// Result.Blocked are durable; after an error none may be treated as durable, and the caller repeats the
+// round with at least these changes.
 func (f *Flusher) Round(ctx context.Context, changes []Change) (Result, error) {
 	for i := range changes {
 		if err := changes[i].Folder.checkName(changes[i].Name); err != nil {
@@ -43,7 +42,7 @@ func (f *Flusher) Round(ctx context.Context, changes []Change) (Result, error) {
 	return res, err
 }
 
-// changeList is a Source of changes that are all there.
+// changeList is a Source of changes that are in memory.
 type changeList []Change
 
 func (l changeList) Len() int { return len(l) }
@@ -64,16 +63,15 @@ func (l changeList) Folders() (folders []*Folder) {
 	return folders
 }
 
-// Placed is a round that is in place and not yet durable.
+// Placed is a round whose files are in place and not yet durable.
 type Placed struct {
 	r       *round
 	barrier vfs.Barrier
 	folders []string
 }
 
-// Put is the first part of Round. Unless it returns an error, End must be called
-// with what Sync returned. Other rounds may be put meanwhile; if Sync fails they
-// are to be repeated as well.
+// Put is the first part of Round. Unless it returns an error, End must be called with what Sync returned.
+// Other rounds may be put meanwhile; if Sync fails, they must be repeated as well.
 func (f *Flusher) Put(ctx context.Context, src Source) (*Placed, Result, error) {
 	p := &Placed{r: &round{f: f, ctx: ctx, src: src}}
 	err := p.run()
@@ -87,7 +85,7 @@ func (f *Flusher) Put(ctx context.Context, src Source) (*Placed, Result, error) 
 	return p, r.res, err
 }
 
-// Sync makes the round durable. It may run in a goroutine of its own.
+// Sync makes the round durable. It may run in another goroutine.
 func (p *Placed) Sync() error {
 	if p.barrier != nil {
 		if err := p.barrier.Sync(); err != nil {
@@ -103,15 +101,15 @@ func (p *Placed) Sync() error {
 	return p.r.syncInner()
 }
 
-// End takes what Sync returned, and returns it.
+// End finishes the round. err is what Sync returned, and End returns it.
 func (p *Placed) End(err error) error {
 	if p.barrier != nil {
 		_ = p.barrier.Close()
 		return p.r.f.end(err)
 	}
 	if vfs.IsUnopened(err) && !errors.Is(err, errs.ErrSyncFailed) {
-		// No sync has failed: what was written is either synced by itself, or still
-		// known to be dirty. The round is due again, and may use its inodes again.
+		// No sync has failed: what was written is either synced already, or still marked dirty. The round
+		// must be repeated, and may reuse its inodes.
 		return errors.Join(err, p.r.f.emptyPools())
 	}
 	return p.r.f.end(err)
@@ -119,10 +117,10 @@ func (p *Placed) End(err error) error {
 
 func (f *Flusher) end(err error) error {
 	if err != nil {
-		// Pages that a failed sync left behind look clean and are not: what was
-		// written in this round lives in inodes that are never used again.
+		// Pages that a failed sync left look clean and are not: the inodes that were written in this round
+		// are never used again.
 		f.fresh, f.distrust = true, true
-		_ = f.emptyPools() // what stays is marked, and goes with the next EmptyTemp
+		_ = f.emptyPools() // a file that stays is marked, and the next EmptyTemp removes it
 	} else {
 		f.fresh, f.distrust = false, false
 	}
@@ -177,7 +175,7 @@ func (p *Placed) run() (err error) {
 	return r.f.parked.sync()
 }
 
-// check looks at the folders of the round, each once.
+// check checks each folder of the round once.
 func (p *Placed) check() error {
 	if p.r.n == 0 {
 		return nil
@@ -195,8 +193,8 @@ func (p *Placed) check() error {
 	return nil
 }
 
-// barrier decides how the round becomes durable. The descriptor must be opened
-// before the first write, or it does not report that write's failure.
+// barrier decides how the round becomes durable. The descriptor must be opened before the first write;
+// otherwise the barrier does not report failures of that write.
 func (r *round) barrier() (vfs.Barrier, error) {
 	r.each = true
 	if r.f.o.Direct < 0 || r.n <= r.f.o.Direct || r.f.distrust {
@@ -226,8 +224,7 @@ func (r *round) work() error {
 	return errors.Join(fails...)
 }
 
-// share is how many changes a worker takes at once: neighbours, which its source
-// reads together.
+// share is how many changes a worker takes at once: adjacent ones, which its source reads together.
 const share = 32
 
 // workOne makes changes until none is left or one fails.
@@ -282,7 +279,7 @@ func (r *round) missing(i int) {
 	r.mu.Unlock()
 }
 
-// entered notes the folders in a tree that a change was in, which become durable with the round.
+// entered records the folders in a tree that a change was in, which become durable with the round.
 func (r *round) entered(c *Change) {
 	if !c.Folder.o.Tree {
 		return
@@ -297,8 +294,8 @@ func (r *round) entered(c *Change) {
 	}
 }
 
-// syncInner syncs the folders in trees that the round was in and that are there still. A folder that was removed is
-// so durably when the one above it is synced; something else may be in its place by now.
+// syncInner syncs those folders in trees that the round was in and that still exist. The removal of a
+// folder is durable when its parent is synced; something else may be in its place by now.
 func (r *round) syncInner() error {
 	isFolder := func(dir string) bool {
 		info, err := r.f.o.FS.Stat(dir)

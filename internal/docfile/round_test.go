@@ -102,7 +102,7 @@ func skipWithoutLeases(t *testing.T, b *bed) {
 	}
 }
 
-// A file that somebody gave other rights does not pass them on.
+// The changed permissions of a file are not passed on to the file that reuses its inode.
 func TestModeIsNotInherited(t *testing.T) {
 	b := newBed(t, nil)
 	b.put(b.change("a.json", 0, 1), b.change("b.json", 0, 1))

@@ -17,9 +17,9 @@ type Entry struct {
 	Info vfs.Info
 }
 
-// Scan yields what is in the folder, by name. What vanishes meanwhile is left
-// out; an entry that cannot be looked at yields its error and the rest goes on.
-// A missing or unreadable folder is an error, never an empty one.
+// Scan yields the entries of the folder, by name. Entries that vanish meanwhile are omitted; an entry that
+// cannot be examined yields its error, and the scan continues. A missing or unreadable folder is an error,
+// never an empty folder.
 func (f *Folder) Scan() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		names, err := f.Names()
@@ -43,8 +43,8 @@ func (f *Folder) Scan() iter.Seq2[Entry, error] {
 	}
 }
 
-// Names returns all names in the folder, sorted, without looking at what they are. Of a tree these are the
-// paths of all but the folders in it.
+// Names returns all names in the folder, sorted, without checking their types. For a tree these are the
+// paths of everything but its folders.
 func (f *Folder) Names() ([]string, error) {
 	if err := f.Check(); err != nil {
 		return nil, err

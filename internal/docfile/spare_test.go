@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// Beside a purge by this process the round keeps what it displaces of what is purged, and the files of all
-// others are used again: a purge has those few to overwrite, and not the thousands of a busy store.
+// During a purge by this process the round keeps the displaced files of documents that are purged, and
+// reuses all others: the purge has to overwrite only those few, and not the thousands of a busy store.
 func TestSpare(t *testing.T) {
 	purging := false
 	b := newBed(t, func(o *Options) { o.Keeps = func() bool { return purging } })
 	skipWithoutLeases(t, b)
 	b.put(b.change("a.json", 0, 1), b.change("b.json", 0, 1), b.change("c.json", 0, 1), b.change("secret.json", 0, 1), b.change("told.json", 0, 1))
-	b.put(b.change("a.json", 1, 2)) // the pool has one of before
+	b.put(b.change("a.json", 1, 2)) // the pool has a file of before
 	before := b.files("tmp")
 	if len(before) != 1 {
 		t.Fatalf("the pool: %q", before)

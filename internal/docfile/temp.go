@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// surplusTime marks a file in tmp/ that was looked at and holds no user's work. A whole, even
-// second, so that every file system can hold it; any save moves it.
+// surplusTime marks a file in tmp/ that was examined and holds no user's work. It is a whole, even second,
+// which every file system can store; any save changes it.
 var surplusTime = time.Date(1985, 10, 26, 1, 20, 0, 0, time.UTC)
 
 // temp is a file in this worker's temp folder that holds no user's work.
@@ -23,14 +23,14 @@ type temp struct {
 	size int64
 }
 
-// newName is a name in the worker's folder at which nothing stands that we know of.
+// newName returns an unused name in the worker's folder, as far as is known.
 func (w *worker) newName() string {
 	w.seq++
 	return w.dir + strconv.FormatUint(w.seq, 10)
 }
 
-// take returns a temp file to write to: the one just displaced, one from the
-// pool, or a new one. The pool is a purge's while one is under way.
+// take returns a temp file to write to: the one just displaced, one from the pool, or a new one. While a
+// purge is running, the pool is left to it.
 func (w *worker) take() (*temp, error) {
 	if w.f.keeps() && w.f.spares == nil {
 		if err := w.rest(); err != nil {
@@ -53,13 +53,12 @@ func (w *worker) take() (*temp, error) {
 	return w.create()
 }
 
-// reopen takes a file out of the pool; nil if it is not there or not as it was.
-// What somebody did to it is left for EmptyTemp to judge.
+// reopen takes a file out of the pool. It returns nil if the file is gone or was changed. A changed file is
+// left for EmptyTemp to judge.
 //
-// Close does this without flush.lock, so another process may empty tmp/ between our open
-// and our lease: it finds the file open, parks it, and removes our folder. Then the inode
-// is no longer ours to overwrite. Once we have the lease it cannot open the file, so the
-// name stays.
+// Close calls reopen without flush.lock, so another process may empty tmp/ between our open and our lease:
+// it finds the file open, parks it, and removes our folder. Then the inode is no longer ours to overwrite.
+// Once we have the lease the other process cannot open the file, so the name stays.
 func (w *worker) reopen(path string) (*temp, error) {
 	file, err := w.f.o.FS.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,10 +104,10 @@ func (w *worker) create() (*temp, error) {
 	}
 }
 
-// moveOn goes on in another folder when many files were made in this one. ext4 looks for a free inode from the
-// group of the folder on: where two hundred groups behind it are full it looks at all of them for each file, a
-// third of what making a file costs. A new folder is put where there is room. Where none can be made this one is
-// good enough.
+// moveOn continues in another folder when many files were created in this one. ext4 searches for a free
+// inode starting at the block group of the folder: where two hundred groups behind it are full, it looks at
+// all of them for each file, a third of the cost of creating a file. A new folder is placed where there is
+// room. If none can be created, the worker stays in this one.
 func (w *worker) moveOn() {
 	if w.made < w.f.o.TempFiles || w.cur != nil || len(w.spare)+len(w.doomed) > 0 { // the pool is in one folder
 		return
@@ -128,26 +127,26 @@ func (w *worker) enter(name string) {
 	w.name, w.dir = name, w.f.o.path(tempFolder, w.f.o.Token, name)+string(filepath.Separator)
 }
 
-// leave removes those of its past folders that are empty.
+// leave removes the worker's earlier folders that are empty.
 func (w *worker) leave() {
 	w.past = slices.DeleteFunc(w.past, func(name string) bool {
 		return w.f.leave(w.f.o.path(tempFolder, w.f.o.Token, name))
 	})
 }
 
-// reusable: the file has one name, and looks like one that we would make ourselves: so too its owner
-// and its mode. A file of another user of the group is never written into: its times and its mode are
-// its owner's to set, and the system grants a lease on it to nobody else. It is parked and removed
-// after a while, as where there are no leases, and the new one is made. Measured in a store of two
-// users, on two busy processors: 1,000 to 11,000 files a second replace one of the other user,
-// 10,000 to 27,000 one's own.
+// reusable reports whether the file has one name and looks like one that this process would create,
+// including its owner and its mode. A file of another user of the group is never written into: only its
+// owner may set its times and its mode, and the system grants a lease on it to no other user. It is parked
+// and removed after a while, as where leases are not supported, and a new file is created. Measured in a
+// store of two users, on two busy processors: 1,000 to 11,000 files a second replace a file of the other
+// user, 10,000 to 27,000 one's own.
 func (w *worker) reusable(info vfs.Info) bool {
 	return info.Mode.IsRegular() && info.Nlink == 1 && w.like.Ino != 0 &&
 		info.Mode == w.like.Mode && info.UID == w.like.UID && info.GID == w.like.GID
 }
 
-// write fills the file and closes it. Never truncated to zero first: the blocks
-// it has are what makes using it again cheap.
+// write fills the file and closes it. The file is never truncated to zero first: reusing its blocks is what
+// makes reuse cheap.
 func (t *temp) write(data []byte, mtime time.Time, sync bool) error {
 	_, err := t.file.WriteAt(data, 0)
 	if err == nil && t.size > int64(len(data)) {
@@ -181,7 +180,7 @@ func (w *worker) drop(t *temp) error {
 	return failure("remove", w.f.o.rel(t.path), err)
 }
 
-// keep makes t the next temp file; the one that was to be next goes to the pool.
+// keep makes t the next temp file; the previous next one goes to the pool.
 func (w *worker) keep(t *temp) error {
 	err := w.rest()
 	w.cur = t
@@ -201,7 +200,7 @@ func (w *worker) rest() error {
 	return w.putAside(t)
 }
 
-// putAside marks a file as surplus, and puts it into the pool.
+// putAside marks a file as surplus and puts it into the pool.
 func (w *worker) putAside(t *temp) error {
 	err := t.file.SetMtime(surplusTime)
 	if cerr := t.file.Close(); err == nil {
@@ -218,9 +217,9 @@ func (w *worker) putAside(t *temp) error {
 	return nil
 }
 
-// pool takes the names of all files that hold no user's work, in the order in which EmptyTemp
-// goes through a folder. Close takes lease after lease in it without flush.lock: in another
-// order, each would wait for a file that the other one has.
+// pool removes and returns the names of all files that hold no user's work, in the order in which EmptyTemp
+// goes through a folder. Close takes lease after lease in this order without flush.lock: in different
+// orders, two processes would each wait for a file that the other has.
 func (w *worker) pool() []string {
 	list := append(w.spare, w.doomed...)
 	w.spare, w.doomed = nil, nil
@@ -228,7 +227,7 @@ func (w *worker) pool() []string {
 	return list
 }
 
-// empty removes the pool; while a purge is under way it leaves it to that.
+// empty removes the pool; while a purge is running, it leaves the pool to the purge.
 func (w *worker) empty() error {
 	var all []error
 	if w.f.keeps() {

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// folders are those of the engine in tmp/.
+// folders returns the engine's folders in tmp/.
 func (b *bed) folders() []string {
 	b.t.Helper()
 	list, err := os.ReadDir(filepath.Join(b.l.Root, tempFolder, "tok"))
@@ -37,7 +37,7 @@ func (b *bed) wantFolders(names ...string) {
 	}
 }
 
-// A worker goes on in another folder after so many files, and removes the one before when nothing is left in it.
+// A worker continues in another folder after so many files, and removes the previous one when it is empty.
 func TestTempFolders(t *testing.T) {
 	b := newBed(t, func(o *Options) { o.TempFiles = 3 })
 	n := 0
@@ -52,7 +52,7 @@ func TestTempFolders(t *testing.T) {
 	}
 	put()
 	b.wantFolders("0-1")
-	// A file that is left in it keeps that folder, and not the next ones.
+	// A file that is left in a folder keeps that folder, and not the next ones.
 	left := filepath.Join(b.l.Root, tempFolder, "tok", "0-1", "left")
 	if err := os.WriteFile(left, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestTempFolders(t *testing.T) {
 		put()
 	}
 	b.wantFolders("0-3")
-	// What is used again is not made.
+	// Reused files are not created.
 	b.put(b.change("m1", 1, 2))
 	for range 8 {
 		b.put(b.change("m1", 2, 3))
@@ -85,7 +85,7 @@ func TestTempFolders(t *testing.T) {
 	b.wantFolders()
 }
 
-// Where no other folder can be made, durably, the one that is there is good enough.
+// Where no other folder can be created durably, the worker stays in the present one.
 func TestTempFolderCannotBeMade(t *testing.T) {
 	for _, op := range []string{"mkdir", "syncdir"} {
 		b := newBed(t, func(o *Options) { o.TempFiles = 1 })
@@ -108,7 +108,7 @@ func TestTempFolderCannotBeMade(t *testing.T) {
 	}
 }
 
-// A folder whose making was not made durable is not taken for durable by the next round.
+// A folder whose creation was not made durable is not treated as durable by the next round.
 func TestTempFolderOfAFailedSync(t *testing.T) {
 	b := newBed(t, nil)
 	failed, after := false, 0
@@ -131,7 +131,8 @@ func TestTempFolderOfAFailedSync(t *testing.T) {
 	}
 }
 
-// What is no folder of ours is not removed, in the place of an old one and of the present one.
+// Something that is not a folder of ours is not removed, in the place of an earlier folder and of the
+// present one.
 func TestTempFolderOfAStranger(t *testing.T) {
 	for _, name := range []string{"0-1", "0"} {
 		b := newBed(t, func(o *Options) { o.TempFiles = 1 })
@@ -149,8 +150,8 @@ func TestTempFolderOfAStranger(t *testing.T) {
 	}
 }
 
-// An edit that was displaced, and could not be looked at, in a round that failed, is there whenever the power goes
-// behind it: in a round that goes on in another folder, and when the engine is closed.
+// An edit that was displaced and could not be examined in a failed round survives a power cut at any later
+// moment: in a round that continues in another folder, and when the engine is closed.
 func TestEditOfAFailedRoundIsKept(t *testing.T) {
 	seeds := uint64(300)
 	for _, closes := range []bool{false, true} {
@@ -165,7 +166,7 @@ func TestEditOfAFailedRoundIsKept(t *testing.T) {
 
 func editIsKept(t *testing.T, seed uint64, closes bool) bool {
 	s := emptyScene(t, way{})
-	s.put(s.change("e.json", 0, 1), s.change("x.json", 0, 1)) // with one more the worker goes on in another folder
+	s.put(s.change("e.json", 0, 1), s.change("x.json", 0, 1)) // with one more the worker continues in another folder
 	saved := false
 	s.fs.on = func(op, name string) error {
 		if op == "exchange" && !saved {

@@ -17,16 +17,16 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The limits on the name of a document in a tree, beside those of the file system.
+// Limits on the name of a document in a tree, besides those of the file system.
 const (
 	MostDepth   = vfs.Deepest - 4 // elements of a path
 	MostElement = 255             // bytes of an element
-	MostPath    = 1280            // bytes of a path: of 1,024 that a user sees, with what is escaped in the names of files
+	MostPath    = 1280            // bytes of a path: of 1,024 that a user sees, including what is escaped in file names
 )
 
-// CheckPath refuses what is not the path of a document in a tree. What is not one on some of the systems that
-// this program runs on, such as a backslash, is refused on all of them; the names of devices only where they are
-// devices.
+// CheckPath returns an error unless name is the path of a document in a tree. What is invalid on some of
+// the systems that this program runs on, such as a backslash, is refused on all of them; the names of
+// devices only where they are devices.
 func CheckPath(name string) error {
 	refuse := func(limit string, err error) error {
 		return &errs.FieldError{Field: "path", Value: human.Quote(name), Limit: limit, Err: err}
@@ -53,7 +53,7 @@ func CheckPath(name string) error {
 	return nil
 }
 
-// IgnoresCase reports whether the file system finds the folder also by its name in upper case.
+// IgnoresCase reports whether the file system also finds the folder by its name in upper case.
 func (f *Folder) IgnoresCase() bool {
 	dir := f.l.path(f.name)
 	info, err := f.l.FS.Stat(dir)
@@ -64,7 +64,7 @@ func (f *Folder) IgnoresCase() bool {
 	return err == nil && other.Ino == info.Ino && other.Dev == info.Dev
 }
 
-// checkName refuses what is not the name of a document in the folder.
+// checkName returns an error unless name can be the name of a document in the folder.
 func (f *Folder) checkName(name string) error {
 	if f.o.Tree {
 		return CheckPath(name)
@@ -72,7 +72,7 @@ func (f *Folder) checkName(name string) error {
 	return checkName(name)
 }
 
-// ancestors yields the paths of the folders that a document is in, the outermost first, without f itself.
+// ancestors returns the paths of the folders that a document is in, the outermost first, without f itself.
 func (f *Folder) ancestors(name string) (dirs []string) {
 	if !f.o.Tree {
 		return nil
@@ -85,8 +85,8 @@ func (f *Folder) ancestors(name string) (dirs []string) {
 	return dirs
 }
 
-// enter checks the folders that a document is in: none is missing, and none is a link, which would lead out
-// of the store. What a regular file stands in the place of is missing.
+// enter checks the folders that a document is in: each must exist, and none may be a link, which would lead
+// out of the store. A folder in whose place is a regular file is missing.
 func (f *Folder) enter(name string) error {
 	for _, dir := range f.ancestors(name) {
 		info, err := f.l.FS.Stat(dir)
@@ -102,8 +102,8 @@ func (f *Folder) enter(name string) error {
 	return nil
 }
 
-// missing returns the error for a document of a tree in whose place is a folder: it is not there, and perhaps
-// documents are in the folder. nil for anything else.
+// missing returns the error for a document of a tree in whose place is a folder: the document does not
+// exist, although documents may be in the folder. It returns nil for anything else.
 func (f *Folder) missing(name string, info vfs.Info) error {
 	if !f.o.Tree || !info.Mode.IsDir() {
 		return nil
@@ -115,7 +115,7 @@ func notFolder(rel string, mode fs.FileMode) error {
 	return &blockedError{rel: rel, mode: mode}
 }
 
-// blockedError is something in the place of a folder of documents.
+// blockedError reports something that is in the place of a folder of documents.
 type blockedError struct {
 	rel  string
 	mode fs.FileMode
@@ -126,7 +126,7 @@ func (e *blockedError) Error() string {
 }
 func (e *blockedError) Unwrap() error { return errs.ErrInvalid }
 
-// makeFolders makes the folders that a document is in, each durable in the one above. A *blockedError names
+// makeFolders creates the folders that a document is in, each durable in its parent. A *blockedError names
 // what is in the place of one.
 func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 	for _, dir := range f.ancestors(name) {
@@ -146,7 +146,7 @@ func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 		}
 		if err := f.l.FS.SyncDir(filepath.Dir(dir)); err != nil {
 			if made == nil {
-				_ = f.l.FS.Remove(dir) // the next process that needs it takes it for durable
+				_ = f.l.FS.Remove(dir) // the next process that needs it would treat it as durable
 			}
 			return syncFailure(f.l.rel(filepath.Dir(dir)), err)
 		}
@@ -154,7 +154,7 @@ func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 	return nil
 }
 
-// removeEmpty removes the folders that a document was in and that are empty now, the innermost first.
+// removeEmpty removes the folders of a document that are empty now, the innermost first.
 func (f *Folder) removeEmpty(name string) {
 	for _, dir := range slices.Backward(f.ancestors(name)) {
 		if f.l.FS.Remove(dir) != nil {
@@ -163,8 +163,8 @@ func (f *Folder) removeEmpty(name string) {
 	}
 }
 
-// Rename gives a file in a tree another path, and makes the folders for it. It fails with fs.ErrExist if another file
-// has that path. It is not durable: after a crash the file may have its old path.
+// Rename gives a file in a tree another path, and creates the folders for it. It fails with fs.ErrExist if
+// another file has that path. It is not durable: after a crash the file may have its old path.
 func (f *Folder) Rename(from, to string) error {
 	if err := f.checkName(to); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (f *Folder) Rename(from, to string) error {
 	}
 	old, at := f.Path(from), f.Path(to)
 	err := f.l.FS.RenameNew(old, at)
-	if errors.Is(err, fs.ErrExist) { // it may be the same file, where the file system takes both paths for one
+	if errors.Is(err, fs.ErrExist) { // it may be the same file, where the file system treats both paths as one
 		is, serr := f.l.FS.Stat(old)
 		if other, oerr := f.l.FS.Stat(at); serr == nil && oerr == nil && is.Ino == other.Ino && is.Dev == other.Dev &&
 			is.Nlink == 1 {
@@ -191,8 +191,8 @@ func (f *Folder) Rename(from, to string) error {
 	return nil
 }
 
-// InTheWay returns the name of what stands in the place of a document, or of a folder that it is in; "" for
-// nothing but folders above it.
+// InTheWay returns the name of what is in the place of a document, or of a folder that it is in; "" if
+// there is nothing but folders above it.
 func (f *Folder) InTheWay(name string) string {
 	if !f.o.Tree {
 		return name
@@ -213,7 +213,8 @@ func (f *Folder) InTheWay(name string) string {
 	return name
 }
 
-// Dirs returns the paths of the folder and of those in it, each before those in it. A link is not followed.
+// Dirs returns the paths of the folder and of its subfolders, each parent before its children. Links are
+// not followed.
 func (f *Folder) Dirs() ([]string, error) {
 	dirs := []string{filepath.Clean(f.dir)}
 	if !f.o.Tree {
@@ -226,8 +227,9 @@ func (f *Folder) Dirs() ([]string, error) {
 	return dirs, err
 }
 
-// list returns the paths in the folder of all that is no folder, and of the folders. A folder that is deeper than
-// vfs.Deepest is listed as if it were none. What is deeper than MostDepth is no document.
+// list returns the paths of everything in the folder that is not a folder, and the paths of the folders. A
+// folder deeper than vfs.Deepest is listed as if it were none. An entry deeper than MostDepth is no
+// document.
 func (f *Folder) list() (names, folders []string, err error) {
 	var walk func(prefix string, depth int) error
 	walk = func(prefix string, depth int) error {
@@ -237,7 +239,7 @@ func (f *Folder) list() (names, folders []string, err error) {
 		}
 		for _, e := range in {
 			if !e.Type.IsDir() || depth == vfs.Deepest {
-				names = append(names, prefix+e.Name) // its reader says what is wrong with it
+				names = append(names, prefix+e.Name) // its reader reports what is wrong with it
 				continue
 			}
 			folders = append(folders, prefix+e.Name)
@@ -252,8 +254,8 @@ func (f *Folder) list() (names, folders []string, err error) {
 	return names, folders, err
 }
 
-// entries returns what is in a folder of the tree, sorted; prefix is its path with the slash behind it. A folder
-// that was removed meanwhile has nothing in it.
+// entries returns the entries of a folder of the tree, sorted; prefix is its path with a trailing slash. A
+// folder that was removed meanwhile has no entries.
 func (f *Folder) entries(prefix string) ([]vfs.Entry, error) {
 	dir := filepath.Clean(f.Path(prefix))
 	list, err := vfs.ReadTypes(f.l.FS, dir)
@@ -269,13 +271,13 @@ func (f *Folder) entries(prefix string) ([]vfs.Entry, error) {
 	return list, nil
 }
 
-// parkedMost is the longest name of a document that the name of a parked file has as it is.
+// parkedMost is the length up to which a parked file's name has the name of the document unshortened.
 const parkedMost = 120
 
 var parkedEscapes = strings.NewReplacer("%", "%25", "/", "%2F", "@", "%40")
 
-// ParkedName is what the name of a parked file has in the place of a document's: without separators, and cut
-// where it is long.
+// ParkedName returns the form of a document's name that is in the name of a parked file: without
+// separators, and cut where it is long.
 func ParkedName(name string) string {
 	if name = parkedEscapes.Replace(name); len(name) <= parkedMost {
 		return name
@@ -284,7 +286,7 @@ func ParkedName(name string) string {
 	return "%~" + hex.EncodeToString(sum[:8]) + "-" + human.Tail(name, parkedMost/2)
 }
 
-// unparked is the name of a document in the name of a parked file, as far as that has it.
+// unparked returns the name of the document from the name of a parked file, as far as that has it.
 func unparked(name string) string {
 	return strings.NewReplacer("%25", "%", "%2F", "/", "%40", "@").Replace(name)
 }

@@ -19,7 +19,7 @@ func newTree(t *testing.T) *bed {
 	return b
 }
 
-// TestTree: the folders of a document are made with it, and go with the last document in them.
+// TestTree: the folders of a document are created with it, and removed with the last document in them.
 func TestTree(t *testing.T) {
 	b := newTree(t)
 	deep := strings.Repeat("x/", 20) + "a.md"
@@ -151,7 +151,7 @@ func TestTreeEmpty(t *testing.T) {
 	}
 }
 
-// countFS counts looks at files. It returns the types of what is in a folder as the file system does.
+// countFS counts calls of Stat. It returns the types of entries as the file system does.
 type countFS struct {
 	vfs.FS
 	stats int

@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// Between two files of a round commits have their turns.
+// Between two files of a round, commits get their turn.
 func TestTurns(t *testing.T) {
 	s := newScene(t, way{barrier: true})
 	var cs []Change

@@ -10,19 +10,18 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// DoomedSuffix marks a file in tmp/ that is being overwritten. Cut amid it, half of a document
-// would look like a user's work; its mtime may be lost with the power, its name is durable before
-// the first byte goes.
+// DoomedSuffix marks a file in tmp/ that is being overwritten. If the overwriting is interrupted, half of a
+// document would look like a user's work; the mtime may be lost with the power, but the name is durable
+// before the first byte is overwritten.
 const DoomedSuffix = ".doomed"
 
 func isDoomed(path string) bool { return strings.HasSuffix(path, DoomedSuffix) }
 
-// wipeAtOnce is how many files are held open for it.
+// wipeAtOnce is how many files are held open at once for overwriting.
 const wipeAtOnce = 64
 
-// wipe overwrites surplus files of one folder in tmp/ and removes them. They are open and
-// leased, and have left their places durably. One that was linked since it was looked at
-// is parked.
+// wipe overwrites surplus files of one folder in tmp/ and removes them. They are open and leased, and their
+// removal from their places is durable. A file that was linked since it was examined is parked.
 func (f *Flusher) wipe(dir string, list []*temp) error {
 	var all []error
 	for len(list) > 0 {
@@ -57,14 +56,14 @@ func (f *Flusher) wipeSome(dir string, list []*temp) error {
 	return errors.Join(append(all, f.overwrite(doomed))...)
 }
 
-// wipeDirect is how many files are synced each; for more there is one barrier.
+// wipeDirect is up to how many files are synced separately; more files share one barrier.
 const wipeDirect = 8
 
-// overwrite overwrites files that have their names, durably, and removes them.
+// overwrite overwrites files that already have doomed names, durably, and removes them.
 func (f *Flusher) overwrite(doomed []*temp) error {
 	var barrier vfs.Barrier
 	if len(doomed) > wipeDirect && f.o.Direct >= 0 {
-		b, err := f.o.FS.OpenBarrier(f.o.Root) // before the first write, or it does not report that one's failure
+		b, err := f.o.FS.OpenBarrier(f.o.Root) // before the first write; otherwise it misses a failure of that write
 		if err == nil {
 			barrier = b
 			defer func() { _ = b.Close() }()
@@ -86,7 +85,7 @@ func (f *Flusher) overwrite(doomed []*temp) error {
 		}
 	}
 	if barrier != nil {
-		if err := barrier.Sync(); err != nil { // they keep their names, which say what they are
+		if err := barrier.Sync(); err != nil { // they keep their names, which mark them as doomed
 			return errors.Join(append(all, syncFailure("the file system of the store", err))...)
 		}
 	}
@@ -98,7 +97,7 @@ func (f *Flusher) overwrite(doomed []*temp) error {
 	return errors.Join(all...)
 }
 
-// doom gives a file the name that says so.
+// doom renames a file so that its name ends in DoomedSuffix.
 func (f *Flusher) doom(t *temp) error {
 	if isDoomed(t.path) {
 		return nil
@@ -120,7 +119,7 @@ func (f *Flusher) doom(t *temp) error {
 	}
 }
 
-// zero overwrites one, or parks it when it was linked meanwhile.
+// zero overwrites one file, or parks it if it was linked meanwhile.
 func (f *Flusher) zero(t *temp) (done bool, err error) {
 	info, err := t.file.Stat()
 	if err != nil {

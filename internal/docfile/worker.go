@@ -10,25 +10,25 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// placeTries bounds how often a place is tried that somebody else keeps changing.
+// placeTries bounds the attempts at a place that another program keeps changing.
 const placeTries = 16
 
-// worker makes changes one after another, in a temp folder of its own: folders
-// are where file systems serialize.
+// worker makes changes one after another, in its own temp folder, since file systems serialize operations
+// in one folder.
 type worker struct {
 	f          *Flusher
-	r          *round // the running one
+	r          *round // the round in progress
 	number     string
-	name       string   // of its folder
-	dir        string   // path of that, with the separator behind it
-	past       []string // names of folders that it had before and that are there, or may be
-	folders    int      // so many it has had besides the first
+	name       string   // of its folder in tmp/
+	dir        string   // path of the folder, with a trailing separator
+	past       []string // names of earlier folders that exist, or may exist
+	folders    int      // how many folders it had besides the first
 	seq        uint64
 	made       int      // files made in the folder
 	cur        *temp    // displaced a moment ago, still open and leased
 	spare      []string // the pool: closed and marked
 	doomed     []string // of the last round: marked, and named as what is overwritten
-	like       vfs.Info // what a newly made file looks like; Ino 0: not known yet
+	like       vfs.Info // the Info of a newly created file; Ino 0: not known yet
 	noExchange bool
 	turns      yield.Turns
 }
@@ -71,16 +71,16 @@ func (w *worker) put(i int, c *Change) error {
 	if placed {
 		return err
 	}
-	// Only what is certainly the file just written: after a failed exchange it
-	// might be what stood in the place.
+	// Remove only what is certainly the file just written: after a failed exchange the name may lead to the
+	// file that was in the place.
 	if info, serr := w.f.o.FS.Stat(t.path); serr == nil && info.Size == int64(len(data)) && info.Mtime.Equal(c.Mtime) {
 		_ = w.drop(t)
 	}
 	return err
 }
 
-// place puts t where c says. When it returns placed, t's name belongs to
-// whatever was displaced, and that has been dealt with unless err says otherwise.
+// place puts t where c says. When placed is true, t's name belongs to the displaced file, and that was
+// handled unless err is set.
 func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err error) {
 	path := c.Folder.Path(c.Name)
 	empty := !c.Before.Exists
@@ -120,8 +120,8 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 		c.Folder.rel(c.Name), placeTries)
 }
 
-// makeFolders makes the folders that a document of a tree is in. blocked: something else is in the place of
-// one, which is noted.
+// makeFolders creates the folders of a document in a tree. blocked: something else is in the place of one,
+// which is recorded.
 func (w *worker) makeFolders(i int, c *Change) (blocked bool, err error) {
 	if !c.Folder.o.Tree {
 		return false, nil
@@ -134,8 +134,8 @@ func (w *worker) makeFolders(i int, c *Change) (blocked bool, err error) {
 	return false, err
 }
 
-// replace swaps t with what stands in the place and looks at what came out.
-// done is false when nothing stood there any more, or something new came while it was away.
+// replace exchanges t with the file in the place and examines what came out. done is false when nothing was
+// there anymore, or something new came while the place was empty.
 func (w *worker) replace(i int, c *Change, t *temp, data []byte, aside []inode) (done, placed bool, err error) {
 	if w.noExchange {
 		return w.replaceInSteps(i, c, t, data, aside)
@@ -154,17 +154,17 @@ func (w *worker) replace(i int, c *Change, t *temp, data []byte, aside []inode) 
 	if plain || err != nil {
 		return true, true, err
 	}
-	// A folder or a link, put there since we looked: back with it.
+	// A folder or a link was put there since it was checked: put it back.
 	if err := w.f.o.FS.Exchange(t.path, path); err != nil {
 		return true, true, failure("put back", c.Folder.rel(c.Name), err)
 	}
 	return true, false, w.block(i, c)
 }
 
-// replaceInSteps is for systems without exchange: what stands there is renamed
-// away, then ours takes the empty place. Linking it away and renaming over it
-// would leave no moment without a file, but would destroy one that somebody saves
-// between the two calls; a missing file is restored from the log, a lost edit never.
+// replaceInSteps is replace for systems without exchange: it renames the present file away and puts ours
+// into the empty place. Linking the present file and renaming over it would never leave the place empty,
+// but would destroy a file that another program saves between the two calls; a missing file is restored
+// from the log, a lost edit never.
 func (w *worker) replaceInSteps(i int, c *Change, t *temp, data []byte, aside []inode) (done, placed bool, err error) {
 	path, away := c.Folder.Path(c.Name), w.newName()
 	switch err := w.f.o.FS.RenameNew(path, away); {
@@ -187,13 +187,13 @@ func (w *worker) replaceInSteps(i int, c *Change, t *temp, data []byte, aside []
 	return placed, placed, errors.Join(err, ierr)
 }
 
-// remove takes a document away. That it is not there is fine.
+// remove deletes a document. A missing document is not an error.
 func (w *worker) remove(i int, c *Change) error {
 	if err := c.Folder.enter(c.Name); err != nil {
 		if b := (*blockedError)(nil); !errors.As(err, &b) && !errors.Is(err, fs.ErrNotExist) {
 			return failure("look at", c.Folder.rel(c.Name), err)
 		}
-		if c.Before.Exists { // nothing of the store is there
+		if c.Before.Exists { // no file of the store is there
 			w.r.missing(i)
 		}
 		return nil
@@ -229,7 +229,7 @@ func (w *worker) remove(i int, c *Change) error {
 	return err
 }
 
-// putBack undoes the taking away of what is no plain file.
+// putBack restores something that was renamed away and is not a regular file.
 func (w *worker) putBack(i int, c *Change, away string) (back bool, err error) {
 	info, err := w.f.o.FS.Stat(away)
 	if err != nil {
@@ -244,7 +244,7 @@ func (w *worker) putBack(i int, c *Change, away string) (back bool, err error) {
 	return true, w.block(i, c)
 }
 
-// block records that the change cannot be made because of what stands there.
+// block records that the change cannot be made because of what is in its place.
 func (w *worker) block(i int, c *Change) error {
 	info, err := w.f.o.FS.Stat(c.Folder.Path(c.Name))
 	if err != nil {
@@ -270,9 +270,9 @@ const (
 	keptPlace // a file that stays, see Change.Keep
 )
 
-// before looks at the place ahead of the exchange. An edit that can be seen now
-// gets its second name, in quarantine, while it still has its first, so that not
-// even half an exchange, kept by a power loss, can lose it.
+// before examines the place ahead of the exchange. An edit that is seen now gets its second name, in
+// quarantine, while it still has its first, so that even half an exchange, kept by a power loss, cannot
+// lose it.
 func (w *worker) before(i int, c *Change, data []byte) (aside []inode, stands standing, err error) {
 	path := c.Folder.Path(c.Name)
 	info, err := w.f.o.FS.Stat(path)

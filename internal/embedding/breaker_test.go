@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// clock is one that the test moves.
+// clock is a clock that the test moves.
 type clock struct{ now time.Time }
 
 func newClock() *clock { return &clock{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
@@ -23,7 +23,7 @@ func (c *clock) read() time.Time { return c.now }
 
 var errTest = errors.New("no service")
 
-// try makes a call that ends with err, and says whether it was let pass.
+// try makes a call that ends with err, and reports whether the breaker let it pass.
 func try(t *testing.T, b *Breaker, by waiter, err error) (passed bool, what change) {
 	t.Helper()
 	c, refused := b.enter(by, time.Minute)
@@ -108,7 +108,7 @@ func TestBreaker(t *testing.T) {
 	step("a user finds out", forUser, nil, true, cameUp, StateWorks)
 }
 
-// Processes of one user tell each other; what the file says is input.
+// Processes of one user inform each other; the file's content is untrusted input.
 func TestBreakerKept(t *testing.T) {
 	t.Parallel()
 	dir, c := t.TempDir(), newClock()

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// TestWrite: a memory without an embedding gets the embedder's, one that brings its own keeps it.
+// TestWrite: a memory without an embedding gets the embedder's, a memory with one keeps it.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())

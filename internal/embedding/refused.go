@@ -34,7 +34,7 @@ const refusedTries = 3
 // mostRefusals is the maximum number of refusals in a report.
 const mostRefusals = 1000
 
-// ProbeText is the text that the embedder is asked for while it has accepted none in this run.
+// ProbeText is what the embedder is asked to embed while it has accepted no text in this run.
 const ProbeText = "a text"
 
 // embed returns the vectors of texts. Refused texts have none and are recorded.

@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// StateAt lists what changed in [from, to) as it stood at to; from is up to where an index covers the log. ErrMoved
-// when a newer one was mapped since: what that took in is not listed any more. A key that changed again since is taken
-// with the version that it had then, and listed in overtaken with its newest.
+// StateAt returns what changed in [from, to), as of to. An index covers the log up to from. StateAt returns ErrMoved if
+// a newer index was mapped since, because the entries that it covers are no longer listed. A key that changed again at
+// or after to has the version of that time in list, and its newest version in overtaken.
 func (eng *Engine) StateAt(ctx context.Context, from,
 	to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
 	_, changes, covered := eng.state.Moment(from, false)
@@ -54,8 +54,8 @@ func (eng *Engine) StateAt(ctx context.Context, from,
 	return list, overtaken, nil
 }
 
-// versionBefore is the version of a key that an entry names as the one before it; a
-// position below from where the set has that, and where it names none that there is.
+// versionBefore returns the version of a key that an entry names as its predecessor. It returns a position below from
+// if the set has that version, or if the entry names no predecessor that exists.
 func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN) (wal.LSN, wal.Entry, error) {
 	view, err := state.Read(&e)
 	if err != nil || view.Previous < from {
@@ -74,8 +74,8 @@ func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN)
 	return view.Previous, before, err
 }
 
-// IndexChange is what an entry changes in the index, except for its line; false when the index has
-// nothing of its kind.
+// IndexChange returns what an entry changes in the index, without the line. It returns false if the index has no
+// entries of this kind.
 func (eng *Engine) IndexChange(e *wal.Entry) (index.Change, bool, error) {
 	k := eng.kinds.Of(e.Key)
 	if k == nil {
@@ -95,7 +95,7 @@ func (eng *Engine) IndexChange(e *wal.Entry) (index.Change, bool, error) {
 	return c, true, err
 }
 
-// FinishedLine appends the line of an entry as the index has it.
+// FinishedLine appends the line of an entry in the form that the index stores.
 func FinishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
 	view, err := state.Read(e)
 	if err != nil {
@@ -104,19 +104,17 @@ func FinishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
 	return index.Finish(dst, view.Line, e.LSN, e.Time.UnixMicro(), e.Writer)
 }
 
-// keptLines is how many bytes of lines a rewrite of the index keeps at hand. It
-// wants them in the order of the keys, and would read the rest of their frames
-// once more.
+// keptLines is how many bytes of lines a rewrite of the index keeps in memory. The rewrite needs the lines in the order
+// of the keys, and would have to read the frames of the other lines a second time.
 const keptLines = 16 << 20
 
-// lineStore holds lines, many to an allocation.
+// lineStore stores lines, many per allocation.
 type lineStore struct {
 	chunk []byte
 	left  int
 }
 
-// keep returns the finished line of an entry, nil for a deletion and when there
-// is no more room.
+// keep returns the finished line of an entry, or nil for a deletion or if the store is full.
 func (s *lineStore) keep(e *wal.Entry) ([]byte, error) {
 	if e.Delete || s.left <= 0 {
 		return nil, nil

@@ -11,11 +11,11 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// YieldAssembly yields an assembly that is still there.
+// YieldAssembly yields an assembly if it still exists.
 func (eng *Engine) YieldAssembly(ctx context.Context, id string, yield func(assembly.Assembly, error) bool) bool {
 	v, err := eng.Load(ctx, eng.kinds.Assemblies, id)
 	if errors.Is(err, errs.ErrNotFound) {
-		return true // gone since
+		return true // deleted since
 	}
 	var a assembly.Assembly
 	if err == nil {
@@ -37,7 +37,7 @@ func (eng *Engine) AssembliesWith(ctx context.Context, member string) iter.Seq2[
 		for _, id := range ids {
 			more := eng.YieldAssembly(ctx, id, func(a assembly.Assembly, err error) bool {
 				if err == nil && !a.Has(member) {
-					return true // no longer
+					return true // removed since
 				}
 				return yield(a, err)
 			})

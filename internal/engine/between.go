@@ -8,16 +8,16 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// errAhead says that what a view has is of a moment that the index has not come to.
-var errAhead = errors.New("it is ahead of the index")
+// errAhead means that a view is as of a position that the index does not cover yet.
+var errAhead = errors.New("the view is ahead of the index")
 
-// Between applies what the log has between two moments. Log and archive are read, for the overlay has
-// let go of what the index has taken in.
+// Between applies the entries of the log between two positions. It reads log and archive, because the overlay has
+// dropped the entries that the index covers.
 func (eng *Engine) Between(ctx context.Context, at, to wal.Mark, apply func(*wal.Entry) error) error {
 	if at.LSN >= to.LSN {
 		return errAhead
 	}
-	for e, err := range eng.log.Past().Entries(ctx, at, to.LSN) { // the first must follow the chain
+	for e, err := range eng.log.Past().Entries(ctx, at, to.LSN) { // the first entry must continue the chain
 		if err != nil {
 			return err
 		}

@@ -12,20 +12,19 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Cache is the documents that were read or written lately, in at most so many bytes.
+// Cache has the documents that were read or written recently, up to a number of bytes.
 type Cache struct {
 	*otter.Cache[string, *cached]
-	most int64 // bytes of a document
+	most int64 // documents of this many bytes and more are not cached
 }
 
-// cached is a document in the cache. It is the newest version as long as the overlay names it, or
-// has nothing of its key and the index was not replaced since swaps. Once that was replaced the
-// version is looked up there again, but the document is not read again.
+// cached is a document in the cache. It is the newest version if the overlay names it, or if the overlay has no entry
+// of its key and the index was not replaced since swaps. Once the index was replaced, the version is looked up there
+// again, but the document is not read again.
 //
-// An edit by hand is an entry of the log once a process has seen it; before that the cache cannot
-// know of it. So the file's size and time are looked at when the version is first met below
-// flushed, and again when it is looked up in another index: an edit is then decided about as by any
-// read.
+// An edit by hand becomes an entry of the log once a process has noticed it; until then the cache cannot know of the
+// edit. So the file's size and time are compared when the version is first found below flushed, and again when it is
+// looked up in another index. An edit that is found is then judged as by any other read.
 type cached struct {
 	kind    *Kind
 	lsn     wal.LSN
@@ -38,14 +37,14 @@ type cached struct {
 	by      uint32
 	session string
 
-	swaps  atomic.Uint64 // State.Swaps from before it was known to be the newest version
-	looked atomic.Bool   // its file was looked at since
+	swaps  atomic.Uint64 // State.Swaps, read before this was known to be the newest version
+	looked atomic.Bool   // its file was compared since
 }
 
-// cachedBytes is what a document takes in the cache besides its bytes, its key and its session.
+// cachedBytes is the memory that a cached document needs besides its bytes, its key and its session.
 const cachedBytes = 384
 
-// NewCache makes a cache of so many bytes, nil for none.
+// NewCache returns a cache of the given size in bytes, nil if that is not positive.
 func NewCache(bytes int64) (*Cache, error) {
 	if bytes <= 0 {
 		return nil, nil
@@ -60,13 +59,13 @@ func NewCache(bytes int64) (*Cache, error) {
 	return &Cache{c, bytes / 4}, err
 }
 
-// caches reports whether a document of this size is in the cache once it was read.
+// caches reports whether a document of this size is cached after it was read.
 func (eng *Engine) caches(doc []byte) bool {
 	return eng.cache != nil && int64(len(doc)) < eng.cache.most
 }
 
-// Load returns the newest version with its document, from the cache if it is there.
-// The document is shared and not to be changed.
+// Load returns the newest version with its document, from the cache if possible. The document is shared; callers must
+// not change it.
 func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error) {
 	if eng.cache == nil {
 		return eng.Find(ctx, k, id, true)
@@ -79,7 +78,7 @@ func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error
 			return c.version(), nil
 		}
 	}
-	// Both before it is looked up: what replaces the version leaves the overlay behind a swap only.
+	// Both are read before the look-up: a version that is replaced leaves the overlay only after a swap.
 	swaps, flushed := eng.state.Swaps(), eng.log.Flushed()
 	v, err := eng.Find(ctx, k, id, true)
 	if err == nil && eng.caches(v.Doc) {
@@ -95,7 +94,7 @@ func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error
 	return v, err
 }
 
-// isNewest reports whether what is cached is the newest version, as far as this process has caught up.
+// isNewest reports whether a cached document is the newest version, as far as this process has caught up.
 func (eng *Engine) isNewest(c *cached, id string) bool {
 	file := index.Entry{Size: int64(len(c.doc)), Mtime: c.mtime}
 	if !eng.state.Changed(c.kind.Letter, id, c.lsn, c.swaps.Load()) {
@@ -106,7 +105,8 @@ func (eng *Engine) isNewest(c *cached, id string) bool {
 	}
 	seen, swaps := eng.log.Applied(), eng.state.Swaps()
 	p, err := eng.state.Find(c.kind.Letter, id)
-	// Many documents have a version that is no position of a frame, in more than one index.
+	// A version that is not the position of a frame does not identify one version: many documents have the same one, in
+	// more than one index.
 	if err != nil || p.InLog || p.Version != c.lsn || p.Version%8 != 0 || eng.log.Applied() < seen ||
 		!eng.looksLike(c, id, &p.Entry) {
 		return false
@@ -115,7 +115,7 @@ func (eng *Engine) isNewest(c *cached, id string) bool {
 	return true
 }
 
-// looksLike reports whether the file has the size and the time that it should have.
+// looksLike reports whether the file has the expected size and time.
 func (eng *Engine) looksLike(c *cached, id string, file *index.Entry) bool {
 	info, err := c.kind.Stat(c.kind.FileName(id))
 	if err != nil || !Matches(file, info) {
@@ -133,10 +133,9 @@ func (c *cached) version() Version {
 	return v
 }
 
-// Written takes a memory into the cache that this process has just put. m is the memory as it was
-// prepared, doc its document, which belongs to the cache from here on; swaps is State.Swaps from
-// before the entry was appended: later, a newer version from another process may have gone from the
-// overlay already.
+// Written adds a memory that this process has just put to the cache. m is the memory as it was prepared. doc is its
+// document, which the cache owns from now on. swaps is State.Swaps, read before the entry was appended: if it were read
+// later, the overlay might already have dropped a newer version from another process.
 func Written(eng *Engine, m *memstore.Memory, doc []byte, e *wal.Entry, swaps uint64) {
 	if !eng.caches(doc) {
 		return
@@ -148,7 +147,7 @@ func Written(eng *Engine, m *memstore.Memory, doc []byte, e *wal.Entry, swaps ui
 		updated: m.UpdatedAt, mtime: e.Time.UnixMicro(), vector: int64(e.LSN), by: e.Writer,
 		session: m.Session(),
 	}
-	if len(m.Embedding) > 0 { // which may be that of an older version
+	if len(m.Embedding) > 0 { // the embedding may be that of an older version
 		line, _, err := state.LineIn(e)
 		if err != nil {
 			return

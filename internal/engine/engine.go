@@ -22,39 +22,39 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Host is what an engine calls back: the packages above it, which rebuild, judge and flush.
+// Host is the interface that an engine calls back: the packages above it, which rebuild, judge and flush.
 type Host interface {
-	// RebuildIndex rebuilds the index, from an older one and the log or from the files. from names its source;
-	// memories is how many it has.
+	// RebuildIndex rebuilds the index, from an older one and the log or from the files. from names the source; memories
+	// is the number of memories in it.
 	RebuildIndex(ctx context.Context, start *wal.Start) (set *index.Set, from string, memories int, err error)
-	// JudgeEdit decides about a file that differs from the version that the index names.
+	// JudgeEdit judges a file that differs from the version that the index names.
 	JudgeEdit(ctx context.Context, k *Kind, id string) (Version, error)
-	// FlushDue has a round of the flusher begin.
+	// FlushDue starts a round of the flusher.
 	FlushDue()
-	// NoteRefused notes an entry that could not be applied.
+	// NoteRefused records an entry that could not be applied.
 	NoteRefused(e *wal.Entry, err error)
-	// NoteWorked notes that an entry of working memory was applied.
+	// NoteWorked records that an entry of working memory was applied.
 	NoteWorked(scope string, at uint64)
 }
 
-// Config is what New needs besides the environment.
+// Config has the parameters of New besides the environment.
 type Config struct {
-	// Limits returns the limits of documents of today.
+	// Limits returns the current limits of documents.
 	Limits     func() (memstore.Limits, assembly.Limits)
-	CacheBytes int64          // of documents in memory; not positive: no cache
+	CacheBytes int64          // size of the cache of documents; not positive: no cache
 	Writer     *writer.Writer // of this handle; nil: unknown
-	Unfinished bool           // the store is the copy that a migration makes, before it is a store
+	Unfinished bool           // the store is the copy that a migration is still making
 }
 
 // Tuning has the parameters that tests change while nothing uses the store.
 type Tuning struct {
-	Times  Times  // nil: documents are read
-	Orders Orders // nil: the index is read
-	Few    int    // of fewer memories all are read for filters, whatever Orders could say
+	Times  Times  // nil: documents are read instead
+	Orders Orders // nil: the index is read instead
+	Few    int    // with fewer memories than this, filters read all of them, even if Orders could answer
 }
 
-// Engine is the log, what was applied of it, and how a document is found and read by that.
-// Everything else in an open store lies above it.
+// Engine is the log, the state applied from it, and the code that finds and reads a document. All other parts of an
+// open store are above it.
 type Engine struct {
 	env      *env.Env
 	settings *settings.Settings
@@ -64,7 +64,7 @@ type Engine struct {
 	log    *wal.FileLog
 	state  state.State
 	codec  record.Codec
-	token  string // names what this process puts into tmp/
+	token  string // prefix of the files of this process in tmp/
 	opened opened
 	health health
 
@@ -78,19 +78,19 @@ type Engine struct {
 	expiring Expiring
 	tuning   Tuning
 
-	remade     atomic.Uint64 // the log's Notes.IndexRebuilds, when the index was last mapped
+	remade     atomic.Uint64 // the log's Notes.IndexRebuilds when the index was last mapped
 	refreshing sync.Mutex
-	damaged    atomic.Bool // a read met damage in the index, which the next flush rebuilds
+	damaged    atomic.Bool // a read found damage in the index, which the next flush rebuilds
 
 	lacking    []*kind.Kind      // kinds with a Feature that had no folder when the store was entered
-	linked     *errs.LinkedError // the log belongs to another folder: this handle reads only
+	linked     *errs.LinkedError // the log belongs to another folder, so this handle is read-only
 	unfinished bool              // see Config
 	moved      moved
 
-	commits atomic.Int64 // of documents and working memory, asked for by calls of this handle
+	commits atomic.Int64 // commits of documents and working memory that calls of this handle requested
 
 	closed     atomic.Bool
-	operations sync.WaitGroup // that Close waits for
+	operations sync.WaitGroup // Close waits for them
 	progress   lasting
 	closing    sync.RWMutex
 }
@@ -109,13 +109,13 @@ func New(e *env.Env, s *settings.Settings, host Host, c Config) (*Engine, error)
 	return eng, err
 }
 
-// Begin enters the folder of the store, and makes a missing one unless mustExist. It is called once, before
-// OpenLog and before anything that puts files into tmp/.
+// Begin enters the folder of the store, and creates a missing store unless mustExist. It is called once, before OpenLog
+// and before anything writes files to tmp/.
 func (eng *Engine) Begin(ctx context.Context, mustExist bool) (err error) {
 	if err := eng.enter(ctx, mustExist); err != nil {
 		return err
 	}
-	if err := eng.env.Hold(); err != nil { // the folder may have come to its path just now
+	if err := eng.env.Hold(); err != nil { // the folder may have appeared at its path just now
 		return fmt.Errorf("opening %s: %w", eng.env.Dir, err)
 	}
 	if err := eng.newerVectors(); err != nil {
@@ -128,10 +128,10 @@ func (eng *Engine) Begin(ctx context.Context, mustExist bool) (err error) {
 	return err
 }
 
-// OpenLog opens the log, and recovers it. A log that belongs to another folder is opened to read only: see Linked.
+// OpenLog opens the log and recovers it. A log that belongs to another folder is opened read-only: see Linked.
 func (eng *Engine) OpenLog(ctx context.Context, o wal.Options) (err error) {
 	eng.log, err = wal.Open(ctx, o)
-	if errors.As(err, &eng.linked) { // it can be read
+	if errors.As(err, &eng.linked) { // it can still be read
 		eng.env.ReadOnly, o.ReadOnly, o.Create = true, true, false
 		eng.log, err = wal.Open(ctx, o)
 	}
@@ -143,7 +143,7 @@ func (eng *Engine) OpenLog(ctx context.Context, o wal.Options) (err error) {
 	if eng.linked == nil {
 		eng.linked = eng.log.Report().Linked
 	}
-	if eng.env.ReadOnly { // it has no lock that keeps the store from being moved
+	if eng.env.ReadOnly { // a read-only handle holds no lock that prevents moving the store
 		if err := eng.CheckMoved(); err != nil {
 			return errors.Join(err, eng.log.Close(), eng.state.Close())
 		}
@@ -151,13 +151,13 @@ func (eng *Engine) OpenLog(ctx context.Context, o wal.Options) (err error) {
 	return nil
 }
 
-// Layout returns where the documents of the store are.
+// Layout returns the paths and file modes of the store's documents.
 func (eng *Engine) Layout() docfile.Layout {
 	e := eng.env
 	return docfile.Layout{FS: e.FS, Root: e.Dir, FileMode: e.FileMode, FolderMode: e.FolderMode}
 }
 
-// Env returns the environment that the store is in.
+// Env returns the environment of the store.
 func (eng *Engine) Env() *env.Env { return eng.env }
 
 // Settings returns the settings of the store.
@@ -169,13 +169,13 @@ func (eng *Engine) Kinds() *kinds { return eng.kinds }
 // Log returns the log, nil before OpenLog.
 func (eng *Engine) Log() *wal.FileLog { return eng.log }
 
-// State returns what was applied of the log.
+// State returns the state that was applied from the log.
 func (eng *Engine) State() *state.State { return &eng.state }
 
 // Codec returns the codec of the log's records.
 func (eng *Engine) Codec() *record.Codec { return &eng.codec }
 
-// Token returns what names the things of this process in tmp/.
+// Token returns the prefix of this process's files in tmp/.
 func (eng *Engine) Token() string { return eng.token }
 
 // Opened returns what opening the store found and did.
@@ -196,19 +196,19 @@ func (eng *Engine) Expiring() *Expiring { return &eng.expiring }
 // Tune returns the parameters that tests change.
 func (eng *Engine) Tune() *Tuning { return &eng.tuning }
 
-// SetOrders gives the engine what answers filters without reading the index. It is called before OpenLog.
+// SetOrders sets the source that answers filters without reading the index. It is called before OpenLog.
 func (eng *Engine) SetOrders(o Orders, t Times) { eng.tuning.Orders, eng.tuning.Times = o, t }
 
-// Remade returns the log's Notes.IndexRebuilds, when the index was last mapped.
+// Remade returns the log's Notes.IndexRebuilds as of when the index was last mapped.
 func (eng *Engine) Remade() *atomic.Uint64 { return &eng.remade }
 
-// Damaged reports whether a read met damage in the index: it is rebuilt in the next round.
+// Damaged reports whether a read found damage in the index; the next flush rebuilds the index then.
 func (eng *Engine) Damaged() *atomic.Bool { return &eng.damaged }
 
-// Linked returns why the log belongs to another folder, so that this handle reads only; nil if it does not.
+// Linked returns why the log belongs to another folder, which makes this handle read-only; nil if it does not.
 func (eng *Engine) Linked() *errs.LinkedError { return eng.linked }
 
-// Commits returns the counter of commits that calls of this handle asked for.
+// Commits returns the counter of the commits that calls of this handle requested.
 func (eng *Engine) Commits() *atomic.Int64 { return &eng.commits }
 
 // Closed reports whether the store was closed.
@@ -223,10 +223,10 @@ func (eng *Engine) Progress() *lasting { return &eng.progress }
 // Closing returns the lock that Close holds for writing.
 func (eng *Engine) Closing() *sync.RWMutex { return &eng.closing }
 
-// newToken makes a Token, what this process calls its own in tmp/:
+// newToken returns a Token, the prefix of this process's files in tmp/:
 //
-//	<process id> '-' <birth, hex> '-' 12 hex digits by chance
-//	16 hex digits by chance, where the process cannot be told from others; see vfs.Host
+//	<process id> '-' <birth, hex> '-' 12 random hex digits
+//	16 random hex digits, where the process cannot be told from others; see vfs.Host
 func (eng *Engine) newToken() (string, error) {
 	var b [8]byte
 	if err := eng.env.Random(b[:]); err != nil {

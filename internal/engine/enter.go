@@ -23,17 +23,18 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// folders are those of a store, besides wal/, which the log makes, and working/, which the first scope makes.
+// folders returns the folders of a store, except wal/, which the log creates, and working/, which the first scope
+// creates.
 func folders() (names []string) {
 	for _, k := range kind.Kinds {
-		if k.Feature == 0 { // else the first document makes it
+		if k.Feature == 0 { // else the first document creates it
 			names = append(names, k.Folder)
 		}
 	}
 	return append(names, "tmp", "backups", "quarantine")
 }
 
-// enter finds out what the folder is, and makes a store of it where it may.
+// enter finds out what the folder is, and creates a store in it if that is allowed.
 func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -43,7 +44,7 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 		if info, serr := eng.env.FS.Stat(wal); serr == nil && !info.Mode.IsDir() {
 			return &vfs.NotFolderError{Path: wal, Mode: info.Mode}
 		}
-		return fmt.Errorf("%w: %s is a file, or lies in one", errs.ErrNoStore, eng.env.Dir)
+		return fmt.Errorf("%w: %s is a file, or is inside one", errs.ErrNoStore, eng.env.Dir)
 	} else if err != nil {
 		return err
 	}
@@ -57,8 +58,8 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	case errors.Is(err, errs.ErrNewerFormat):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		// The store may have been moved away since the check above. The note of that is older than the removal of
-		// config.json, so this check finds it.
+		// The store may have been moved away since the check above. The note of the move is written before config.json
+		// is removed, so this check finds it.
 		if err := eng.CheckMoved(); err != nil {
 			return err
 		}
@@ -79,13 +80,13 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 		return err
 	}
 	if !eng.env.ReadOnly && eng.emptied() {
-		// Another process may have made the store since config.json was read. It makes config.json before the log.
+		// Another process may have created the store since config.json was read. It creates config.json before the log.
 		if _, err := eng.settings.Load(); !errors.Is(err, fs.ErrNotExist) {
 			return eng.enter(ctx, mustExist)
 		}
 		return &errs.EmptiedError{Path: eng.env.Dir}
 	}
-	// An editor may be saving it, or a branch is checked out that has none.
+	// An editor may be saving config.json, or a branch without it may be checked out.
 	if last, err := wal.ReadCheckpoint(eng.env.FS, eng.env.Dir); err == nil && last.Config && eng.hasLog() {
 		eng.unknownSettings(nil, settings.ErrMissing)
 		if eng.env.ReadOnly {
@@ -104,7 +105,7 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	return eng.makeStore()
 }
 
-// unknownSettings takes what is valid of a config.json that does not hold.
+// unknownSettings uses the valid settings of an invalid config.json.
 func (eng *Engine) unknownSettings(c *settings.Config, err error) {
 	const note = "invalid settings have their defaults, and nothing is removed until the file is valid"
 	eng.env.Logger.Warn("config.json is not valid; "+note, "err", err)
@@ -113,8 +114,7 @@ func (eng *Engine) unknownSettings(c *settings.Config, err error) {
 	eng.NoteProblem(err)
 }
 
-// looksLikeStore reports whether a folder without a readable config.json is one of
-// ours all the same: a rescued copy.
+// looksLikeStore reports whether a folder without a readable config.json is a store nevertheless: a rescued copy.
 func (eng *Engine) looksLikeStore() bool {
 	if eng.hasLog() {
 		return true
@@ -123,9 +123,9 @@ func (eng *Engine) looksLikeStore() bool {
 	return err == nil && kind.Memories.HasDocuments(names)
 }
 
-// emptied reports whether a folder without a config.json is what is left of a store: what its .gitignore
-// names. git has removed the rest, for a branch that does not contain the store; a config.json made again
-// would prevent the switch back, and documents put back would be in the wrong branch.
+// emptied reports whether a folder without a config.json has only the rest of a store: what its .gitignore names. git
+// has removed everything else, for a branch that does not contain the store. A new config.json would prevent git from
+// switching back, and restored documents would be in the wrong branch.
 func (eng *Engine) emptied() bool {
 	if _, err := eng.env.FS.Stat(filepath.Join(eng.env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
 		return false
@@ -142,7 +142,7 @@ func (eng *Engine) emptied() bool {
 	return true
 }
 
-// hasLog reports whether a store's log lies in the folder.
+// hasLog reports whether the folder contains a store's log.
 func (eng *Engine) hasLog() bool {
 	wal := filepath.Join(eng.env.Dir, "wal")
 	if _, err := eng.env.FS.Stat(filepath.Join(wal, "open.lock")); err == nil {
@@ -155,7 +155,7 @@ func (eng *Engine) hasLog() bool {
 	})
 }
 
-// foreign refuses a folder that holds another system's memories.
+// foreign returns an error for a folder with the memories of another system.
 func (eng *Engine) foreign() error {
 	names, err := vfs.ReadRoot(eng.env.FS, eng.env.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -190,7 +190,7 @@ func (eng *Engine) foreign() error {
 }
 
 func (eng *Engine) makeStore() error {
-	// A store whose config.json is missing is opened as it is, also that of another user.
+	// A store whose config.json is missing is opened as it is, even if it belongs to another user.
 	self := eng.env.Self
 	if eng.hasLog() {
 		self = nil
@@ -202,7 +202,7 @@ func (eng *Engine) makeStore() error {
 		return err
 	}
 	if eng.env.Shared {
-		// Everything in it would be the group's.
+		// All files in the folder would belong to the group.
 		if names, err := vfs.Contents(eng.env.FS, eng.env.Dir); err != nil || len(names) > 0 && !vfs.IsShared(eng.env.FS,
 			eng.env.Dir) {
 			if err == nil {
@@ -214,7 +214,7 @@ func (eng *Engine) makeStore() error {
 			return eng.env.IOError("sharing", eng.env.Dir, err)
 		}
 	}
-	// The process that made it may have been killed before its name was durable.
+	// The process that created the folder may have been killed before its name was durable.
 	if err := eng.env.FS.SyncDir(filepath.Dir(eng.env.Dir)); err != nil && !vfs.IsPermission(err) {
 		return eng.env.IOError("syncing", filepath.Dir(eng.env.Dir), err)
 	}
@@ -234,7 +234,7 @@ func (eng *Engine) makeStore() error {
 	return eng.settings.Make()
 }
 
-// Ignore is what a store tells git to leave out: what is not documents, and can be made again.
+// Ignore is the .gitignore of a store: everything that is not a document and can be rebuilt.
 const Ignore = `wal/
 tmp/
 backups/
@@ -243,13 +243,13 @@ checkpoint
 memory_index*.json
 ` + IgnoreMoves
 
-// IgnoreMoves is what stores made by older programs lack.
+// IgnoreMoves is the part of Ignore that stores of older programs lack.
 const IgnoreMoves = `moved.json*
 migrate.json*
 migrate.lock
 `
 
-// endOf is the last bytes of a file.
+// endOf returns the last bytes of a file.
 func (eng *Engine) endOf(name string) (string, error) {
 	f, err := eng.env.FS.OpenFile(filepath.Join(eng.env.Dir, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -268,8 +268,8 @@ func (eng *Engine) endOf(name string) (string, error) {
 	return string(end[:n]), err
 }
 
-// makeFolders makes what is missing, and refuses a link where a folder of the
-// store should be: it could lead anywhere.
+// makeFolders creates the missing folders. It returns an error if there is a link in place of a folder, because the
+// link could lead anywhere.
 func (eng *Engine) makeFolders() error {
 	made := false
 	for _, name := range folders() {

@@ -13,9 +13,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// newerVectors refuses a store whose vectors a newer program has written, as one whose
-// index it has: they are derived, but this program could not write them on, and what it put would
-// hold the log back forever. Nothing was changed yet.
+// newerVectors returns an error for a store whose vectors were written by a newer program, as for one whose index was.
+// Vectors are derived data, but this program could not continue those files, and its writes would keep the log from
+// being released forever. Nothing in the store was changed yet.
 func (eng *Engine) newerVectors() error {
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
 		t, err := table.Open(eng.env.FS, eng.env.Dir, name, vector.Schema())
@@ -23,7 +23,7 @@ func (eng *Engine) newerVectors() error {
 			return err
 		}
 		if err != nil {
-			continue // code that needs them says so
+			continue // code that needs them reports it
 		}
 		if err := t.Release(); err != nil {
 			return err
@@ -36,20 +36,20 @@ func (eng *Engine) newerVectors() error {
 func (eng *Engine) NamedUUID() (id [16]byte, ok bool) {
 	t, err := table.Open(eng.env.FS, eng.env.Dir, index.BaseName, index.Schema())
 	if err != nil {
-		return id, false // missing, or not to be read: then it names nothing
+		return id, false // missing or unreadable: it names no store
 	}
 	id, err = uuid.Parse(t.Meta().Store)
 	return id, errors.Join(err, t.Release()) == nil
 }
 
-// HighestKnown is the highest position that any index names, for a log that
-// must be made new: its positions must not mean two things.
+// HighestKnown returns the highest position that any index names, for a log that must be recreated: none of its
+// positions may have two meanings.
 func (eng *Engine) HighestKnown() (wal.LSN, error) {
 	var highest wal.LSN
 	for _, name := range []string{index.BaseName, index.DeltaName} {
 		t, err := table.Open(eng.env.FS, eng.env.Dir, name, index.Schema())
 		if err != nil {
-			continue // missing, or not to be read: then it names nothing
+			continue // missing or unreadable: it names no position
 		}
 		highest = max(highest, t.Meta().LSN)
 		if err := t.Release(); err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Expiring knows which of the memories that changed since the index was written have a
-// time to live, and which had one there. So counting costs what has expired and was not
-// swept yet, however much there is. All that it says is of one moment. It is a view.Fold.
+// Expiring follows the memories that have a time to live: which of the memories that changed since the index was
+// written have one, and which had one in the index. So counting costs time only for memories that have expired and were
+// not swept yet, whatever the size of the store. All its answers are as of one moment. It is a view.Fold.
 type Expiring struct {
 	eng    *Engine
 	follow Follower
-	list   map[string]time.Time // of what changed: when it expires
-	over   map[string]bool      // what changed: by_expiry of the index has it, and is out of date
+	list   map[string]time.Time // of the changed memories: when each expires
+	over   map[string]bool      // changed memories whose row in by_expiry of the index is out of date
 	buf    []byte
 }
 
@@ -37,7 +37,7 @@ func (x *Expiring) Reset(context.Context, *index.Set) error {
 	return nil
 }
 
-// Covered implements view.Fold: what changed is of one index.
+// Covered implements view.Fold: the changes are relative to one index.
 func (x *Expiring) Covered(*index.Set) bool { return false }
 
 // Apply implements view.Fold.
@@ -74,7 +74,7 @@ func (x *Expiring) Apply(_ context.Context, set *index.Set, e *wal.Entry) error 
 	return nil
 }
 
-// AnyExpiry reports whether any memory has a time to live. It may say yes where it is not so.
+// AnyExpiry reports whether any memory has a time to live. It may return true although none has.
 func (eng *Engine) AnyExpiry(ctx context.Context) (any bool) {
 	x := &eng.expiring
 	err := x.follow.With(ctx, eng, func(set *index.Set, _ int64) error {
@@ -84,7 +84,7 @@ func (eng *Engine) AnyExpiry(ctx context.Context) (any bool) {
 	return any || err != nil
 }
 
-// Count is how many memories there are, and how many of them are over at now.
+// Count returns the number of memories, and how many of them have expired at now.
 func (x *Expiring) Count(ctx context.Context, now time.Time) (live, expired int64, err error) {
 	err = x.follow.With(ctx, x.eng, func(set *index.Set, n int64) error {
 		live = n
@@ -98,7 +98,7 @@ func (x *Expiring) Count(ctx context.Context, now time.Time) (live, expired int6
 	return live, expired, err
 }
 
-// Due are some of the memories that were over at a time, at most so many.
+// Due returns the ids of up to most memories that have expired at a time.
 func (x *Expiring) Due(ctx context.Context, at time.Time, most int) (ids []string, err error) {
 	err = x.follow.With(ctx, x.eng, func(set *index.Set, _ int64) error {
 		err := x.below(set, at, func(id string) bool {
@@ -115,8 +115,7 @@ func (x *Expiring) Due(ctx context.Context, at time.Time, most int) (ids []strin
 	return ids, err
 }
 
-// below names the memories that are over at a time and did not change since the index
-// was written.
+// below yields the ids of the memories that have expired at a time and did not change since the index was written.
 func (x *Expiring) below(set *index.Set, at time.Time, yield func(id string) bool) error {
 	if set.Count(index.ByExpiry) == 0 {
 		return nil
@@ -139,6 +138,6 @@ func (x *Expiring) below(set *index.Set, at time.Time, yield func(id string) boo
 	return nil
 }
 
-// ClockGrace is for how long a clock that says that something is over is not believed: one
-// that jumps, and is put right within it, costs nothing.
+// ClockGrace is for how long an expiry is not trusted, in case the clock is wrong: a clock that jumps, and is corrected
+// within this time, does no harm.
 const ClockGrace = time.Hour

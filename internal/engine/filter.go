@@ -9,10 +9,10 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Filters choose lines of the index, and documents.
+// Filters select lines of the index, and documents.
 type Filters struct {
 	Session  *string
-	Happened Span // by its timestamp
+	Happened Span // the memory's timestamp
 	Created  Span
 	Updated  Span
 	Prefix   string
@@ -20,17 +20,17 @@ type Filters struct {
 	Category *string
 	Key      *string
 	Where    []*filter.Cond
-	Expired  bool     // pass too
-	Writers  []string // the version is by each of these writers; Resolve makes By of it
-	// By judges the writer of a version, by the number that its entry has, 0 for none; nil: any.
+	Expired  bool     // expired memories pass too
+	Writers  []string // the version is by one of these writers; Resolve sets By from it
+	// By reports whether the writer of a version passes, by the number in its entry, 0 for none. nil: all pass.
 	By   func(number uint32, version uint64) bool
 	Sort *memstore.Order // nil: by id
 }
 
-// Span is from a time on, and before another; the zero time is no bound.
+// Span is the time from Since on and before Until; the zero time means no bound.
 type Span struct{ Since, Until time.Time }
 
-// Within is what is in both of two spans.
+// Within returns the intersection of two spans.
 func Within(s, o Span) Span {
 	if o.Since.After(s.Since) {
 		s.Since = o.Since
@@ -45,7 +45,7 @@ func (s Span) has(t time.Time) bool {
 	return (s.Since.IsZero() || !t.Before(s.Since)) && (s.Until.IsZero() || t.Before(s.Until))
 }
 
-// Line judges what the index knows.
+// Line reports whether a line passes the filters that the index can answer.
 func (f *Filters) Line(id string, e *index.Entry, now time.Time) bool {
 	switch {
 	case !f.Expired && !e.ExpiresAt.IsZero() && !now.Before(e.ExpiresAt):
@@ -66,12 +66,12 @@ func (f *Filters) All() bool {
 		f.By == nil && !f.Reads()
 }
 
-// Reads reports whether the documents have to be read.
+// Reads reports whether the filters need the documents.
 func (f *Filters) Reads() bool {
 	return f.Category != nil || f.Key != nil || len(f.Where) > 0 || f.Happened != (Span{})
 }
 
-// Memory judges what only the document knows.
+// Memory reports whether a memory passes the filters that only its document can answer.
 func (f *Filters) Memory(m *memstore.Memory) bool {
 	for _, c := range f.Where {
 		if !c.Holds(m.Metadata) {
@@ -82,7 +82,7 @@ func (f *Filters) Memory(m *memstore.Memory) bool {
 		f.Happened.has(m.Timestamp)
 }
 
-// Still judges a memory that may have changed since its line was judged.
+// Still reports whether a memory, which may have changed since its line passed, still passes.
 func (f *Filters) Still(m *memstore.Memory) bool {
 	return (f.Session == nil || m.Session() == *f.Session) && f.Memory(m)
 }

@@ -25,23 +25,23 @@ type Version struct {
 	Doc  []byte
 }
 
-// Expired reports whether its time is over at now.
+// Expired reports whether the version has expired at now.
 func (v *Version) Expired(now time.Time) bool {
 	return !v.Line.ExpiresAt.IsZero() && !now.Before(v.Line.ExpiresAt)
 }
 
-// Stale reports that this version, which may be newer than the line by which it was chosen,
-// has expired, or that its line does not pass: the memory is another session's now.
+// Stale reports whether v has expired or no longer matches f: it may be newer than the line by which it was chosen, and
+// the memory may be in another session now.
 func (v *Version) Stale(f *Filters, id string, now time.Time) bool {
 	return v.Expired(now) || !f.Line(id, &v.Line, now)
 }
 
-// FindTries bounds how often a look-up starts again because what it found was replaced, flushed or
-// released meanwhile. Each time another process has made progress.
+// FindTries is how often a look-up is retried when the version that it found was replaced, flushed or released
+// meanwhile. Each time another process has made progress.
 const FindTries = 100
 
-// Find returns the newest durable version of a document, with its document if
-// that is wanted. errs.ErrNotFound if there is none.
+// Find returns the newest durable version of a document, with the bytes of the document if doc is set. It returns
+// errs.ErrNotFound if there is none.
 func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Version, error) {
 	var last error
 	for range FindTries {
@@ -51,7 +51,7 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 		seen, swaps := eng.log.Applied(), eng.state.Swaps()
 		place, err := eng.state.Find(k.Letter, id)
 		if eng.log.Applied() < seen {
-			continue // this process starts again from newer views
+			continue // this process has started over with newer views
 		}
 		if err != nil {
 			if errors.Is(err, errs.ErrCorrupt) && eng.Healed(swaps) {
@@ -80,9 +80,9 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 	return Version{}, fmt.Errorf("reading %s %s: gave up, because it keeps changing: %w", k.Noun, human.Quote(id), last)
 }
 
-// DamageOf returns the error with which a reader of the index answers. If err is damage, it schedules an index rebuild
-// for the next flush and returns err; if the folder was replaced under the open store, it returns that error instead: a
-// program that copies over mapped files cuts them short, and then the store is not damaged.
+// DamageOf returns the error to report for an error of reading the index. For damage it schedules an index rebuild at
+// the next flush and returns err. If the folder was replaced under the open store, it returns that error instead: a
+// program that copies over mapped files truncates them, and then the store is not damaged.
 func (eng *Engine) DamageOf(err error) error {
 	err = eng.orReplaced(err)
 	if errors.Is(err, errs.ErrCorrupt) && eng.damaged.CompareAndSwap(false, true) {
@@ -91,7 +91,7 @@ func (eng *Engine) DamageOf(err error) error {
 	return err
 }
 
-// orReplaced returns err, or, if it is damage and the folder was replaced under the open store, that error.
+// orReplaced returns err, or, if err is damage and the folder was replaced under the open store, an error for that.
 func (eng *Engine) orReplaced(err error) error {
 	if errors.Is(err, errs.ErrCorrupt) {
 		if replaced := eng.log.Folder().InPlace(); replaced != nil {
@@ -101,7 +101,7 @@ func (eng *Engine) orReplaced(err error) error {
 	return err
 }
 
-// Containing are the assemblies that contain a memory, and the version of that.
+// Containing returns the assemblies that contain a memory, and the version of that membership.
 func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	assemblies, newest, err := eng.state.Containing(id)
 	if err != nil {
@@ -110,9 +110,9 @@ func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	return assemblies, newest, nil
 }
 
-// Settled reads the newest version and its document without judging edits, which the holder of
-// flush.lock must not, nor anybody for whom it may wait: what does not match is ErrCorrupt, unless
-// the log has it.
+// Settled reads the newest version and its document without judging edits: a holder of flush.lock, and a goroutine that
+// such a holder may wait for, must not judge. A file that does not match is ErrCorrupt, unless the log has the
+// document.
 func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, error) {
 	place, err := eng.state.Find(k.Letter, id)
 	if err != nil {
@@ -131,8 +131,7 @@ func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, er
 	return v, err
 }
 
-// beyondDamage keeps "not found" from being said of what may stand behind the
-// damage in the log.
+// beyondDamage replaces "not found" by the damage of the log, because the document may be in the damaged part.
 func (eng *Engine) beyondDamage(err error) error {
 	if d := eng.log.Damage(); d != nil && errors.Is(err, errs.ErrNotFound) {
 		return d
@@ -148,13 +147,13 @@ func (eng *Engine) changed(k *Kind, id string, was state.Place) bool {
 	return err != nil || now.Version != was.Version
 }
 
-// What read finds instead of what it was sent for.
+// Errors of a read that finds something else at the place of a version.
 var (
 	ErrMismatch = errors.New("the file is not the version that the index names")
-	ErrMoved    = errors.New("another key lies at this position")
+	ErrMoved    = errors.New("another key is at this position")
 )
 
-// glanceMost is the largest document that is read with the fewest calls of the system.
+// glanceMost is the size of the largest document that is read with the fewest system calls.
 const glanceMost = 1 << 20
 
 // Read reads the version at a place.
@@ -167,7 +166,7 @@ func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Pla
 		return v, nil
 	}
 	name := k.FileName(id)
-	// The hash makes up for the looks at the place that docfile's Read takes.
+	// The hash makes the checks of the path unnecessary that docfile's Read does.
 	if n := v.Line.Size; n > 0 && n <= glanceMost {
 		data, info, err := k.Glance(name, make([]byte, n), n)
 		if err == nil && Matches(&v.Line, info) && sha256.Sum256(data) == v.Line.ContentHash {
@@ -189,14 +188,14 @@ func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Pla
 	return v, nil
 }
 
-// NotOurs says of an error of reading a document's place that what stands there is
-// nothing of ours: a folder, a link, or more than any document is.
+// NotOurs reports whether an error of reading a document means that something else is at its path: a folder, a link, or
+// a file larger than any document.
 func NotOurs(err error) bool {
 	return errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// readLog reads a version from its frame. Below flushed the file must agree: a size or time that
-// does not is an edit by hand.
+// readLog reads a version from its frame. Below flushed, the file must agree: a different size or time is an edit by
+// hand.
 func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, doc bool) (Version, error) {
 	v, view, err := eng.Frame(ctx, k, id, at)
 	if err != nil || !doc {
@@ -233,7 +232,7 @@ func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (V
 	return Version{LSN: at, Line: line}, view, nil
 }
 
-// DurableNow is up to where the log is durable, by whatever process.
+// DurableNow returns up to where the log is durable, whichever process made it so.
 func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	if err := eng.BeginUse(); err != nil {
 		return 0, err
@@ -243,6 +242,6 @@ func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	return eng.log.Durable(), err
 }
 
-// NoVersion says of the error of reading the version that an entry names as the one
-// before it that there is none: something else is at that position, or nothing sound.
+// NoVersion reports whether an error of reading a predecessor that an entry names means that there is no such version:
+// its position has another key, or no valid entry.
 func NoVersion(err error) bool { return errors.Is(err, ErrMoved) || errors.Is(err, errs.ErrCorrupt) }

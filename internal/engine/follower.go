@@ -14,37 +14,34 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Follower keeps a fold at what this process knows: the index that is mapped, and the
-// overlay that lies over it. It looks at each change once.
+// Follower keeps a fold up to date with the mapped index and the overlay over it. It reads each change once.
 //
-// The overlay lets go of what a newer index has taken in. So the changes and the position up
-// to which the index covers the log are taken in one moment; where that index is not the one
-// that the fold goes on over, the look begins again with the newer one, at most FindTries times,
-// each time because another process made progress.
+// The overlay drops the entries that a newer index covers. So the changes, and the position up to which the index
+// covers the log, are read in one moment. If that index is not the one that the fold is based on, the follower starts
+// again with the newer one, at most FindTries times; each time another process has made progress.
 //
-// An index that was rebuilt may say something else of what the fold has seen: then it begins
-// again with Reset. How often that happened is known of the index that is mapped once it is, so it
-// is asked before the index is, at each look.
+// An index that was rebuilt may differ from what the fold has seen; then the fold starts over with Reset. The number of
+// rebuilds is set after the index is mapped, so each call reads that number before the index.
 type Follower struct {
 	Fold view.Fold
-	// Passes says of a fold as it is that what has no time to live does not change it.
+	// Passes reports whether entries without a time to live leave the fold unchanged.
 	Passes func(set *index.Set) bool
-	// Stale reports whether what the fold was read from is another by now, though no index was written; nil: never.
+	// Stale reports whether the source of the fold has changed although no index was written; nil: never.
 	Stale func() bool
 
 	mu    sync.Mutex
-	of    Tables  // of the index that the fold goes on over
-	from  wal.LSN // which covers the log up to here
-	at    wal.LSN // below which the fold has all
-	built uint64  // how often the index was rebuilt by then
+	of    Tables  // the tables of the index that the fold is based on
+	from  wal.LSN // up to where that index covers the log
+	at    wal.LSN // the fold has all entries below
+	built uint64  // the number of rebuilds by then
 	valid bool
 }
 
-// With calls use, once, with the index that the fold goes on over; live is how many memories
-// there are in that moment. The fold does not change as long as use runs.
+// With calls use once, with the index that the fold is based on; live is the number of memories at that moment. The
+// fold does not change while use runs.
 //
-// It is as of what this process knows. To have all that any process has made durable, call
-// Engine.CatchUp before; pass an error through Engine.DamageOf, which has a damaged index rebuilt.
+// With is as of what this process has applied. To include everything that any process has made durable, call
+// Engine.CatchUp before. Pass an error through Engine.DamageOf, which schedules the rebuild of a damaged index.
 func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Set, live int64) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,9 +63,9 @@ func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Se
 		}
 		_ = set.Release()
 		if ctx.Err() != nil {
-			return err // an entry may come twice: the next look continues
+			return err // an entry may be applied twice: the next call continues
 		}
-		f.valid = false // half looked at
+		f.valid = false // partly applied
 		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, ErrMoved) {
 			return err
 		}
@@ -78,8 +75,8 @@ func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Se
 	return fmt.Errorf("the log is released faster than it can be read: %w", last)
 }
 
-// Forget has the next look begin again, with nothing; free releases what the fold has. Without wait
-// nothing is done while a look is under way: that may wait for what the caller holds.
+// Forget makes the next call start over with an empty fold; free releases the resources of the fold. Without wait,
+// Forget does nothing while a call is running: that call may be waiting for a lock that the caller holds.
 func (f *Follower) Forget(wait bool, free func() error) error {
 	if !wait && !f.mu.TryLock() {
 		return nil
@@ -94,8 +91,8 @@ func (f *Follower) Forget(wait bool, free func() error) error {
 
 func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (live int64, err error) {
 	if of := TablesOf(set); !f.valid || f.of != of || f.Stale != nil && f.Stale() {
-		// What an index takes in that the fold has already changes nothing. One that goes
-		// less far may say anything.
+		// An index that covers only entries that the fold has already changes nothing. One that covers less may contain
+		// anything.
 		if !f.valid || set.LSN() > f.at || set.LSN() <= f.from || !f.Fold.Covered(set) {
 			if err := f.Fold.Reset(ctx, set); err != nil {
 				return 0, err
@@ -107,7 +104,7 @@ func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (li
 	at := eng.log.Applied()
 	live, changes, covered := eng.state.Moment(f.at, f.Passes != nil && f.Passes(set))
 	if covered != set.LSN() {
-		return 0, ErrMoved // the newer one took in some of them
+		return 0, ErrMoved // the newer index covers some of them
 	}
 	r := eng.log.Reader()
 	for _, c := range changes {
@@ -123,11 +120,12 @@ func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (li
 	return live, nil
 }
 
-// ViewFolder is where a view that plugs in has its files; see package internal/views.
+// ViewFolder returns the folder of the files of a view; see package internal/views.
 func (eng *Engine) ViewFolder(name string) *view.Folder {
 	return &view.Folder{
 		FS: eng.env.FS, Path: filepath.Join(eng.env.Dir, places.Views, name),
 		Temp:     filepath.Join(eng.env.Dir, "tmp", "index."+eng.token),
 		FileMode: eng.env.FileMode, FolderMode: eng.env.FolderMode,
+		Ready: eng.inPlace,
 	}
 }

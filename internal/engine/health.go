@@ -9,37 +9,37 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// health is what the flusher has to say.
+// health is what the flusher reports.
 type health struct {
 	Mu      sync.Mutex
 	At      time.Time
 	Err     error
 	Edits   int
 	Space   space
-	Vectors error // why the last round could not write them
-	Views   error // and why not the other views
+	Vectors error // why the last round could not write the vectors
+	Views   error // why it could not write the other views
 	Told    map[string]telling
 }
 
-// telling is a state of a file that was told of, and why it was.
+// telling is the state of a file that was reported, and the reason.
 type telling struct {
 	info vfs.Info
 	Why  error
 }
 
-// Same reports whether the file is as it was when it was told of.
+// Same reports whether the file is unchanged since it was reported.
 func (t *telling) Same(info vfs.Info) bool {
 	return t.info.Size == info.Size && t.info.Mtime.Equal(info.Mtime) && t.info.Ino == info.Ino
 }
 
-// Adoptions counts what was taken over, by this process.
+// Adoptions returns the number of edits that this process has adopted or set aside.
 func (h *health) Adoptions() int {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	return h.Edits
 }
 
-// TellOnce reports whether this state of a file is news.
+// TellOnce reports whether this state of a file was not reported yet, and records it.
 func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -54,42 +54,42 @@ func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	return true
 }
 
-// VectorsFailed remembers why the last round could not write the vectors; nil: it could.
+// VectorsFailed records why the last round could not write the vectors; nil if it could.
 func (h *health) VectorsFailed(err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.Vectors = err
 }
 
-// Flushed remembers when the last round ended, and how.
+// Flushed records when the last round ended, and its error.
 func (h *health) Flushed(at time.Time, err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.At, h.Err = at, err
 }
 
-// Edit counts an edit that was met.
+// Edit counts an edit that was adopted or set aside.
 func (h *health) Edit() {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.Edits++
 }
 
-// opened is what was met since the store was opened: see OpenReport of the root.
+// opened is what was found since the store was opened: see OpenReport of the root package.
 type opened struct {
 	Mu       sync.Mutex
-	Remade   *remadeIndex // the index was made again
+	Remade   *remadeIndex // nil: the index was not rebuilt
 	Problems []error      // the first of them
 	Count    int
 }
 
 type remadeIndex struct {
 	Why      error
-	From     string // the older index that it was made from, with the log; "" when it was made from the files
+	From     string // the older index that it was rebuilt from, with the log; "" if it was rebuilt from the files
 	Memories int
 }
 
-// MaxProblems is how many problems, and files that were told of, are remembered.
+// MaxProblems is how many problems, and reported files, are remembered.
 const MaxProblems = 100
 
 // NoteProblem records a problem of the store for Health.
@@ -103,7 +103,7 @@ func (eng *Engine) NoteProblem(err error) {
 	o.Count++
 }
 
-// space is what was last seen of it; health.Mu guards it.
+// space is the last known state of the free space; health.Mu guards it.
 type space struct {
 	At    time.Time
 	Short bool

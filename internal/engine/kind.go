@@ -17,21 +17,20 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Kind is a kind of document in an open store: with the folder of its files, and how one is
-// read there.
+// Kind is a kind of document in an open store, with the folder of its files and the functions that parse them.
 type Kind struct {
 	*kind.Kind
 	*docfile.Folder
 	Parse    func(data []byte, id string) (Parsed, error)
-	parseNew func(data []byte, id string) (Parsed, error) // by today's limits, which hold for what is written
-	purged   func(p *Parsed, data []byte) error           // refuses a document whose text was purged
+	parseNew func(data []byte, id string) (Parsed, error) // by the current limits, which apply to what is written
+	purged   func(p *Parsed, data []byte) error           // returns an error for a document whose text was purged
 }
 
-// Parsed is a document that was read; see package kind.
+// Parsed is a parsed document; see package kind.
 type Parsed = kind.Content
 
-// CacheKey is what a document is cached under. Ids are valid UTF-8; a look-up of one that is not
-// compares the kind.
+// CacheKey returns the key of a document in the cache. Ids are valid UTF-8, so keys of other kinds begin with \xff; a
+// look-up of an id that is not valid compares the kind.
 func (k *Kind) CacheKey(id string) string {
 	if k.Kind == kind.Memories {
 		return id
@@ -39,7 +38,7 @@ func (k *Kind) CacheKey(id string) string {
 	return "\xff" + string(rune(k.Letter)) + id
 }
 
-// kinds are those of a store.
+// kinds are the kinds of documents of a store.
 type kinds struct {
 	Memories, Assemblies *Kind
 	Scopes               *Kind // of working memory: no lines in the index, and a kind for purge only
@@ -47,8 +46,7 @@ type kinds struct {
 	All []*Kind
 }
 
-// newKinds returns the kinds in a store's folder. Times without a zone are in zone; limits are
-// those of today.
+// newKinds returns the kinds in a store's folder. Times without a zone are in zone; limits returns the current limits.
 func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Limits, assembly.Limits),
 	purged func(k *Kind, p *Parsed, data []byte) error) *kinds {
 	ks := &kinds{Scopes: &Kind{Kind: kind.Scopes, Folder: in.Folder(kind.Scopes.Folder)}}
@@ -77,13 +75,13 @@ func (eng *Engine) Present() []*Kind {
 	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool { return !eng.HasHad(k) })
 }
 
-// HasHad reports whether the store has, or has had, documents of a kind. An index that was made of the files may have
-// some before the feature is raised.
+// HasHad reports whether the store has, or has had, documents of a kind. An index that was rebuilt from the files may
+// have some before the feature is raised.
 func (eng *Engine) HasHad(k *Kind) bool {
 	return k.Feature == 0 || eng.log.Report().Features&k.Feature != 0 || eng.state.Had(k.Letter)
 }
 
-// lacks reports whether the store had no folder for a kind when it was entered, as far as that was looked at.
+// lacks reports whether the store had no folder for a kind when it was entered, as far as that was checked.
 func (eng *Engine) lacks(k *kind.Kind) bool { return slices.Contains(eng.lacking, k) }
 
 // Filed returns the kinds that may have files: the others had no folder when the store was entered.
@@ -103,7 +101,7 @@ func (k *Kind) Misplaced(id string) error {
 }
 
 // Elsewhere returns the error for a file that is not a document of its folder: why, or, if the file is a document of
-// another kind, one that names the place where it belongs.
+// another kind, an error that names the place where it belongs.
 func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	var field *errs.FieldError
 	if k.Opaque || !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {
@@ -118,8 +116,8 @@ func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	return why
 }
 
-// ParseEdit reads what a person has written: the limits of a document hold for it as for
-// one that is put, and its text was not purged.
+// ParseEdit parses a document that was edited by hand: the limits of documents apply as for a put, and its text must
+// not be a purged one.
 func (k *Kind) ParseEdit(data []byte, id string) (Parsed, error) {
 	p, err := k.ParseNew(data, id)
 	if err != nil {
@@ -131,7 +129,7 @@ func (k *Kind) ParseEdit(data []byte, id string) (Parsed, error) {
 	return p, nil
 }
 
-// ParseNew reads what is put: the limits of a document hold for it.
+// ParseNew parses a document that is put: the limits of documents apply.
 func (k *Kind) ParseNew(data []byte, id string) (Parsed, error) {
 	p, err := k.parseNew(data, id)
 	if err != nil {
@@ -149,7 +147,7 @@ func (k *Kind) ParseNew(data []byte, id string) (Parsed, error) {
 	return p, nil
 }
 
-// In is the kind whose lines stand in a section of the index.
+// In returns the kind whose lines are in a section of the index.
 func (ks *kinds) In(section int) *Kind {
 	if k := kind.In(section); k != nil {
 		return ks.All[k.At]
@@ -157,7 +155,7 @@ func (ks *kinds) In(section int) *Kind {
 	return nil
 }
 
-// Named is the kind whose keys begin with a letter, and errs.ErrInvalid for any other letter.
+// Named returns the kind whose keys begin with a letter, errs.ErrInvalid for any other letter.
 func (ks *kinds) Named(letter byte) (*Kind, error) {
 	if k := kind.Lettered(letter); k != nil {
 		return ks.All[k.At], nil
@@ -165,7 +163,7 @@ func (ks *kinds) Named(letter byte) (*Kind, error) {
 	return nil, fmt.Errorf("%w: no kind of document has the letter %q", errs.ErrInvalid, letter)
 }
 
-// Of is the kind of an entry's key, nil when it is the key of no document.
+// Of returns the kind of an entry's key, nil if it is not the key of a document.
 func (ks *kinds) Of(key string) *Kind {
 	if k := kind.Of(key); k != nil {
 		return ks.All[k.At]
@@ -173,7 +171,7 @@ func (ks *kinds) Of(key string) *Kind {
 	return nil
 }
 
-// Valid says what is wrong with ids, where that can be told of them.
+// Valid returns an error if any of the ids is invalid, for kinds whose ids can be checked without a document.
 func (k *Kind) Valid(ids []string) error {
 	if k.Section >= 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Reading is an operation that yields what there is as of its beginning or later. See Whole.
+// Reading yields values as of its beginning or later, as an operation that Close waits for. See Whole.
 func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return Whole(ctx, func(yield func(T, error) bool) {
 		var none T
@@ -32,8 +32,8 @@ func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, er
 	})
 }
 
-// Whole yields what each yields. If ctx ends meanwhile, its error is the last value, whatever each makes of
-// that: a loop that ends without an error has seen everything.
+// Whole yields the values of each. If ctx ends meanwhile, its error is the last value, whatever each does with it: a
+// loop that ends without an error has seen everything.
 func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -44,7 +44,7 @@ func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) ite
 			case ended == nil:
 				more = yield(v, err)
 				return more
-			case errors.Is(err, ended): // it says where
+			case errors.Is(err, ended): // err says where
 				yield(none, err)
 			default:
 				yield(none, ended)
@@ -70,7 +70,7 @@ func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memo
 			}
 			v, err := eng.Load(ctx, eng.kinds.Memories, id)
 			if errors.Is(err, errs.ErrNotFound) || err == nil && v.Stale(&f, id, eng.env.Clock()) {
-				continue // gone since
+				continue // deleted since
 			}
 			var m memstore.Memory
 			if err == nil {
@@ -88,7 +88,7 @@ func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memo
 	})(yield)
 }
 
-// Count counts the memories that pass.
+// Count returns the number of memories that pass.
 func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
 	f.Sort = nil
 	if err := eng.CatchUp(ctx); err != nil {
@@ -126,7 +126,7 @@ func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
 	return n, nil
 }
 
-// countAll is Count without a filter: what there is, without what is over.
+// countAll is Count without a filter: all memories that have not expired.
 func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	for {
 		swaps := eng.state.Swaps()
@@ -138,7 +138,7 @@ func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	}
 }
 
-// IDs yields the ids that pass the filters, as far as the index knows.
+// IDs yields the ids that pass the filters that the index can answer.
 func (eng *Engine) IDs(ctx context.Context, k *Kind, f Filters) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for l, err := range eng.Lines(ctx, k, f) {
@@ -149,15 +149,15 @@ func (eng *Engine) IDs(ctx context.Context, k *Kind, f Filters) iter.Seq2[string
 	}
 }
 
-// Listing is what the index knows of one document.
+// Listing is the index line of a document.
 type Listing struct {
 	ID    string
 	Line  index.Entry
-	InLog bool // it comes from the overlay: the version is its place in the log, the line has no mtime
+	InLog bool // from the overlay: the version is its position in the log, the line has no mtime
 }
 
-// Lines yields what the index knows of the documents that pass the filters: the
-// set and the overlay, merged.
+// Lines yields the lines of the documents that pass the filters that the index can answer: the set and the overlay,
+// merged.
 func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[Listing, error] {
 	if f.Sort != nil {
 		return eng.sortedLines(ctx, k, f)
@@ -186,7 +186,7 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 		}
 		for item, err := range eng.base(k, f) {
 			if err != nil && item.Key != "" && Overtaken(changed, item.Key) {
-				continue // what its line says is of no interest
+				continue // its line in the index is outdated
 			}
 			if err != nil {
 				if !yield(Listing{}, err) {
@@ -218,7 +218,8 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 	})
 }
 
-// prefixed returns the part of a list that has the ids with a prefix. Of ids that are no text it is the whole list.
+// prefixed returns the part of a list whose ids have a prefix. If the prefix is not valid text, it returns the whole
+// list.
 func prefixed(list []*change, prefix string) []*change {
 	key, err := table.EncodeKey(prefix)
 	if err != nil || key == "" {
@@ -235,9 +236,8 @@ type Item struct {
 	Line    index.Entry
 }
 
-// base yields the lines of the index, those of one session by by_session. Where
-// it is damaged and somebody has healed it since, the healed one goes on behind
-// the last line.
+// base yields the lines of the index, through by_session if one session is selected. If the index is damaged and
+// another goroutine or process has rebuilt it since, the rebuilt one continues after the last line.
 func (eng *Engine) base(k *Kind, f Filters) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		for again := true; again; {

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Get reads a document, from the cache where it is there.
+// Get reads a document, from the cache if possible.
 func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error) {
 	if err := eng.BeginUse(); err != nil {
 		return Version{}, err
@@ -33,7 +33,7 @@ func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error)
 	return v, nil
 }
 
-// Decode makes a memory of a version.
+// Decode decodes a version into a memory.
 func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
 	m, err := memstore.Decode(v.Doc,
 		memstore.DecodeOptions{Limits: kind.Stored, Location: eng.env.NaiveTimes, ID: id, Owned: !eng.caches(v.Doc)})
@@ -45,8 +45,8 @@ func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
 	return *m, nil
 }
 
-// times are those of a version whose document does not say them: an edit by hand is adopted as its
-// file is, and its times are those of the adoption.
+// times sets the times of a version whose document does not contain them: an edit by hand is adopted with its file
+// unchanged, and gets the times of the adoption.
 func (v *Version) times(created, updated *time.Time) {
 	if v.Line.UpdatedAt.IsZero() || v.Line.UpdatedAt.Equal(*updated) && v.Line.CreatedAt.Equal(*created) {
 		return
@@ -54,8 +54,8 @@ func (v *Version) times(created, updated *time.Time) {
 	*created, *updated = v.Line.CreatedAt, v.Line.UpdatedAt
 }
 
-// undecoded is the error of a version that is stored as it was written, and is no
-// document of that id: no input that was refused, but damage.
+// undecoded returns the error for a version that is stored as it was written but is not a document of that id: it is
+// damage, not invalid input.
 func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
 		return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), at, err)
@@ -64,7 +64,7 @@ func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
 		&errs.CorruptionError{Path: k.File(id), LSN: at, Offset: -1, Err: err})
 }
 
-// DecodeAssembly makes an assembly of a version.
+// DecodeAssembly decodes a version into an assembly.
 func (eng *Engine) DecodeAssembly(id string, v Version) (assembly.Assembly, error) {
 	a, err := assembly.Decode(v.Doc,
 		assembly.DecodeOptions{Limits: kind.StoredAssembly, Location: eng.env.NaiveTimes, ID: id})

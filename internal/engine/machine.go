@@ -14,22 +14,21 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Machine is what the log is opened with.
+// Machine returns the wal.Machine that the log is opened with.
 func (eng *Engine) Machine() wal.Machine { return &machine{State: &eng.state, eng: eng} }
 
-// machine is the state, which answers for entries and preconditions, with the index below
-// it, which Begin loads.
+// machine is the state, which answers for entries and preconditions, with the index below it, which Begin loads.
 type machine struct {
 	*state.State
 	eng *Engine
 }
 
-// Deletion is wal.Machine.Deletion.
+// Deletion implements wal.Machine.
 func (m *machine) Deletion(key string) wal.LSN { return m.State.Deletion(key[0], key[1:]) }
 
-// Begin loads the index for the log's replay. An index that cannot be trusted
-// (of another store, cut, behind what was released) is made again, from an older one and the log or
-// from the files, by a process that is alone; it is never taken for an empty one.
+// Begin loads the index for the log's replay. An index that cannot be trusted (of another store, truncated, older than
+// what the log has released) is rebuilt, from an older one and the log or from the files, by a process that has the
+// store alone; it is never treated as an empty one.
 func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	eng := m.eng
 	var set *index.Set
@@ -39,8 +38,8 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	}
 	alone := start.Alone && !eng.env.ReadOnly
 	if err == nil && set.Base() == nil {
-		// The index is gone, or this is a new store, which gets an empty one at once: then a
-		// process that joins in the middle of the first flush finds one.
+		// The index is missing, or this is a new store, which gets an empty one at once: then a process that opens the
+		// store during the first flush finds one.
 		var any bool
 		if any, err = eng.hasFiles(); err == nil && (alone || any) {
 			err = fmt.Errorf("%s: %w", index.BaseName, fs.ErrNotExist)
@@ -56,7 +55,7 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 		return eng.env.IOError("reading", filepath.Join(eng.env.Dir, index.BaseName), err)
 	}
 	if !alone {
-		if !errors.Is(err, errs.ErrCorrupt) { // older than the log, of another one, or gone
+		if !errors.Is(err, errs.ErrCorrupt) { // older than the log, of another log, or missing
 			err = &errs.CorruptionError{Path: index.BaseName, Offset: -1, Err: err}
 		}
 		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be "+
@@ -66,16 +65,16 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	if rerr != nil {
 		return errors.Join(err, rerr)
 	}
-	if start.Gone != 0 { // what the index says of another store is what follows from it
+	if start.Gone != 0 { // why the index was not trusted follows from that
 		err = &errs.HistoryGoneError{Begin: start.Gone}
 	}
 	if n > 0 || !start.Fresh {
 		eng.opened.Remade = &remadeIndex{Why: err, From: from, Memories: n}
-		eng.env.Logger.Warn("the index was made again", "from", Origin(from), "why", err, "memories", n)
+		eng.env.Logger.Warn("the index was rebuilt", "from", Origin(from), "why", err, "memories", n)
 		eng.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n,
 			Note: "from " + Origin(from)})
 	}
-	made := n > 0 || !start.Fresh // an empty one for a new log knows nothing too much
+	made := n > 0 || !start.Fresh // an empty index for a new log has nothing in excess
 	return eng.state.Begin(set, from == "" && made || from != "" && state.Rebuilt(set))
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Origin is what an index was made from, in words.
+// Origin returns a description of the source of a rebuilt index, for messages.
 func Origin(from string) string {
 	if from == "" {
 		return "the files"
@@ -23,10 +23,10 @@ func Origin(from string) string {
 	return from + " and the log"
 }
 
-// ErrDistrusted is why an index that could be read is not used.
-var ErrDistrusted = errors.New("it is not of this log")
+// ErrDistrusted is the reason why an index that could be read is not used.
+var ErrDistrusted = errors.New("the index belongs to another log")
 
-// loadIndex maps the index as of now.
+// loadIndex maps the current index.
 func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Set, error) {
 	want := index.Want{Store: id.String(), Spilled: spilled}
 	if fresh {
@@ -43,7 +43,7 @@ func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.
 	return set, err
 }
 
-// CatchUp brings this process up to what every process has made durable.
+// CatchUp applies everything that any process has made durable.
 func (eng *Engine) CatchUp(ctx context.Context) error {
 	if err := eng.MovedSince(); err != nil {
 		return err
@@ -55,27 +55,27 @@ func (eng *Engine) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// RemapDue maps the index that another process has written, if one has.
+// RemapDue maps a newer index if another process has written one.
 func (eng *Engine) RemapDue() {
 	if eng.log.Folder().Replaced() != nil {
-		return // the index at its place may be that of another store
+		return // the index at this path may be that of another store
 	}
 	if eng.log.Spilled() > eng.state.From() || eng.log.Notes().IndexRebuilds() != eng.remade.Load() {
-		_ = eng.Refresh() // the old one and the overlay still say the same
+		_ = eng.Refresh() // on failure the old index and the overlay are still right together
 	}
 }
 
-// Refresh maps the index that another process has written. When that fails the
-// old one and the overlay still say the same.
+// Refresh maps the index that another process has written. If that fails, the old one and the overlay are still right
+// together.
 func (eng *Engine) Refresh() error {
 	if !eng.refreshing.TryLock() {
-		return nil // somebody is at it
+		return nil // another goroutine is mapping it
 	}
 	defer eng.refreshing.Unlock()
 	return eng.remap(false)
 }
 
-// remap maps the index that is in its place; held against the log, none of another life of this folder.
+// remap maps the current index file. With held it also verifies that the index is not of an earlier log of this folder.
 func (eng *Engine) remap(held bool) error {
 	remade := eng.log.Notes().IndexRebuilds()
 	set, err := eng.loadIndex(eng.log.UUID(), eng.log.Spilled(), false)
@@ -96,7 +96,8 @@ func (eng *Engine) remap(held bool) error {
 	return nil
 }
 
-// chain is the log's hash at a position; 0 where no entry begins there, nor goes on from there in the next segment.
+// chain returns the log's hash at a position, 0 if no entry begins there and none continues from there in the next
+// segment.
 func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	if m := eng.log.AppliedMark(); at >= m.LSN {
 		return m.Sum, at == m.LSN
@@ -109,18 +110,17 @@ func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	return m.Sum, err == nil
 }
 
-// Healed says, of a look-up that met damage in the index when this had been
-// replaced so many times, that another one is mapped by now: somebody has healed
-// it, and may have been killed before he could say so.
+// Healed reports whether another index is mapped now, for a look-up that found damage in the index when it had been
+// replaced swaps times: another process may have rebuilt it and been killed before it could report that.
 func (eng *Engine) Healed(swaps uint64) bool {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
 	return eng.state.Swaps() != swaps || !eng.stands() && eng.remap(false) == nil
 }
 
-// KeepUp maps the index that stands in the folder, before another one is made of the one that is mapped,
-// and before anything is put into files: what it covers counts as put there. Where it cannot be used, or
-// is not of this log, the one that is mapped goes on.
+// KeepUp maps the current index file. It is called before another index is made from the mapped one, and before
+// anything is written to files, because everything that the index covers counts as written. If the file cannot be used,
+// or is not of this log, the mapped index stays in use.
 func (eng *Engine) KeepUp(_ *wal.Held) error {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
@@ -130,7 +130,7 @@ func (eng *Engine) KeepUp(_ *wal.Held) error {
 	return eng.remap(true)
 }
 
-// stands reports whether the index that is mapped is the one in the folder.
+// stands reports whether the mapped index is the one in the folder.
 func (eng *Engine) stands() bool {
 	set := eng.state.Set()
 	if set == nil {
@@ -140,16 +140,27 @@ func (eng *Engine) stands() bool {
 	return set.Stands(eng.env.FS, eng.env.Dir)
 }
 
-// Target is where an index is written to.
+// inPlace returns errs.ErrReplaced if the store's folder is no longer the one that was opened. While the log is being
+// opened there is nothing to compare with.
+func (eng *Engine) inPlace() error {
+	if eng.log == nil {
+		return nil
+	}
+	return eng.log.Folder().InPlace()
+}
+
+// Target returns where and how to write an index. It takes its place only while the store's folder is the one that was
+// opened.
 func (eng *Engine) Target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
 		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token), Perm: eng.env.FileMode,
 		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: eng.env.Clock(), Model: eng.state.ModelBefore(at.LSN),
+		Ready: eng.inPlace,
 	}
 }
 
-// Tables are the files of an index: the same pointers are the same files.
+// Tables are the files of an index: equal pointers mean the same files.
 type Tables [2]*table.Table
 
-// TablesOf names the tables of an index.
+// TablesOf returns the tables of an index.
 func TablesOf(set *index.Set) Tables { return Tables{set.Base(), set.Delta()} }

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/copy/migrate"
 )
 
-// CheckMoved refuses a folder whose store has gone elsewhere, or is still to come.
-// The end of a migration whose switch has happened is made up for.
+// CheckMoved returns an error for a folder whose store was moved away, or is still being moved there. If a migration
+// has switched but not finished, CheckMoved finishes it.
 func (eng *Engine) CheckMoved() error {
 	if eng.unfinished {
 		return nil
@@ -22,17 +22,16 @@ func (eng *Engine) CheckMoved() error {
 	return eng.env.Explain(err)
 }
 
-// moved is what a read-only handle, which keeps nobody from moving the store, knows
-// of that.
+// moved is what a read-only handle, which holds no lock that prevents moving the store, knows of a move.
 type moved struct {
-	looked atomic.Int64 // when, in ns
+	looked atomic.Int64 // when the folder was last checked, in ns
 	where  atomic.Pointer[errs.MovedError]
 }
 
-// MovedLook is how long such a handle may go on reading what the old place holds.
+// MovedLook is for how long such a handle may still read the contents of the old folder.
 const MovedLook = time.Second
 
-// MovedSince is a *MovedError when the store has gone elsewhere since it was opened.
+// MovedSince returns a *errs.MovedError if the store was moved since it was opened.
 func (eng *Engine) MovedSince() error {
 	if !eng.env.ReadOnly || eng.unfinished {
 		return nil

@@ -5,10 +5,10 @@ import "context"
 // CtxMutex is a mutex whose waiters honour their context.
 type CtxMutex struct{ held chan struct{} }
 
-// NewMutex makes one that nobody has.
+// NewMutex returns an unlocked mutex.
 func NewMutex() CtxMutex { return CtxMutex{make(chan struct{}, 1)} }
 
-// Lock waits as long as ctx does.
+// Lock locks the mutex. It returns the error of ctx if that ends first.
 func (s CtxMutex) Lock(ctx context.Context) error {
 	select {
 	case s.held <- struct{}{}:
@@ -18,5 +18,5 @@ func (s CtxMutex) Lock(ctx context.Context) error {
 	}
 }
 
-// Unlock lets it go.
+// Unlock unlocks the mutex.
 func (s CtxMutex) Unlock() { <-s.held }

@@ -15,24 +15,24 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// change is what the overlay knows of one document, for listings.
+// change is what the overlay has of one document, for listings.
 type change struct {
-	id, key string      // key as JSON writes it
+	id, key string      // key is the id as JSON encodes it
 	Line    index.Entry // of a deletion only the version
 	Deleted bool
 }
 
-// overlayOrder keeps what the overlay has of each kind in the order of the table. A listing takes in what has
-// changed since the one before: under steady writes each entry is read once. Lists in use do not change.
+// overlayOrder keeps the overlay's changes of each kind in the order of the table. A listing adds the changes since the
+// listing before, so under steady writes each entry is read once. Lists in use do not change.
 type overlayOrder struct {
 	mu     sync.Mutex
 	lists  map[*Kind][]*change
-	from   wal.LSN // the index has what is below
-	next   wal.LSN // the lists have what is below
+	from   wal.LSN // the index has everything below
+	next   wal.LSN // the lists have everything below
 	breaks uint64
 }
 
-// Sorted lists what changed of a kind since the index was written, as the index sorts it.
+// Sorted returns the changes of a kind since the index was written, in the order of the index.
 func (o *overlayOrder) Sorted(ctx context.Context, eng *Engine, k *Kind) ([]*change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,7 +51,7 @@ func (o *overlayOrder) Sorted(ctx context.Context, eng *Engine, k *Kind) ([]*cha
 	return nil, fmt.Errorf("listing: the log is released faster than it can be read: %w", last)
 }
 
-// catchUp takes in what has changed. What fails half way changes nothing.
+// catchUp adds the changes since the last call. If it fails, nothing is changed.
 func (o *overlayOrder) catchUp(ctx context.Context, eng *Engine) error {
 	breaks := eng.state.Breaks()
 	if o.lists == nil || breaks != o.breaks {
@@ -93,7 +93,7 @@ func (o *overlayOrder) catchUp(ctx context.Context, eng *Engine) error {
 	return nil
 }
 
-// mergeChanges is what is there of both. Of one key the newer one counts.
+// mergeChanges merges two lists. If both have a key, the newer change is kept.
 func mergeChanges(old, new []*change) []*change {
 	if len(new) == 0 {
 		return old
@@ -111,18 +111,18 @@ func mergeChanges(old, new []*change) []*change {
 	return append(list, old...)
 }
 
-// find is where a key is, or would be.
+// find returns the index of a key in a list, or where it would be inserted.
 func find(list []*change, key string) (i int, found bool) {
 	return slices.BinarySearchFunc(list, key, func(c *change, k string) int { return strings.Compare(c.key, k) })
 }
 
-// Overtaken reports whether the overlay knows the key.
+// Overtaken reports whether the overlay has the key.
 func Overtaken(list []*change, key string) bool {
 	_, found := find(list, key)
 	return found
 }
 
-// LineOf is the line of the index that an entry carries.
+// LineOf returns the index line that an entry carries.
 func LineOf(e wal.Entry) (index.Entry, error) {
 	line, _, err := state.LineIn(&e)
 	if err != nil {

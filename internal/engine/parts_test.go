@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// TestFind: a document is found in the log and, once it is in a file, by the index. A file that was edited is for the
-// Host to judge.
+// TestFind verifies that a document is found in the log and, once it is in a file, through the index. A file that was
+// edited is for the Host to judge.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())

@@ -14,25 +14,25 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// lasting are the operations that no caller's ctx ends: what PutAsync began, and
-// what goes into the log for several callers at once. Close waits for them as for all others, but
-// not without end: a log that cannot be made durable takes nothing.
+// lasting tracks the operations that no caller's ctx ends: those that PutAsync began, and writes to the log for several
+// callers at once. Close waits for them as for all others, but not forever: they do not end if the log cannot be made
+// durable.
 type lasting struct {
 	Context context.Context
 	giveUp  context.CancelFunc
 
 	mu      sync.Mutex
-	written int            // how many have ended well
-	left    map[string]int // how many were given up, of what
+	written int            // how many have succeeded
+	left    map[string]int // how many were abandoned, by kind of operation
 }
 
-// Init makes it ready.
+// Init prepares l for use.
 func (l *lasting) Init() {
 	l.Context, l.giveUp = context.WithCancel(context.Background())
 	l.left = map[string]int{}
 }
 
-// EndUse is told how one ended; whatever was given up is remembered.
+// Ended records the outcome of an operation, and whether it was abandoned.
 func (l *lasting) Ended(what string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *lasting) Ended(what string, err error) {
 	}
 }
 
-// headway is what moves as long as the log takes something, or is made room in.
+// headway is a measure of progress: it changes as long as the log accepts entries or is flushed.
 type headway struct {
 	written          int
 	durable, flushed wal.LSN
@@ -56,8 +56,8 @@ func (eng *Engine) headway() headway {
 	return headway{eng.progress.written, eng.log.Durable(), eng.log.Flushed()}
 }
 
-// Finish waits for all operations, and says what of the lasting ones was given up, after
-// some time in which nothing moved: a slow disk is waited for.
+// Finish waits for all operations. It abandons the lasting ones once nothing has moved for wait, and returns an error
+// that names them. A slow disk is waited for.
 func (eng *Engine) Finish(wait time.Duration) error {
 	l := &eng.progress
 	defer l.giveUp()
@@ -96,7 +96,7 @@ func (eng *Engine) Finish(wait time.Duration) error {
 		strings.Join(list, ", "))
 }
 
-// BeginUse is called at the start of every operation; ended at its end.
+// BeginUse begins an operation; EndUse ends it.
 func (eng *Engine) BeginUse() error {
 	eng.closing.RLock()
 	defer eng.closing.RUnlock()
@@ -107,10 +107,10 @@ func (eng *Engine) BeginUse() error {
 	return nil
 }
 
-// EndUse is the end of what Begun began.
+// EndUse ends an operation that BeginUse began.
 func (eng *Engine) EndUse() { eng.operations.Done() }
 
-// Writable reports whether this handle may write at all.
+// Writable returns an error if this handle cannot write.
 func (eng *Engine) Writable() error {
 	if eng.linked != nil {
 		return eng.linked

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// purgedTexts is what was read of wal/purged-texts.
+// purgedTexts caches wal/purged-texts.
 type purgedTexts struct {
 	mu    sync.Mutex
 	texts *purgefile.Texts // nil: no text was purged
@@ -26,7 +26,7 @@ func (eng *Engine) textsFile() *purgefile.TextsFile {
 	return purgefile.NewTextsFile(eng.env.FS, eng.env.Dir)
 }
 
-// readTexts returns what recognises purged texts, nil where none was purged. The caller does not change it.
+// readTexts returns the recogniser of purged texts, nil if no text was purged. The caller does not change it.
 func (eng *Engine) readTexts() (*purgefile.Texts, error) {
 	if eng.log != nil && eng.log.Features()&wal.FeaturePurges == 0 { // nil: the log is being opened
 		return nil, nil
@@ -60,8 +60,8 @@ func TextOf(p *Parsed, doc []byte) string {
 	return string(doc)
 }
 
-// CheckText returns an *errs.PurgedError if the text of a document was purged. What the document has now it may keep,
-// also where that can be read no longer, unless the document itself was purged or redacted.
+// CheckText returns an *errs.PurgedError if the text of a document was purged. A document may keep the text that it has
+// now, even if that can no longer be read, unless the document itself was purged or redacted.
 func (eng *Engine) CheckText(ctx context.Context, k *Kind, id, text string) error {
 	t, err := eng.readTexts()
 	if err != nil || !t.Has(k.Key(id), text) {
@@ -126,11 +126,11 @@ func (eng *Engine) SaveTexts(texts *purgefile.Texts) error {
 func (eng *Engine) writeTexts(t *purgefile.Texts) error {
 	f := eng.textsFile()
 	temp := filepath.Join(eng.env.Dir, "tmp", purgefile.TextsName+"."+eng.token)
-	// Never for others, whatever the mode of the store's files is: with the key a guess can be confirmed.
+	// Never readable for others, whatever the mode of the store's files is: with the key a guess can be confirmed.
 	return eng.env.IOError("writing", f.Path(), f.Write(t, temp, eng.env.FileMode&^0o007))
 }
 
-// LiftText has a text that was purged count as any other.
+// LiftText allows a purged text again.
 func (eng *Engine) LiftText(ctx context.Context, k *Kind, id, text string) error {
 	if t, err := eng.readTexts(); err != nil || !t.Has(k.Key(id), text) {
 		return err
@@ -160,8 +160,9 @@ func inFile(err *errs.PurgedError) error {
 	return fmt.Errorf("%w: delete the file, or store the text on purpose: memctl put --force-purged", err)
 }
 
-// CameBack returns an error for a document in a file whose id and text are purged. It is for an index that is made of
-// files alone: there a purged text in a document of another id says nothing, since that may always have had it.
+// CameBack returns an error for a document in a file if both its id and its text were purged. It is for an index that
+// is rebuilt from files alone. There, a purged text in a document of another id proves nothing: that document may
+// always have had it.
 func (eng *Engine) CameBack(k *Kind, p *Parsed, data []byte) error {
 	t, err := eng.readTexts()
 	if err != nil || !t.Has(k.Key(p.ID), TextOf(p, data)) {

@@ -13,20 +13,20 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// purged is what was read of the rows of purges.
+// purged caches the rows of purges.
 type purged struct {
 	mu      sync.Mutex
 	table   *purgefile.Table // nil: nothing was read
-	changes uint64           // state.State.PurgeChanges by then
-	file    vfs.Info         // wal/purges by then
+	changes uint64           // state.State.PurgeChanges when table was read
+	file    vfs.Info         // wal/purges when table was read
 }
 
 // purgesFile returns wal/purges of the store.
 func (eng *Engine) purgesFile() *purgefile.File { return purgefile.New(eng.env.FS, eng.env.Dir) }
 
-// Purged returns what the store knows to be purged and redacted. The caller does not change it.
+// Purged returns what is known to be purged and redacted in the store. The caller does not change it.
 func (eng *Engine) Purged() (*purgefile.Table, error) {
-	if eng.log == nil { // it is being opened
+	if eng.log == nil { // the log is being opened
 		c, err := eng.purgesFile().Read()
 		return c.Rows, err
 	}
@@ -36,7 +36,7 @@ func (eng *Engine) Purged() (*purgefile.Table, error) {
 	p := &eng.purged
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	changes := eng.state.PurgeChanges() // first: what leaves the state is in the file by then
+	changes := eng.state.PurgeChanges() // first: rows that leave the state are in the file by then
 	info, err := eng.env.FS.Stat(eng.purgesFile().Path())
 	if err != nil {
 		info = vfs.Info{}
@@ -54,8 +54,8 @@ func (eng *Engine) Purged() (*purgefile.Table, error) {
 	return t, nil
 }
 
-// readPurges reads wal/purges, and adds the rows that the state has. Where lines of the file are damaged, log and
-// archive may have what they said.
+// readPurges reads wal/purges, and adds the rows of the state. If lines of the file are damaged, log and archive may
+// still have their contents.
 func (eng *Engine) readPurges(recent []purgefile.Row) (*purgefile.Table, [][]byte, error) {
 	f := eng.purgesFile()
 	c, err := f.Read()
@@ -63,7 +63,7 @@ func (eng *Engine) readPurges(recent []purgefile.Row) (*purgefile.Table, [][]byt
 		return nil, nil, eng.env.IOError("reading", f.Path(), err)
 	}
 	if !c.Whole() {
-		// What cannot be read says nothing: verify reports it.
+		// Unreadable entries are skipped: verify reports them.
 		_ = state.PastPurges(context.Background(), eng.log.Past(), 0, eng.log.Durable(), c.Rows.Add)
 	}
 	for _, r := range recent {
@@ -91,8 +91,8 @@ func (eng *Engine) CommitPurge(ctx context.Context, rows []purgefile.Row) error 
 	return nil
 }
 
-// SavePurges makes the rows of purges below a position durable in wal/purges: an index is about to cover their
-// entries, after which the log may release them. The caller holds flush.lock, or has the store alone.
+// SavePurges makes the rows of purges below a position durable in wal/purges: an index is about to cover their entries,
+// after which the log may release them. The caller holds flush.lock, or has the store alone.
 func (eng *Engine) SavePurges(to wal.LSN) error {
 	if eng.log.Features()&wal.FeaturePurges == 0 {
 		return nil
@@ -108,8 +108,8 @@ func (eng *Engine) SavePurges(to wal.LSN) error {
 	return eng.writePurges(t, damaged, to, "purges."+eng.token)
 }
 
-// writePurges writes wal/purges as a whole. A row of this store at a position that is not below is of a log that was
-// replaced by an older copy, or the log still has the entry.
+// writePurges rewrites wal/purges. It drops the rows of this store at or behind a position: they are of a log that was
+// replaced by an older copy, or the log still has their entries.
 func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN, temp string) error {
 	own := eng.log.UUID()
 	list := slices.DeleteFunc(t.Sorted(), func(r purgefile.Row) bool { return r.Store == own && r.Since >= to })
@@ -118,7 +118,7 @@ func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN,
 	return eng.env.IOError("writing", f.Path(), err)
 }
 
-// RestorePurges gives a store that is being restored what the stores before it have purged.
+// RestorePurges writes the purges of the stores that a restored store descends from.
 func (eng *Engine) RestorePurges(list []purgefile.Row) error {
 	if len(list) == 0 {
 		return nil
@@ -128,8 +128,8 @@ func (eng *Engine) RestorePurges(list []purgefile.Row) error {
 	return eng.env.IOError("writing", f.Path(), f.Write(list, nil, temp, eng.env.FileMode))
 }
 
-// FinishRedactions records that nothing of some redacted versions is left to overwrite. The caller holds
-// flush.lock, and wal/purges has their rows.
+// FinishRedactions records that the given redacted versions are completely overwritten. The caller holds flush.lock,
+// and wal/purges has their rows.
 func (eng *Engine) FinishRedactions(done map[uint64]bool) error {
 	f := eng.purgesFile()
 	c, err := f.Read()

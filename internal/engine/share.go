@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// lineReader reads what listings name, in a goroutine of its own; read is false when that
-// cannot go on, and over says why.
+// lineReader reads the documents of listings, in its own goroutine. Read returns false if the reader cannot continue;
+// Over returns the reason.
 type lineReader interface {
 	Read(ctx context.Context, l Listing) bool
 	Over() error
@@ -15,8 +15,7 @@ type lineReader interface {
 // shareBatch is how many memories a goroutine takes at once.
 const shareBatch = 128
 
-// Share hands what list yields to the readers, in the caller's goroutine when there is
-// one reader only.
+// Share distributes the listings that list yields to the readers. With one reader it runs in the caller's goroutine.
 func Share[R lineReader](ctx context.Context, readers []R, list func(yield func(Listing) bool) error) error {
 	if len(readers) == 1 {
 		r := readers[0]
@@ -35,7 +34,7 @@ func Share[R lineReader](ctx context.Context, readers []R, list func(yield func(
 				for _, l := range batch {
 					if !r.Read(ctx, l) {
 						stop(r.Over())
-						break // and let go of what the others still send
+						break // the other readers' listings are dropped
 					}
 				}
 			}

@@ -15,24 +15,24 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Orders answers for all memories without reading the index; ok is false where it cannot, and then the
-// index is read.
+// Orders answers for all memories without reading the index; ok is false if it cannot answer, and then the index is
+// read.
 type Orders interface {
-	// Page is the memories behind a place whose lines pass, as far as most of them, and where it ended;
-	// at is nil where there are no more.
+	// Page returns up to most memories behind a place whose lines pass, and the place where it stopped; at is nil if
+	// there are no more.
 	Page(ctx context.Context, f *Filters, s *memstore.Order, most int) (ids []memstore.Place, at *memstore.Place, ok bool,
 		err error)
-	// Count is how many memories pass.
+	// Count returns how many memories pass.
 	Count(ctx context.Context, f *Filters) (n int64, ok bool, err error)
-	// Among is the memories, in no order and without regard to After, among which all that pass are: by
-	// what their documents say, and at most one of share of all.
+	// Among returns memories among which are all that pass the filters on documents, in no order and without regard to
+	// After. It does not return more than one in share of all memories.
 	Among(ctx context.Context, f *Filters, share int) (ids []string, ok bool, err error)
 }
 
-// fewMemories are read as fast as they are found.
+// fewMemories is the number below which reading all memories is as fast as finding some.
 const fewMemories = 1024
 
-// SortKey is that of a line in an order.
+// SortKey returns the sort key of a line in an order.
 func SortKey(by memstore.OrderKey, e *index.Entry) int64 {
 	switch by {
 	case memstore.OrderCreated:
@@ -47,13 +47,13 @@ func SortKey(by memstore.OrderKey, e *index.Entry) int64 {
 	return 0
 }
 
-// The first and the longest piece of a sorted listing that is taken from the view at a time.
+// The sizes of the first and of the longest piece of a sorted listing that is read from the view at once.
 const (
 	pageFirst = 64
 	pageMost  = 4096
 )
 
-// sorted yields the places of the ids whose lines pass, in an order, and moves it.
+// sorted yields the places of the ids whose lines pass, in the order of f.Sort, and moves f.Sort along.
 func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[memstore.Place, error] {
 	return Whole(ctx, func(yield func(memstore.Place, error) bool) {
 		s := f.Sort
@@ -91,7 +91,7 @@ func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[mem
 	})
 }
 
-// sortAll reads the index, and documents where their times are asked for.
+// sortAll sorts the lines of the index. It reads documents if the order needs their times.
 func (eng *Engine) sortAll(ctx context.Context, k *Kind, f *Filters,
 	yield func(memstore.Place, error) bool) (list []memstore.Place, more bool) {
 	s, all := f.Sort, *f
@@ -116,7 +116,7 @@ func (eng *Engine) sortAll(ctx context.Context, k *Kind, f *Filters,
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, false // a part of them has no order
+		return nil, false // an incomplete list cannot be sorted
 	}
 	slices.SortFunc(list, func(a, b memstore.Place) int {
 		if s.Down {
@@ -145,7 +145,7 @@ func (eng *Engine) sortedLines(ctx context.Context, k *Kind, f Filters) iter.Seq
 	}
 }
 
-// lineNow is the line of a document, if it is there and passes.
+// lineNow returns the current line of a document. ok is false if the document does not exist or does not pass.
 func (eng *Engine) lineNow(ctx context.Context, k *Kind, id string, f *Filters) (l Listing, ok bool, err error) {
 	v, err := eng.Find(ctx, k, id, false)
 	switch {
@@ -157,7 +157,7 @@ func (eng *Engine) lineNow(ctx context.Context, k *Kind, id string, f *Filters) 
 	return Listing{ID: id, Line: v.Line}, f.Line(id, &v.Line, eng.env.Clock()), nil
 }
 
-// Passes reports whether a memory passes, by its line and by its document.
+// Passes reports whether a memory passes the filters, both by its line and by its document.
 func Passes(ctx context.Context, eng *Engine, f *Filters, id string) (bool, error) {
 	l, ok, err := eng.lineNow(ctx, eng.kinds.Memories, id, f)
 	if err != nil || !ok || !f.Reads() {
@@ -174,5 +174,5 @@ func Passes(ctx context.Context, eng *Engine, f *Filters, id string) (bool, erro
 	return err == nil && f.Memory(&m), err
 }
 
-// Truncated is a time of a line as orders and sums have it: in whole microseconds.
+// Truncated returns a time of a line with the precision of orders and sums: whole microseconds.
 func Truncated(t time.Time) time.Time { return time.UnixMicro(t.UnixMicro()).UTC() }

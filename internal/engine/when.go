@@ -11,14 +11,14 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Times finds the memories that may be within the spans of filters, without reading them, in no order; those
-// of which it does not know when they happened are among them. ok is false where there are more than most.
+// Times finds the memories that may be within the spans of filters, without reading them, in no order. Memories whose
+// time is unknown are included. ok is false if there are more than most.
 type Times func(ctx context.Context, f *Filters, most int) (ids []string, ok bool, err error)
 
-// timesLeast is from how many memories on the view is asked when they happened: fewer are read as fast.
+// timesLeast is the number of memories from which on the view is used to find their times: fewer are read as fast.
 const timesLeast = 10_000
 
-// chosen are the ids among which those that pass are, in the order of listings.
+// chosen yields ids, in the order of listings, among which are all that pass.
 func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, error] {
 	if f.Sort != nil {
 		return func(yield func(string, error) bool) {
@@ -32,10 +32,10 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 	all := eng.IDs(ctx, eng.kinds.Memories, *f)
 	ids, ok, err := Among(ctx, eng, f, listShare)
 	if err == nil && !ok && f.Happened != (Span{}) {
-		ids, ok, err = Timed(ctx, eng, f, 4) // of more, most are read anyway
+		ids, ok, err = Timed(ctx, eng, f, 4) // if more may match, reading all is as fast
 	}
 	if err != nil || !ok {
-		return all // which says what is wrong
+		return all // which reports the error
 	}
 	list, err := listed(ids, f.After)
 	if err != nil {
@@ -50,12 +50,12 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 	}
 }
 
-// listShare is of how many memories filters must leave one for them to be sorted for each page, instead of
-// reading on from its beginning.
+// listShare is how selective filters must be, one in listShare memories, for the selected ids to be sorted for each
+// page instead of reading on from the beginning of the page.
 const listShare = 64
 
-// Among are the memories, in no order and without regard to After, among which all that pass are, by what
-// their documents say; ok is false where that is not known, or more than one of share of all.
+// Among returns memories among which are all that pass the filters on documents, in no order and without regard to
+// After. ok is false if they are unknown, or more than one in share of all memories.
 func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
 	if eng.tuning.Orders == nil || f.Category == nil && f.Key == nil && len(f.Where) == 0 {
 		return nil, false, nil
@@ -63,9 +63,10 @@ func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 	return eng.tuning.Orders.Among(ctx, f, share)
 }
 
-// Timed are those that may be within the spans of filters, where they are at most one in share.
+// Timed returns the memories that may be within the spans of filters. ok is false if they are more than one in share of
+// all memories.
 func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
-	if eng.tuning.Times == nil || f.Session != nil || f.Prefix != "" { // few are left by these
+	if eng.tuning.Times == nil || f.Session != nil || f.Prefix != "" { // these filters leave few
 		return nil, false, nil
 	}
 	n, err := eng.countAll(ctx)
@@ -75,10 +76,10 @@ func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 	return eng.tuning.Times(ctx, f, int(n)/share)
 }
 
-// placed is an id and what it is sorted by in listings.
+// placed is an id and its sort key in listings.
 type placed struct{ key, id string }
 
-// listed are ids behind another one, in the order of listings.
+// listed returns the ids behind another one, in the order of listings.
 func listed(ids []string, after string) (list []placed, err error) {
 	behind, err := table.EncodeKey(after)
 	if err != nil {
@@ -97,11 +98,12 @@ func listed(ids []string, after string) (list []placed, err error) {
 	return list, nil
 }
 
-// Zones is how far a time without a zone may be from what another process takes it for.
+// Zones is how far apart the meanings of a time without a zone may be in two processes.
 const Zones = 26 * time.Hour
 
-// Micros are bounds in microseconds since 1970 for what may be in the span: from on, and before. A view
-// has whole microseconds, and took times without a zone for those of the process that wrote it.
+// Micros returns bounds, in microseconds since 1970, for the times that may be in a span: at or after from, and before
+// before. A view stores whole microseconds, and has interpreted times without a zone in the zone of the process that
+// wrote it.
 func Micros(s Span) (from, before int64) {
 	// Beyond these years UnixMicro is not defined.
 	first, last := time.Date(-290_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(290_000, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -20,27 +20,27 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// needsWriters are the features without which entries have no writers.
+// needsWriters are the features that entries with writers need.
 const needsWriters = wal.FeatureWriters | wal.FeatureFields
 
-// writersRefused is how long a handle writes without its number after the features could not be raised,
-// because an older program has the store open.
+// writersRefused is how long a handle writes entries without a writer after the features could not be raised because an
+// older program has the store open.
 const writersRefused = time.Minute
 
-// writing has the writer of this handle, and the writers that it has read.
+// writing has the writer of this handle, and the writers that the handle has read.
 type writing struct {
 	self    atomic.Pointer[writer.Writer] // nil: entries have no writer
 	opened  time.Time
-	refused atomic.Int64 // when the features could not be raised, Unix microseconds; 0: never
-	torn    atomic.Bool  // a line of wal/writers does not verify: the next SaveWriters writes all of them
+	refused atomic.Int64 // when the features could not be raised, in Unix microseconds; 0: never
+	torn    atomic.Bool  // a line of wal/writers does not verify: the next SaveWriters rewrites the file
 
 	mu    sync.Mutex
-	table *writer.Table // what wal/writers had
-	size  int64         // of the file by then
+	table *writer.Table // the contents of wal/writers
+	size  int64         // the size of the file by then
 }
 
-// setWriter sets the writer of this handle. With nil it is unknown, and entries have no writer.
-// What the description lacks of host and process is filled in.
+// setWriter sets the writer of this handle. nil means unknown: entries then have no writer. Missing fields for host and
+// process are filled in.
 func (eng *Engine) setWriter(w *writer.Writer) {
 	if w == nil {
 		eng.writing.self.Store(nil)
@@ -49,7 +49,7 @@ func (eng *Engine) setWriter(w *writer.Writer) {
 	eng.writing.self.Store(eng.described(*w, writer.Writer{}))
 }
 
-// described completes a description from a base, and with the host and the process of this handle.
+// described completes a description from base, and with the host and the process of this handle.
 func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
 	host := eng.env.FS.Host()
 	w.Program = cmp.Or(w.Program, base.Program)
@@ -73,19 +73,19 @@ func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
 
 type writerKey struct{}
 
-// By returns a context in which entries are written by w: what w leaves empty is that of the handle.
+// By returns a context in which entries are written by w. Empty fields of w are those of the handle's writer.
 func By(ctx context.Context, w writer.Writer) context.Context {
 	return context.WithValue(ctx, writerKey{}, &w)
 }
 
-// WriterIn returns the writer that By has put into a context, nil for a context without one.
+// WriterIn returns the writer that By has put into a context, nil if there is none.
 func WriterIn(ctx context.Context) *writer.Writer {
 	w, _ := ctx.Value(writerKey{}).(*writer.Writer)
 	return w
 }
 
-// ByWriter returns a context in which entries are written by the writer of another context, from
-// WriterIn; by that of the handle if it is nil.
+// ByWriter returns a context whose entries are written by w, which WriterIn has returned for another context; by the
+// writer of the handle if w is nil.
 func ByWriter(ctx context.Context, w *writer.Writer) context.Context {
 	if w == nil {
 		return ctx
@@ -106,7 +106,7 @@ func (eng *Engine) writerOf(ctx context.Context) *writer.Writer {
 	return eng.described(*w, *self)
 }
 
-// WriterNow returns the writer of a context with the number that the store has issued, the zero Writer if it is
+// WriterNow returns the writer of a context with the number that the store has issued to it, the zero Writer if it is
 // unknown.
 func (eng *Engine) WriterNow(ctx context.Context) writer.Writer {
 	described := eng.writerOf(ctx)
@@ -120,15 +120,15 @@ func (eng *Engine) WriterNow(ctx context.Context) writer.Writer {
 	return w
 }
 
-// Describe returns how the writer of a context describes itself, nil if it is unknown.
+// Describe returns the description of a context's writer, nil if it is unknown.
 func (eng *Engine) Describe(ctx context.Context) *writer.Writer { return eng.writerOf(ctx) }
 
-// KeepWriters raises the features with which entries have writers and causes, for a caller that cannot do without.
+// KeepWriters raises the features that entries with writers and causes need, for a caller that cannot do without them.
 func (eng *Engine) KeepWriters(ctx context.Context) error { return eng.log.RaiseNow(ctx, needsWriters) }
 
-// Append is wal.FileLog.Append of entries that carry the number of their writer. The first one of a
-// writer is preceded by a commit that explains the number. Edits by hand have no writer: the process
-// that adopts one did not make it.
+// Append is wal.FileLog.Append for entries that carry the number of their writer. The first entry of a writer is
+// preceded by a commit that explains the number. Edits by hand have no writer: the process that adopts one did not make
+// it.
 func (eng *Engine) Append(ctx context.Context, b *wal.Batch) (wal.LSN, error) {
 	if w := eng.writerOf(ctx); w != nil && !edited(b) {
 		n := eng.state.OwnWriter(w)
@@ -143,8 +143,8 @@ func (eng *Engine) Append(ctx context.Context, b *wal.Batch) (wal.LSN, error) {
 	return eng.log.Append(ctx, b)
 }
 
-// ExplainWriter has the number of a context's writer explained, for a caller that is going to take an
-// Exclusive: with one a feature cannot be raised.
+// ExplainWriter explains the number of a context's writer, for a caller that is about to take an Exclusive: while one
+// is held, no feature can be raised.
 func (eng *Engine) ExplainWriter(ctx context.Context) error {
 	w := eng.writerOf(ctx)
 	if w == nil || eng.state.OwnWriter(w) != 0 {
@@ -162,8 +162,8 @@ func deletes(b *wal.Batch) bool {
 	return !slices.ContainsFunc(b.Entries, func(e wal.Entry) bool { return !e.Delete })
 }
 
-// explain commits the explanation of a writer and returns its number. It returns 0 where the store
-// cannot keep writers now: a write does not fail because of that.
+// explain commits the explanation of a writer and returns its number. It returns 0 if the store cannot keep writers
+// now: a write does not fail because of that.
 func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (uint32, error) {
 	first := eng.log.Features()&wal.FeatureWriters == 0 // then nothing is explained yet
 	if ok, err := eng.mayExplain(ctx); !ok {
@@ -178,13 +178,13 @@ func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (ui
 		if err != nil {
 			return 0, err
 		}
-		// Asked after the newest: a writer of this handle that is explained behind newest.Since makes the
-		// commit below conflict; one at or before it is found here. The other order would explain it twice.
+		// OwnWriter is called after NewestWriter: a writer of this handle that is explained behind newest.Since makes
+		// the commit below conflict; one at or before it is found here. In the other order it could be explained twice.
 		if n := eng.state.OwnWriter(&described); n != 0 {
 			return n, nil
 		}
 		if newest.Number == math.MaxUint32 {
-			newest.Number = 0 // a number alone names no writer: see package writer
+			newest.Number = 0 // a number alone does not identify a writer: see package writer
 		}
 		w.Number = newest.Number + 1
 		line, err := w.Line()
@@ -205,7 +205,7 @@ func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (ui
 			}
 			eng.RemapDue()
 		case errors.Is(err, errs.ErrDiskFull):
-			return 0, nil // what is written next may have room
+			return 0, nil // there may be room for the next write
 		case err != nil:
 			return 0, err
 		default:
@@ -214,7 +214,7 @@ func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (ui
 	}
 }
 
-// mayExplain reports whether the store keeps writers, and raises the features for that.
+// mayExplain reports whether the store keeps writers. It raises the features for that if necessary.
 func (eng *Engine) mayExplain(ctx context.Context) (bool, error) {
 	if eng.log.Features()&needsWriters == needsWriters {
 		return true, nil
@@ -233,7 +233,7 @@ func (eng *Engine) mayExplain(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	eng.writing.refused.Store(now)
-	eng.env.Logger.Warn("the store cannot note who writes: history shows the writer as unknown", "err", err)
+	eng.env.Logger.Warn("the store cannot record the writer: history shows it as unknown", "err", err)
 	return false, nil
 }
 
@@ -250,7 +250,7 @@ func (eng *Engine) explainedBelow(below uint64) (writer.Writer, error) {
 	return w, eng.env.IOError("reading", f.Path(), err)
 }
 
-// readWriters reads wal/writers. Without the file, or where a line of it does not verify, whole is false.
+// readWriters reads wal/writers. whole is false if the file is missing or a line of it does not verify.
 func (eng *Engine) readWriters() (t *writer.Table, size int64, whole bool, err error) {
 	f := eng.writersFile()
 	t, size, whole, err = f.Read()
@@ -260,7 +260,7 @@ func (eng *Engine) readWriters() (t *writer.Table, size int64, whole bool, err e
 	return t, size, whole, eng.env.IOError("reading", f.Path(), err)
 }
 
-// lostNumber returns the greatest number that log and archive explain, where wal/writers is lost.
+// lostNumber returns the greatest number that log and archive explain, for a store whose wal/writers is lost.
 func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
 	t, _, whole, err := eng.readWriters()
 	if err == nil && !whole {
@@ -272,8 +272,8 @@ func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
 	return most, err
 }
 
-// SaveWriters makes the explanations below a position durable in wal/writers: an index is about to
-// cover them, after which the log may release them. The caller holds flush.lock, or has the store alone.
+// SaveWriters makes the explanations below a position durable in wal/writers: an index is about to cover them, after
+// which the log may release them. The caller holds flush.lock, or has the store alone.
 func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
 	if eng.log.Features()&wal.FeatureWriters == 0 {
 		return nil
@@ -295,7 +295,7 @@ func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
 		}
 	}
 	t, _, whole, err := eng.readWriters()
-	// The number 1 is issued where file, log and archive explain none.
+	// The number 1 is issued if file, log and archive explain none.
 	if err == nil && !whole && (len(recent) == 0 || recent[0].Number != 1) {
 		err = state.PastWriters(ctx, eng.log.Past(), to, t.Add)
 	}
@@ -305,26 +305,25 @@ func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
 	for _, w := range recent {
 		t.Add(w)
 	}
-	// A line of a position that is not below is of a log that was replaced by an older copy, or the log
-	// still has the entry.
+	// A line at or behind the position is of a log that was replaced by an older copy, or the log still has its entry.
 	list := slices.DeleteFunc(t.All(), func(w writer.Writer) bool { return w.Since >= to })
 	if len(list) == 0 && whole {
-		return nil // an empty file says that log and archive were read
+		return nil // an empty file means that log and archive were read
 	}
 	err = eng.writeWriters(list)
 	eng.writing.torn.Store(err != nil)
 	return err
 }
 
-// writeWriters writes wal/writers as a whole.
+// writeWriters rewrites wal/writers.
 func (eng *Engine) writeWriters(list []writer.Writer) error {
 	f := eng.writersFile()
 	temp := filepath.Join(eng.env.Dir, "tmp", writerfile.Name+"."+eng.token)
 	return eng.env.IOError("writing", f.Path(), f.Write(list, temp, eng.env.FileMode))
 }
 
-// RestoreWriters gives a store that is being restored, before it has an index, the writers of its
-// documents. Its log is being opened, and has a UUID.
+// RestoreWriters writes the writers of the documents of a store that is being restored, before the store has an index.
+// The log is being opened, and has a UUID.
 func (eng *Engine) RestoreWriters(store [16]byte, list []writer.Writer) error {
 	if len(list) == 0 {
 		return nil
@@ -334,10 +333,10 @@ func (eng *Engine) RestoreWriters(store [16]byte, list []writer.Writer) error {
 	return eng.env.IOError("writing", f.Path(), f.Write(list, temp, eng.env.FileMode))
 }
 
-// Writers returns the writers that the store can name, in the order in which they were explained. Where
-// wal/writers is damaged, those that log and archive explain are among them.
+// Writers returns the writers that the store can name, in the order in which they were explained. If wal/writers is
+// damaged, that includes those that log and archive explain.
 func (eng *Engine) Writers(ctx context.Context) (*writer.Table, error) {
-	recent := eng.state.Writers() // first: what leaves it is in the file by then
+	recent := eng.state.Writers() // first: writers that leave the state are in the file by then
 	t, size, whole, err := eng.readWriters()
 	if err == nil && !whole && size > 0 {
 		err = state.PastWriters(ctx, eng.log.Past(), eng.log.Durable(), t.Add)
@@ -348,8 +347,7 @@ func (eng *Engine) Writers(ctx context.Context) (*writer.Table, error) {
 	return t, err
 }
 
-// Writer returns the writer of a version whose entry has a number. Of one that is not known the number
-// alone is returned.
+// Writer returns the writer of a version whose entry has a number. For an unknown writer it returns only the number.
 func (eng *Engine) Writer(number uint32, version uint64) writer.Writer {
 	unknown := writer.Writer{Number: number}
 	if number == 0 {
@@ -386,9 +384,9 @@ func (eng *Engine) Writer(number uint32, version uint64) writer.Writer {
 // UnknownWriter is the name of the writer of a version whose writer is not known.
 const UnknownWriter = "unknown"
 
-// WrittenBy returns a function that reports whether a version is by a writer: by its number, or one of its names
-// (writer.Writer.Is), or UnknownWriter. No version below first is by it. A number is that of the writer
-// to which it was issued last.
+// WrittenBy returns a function that reports whether a version is by a writer, which name selects by its number, by one
+// of its names (writer.Writer.Is), or as UnknownWriter. No version below first is by that writer. A number selects the
+// writer to which it was issued last.
 func (eng *Engine) WrittenBy(ctx context.Context,
 	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
 	t, err := eng.Writers(ctx)
@@ -408,7 +406,7 @@ func (eng *Engine) WrittenBy(ctx context.Context,
 	return set.Has, set.First(), nil
 }
 
-// Resolve sets By to the condition that Writers are. No version is by a writer whose name cannot be read.
+// Resolve sets By to the condition of Writers. If the names cannot be read, no version matches.
 func (eng *Engine) Resolve(ctx context.Context, f *Filters) {
 	if len(f.Writers) == 0 {
 		return

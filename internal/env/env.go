@@ -18,40 +18,40 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Env is what everything in an open store is given: its folder, the file system below it,
-// the clock, and who is told.
+// Env is the environment of everything in an open store: its folder, the file system below it, the
+// clock, and the receivers of log messages and events.
 type Env struct {
 	Dir string
-	FS  vfs.FS // no link inside the store leads anywhere: vfs.Below
+	FS  vfs.FS // follows no link inside the store: vfs.Below
 
 	ReadOnly     bool
-	Refused      error // why nothing can be written to the store, where FS is laid over it
+	Refused      error // why nothing can be written to the store, if FS is an overlay over it
 	NoBackground bool
 	LockWait     time.Duration
 	Logger       *slog.Logger
 	Listener     func(Event)
-	Clock        func() time.Time // for the times of documents; it may jump, and tests count its calls. Spans: System.Mono
+	Clock        func() time.Time // for times of documents; may jump; tests count its calls. Durations: System.Mono
 	NaiveTimes   *time.Location
 	FileMode     fs.FileMode
 	FolderMode   fs.FileMode
-	Shared       bool // a new store is one of its folder's group
+	Shared       bool // a new store belongs to its folder's group
 	StateDir     string
-	Self         vfs.Users // whose folders are this user's own
+	Self         vfs.Users // identifies the folders that belong to this user
 	System       vfs.System
 	Meters       *meter.Meters // nil: nothing is counted
 
-	release func() // the handle of the folder; nil before Hold
+	release func() // closes the handle of the folder; nil before Hold
 }
 
-// Hold binds FS to the folder that is at Dir now, whatever is there later, see vfs.Hold. Without a folder it
-// does nothing.
+// Hold binds FS to the folder that is now at Dir, whatever is there later; see vfs.Hold. Without a
+// folder it does nothing.
 func (e *Env) Hold() error {
 	if e.release != nil {
 		return nil
 	}
 	held, release, err := vfs.Hold(e.FS, e.Dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil // what needs it says so
+		return nil // operations that need it report that
 	}
 	if err != nil {
 		return e.IOError("opening", e.Dir, err)
@@ -67,7 +67,7 @@ func (e *Env) Release() {
 	}
 }
 
-// Rand is where ids, nonces and names come from.
+// Rand returns the source of ids, nonces and names.
 func (e *Env) Rand() io.Reader {
 	if e.System.Rand != nil {
 		return e.System.Rand
@@ -75,16 +75,16 @@ func (e *Env) Rand() io.Reader {
 	return rand.Reader
 }
 
-// Random fills b.
+// Random fills b with random bytes.
 func (e *Env) Random(b []byte) error {
 	_, err := io.ReadFull(e.Rand(), b)
 	return err
 }
 
-// UUID makes a new one.
+// UUID returns a new UUID.
 func (e *Env) UUID() (uuid.UUID, error) { return uuid.NewRandomFromReader(e.Rand()) }
 
-// Nonce marks an append; see package segment.
+// Nonce returns a number that marks an append; see package segment.
 func (e *Env) Nonce() uint32 {
 	var b [4]byte
 	if err := e.Random(b[:]); err != nil {
@@ -93,7 +93,7 @@ func (e *Env) Nonce() uint32 {
 	return binary.LittleEndian.Uint32(b[:])
 }
 
-// Sleep waits, or ends with ctx.
+// Sleep waits for d, or until ctx ends.
 func (e *Env) Sleep(ctx context.Context, d time.Duration) error {
 	if e.System.Sleep != nil {
 		return e.System.Sleep(ctx, d)
@@ -101,12 +101,12 @@ func (e *Env) Sleep(ctx context.Context, d time.Duration) error {
 	return vfs.Sleep(ctx, d)
 }
 
-// StateFolder is where programs of this user keep what outlives them, and ours in it; ""
-// where there is no home.
+// StateFolder returns this program's folder in the folder where programs of this user keep their state;
+// "" if there is no home.
 func StateFolder(get func(string) string, system string) string {
 	const own = "varve"
 	if base := get("XDG_STATE_HOME"); filepath.IsAbs(base) {
-		return filepath.Join(base, own) // by the specification a relative one does not count
+		return filepath.Join(base, own) // by the specification a relative path is ignored
 	}
 	var base []string
 	switch system {

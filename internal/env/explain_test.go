@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A rename that was refused has two names, and the message is about the one that it was to have.
+// A refused rename has two names, and the message is about the new one.
 func TestExplainsRename(t *testing.T) {
 	dir := t.TempDir()
 	e := &Env{Dir: dir, FS: vfs.OS()}

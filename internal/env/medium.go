@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Medium says why the system would refuse to write to the store: a *errs.PermissionError that names
-// the mount, or the file or folder. nil where nothing is known to refuse. It changes nothing.
+// Medium returns why the system would refuse to write to the store: a *errs.PermissionError that names
+// the mount, or the file or folder. It returns nil if no reason is known. It changes nothing.
 func (e *Env) Medium() error {
 	if e.Refused != nil {
 		return e.Refused

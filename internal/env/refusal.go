@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// IOError puts words and a sentinel to an error of the system.
+// IOError wraps an error of the system with the operation, the path and a sentinel.
 func (e *Env) IOError(doing, path string, err error) error {
 	switch {
 	case err == nil:
@@ -35,7 +35,7 @@ func (e *Env) IOError(doing, path string, err error) error {
 	return e.Explain(err)
 }
 
-// Explain adds to an error of the system what stands in the way, and what helps.
+// Explain adds to an error of the system its cause, and a remedy.
 func (e *Env) Explain(err error) error {
 	switch {
 	case err == nil:
@@ -48,7 +48,7 @@ func (e *Env) Explain(err error) error {
 	return err
 }
 
-// ExplainWith is Explain where what was refused may also lie in another folder, that is only read.
+// ExplainWith is Explain if the refused file may also be in another folder, which is only read.
 func (e *Env) ExplainWith(err error, other string) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok && places.Within(pe.Path, other) {
 		at := *e
@@ -70,15 +70,15 @@ func (e *Env) explainFull(err error) error {
 	return vfs.Full(e.FS, path, err)
 }
 
-// explainRefusal finds what it is that refuses: the mount, a flag, an owner, a mode;
-// of the file itself or of the folder that it lies in.
+// explainRefusal finds the cause of a refusal: the mount, a flag, an owner, a mode; of the file itself
+// or of its folder.
 func (e *Env) explainRefusal(err error) error {
 	var told *errs.PermissionError
 	if errors.As(err, &told) {
 		return err
 	}
 	var pe *fs.PathError
-	var le *os.LinkError // of a rename: either name may be what refuses
+	var le *os.LinkError // of a rename: either name may be refused
 	paths := []string{e.Dir}
 	switch {
 	case errors.As(err, &le):
@@ -87,7 +87,7 @@ func (e *Env) explainRefusal(err error) error {
 		paths[0] = pe.Path
 	}
 	path := paths[0]
-	var near []string // from the file upwards, as far as the store goes, and the folder that it lies in
+	var near []string // from the file upwards within the store, and the folder that contains the store
 	for _, path := range paths {
 		for at, n := path, 0; n <= 10; at, n = filepath.Dir(at), n+1 {
 			if !slices.Contains(near, at) && (len(at) >= len(e.Dir) || len(paths) == 1) {
@@ -103,11 +103,11 @@ func (e *Env) explainRefusal(err error) error {
 	if verr == nil && v.ReadOnly || errors.Is(err, syscall.EROFS) {
 		p.Path = e.Dir
 		for _, ok := e.describe(p, p.Path); !ok && p.Path != filepath.Dir(p.Path); _, ok = e.describe(p, p.Path) {
-			p.Path = filepath.Dir(p.Path) // it is not there yet
+			p.Path = filepath.Dir(p.Path) // it does not exist yet
 		}
 		mount := vfs.MountPoint(e.FS, p.Path)
 		p.Why, p.Fix = "is on a file system that is mounted read-only", "mount -o remount,rw "+quotePath(mount)
-		if mount == filepath.Dir(mount) { // the whole system: it is so on purpose
+		if mount == filepath.Dir(mount) { // the root file system: read-only on purpose
 			p.Fix = "name a folder on another file system"
 			if p.Path == e.Dir {
 				p.Fix = "it can be read; for a copy that can be changed: memctl backup DIR, then memctl restore DIR NEW-FOLDER"
@@ -127,7 +127,7 @@ func (e *Env) explainRefusal(err error) error {
 			return p
 		}
 	}
-	// Nothing that we know of: what the system says, and of which file.
+	// No known cause: the error has the system's message and the file.
 	p.Path = path
 	if _, ok := e.describe(p, path); !ok {
 		if errors.Is(err, errs.ErrPermission) {
@@ -148,9 +148,9 @@ func (e *Env) describe(p *errs.PermissionError, at string) (vfs.Info, bool) {
 	return info, true
 }
 
-// refuses says why a file or folder cannot be written by a user, "" when it is not
-// this one, and what helps. The command is for this file alone: a whole store is not given
-// away, or opened, for the sake of one of its files. root is the store's folder.
+// refuses returns why a file or folder cannot be written by a user, and the remedy; "" if this file is
+// not the cause. The command in the remedy is for this file alone: a whole store is not given away, or
+// opened, because of one of its files. root is the store's folder.
 func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (why, fix string) {
 	change := "chattr -i "
 	if runtime.GOOS == "darwin" {
@@ -166,7 +166,7 @@ func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (wh
 	if info.Mode.IsDir() {
 		need, bits = 0o7, "rwx"
 	}
-	outside := len(at) < len(dir) // the folder that the store lies in
+	outside := len(at) < len(dir) // the folder that contains the store
 	asOwner := fmt.Sprintf("run the command as the owner: sudo -u '#%d' …", info.UID)
 	switch perm := info.Mode.Perm(); {
 	case you <= 0: // root, or a system without such users
@@ -175,9 +175,9 @@ func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (wh
 		return "does not let its owner write", "chmod u+" + bits + " " + quotePath(at)
 	case int(info.UID) != you && perm&need != need && (perm>>3&need != need):
 		switch {
-		case outside && perm&0o1 != 0 && root.Mode != 0: // the store is there, and one may pass through to it
+		case outside && perm&0o1 != 0 && root.Mode != 0: // the store exists, and its parent may be passed
 			return "", ""
-		case outside && perm&0o1 != 0: // the store is to be made in it
+		case outside && perm&0o1 != 0: // the store is to be created in it
 			return "does not let you write", fmt.Sprintf("name a folder of your own, or sudo install -d -o %d -m 700 %s", you,
 				quotePath(dir))
 		case outside:
@@ -204,7 +204,7 @@ func inGroup(gid uint32) bool {
 	return err != nil || os.Getegid() == int(gid) || slices.Contains(groups, int(gid))
 }
 
-// quotePath makes a path one word of a shell.
+// quotePath quotes a path as one word of a shell.
 func quotePath(path string) string {
 	for _, r := range path {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '/' || r == '.' || r == '-' ||
@@ -215,8 +215,8 @@ func quotePath(path string) string {
 	return path
 }
 
-// Passing reports whether something could not be read now, which is not to say that it is
-// damaged or gone: a table of open files that is full, a cable, a newer format.
+// Passing reports whether something could not be read now, which does not mean that it is damaged or
+// missing: the table of open files is full, a cable is loose, the format is newer.
 func Passing(err error) bool {
 	var no syscall.Errno
 	return errors.Is(err, errs.ErrNewerFormat) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)

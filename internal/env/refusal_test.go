@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// TestRefuses: what a mode or an owner keeps a user from, and the command that changes it.
-// The system's own refusals are in the root's TestRefusal.
+// TestRefuses: what a mode or an owner prevents a user from doing, and the command that changes it. The
+// system's own refusals are in the root's TestRefusal.
 func TestRefuses(t *testing.T) {
 	own := vfs.Info{Mode: fs.ModeDir | 0o700, UID: 1000}
 	shared := vfs.Info{Mode: fs.ModeDir | fs.ModeSetgid | 0o770, UID: 1001, GID: 7}

@@ -65,8 +65,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestParseSuggests holds that what people write in other grammars is refused with what to write instead: each
-// would be the name of a member that no memory has.
+// TestParseSuggests: conditions in other grammars are refused with the right form: each would be the
+// name of a member that no memory has.
 func TestParseSuggests(t *testing.T) {
 	for s, want := range map[string]string{
 		"source:desk": "write source=desk", "metadata.source:desk": "write metadata.source=desk", "source: desk": "write source=desk", "!source:desk": "write source!=desk",
@@ -111,7 +111,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// A text has no order with a number, unless it begins as one: "high" is not more than 3.
+// A text has no order relative to a number, unless it begins like one: "high" is not more than 3.
 func TestTextAndNumber(t *testing.T) {
 	for condition, want := range map[string][]string{
 		"priority>=3": {"5"}, "priority>3": {"5"}, "priority<3": {"2026-01-31"}, "priority>=2026": {"2026-01-31", "5"}, "priority>=a": {"high"}, "priority=high": {"high"},

@@ -9,20 +9,18 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// FlushEvery is the longest that a change waits for its file, but beside a purge: see yields.
+// FlushEvery is the longest time that a change waits for its file, except during a purge: see yields.
 const FlushEvery = time.Second
 
-// RestFactor is how much longer than a round the flushers let writers have the
-// disk before the next one, while they write: files, unlike the log, can wait.
-// It holds for all processes together. With a rest of its own for each, four
-// processes put files in place for half of a burst's time, and their puts came to
-// 36,000/s of the 66,000/s without.
+// RestFactor is the ratio of the rest between two rounds to the round before, during which writers have the disk, while
+// there are writes: files, unlike the log, can wait. It applies to all processes together. With a separate rest for
+// each, four processes wrote files during half of a burst, and their puts reached 36,000/s instead of the 66,000/s
+// without that.
 const RestFactor = 9
 
-// RestAfter is how long the flushers rest after a round that left more to do or
-// not, during which somebody wrote or nobody did. When a burst is over, its files
-// need not wait for anybody. The fuller the backlog (1: at its bound), the shorter the rest; from
-// slowFrom on, when the writers are slowed, there is none.
+// RestAfter returns how long the flushers rest after a round. wrote reports whether there were writes during the round,
+// more whether it left more to do. After a burst, files need not wait for writers. The fuller the backlog (1: at its
+// bound), the shorter the rest; from slowFrom on, where writers are slowed, there is none.
 func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration {
 	if more && (!wrote || full >= slowFrom) {
 		return 0
@@ -34,11 +32,11 @@ func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration
 	return rest
 }
 
-// shortRest is a rest that goes on although writers are slowed: another process is flushing.
+// shortRest is a rest that is not ended when writers are slowed: another process is flushing.
 const shortRest = RestFactor * 2 * time.Millisecond
 
-// Resting is how much of a rest is left that a process has said for all. A time farther ahead than
-// any rest is not believed.
+// Resting returns how much is left of a rest that a process has announced to all. A rest longer than FlushEvery is
+// ignored.
 func (fl *Flusher) Resting() time.Duration {
 	if fl.uptime == nil {
 		return 0
@@ -50,9 +48,9 @@ func (fl *Flusher) Resting() time.Duration {
 	return max(left, 0)
 }
 
-// Run flushes in the background when enough has changed, and once a second if any process has changed something; it
-// also records that this process lives. It returns when ctx ends, after the round that is under way: to cut that
-// round, so that the next one makes its files again, end rounds.
+// Run flushes in the background when enough has changed, and once a second if any process has changed something. It
+// also records that this process is alive. It returns when ctx ends, after the current round; to cancel that round, so
+// that the next one repeats its files, end rounds.
 func (fl *Flusher) Run(ctx, rounds context.Context) {
 	ctx = Unpaced(ctx)
 	tick := time.NewTicker(FlushEvery)
@@ -60,8 +58,8 @@ func (fl *Flusher) Run(ctx, rounds context.Context) {
 	var beat time.Time
 	rest := time.NewTimer(time.Hour)
 	defer rest.Stop()
-	kick := fl.kick // nil during a rest, which the writers end when they are slowed (urge)
-	owed := false   // a second was over during it
+	kick := fl.kick // nil during a rest, which ends early when writers are slowed (urge)
+	owed := false   // a second has passed during the rest
 	var rested time.Time
 	for {
 		select {
@@ -100,7 +98,7 @@ func (fl *Flusher) Run(ctx, rounds context.Context) {
 			continue
 		}
 		owed = false
-		if ctx.Err() != nil { // which select need not have seen
+		if ctx.Err() != nil { // select may not have noticed
 			return
 		}
 		if pause, did := fl.flushBackground(ctx, rounds); did {
@@ -111,7 +109,7 @@ func (fl *Flusher) Run(ctx, rounds context.Context) {
 	}
 }
 
-// BeatInline says that this process lives, where nothing runs in the background.
+// BeatInline records that this process is alive, if nothing runs in the background.
 func (fl *Flusher) BeatInline() {
 	if !fl.engine.Env().NoBackground && !fl.engine.Env().System.Inline {
 		return
@@ -124,7 +122,7 @@ func (fl *Flusher) BeatInline() {
 	}
 }
 
-// RoundInline does what the background does where there is none, after so many commits.
+// RoundInline runs a background round in the caller after every so many commits, if nothing runs in the background.
 func (fl *Flusher) RoundInline(ctx context.Context) {
 	if n := fl.engine.Env().System.Rounds; n > 0 && fl.engine.Env().System.Inline && fl.commits.Add(1)%n == 0 {
 		fl.FlushBackground(ctx)
@@ -139,20 +137,20 @@ func (fl *Flusher) beat(ctx context.Context) {
 	fl.host.Upkeep(ctx)
 }
 
-// FlushBackground does a round if there is anything to do and no process is at it. It
-// returns how long to rest then, which it tells all processes; did is false when there
-// was nothing to do.
+// FlushBackground runs a round if there is anything to do and no other process is flushing. It returns how long to rest
+// then, and announces that to all processes; did is false if there was nothing to do.
 func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did bool) {
 	return fl.flushBackground(ctx, ctx)
 }
 
-// flushBackground is FlushBackground. When ctx ends, no further round begins; when rounds ends, the one under way does.
+// flushBackground is FlushBackground. When ctx ends, no further round begins; when rounds ends, the current round ends
+// too.
 func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Duration, did bool) {
 	durable := fl.engine.Log().Durable()
 	if fl.engine.Log().Damage() != nil ||
 		fl.engine.Log().Flushed() >= durable && !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load() &&
 			!fl.views.Due() && !fl.overdue() {
-		fl.unflushed.Store(0) // another process has done it
+		fl.unflushed.Store(0) // another process has flushed
 		return 0, false
 	}
 	if fl.yields() {
@@ -163,7 +161,7 @@ func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Durat
 		fl.engine.Env().Logger.Warn("flush", "err", err)
 	}
 	if held == nil {
-		return RestAfter(time.Millisecond, true, false, 0), true // another process is at it
+		return RestAfter(time.Millisecond, true, false, 0), true // another process is flushing
 	}
 	began := time.Now()
 	err = fl.flushOn(ctx, rounds, held, MergeWhenDue)
@@ -185,18 +183,17 @@ func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Durat
 	return rest, true
 }
 
-// yielded is to which purge the rounds in the background left flush.lock last, and since when.
+// yielded is the purge to which the background rounds left flush.lock last, and since when.
 type yielded struct {
 	to    uint64
 	since time.Time
 }
 
-// yields reports whether flush.lock is left to a purge that is running, in whatever process: it puts into files
-// all that came before, and each round beside it makes it longer, for what rounds displace meanwhile is the
-// purge's to overwrite, and what they write of the index they write twice. Measured with four busy
-// processes: four to eight rounds and 10,000 displaced files in a purge. Flushers go on once writers are
-// slowed by the backlog, and when a purge has not ended for as long as one waits for a lock: its process
-// may have been stopped.
+// yields reports whether flush.lock is left to a purge that is running in any process. The purge writes to files
+// everything that came before it, and each round beside it makes it longer: the purge must overwrite what rounds
+// displace meanwhile, and rounds write their part of the index twice. Measured with four busy processes: four to eight
+// rounds and 10,000 displaced files during a purge. Flushers continue once writers are slowed by the backlog, or when a
+// purge has not ended within the lock wait: its process may have been stopped.
 func (fl *Flusher) yields() bool {
 	if fl.full() >= slowFrom {
 		return false
@@ -214,7 +211,7 @@ func (fl *Flusher) yields() bool {
 	return waited >= 0 && waited < fl.engine.Env().LockWait
 }
 
-// pause keeps a flush that fails from being tried without end.
+// pause delays the next attempt after failed flushes.
 func (fl *Flusher) pause(ctx context.Context) {
 	t := time.NewTimer(min(time.Duration(fl.failed.Load())*FlushEvery, 30*time.Second))
 	defer t.Stop()

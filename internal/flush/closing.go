@@ -12,27 +12,27 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// A store that closes makes the files of what was durable by then. Several may close at once, behind a backlog
-// that takes longer than one waits for a lock. So that is done in rounds of the background's size, and flush.lock
-// is let go of between them. A process that waits for it goes on waiting while files get on, for the holder
-// makes those of all; and when its own are there it leaves without the lock. What is left of the index then
-// is for the other process to write, or for the next open to replay. A process that must end soon
-// (Store.CloseWithin) closes in smaller rounds until its time is over, and writes no index that takes long. After
-// an unclean end the files are not trusted before the last of them is made, by whichever process.
+// A store that closes writes the files of everything that is durable by then. Several stores may close at once, with a
+// backlog that takes longer than the lock wait. So closing runs in rounds of the background's size, and flush.lock is
+// released between them. A process that waits for the lock keeps waiting while files are written, because the holder
+// writes those of all processes; once its own files are written it leaves without the lock. The rest of the index is
+// then for the other process to write, or for the next open to replay. A process that must end soon (Store.CloseWithin)
+// closes in smaller rounds until its time is over, and writes no index that takes long. After an unclean end the files
+// are not trusted before the last of them is written, by any process.
 
 const (
 	closingSpill  = 1000        // entries that a clean close leaves to the next replay
-	endingSpill   = 5000        // entries whose words take a second
-	endingRepeats = 64          // files of a round of a process that must end soon, where each is synced by itself
-	endingJudge   = time.Second // as long it waits for what is set aside to be judged
+	endingSpill   = 5000        // entries whose words take a second to index
+	endingRepeats = 64          // files of a round of a process that must end soon, if each is synced individually
+	endingJudge   = time.Second // for how long it waits until files that were set aside are judged
 )
 
-// closingPause is how long flush.lock is let go of between two rounds: a process that waits has to be woken.
+// closingPause is for how long flush.lock is released between two rounds: a waiting process has to be woken.
 const closingPause = 10 * time.Millisecond
 
 func closing(m Merge) bool { return m == mergeClosing || m == mergeEnding }
 
-// FlushClosing is the rounds of a store that closes. A deadline of ctx ends them.
+// FlushClosing runs the rounds of a store that closes. A deadline of ctx ends them.
 func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	if err := fl.engine.CatchUp(ctx); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		}
 		err = fl.flushOn(round, round, held, m)
 		over := round.Err() != nil && (err == nil || errors.Is(err, round.Err()) && !errors.Is(err, errs.ErrSyncFailed))
-		if len(fl.aside) > 0 { // of a round that failed
+		if len(fl.aside) > 0 { // set aside by a round that failed
 			fl.judgeAside(ctx, held)
 		}
 		if fl.engine.Log().Folder().Unrecorded(err) {
@@ -75,27 +75,26 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 			return err
 		case fl.filedTo(m, until) && (more || m == mergeEnding || fl.engine.Log().Spilled() >= until ||
 			fl.engine.State().Overlay().Len() <= closingSpill):
-			return nil // more is of others, who make an index of it
+			return nil // the remaining entries are of other processes, which will index them
 		}
-		again = !more // once more, for the index, where the last round was made beside words
+		again = !more // once more, for the index, if the last round ran beside the indexing of words
 		if !again {
 			_ = fl.engine.Env().Sleep(ctx, closingPause)
 		}
 	}
 }
 
-// filedTo reports whether everything before a position is in files, and that this process knows of nothing else
-// for which it must have flush.lock. One that must end soon leaves it to others to trust the files again, and to
-// write an index in the place of a rotten one.
+// filedTo reports whether everything before a position is in files, and this process has no other work that needs
+// flush.lock. A process that must end soon leaves it to others to trust the files again, and to replace a damaged
+// index.
 func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 	return fl.engine.Log().Flushed() >= until &&
 		(m == mergeEnding || !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load()) && !fl.leftovers &&
 		len(fl.aside) == 0
 }
 
-// lockClosing waits for flush.lock: once more as long as one waits for a lock where files have got on meanwhile. It
-// returns nil without an error when everything before a position is in files, and another process still has the
-// lock.
+// lockClosing waits for flush.lock, and waits again as long as files are written meanwhile. It returns nil without an
+// error if everything before a position is in files, and another process still has the lock.
 func (fl *Flusher) lockClosing(ctx context.Context, m Merge, until wal.LSN) (*wal.Held, error) {
 	for {
 		filed, flushed := fl.engine.Log().Pace().FiledTo(), fl.engine.Log().Flushed()

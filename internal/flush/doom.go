@@ -16,26 +16,25 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// oldIndex is what the index is made of before it is written without what is purged.
+// oldIndex is the set of files of the index before it is written without the purged data.
 type oldIndex []oldTable
 
 type oldTable struct {
 	name string
-	file *vfs.Doomed // nil: nobody could tell whether it is mapped
+	file *vfs.Doomed // nil: it is unknown whether a process has it mapped
 	info vfs.Info
 }
 
-// DoomIndex takes hold of base and delta, of the vectors and of the views: a process that
-// still has them mapped must not read zeros, and that is known only when their names are gone.
+// DoomIndex opens base and delta, the vectors and the views, to overwrite them once they are replaced. A process that
+// still has them mapped must not read zeros, and whether one has is known only after their names are removed.
 //
-// A file of a view that cannot be seen or opened just now ends a purge before anything replaces it: its
-// bytes would be in free blocks then, where no purge finds them. Another round goes on, and leaves the views as they
-// are.
+// If a file of a view cannot be seen or opened right now, a purge ends before anything replaces the file: its bytes
+// would then be in free blocks, where no purge finds them. Any other round continues, and leaves the views unchanged.
 func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (oldIndex, error) {
 	if err := fl.vectors.Lock.Lock(ctx); err != nil {
 		return nil, err
 	}
-	err := fl.vectors.Close() // our own
+	err := fl.vectors.Close() // the mappings of this process
 	fl.vectors.Lock.Unlock()
 	if err != nil {
 		return nil, err
@@ -56,7 +55,7 @@ func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (o
 		var f *vfs.Doomed
 		second := filepath.Base(name)
 		if i >= indexes {
-			second = fmt.Sprint("view.", i) // a view's names are its own: two may be equal, or too long
+			second = fmt.Sprint("view.", i) // views have their own names: two may be equal, or too long
 		}
 		if err == nil {
 			f, err = vfs.Doom(fl.engine.Env().FS, path,
@@ -78,7 +77,7 @@ func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (o
 	return old, nil
 }
 
-// Close lets go what may have kept its name.
+// Close closes the files.
 func (o oldIndex) Close() (err error) {
 	for _, t := range o {
 		err = errors.Join(err, t.file.Close())
@@ -86,8 +85,8 @@ func (o oldIndex) Close() (err error) {
 	return err
 }
 
-// Wipe overwrites what has lost its name since. What is a backup now is written
-// again as one. The error is also that nothing may be erased in the log yet: see Views.Behind.
+// Wipe overwrites the files that have lost their names since. A file that is a backup now is written again as a backup.
+// The error also means that nothing may be erased in the log yet: see Views.Behind.
 func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
 	verr, behind := fl.views.Behind(held)
 	if verr != nil {
@@ -117,7 +116,7 @@ func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
 	return err
 }
 
-// indexHas reports whether an inode is still in its place, or is a backup of the index.
+// indexHas reports whether an inode still has its name, or is a backup of the index.
 func (fl *Flusher) indexHas(path string, ino uint64) (bool, error) {
 	is := func(path string) (bool, error) {
 		now, err := fl.engine.Env().FS.Stat(path)

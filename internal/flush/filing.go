@@ -25,22 +25,22 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// filing puts newest versions into their files, for one flush. While some are on
-// their way to the disk the next ones are put in place, and at last the index
-// is written: end says whether all of them are durable, and must be called.
+// filing writes the newest versions to their files, for one flush. While some files are on their way to the disk, the
+// next ones are put in place, and finally the index is written. end reports whether all of them are durable, and must
+// be called.
 type filing struct {
 	fl         *Flusher
 	flushed    wal.LSN
-	distrusted bool                               // what stands in the places may be anything
+	distrusted bool                               // the existing files may have any contents
 	repeats    bool                               // the flush before this one failed
-	rescues    *rescued                           // of a log that was removed; else nil
-	inflates   atomic.Pointer[errs.InflatedError] // of that: documents that are compressed more than 64-fold are too large
-	behind     bool                               // newer versions than those that are known may be in files
+	rescues    *rescued                           // for a log that was removed; else nil
+	inflates   atomic.Pointer[errs.InflatedError] // of a rescue: documents compressed more than 64-fold are too large
+	behind     bool                               // files may have versions newer than the known ones
 	readers    []*wal.Reader
 	syncing    *syncing
-	begun      wal.LSN // behind it nothing was put in place
-	worked     worked  // working memory that was met on the way
-	held       bool    // and may be put into files: what may lag is not among it
+	begun      wal.LSN // nothing at or behind it was put in place
+	worked     worked  // scopes with changes among the entries
+	held       bool    // worked was reduced by hold and may be written to files
 	ctx        context.Context
 	err        error // of a barrier
 }
@@ -59,11 +59,10 @@ func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool)
 	return f
 }
 
-// roundFiles is how many files a round has at most. The disk should have
-// something to do while the next ones are made.
+// roundFiles is the most files in a round. The disk should be busy while the next ones are made.
 const roundFiles = 4096
 
-// roundOf is how many of the first changes make a round of files.
+// roundOf returns how many of the first changes make a round of files.
 func (fl *Flusher) roundOf(list []index.At, most int) int {
 	n := min(1, len(list))
 	for n < min(len(list), most) && list[n].Pos-list[0].Pos < uint64(fl.engine.Env().System.RoundBytes) {
@@ -72,9 +71,8 @@ func (fl *Flusher) roundOf(list []index.At, most int) int {
 	return n
 }
 
-// put puts the newest versions in place, in rounds. Those before the last are
-// durable when it returns. held: the list has all that changed behind what is in files, and it is told how far they
-// are.
+// put puts the newest versions in place, in rounds. All rounds but the last are durable when it returns. With held, the
+// list has all changes behind the files, and put reports its progress.
 func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error {
 	tells := held != nil && slices.IsSortedFunc(list, func(a, b index.At) int { return cmp.Compare(a.Pos, b.Pos) })
 	for first := true; len(list) > 0; first = false {
@@ -86,7 +84,7 @@ func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error
 			return fmt.Errorf("putting files in place: %w", err)
 		}
 		if tells && !first {
-			// a process that waits for the lock sees it get on
+			// a process that waits for the lock sees the progress
 			if err := f.fl.engine.Log().Pace().Filed(held, list[0].Pos, 0, 0); err != nil {
 				return err
 			}
@@ -124,7 +122,7 @@ func (f *filing) round(ctx context.Context, list []index.At) error {
 	return f.fl.unblock(ctx, src, result.Blocked)
 }
 
-// sync begins to make a round durable.
+// sync starts making a round durable.
 func (f *filing) sync(placed *docfile.Placed) {
 	f.syncing = &syncing{placed: placed, done: make(chan error, 1)}
 	if f.fl.engine.Env().System.Inline {
@@ -134,7 +132,7 @@ func (f *filing) sync(placed *docfile.Placed) {
 	go func(s *syncing) { s.done <- s.placed.Sync() }(f.syncing)
 }
 
-// wait returns when everything that was put is durable.
+// wait waits until everything that was put is durable.
 func (f *filing) wait() error {
 	if s := f.syncing; s != nil {
 		f.syncing = nil
@@ -152,32 +150,32 @@ func (f *filing) wait() error {
 	return f.err
 }
 
-// end waits, and adds what went wrong to err.
+// end waits, and joins the error of the wait to err.
 func (f *filing) end(err error) error {
 	serr := f.wait()
 	switch {
 	case err == nil:
 		return serr
 	case errors.Is(serr, errs.ErrSyncFailed) && !errors.Is(err, errs.ErrSyncFailed):
-		// of a round before the one that was given up
+		// of a round before the one that was canceled
 		return errors.Join(err, serr)
 	}
 	return err
 }
 
-// frames is the docfile.Source of a round: it reads frames when their turn comes.
+// frames is the docfile.Source of a round: it reads each frame when it is needed.
 type frames struct {
 	f    *filing
 	ctx  context.Context
 	list []index.At
-	lent []func() // by worker: gives the document of its change back
+	lent []func() // by worker: releases the document of its last change
 }
 
 func (f *filing) frames(ctx context.Context, list []index.At) *frames {
 	return &frames{f: f, ctx: ctx, list: list, lent: make([]func(), f.fl.workers)}
 }
 
-// done gives the last document of each worker back.
+// done releases the last document of each worker.
 func (s *frames) done() {
 	for worker := range s.lent {
 		s.giveBack(worker)
@@ -191,14 +189,14 @@ func (s *frames) giveBack(worker int) {
 	}
 }
 
-// Len is of docfile.Source, as the two below.
+// Len implements docfile.Source, as do the two methods below.
 func (s *frames) Len() int { return len(s.list) }
 
 func (s *frames) Folders() []*docfile.Folder {
 	fl := s.f.fl
 	var folders []*docfile.Folder
 	for _, k := range fl.engine.Present() {
-		// else there is nothing to be made durable in that one
+		// else nothing in that folder has to be made durable
 		if k.Kind != kind.Assemblies || fl.engine.State().MembershipRebuilt() {
 			folders = append(folders, k.Folder)
 		}
@@ -214,8 +212,8 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	return is, err
 }
 
-// spares reports whether a document that no file can be made of is left out of a rescue: the others are not to be
-// lost with it.
+// spares reports whether a document that cannot be written to a file is left out of a rescue, so that the others are
+// not lost with it.
 func (f *filing) spares(at wal.LSN, err error) bool {
 	over := (*errs.InflatedError)(nil)
 	if errors.As(err, &over) {
@@ -277,8 +275,8 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 		if s.ctx.Err() != nil {
 			return false, s.ctx.Err()
 		}
-		// No document comes of it, now or later, and the others are not to wait: readers are
-		// told, and verify.
+		// The entry never becomes a document, and the others must not wait: readers get an error, and verify reports
+		// it.
 		fl.NoteRefused(&e, state.Invalid(&e, err))
 		return false, nil
 	}
@@ -292,8 +290,8 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// standing is the version of a document that should stand in its file: the newest
-// below flushed, found along the chain of previous versions; zero if none.
+// standing returns the version of a document that its file should have: the newest below flushed, found along the chain
+// of previous versions; zero if there is none.
 func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, previous,
 	flushed wal.LSN) (engine.Version, error) {
 	for previous != 0 {
@@ -306,7 +304,7 @@ func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, prev
 		}
 		v, view, err := fl.engine.Frame(ctx, k, id, previous)
 		if engine.NoVersion(err) {
-			return engine.Version{}, nil // what is in the file is then judged by its bytes
+			return engine.Version{}, nil // the file is then judged by its bytes
 		}
 		if err != nil {
 			return v, err
@@ -319,9 +317,8 @@ func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, prev
 	return engine.Version{}, nil
 }
 
-// Ours reports whether a file holds a version of this document that we know: one of
-// the chain, or the one that the index names. Of a kind whose files win that ends with the newest version that was
-// adopted from the file.
+// Ours reports whether a file has a known version of this document: one of the chain, or the one that the index names.
+// For a kind whose files win, the chain ends with the newest version that was adopted from the file.
 func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info,
 	data func() ([]byte, error)) bool {
 	var content []byte
@@ -346,7 +343,7 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 			return true
 		}
 		if k.FileWins && index.HasMtime(view.Line) && !fl.engine.Log().Notes().Distrusted() {
-			return false // this version was in the file: what was there before it does not lag behind
+			return false // this version was in the file, so an older one in it is an edit
 		}
 		at = view.Previous
 	}
@@ -354,8 +351,8 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 	return err == nil && same(&line)
 }
 
-// unblock moves what has taken the place of a document aside, whatever it is,
-// and tries once more: nothing of it is lost, and the document is due.
+// unblock moves anything that is in the place of a document aside, and retries: nothing is lost, and the document is
+// written.
 func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.Blocked) error {
 	again := src.f.frames(ctx, nil)
 	defer again.done()
@@ -381,15 +378,14 @@ func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.B
 	return err
 }
 
-// MoveAway gives what has taken the place of a document, and is no file, a place
-// in quarantine.
+// MoveAway moves something that is in the place of a document, and is not a file, to quarantine.
 func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	name := c.Folder.InTheWay(c.Name)
 	if name == "" {
-		return nil // gone meanwhile, or by a change of the same round
+		return nil // gone meanwhile, or removed by a change of the same round
 	}
 	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + name}
-	if name == c.Name { // else it is in the place of a folder, and of no version of this document
+	if name == c.Name { // else it is in the place of a folder, and not a version of this document
 		note.ID, note.Version = c.ID, c.Version
 	}
 	where, err := fl.files.Aside(c.Folder.Path(name), note)
@@ -401,7 +397,7 @@ func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	return nil
 }
 
-// Edited reports files that were not ours.
+// Edited reports files that the store did not write.
 func (fl *Flusher) Edited(_ context.Context, edits []docfile.Edit) {
 	for _, e := range edits {
 		fl.engine.Env().Logger.Warn("a file that the store did not write was moved aside", "name", e.Name, "where", e.Where)

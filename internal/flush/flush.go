@@ -23,8 +23,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Flusher turns what is durable in the log into files and index. Any process
-// may do it for all; the holder of flush.lock does.
+// Flusher turns durable entries of the log into files and index. Any process may do that for all; the holder of
+// flush.lock does.
 type Flusher struct {
 	engine    *engine.Engine
 	vectors   *vectors.Vectors
@@ -36,75 +36,76 @@ type Flusher struct {
 	files      *docfile.Flusher
 	workers    int
 	kick       chan struct{}
-	urge       chan struct{} // writers are slowed: a rest ends
+	urge       chan struct{} // signals that writers are slowed: a rest ends
 	slowed     slowed
 	yielded    yielded
 	made       time.Time
-	indexAfter atomic.Int64         // since made, in nanoseconds: when an index that could not be written is tried again
+	indexAfter atomic.Int64         // nanoseconds since made: when to retry an index that could not be written
 	unflushed  atomic.Int64         // changes of this process since the last round
-	commits    atomic.Int64         // by this process, where rounds are counted by them: System.Rounds
-	lastBeat   atomic.Int64         // when this process last said that it lives, where nothing runs in the background
+	commits    atomic.Int64         // by this process, if rounds are counted in commits: System.Rounds
+	lastBeat   atomic.Int64         // when this process last recorded that it is alive, if nothing runs in the background
 	More       atomic.Bool          // the last round left something to do
-	Quiet      atomic.Bool          // nobody wrote during the last round in the background
-	uptime     func() time.Duration // by which processes tell each other to rest; nil: there is none
+	Quiet      atomic.Bool          // no process wrote during the last background round
+	uptime     func() time.Duration // the clock by which processes announce rests; nil: none
 	refusals   refusals
 	rescuing   sync.Mutex // held by Rescue and Close
 
-	inflate   bool       // all documents become files, however much they are compressed
+	inflate   bool       // all documents become files, however highly they are compressed
 	unpacking sync.Mutex // guards unpacksTo
 	unpacksTo wal.LSN    // the documents of entries below it may become files
 
 	// Guarded by flush.lock.
 	backupAt   time.Time      // of the newest index backup
-	leftovers  bool           // tmp/ may hold what killed processes left
-	aside      []docfile.Edit // by this round, and by those before it that failed
-	beside     bool           // an index is written, and followed, beside further rounds
-	following  *following     // nil when that is not under way
-	indexErr   error          // why it could not be written
+	leftovers  bool           // tmp/ may have files of killed processes
+	aside      []docfile.Edit // by this round, and by earlier ones that failed
+	beside     bool           // an index is written, and followed by the views, beside further rounds
+	following  *following     // the work beside rounds; nil: none
+	indexErr   error          // why the index could not be written
 	indexFails int            // in a row
-	dooming    bool           // this round overwrites what it replaces of the index: see flushOverwriting
-	Unlinked   []string       // of that, what was not overwritten since a purge failed
-	moved      uint64         // bytes of log that rounds have put into files
-	earlier    atomic.Bool    // this round began when no purge was announced
-	failed     atomic.Int64   // rounds in a row
-	begun      wal.LSN        // behind it this round has put nothing in place
-	reached    wal.LSN        // nor have those that failed, where all were given up; else 0
-	suspect    wal.LSN        // of what is behind it nothing was written before the store was distrusted
-	trusts     bool           // this round leaves no file that is not trusted
+	dooming    bool           // this round overwrites the files of the index that it replaces: see flushOverwriting
+	Unlinked   []string       // files of the index that were not overwritten since a purge failed
+	moved      uint64         // bytes of log that rounds have written to files
+	earlier    atomic.Bool    // this round began while no purge was announced
+	failed     atomic.Int64   // failed rounds in a row
+	begun      wal.LSN        // this round has put nothing in place at or behind it
+	reached    wal.LSN        // the same for failed rounds, if all were canceled; else 0
+	suspect    wal.LSN        // nothing behind it was written before the store became distrusted
+	trusts     bool           // after this round all files are trusted
 	Lagging    lag
 
 	compared [wal.Folders]atomic.Int64 // by kind: see Compared
-	// times of folders that were changed from outside, as the checkpoint has them; else 0
+	// the times that the checkpoint has of folders that were changed from outside; else 0
 	uncompared [wal.Folders]int64
 }
 
-// Host is what a flusher calls back: what judges edited files, what deletes by age and limits, and working memory,
-// whose files hold what the log has let go of, and which a round writes before it sets the checkpoint.
+// Host is the interface that a flusher calls back: the packages that judge edited files, that delete by age and limits,
+// and that keep working memory. The files of working memory contain what the log has released; a round writes them
+// before it sets the checkpoint.
 type Host interface {
 	// JudgeAside judges the files that a round has set aside.
 	JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Edit)
 	// Upkeep is called every few seconds.
 	Upkeep(ctx context.Context)
-	// CheckParked looks at displaced files that an editor may still save into.
+	// CheckParked checks displaced files into which an editor may still save.
 	CheckParked(ctx context.Context)
-	// PutScopes writes the files of scopes, durably. distrusted says that what stands in
-	// their places may be anything. spares, if there is one, is asked about a scope of which no
-	// file can be made: if it returns true the others are written.
+	// PutScopes writes the files of scopes, durably. distrusted means that the existing files may have any contents.
+	// spares, if not nil, is called for a scope that cannot be written to a file: if it returns true the others are
+	// written.
 	PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(key string, err error) bool) error
-	// MayLag reports whether the file of a scope may stay as it is for now, and returns the first
-	// entry that the file lacks.
+	// MayLag reports whether the file of a scope need not be written for now, and returns the first entry that the file
+	// lacks.
 	MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool)
-	// OursScope reports whether a file holds the document of a scope as this store wrote it, and not an
-	// older one from before the position least that was put back.
+	// OursScope reports whether a file has the document of a scope as this store wrote it, and not a restored older one
+	// from before the position least.
 	OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool
 }
 
-// flushWorkers is how many goroutines put files in place: more than two gained
-// nothing on any file system that was tried.
+// flushWorkers is how many goroutines put files in place: more than two gained nothing on any file system that was
+// tried.
 const flushWorkers = 2
 
-// New returns a flusher for a store that is being opened, before its log is. rebuilder makes an index that is damaged
-// or missing; with inflate all documents become files, however much they are compressed.
+// New returns a flusher for a store that is being opened, before its log is. rebuilder rebuilds an index that is
+// damaged or missing. With inflate, all documents become files, however highly they are compressed.
 func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, rebuilder *rebuild.Maker, host Host,
 	inflate bool) (*Flusher, error) {
 	fl := &Flusher{engine: eng, vectors: vs, views: all, host: host, rebuilder: rebuilder, inflate: inflate}
@@ -125,26 +126,26 @@ func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, rebuilder *r
 	return fl, err
 }
 
-// Leftovers has the first round look for what killed processes left in tmp/.
+// Leftovers makes the first round search tmp/ for files of killed processes.
 func (fl *Flusher) Leftovers() { fl.leftovers = true }
 
-// Files returns what puts documents in place.
+// Files returns the docfile.Flusher that puts documents in place.
 func (fl *Flusher) Files() *docfile.Flusher { return fl.files }
 
-// Inflates reports whether all documents become files, however much they are compressed.
+// Inflates reports whether all documents become files, however highly they are compressed.
 func (fl *Flusher) Inflates() bool { return fl.inflate }
 
-// Close lets go what it holds of the files.
+// Close releases the files that the flusher keeps.
 func (f *Flusher) Close() error {
-	f.rescuing.Lock() // it may be found only now that the log was removed
+	f.rescuing.Lock() // the removal of the log may be noticed only now
 	defer f.rescuing.Unlock()
-	if f.files == nil || f.engine.Log().Folder().Replaced() != nil { // tmp/ may be another process's
+	if f.files == nil || f.engine.Log().Folder().Replaced() != nil { // tmp/ may belong to another process
 		return nil
 	}
 	return f.files.Close()
 }
 
-// Wake counts changes that were committed, and starts a round when there are enough.
+// Wake counts committed changes, and starts a round when there are enough.
 func (fl *Flusher) Wake(n int) {
 	before := fl.unflushed.Add(int64(n)) - int64(n)
 	threshold := int64(fl.engine.Settings().Now().FlushAfter())
@@ -156,19 +157,19 @@ func (fl *Flusher) Wake(n int) {
 	}
 }
 
-// Merge says when a round writes the index.
+// Merge specifies whether a round writes the index.
 type Merge int
 
 const (
 	MergeWhenDue Merge = iota
-	MergeFlush         // what has changed, in a delta or, when that is due, a new base
-	MergeAlways        // all of it into a new base
-	MergeFiles         // as MergeWhenDue, and nothing waits for its file
-	mergeClosing       // of a store that closes: so that the next open has little to replay
-	mergeEnding        // as mergeClosing, of a process that must end soon
+	MergeFlush         // write the changes, in a delta or, if that is due, a new base
+	MergeAlways        // write everything into a new base
+	MergeFiles         // as MergeWhenDue, and no change waits for its file
+	mergeClosing       // of a store that closes: leaves little for the next open to replay
+	mergeEnding        // as mergeClosing, for a process that must end soon
 )
 
-// Flush is a round.
+// Flush runs a round.
 func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 	held, err := fl.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -178,25 +179,25 @@ func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 	return fl.engine.Log().Folder().Explain(fl.FlushLocked(ctx, held, m))
 }
 
-// FlushLocked is a round, and after a purge that was cut, or beside one, what the round
-// replaces of the index is overwritten.
+// FlushLocked runs a round. During a purge, or after an interrupted one, it overwrites the files of the index that the
+// round replaces.
 func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) error {
 	ctx = held.In(Unpaced(ctx))
 	fl.lookForPurge(held)
-	// Asked once: a purge that is announced from here on is not concerned, see keepsDisplaced.
+	// Read once: a purge that is announced after this does not matter, see keepsDisplaced.
 	purging := fl.engine.Log().Purges().Running()
 	fl.earlier.Store(!purging)
 	defer fl.earlier.Store(false)
 	overwrites := purging || fl.engine.Log().Purges().Failed()
 	if overwrites || fl.engine.Log().Notes().Distrusted() || fl.engine.Log().Notes().Abandoned() || fl.leftovers {
-		if err := fl.followed(); err != nil { // what comes removes files that it uses
+		if err := fl.followed(); err != nil { // the code below removes files that the work beside rounds uses
 			return err
 		}
 	}
 	timed := fl.timed()
 	round := fl.FlushRound
-	if fl.following == nil { // none follows an index while they are kept
-		views.Keep(fl.views, held, nil) // unless this one, too, comes upon a file that it cannot open
+	if fl.following == nil { // nothing follows an index while the views' files are kept
+		views.Keep(fl.views, held, nil) // unless this round also finds a file that it cannot open
 	}
 	if overwrites {
 		round = fl.flushOverwriting
@@ -207,8 +208,8 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 	return timed(held)
 }
 
-// FlushRound is a round: what changed since flushed is put into files, these
-// are made durable, then the index if it is due, and only then the marks move.
+// FlushRound runs a round: what changed since flushed is written to files, these are made durable, then the index is
+// written if it is due, and only then the marks move.
 func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) error {
 	began := fl.engine.Env().Clock()
 	fl.unflushed.Store(0)
@@ -216,8 +217,8 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	if vfs.IsDiskFull(err) && (fl.failed.CompareAndSwap(0, 1) || fl.reached > 0 && closing(m)) {
 		reached := max(fl.reached, fl.begun)
 		fl.reached = 0
-		fl.endPurge(ctx, held, 0)                // what it displaced takes room
-		n, spilled, err = fl.round(ctx, held, m) // as what is repeated: deletions first
+		fl.endPurge(ctx, held, 0)                // displaced files take space
+		n, spilled, err = fl.round(ctx, held, m) // repeated like a failed round: deletions first
 		fl.failed.Store(0)
 		fl.begun = max(fl.begun, reached)
 	}
@@ -227,12 +228,12 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	if err == nil && m == MergeAlways {
 		err = fl.vectors.Merge(ctx, held)
 	}
-	if err == nil && m == MergeAlways && !spilled { // an index that is written releases the log, which does it too
+	if err == nil && m == MergeAlways && !spilled { // writing an index releases the log, which enforces the budget too
 		if berr := fl.engine.Log().Archive().KeepBudget(held); berr != nil {
-			fl.engine.Env().Logger.Warn("keeping the budget of the history", "err", berr)
+			fl.engine.Env().Logger.Warn("enforcing the budget of the history", "err", berr)
 		}
 	}
-	if givenUp(ctx, err) { // or the store is being closed
+	if givenUp(ctx, err) { // the caller's context ended, or the store is being closed
 		if fl.failed.Add(1) == 1 || fl.reached > 0 {
 			fl.reached = max(fl.reached, fl.begun)
 		}
@@ -252,7 +253,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	}
 	fl.engine.Health().Flushed(fl.engine.Env().Clock(), fl.indexErr)
 	diskspace.Watch(fl.engine)
-	if fl.reached == 0 { // else the next piece repeats some of what was given up, too
+	if fl.reached == 0 { // else the next piece also repeats some of the canceled work
 		fl.failed.Store(0)
 	}
 	fl.judgeAside(ctx, held)
@@ -264,16 +265,16 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	return nil
 }
 
-// givenUp reports whether what failed was given up, not that it cannot be done.
+// givenUp reports whether an error means that the work was canceled, not that it cannot be done.
 func givenUp(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, errs.ErrSyncFailed)
 }
 
-// tell says why files, or the index, did not follow the log.
+// tell reports why files or index could not follow the log.
 func (fl *Flusher) tell(err error) {
 	fl.engine.Health().Flushed(fl.engine.Env().Clock(), err)
 	diskspace.Watch(fl.engine)
-	fl.engine.Env().Logger.Error("flush failed; it will be tried again", "err", err)
+	fl.engine.Env().Logger.Error("flush failed, will be retried", "err", err)
 	fl.engine.Env().Event(env.Event{Kind: env.EventFlushError, Err: err})
 }
 
@@ -293,7 +294,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	fl.lookForChanges(c)
 	distrusted := fl.engine.Log().Notes().Distrusted()
 	if distrusted || fl.leftovers || fl.engine.Log().Notes().Abandoned() {
-		if fl.following != nil { // it has a file there
+		if fl.following != nil { // it has a file in tmp/
 			if err := fl.followed(); err != nil {
 				return 0, false, err
 			}
@@ -306,7 +307,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 		}
 		fl.leftovers = false
 		if fl.engine.Log().Notes().Abandoned() {
-			// The index may be in its place already, and the note missing.
+			// The index may be in place already, and the note missing.
 			if err := fl.engine.Log().Notes().IndexRebuilt(held); err != nil {
 				return 0, false, err
 			}
@@ -316,16 +317,16 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 		}
 	}
 	if fl.following != nil {
-		// It has a file in tmp/.
+		// The work has a file in tmp/.
 	} else if err := fl.sweepTemp(ctx, held); err != nil {
-		fl.engine.Env().Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
+		fl.engine.Env().Logger.Warn("removing temp files of killed processes", "err", err) // nothing depends on it
 	}
 	if distrusted {
 		fl.files.Distrust()
 	}
-	// What an index in its place covers is in files, durably, also where a flusher was killed before the checkpoint
-	// said so. Put there again, and lost before the folder is synced, a file may be that of another memory, and the
-	// next process takes that index and looks no further.
+	// Everything that an index in its place covers is in files, durably, even if a flusher was killed before the
+	// checkpoint recorded that. If such a file were put again, and lost before the folder is synced, another memory's
+	// file might be in its place, and the next process would use that index without checking.
 	if err := fl.engine.KeepUp(held); env.Passing(err) {
 		return 0, false, err
 	}
@@ -363,7 +364,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	fl.More.Store(to.LSN < fl.engine.Log().AppliedMark().LSN)
 	fl.endPurge(ctx, held, c.Flushed.LSN)
 	if len(list) == 0 && !spilled && beside == nil && !distrusted && c.Flushed == before && before.LSN < to.LSN {
-		return 0, false, nil // what lags goes on lagging
+		return 0, false, nil // lagging scopes keep lagging
 	}
 	if err := fl.engine.Log().SetCheckpoint(held, c.Flushed, c.Spilled, fl.FolderTimes()); err != nil {
 		return len(list), false, err
@@ -386,15 +387,15 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	return len(list), spilled, nil
 }
 
-// How many files a round in the background takes at most: then the writers have
-// the disk for a while. More when nobody writes.
+// How many files a background round writes at most, so that writers have the disk in between. More if there are no
+// writes.
 const (
 	PaceFiles  = 1000
 	QuietFiles = 4096
 )
 
-// raiseFound raises the features of kinds of documents that were found in files, by an index that was made of them: no
-// commit has done that.
+// raiseFound raises the features of kinds of documents that an index made from files contains: no commit has raised
+// them.
 func (fl *Flusher) raiseFound(held *wal.Held) error {
 	for _, k := range fl.engine.Present() {
 		if k.Feature == 0 || fl.engine.Log().Features()&k.Feature != 0 {
@@ -404,15 +405,15 @@ func (fl *Flusher) raiseFound(held *wal.Held) error {
 		if err != nil {
 			return err
 		}
-		if !ok { // it ends some day; until then its flushes are refused what they do not know
+		if !ok { // the program will end some day; until then its flushes fail at entries that it does not know
 			fl.engine.Env().Logger.Warn("a program that does not know a kind of document has the store open", "kind", k.Noun)
 		}
 	}
 	return nil
 }
 
-// Due lists what a round puts into files, and up to where the files are the
-// truth after it: everything, or in the background and at a close a part.
+// Due returns what a round writes to files, and up to where the files are authoritative after it: all changes, or, in
+// the background and at a close, a part.
 func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := fl.engine.Log().AppliedMark()
 	distrusted, failed := fl.engine.Log().Notes().Distrusted(), fl.failed.Load() > 0
@@ -425,14 +426,14 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 	} else if fl.suspect == 0 {
 		fl.suspect = to.LSN
 	}
-	// Once the files are there that were not trusted at first, one round takes all: beside writers that go on the
-	// pieces have no end.
+	// After the files that were distrusted at first are written, one round takes everything: with continuing writes,
+	// parts would never end.
 	fl.trusts = false
 	whole := m != MergeWhenDue && !closing(m) || distrusted && from >= fl.suspect ||
 		failed && (fl.reached == 0 || !closing(m))
 	if !whole {
 		most := PaceFiles
-		if failed && m == mergeEnding { // each is synced by itself
+		if failed && m == mergeEnding { // each file is synced individually
 			most = endingRepeats
 		} else if m == mergeClosing || m == MergeWhenDue && (fl.Quiet.Load() || fl.full() >= slowFrom) {
 			most = QuietFiles
@@ -452,7 +453,7 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 	}
 	end := to.LSN
 	if fl.trusts = distrusted; distrusted {
-		end = 1 << 62 // what is behind to, too: no file may be passed over for a newer version
+		end = 1 << 62 // include changes behind to: no file may be skipped because of a newer version
 	}
 	list := fl.engine.State().Changes(from, end)
 	if failed && fl.reached == 0 {
@@ -461,7 +462,7 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 	return list, to, nil
 }
 
-// FolderTimes are the modification times of the folders after our own last change.
+// FolderTimes returns the modification times of the folders after the store's own last change.
 func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
 	t := fl.folderTimes()
 	for i, was := range fl.uncompared {
@@ -472,9 +473,9 @@ func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
 	return t
 }
 
-// lookForChanges finds the folders that were changed from outside since the checkpoint: files were deleted,
-// added or renamed by hand. Their times stay as the checkpoint has them, until the names in the folder were
-// compared with the index (Compared): with the time of this round the next open would see no change.
+// lookForChanges finds the folders that were changed from outside since the checkpoint: files were deleted, added or
+// renamed by hand. Their times stay as in the checkpoint until the names in the folder were compared with the index
+// (Compared): with the time of this round, the next open would see no change.
 func (fl *Flusher) lookForChanges(c wal.Checkpoint) {
 	fl.uncompared = [wal.Folders]int64{}
 	now := fl.folderTimes()
@@ -485,13 +486,13 @@ func (fl *Flusher) lookForChanges(c wal.Checkpoint) {
 	}
 }
 
-// Compared notes that the names in a folder, whose time was changed, were compared with the index, and that
-// no file is missing.
+// Compared records that the names in a folder, at its changed time, were compared with the index, and that no file is
+// missing.
 func (fl *Flusher) Compared(kind int, changed int64) { fl.compared[kind].Store(changed) }
 
 func (fl *Flusher) folderTimes() [wal.Folders]int64 {
 	var t [wal.Folders]int64
-	// the checkpoint has room for no more
+	// the checkpoint has space for no more
 	for i, k := range fl.engine.Kinds().All[:min(len(fl.engine.Kinds().All), wal.Folders)] {
 		if k.Tree() {
 			continue // see adopt.Reconcile
@@ -503,7 +504,7 @@ func (fl *Flusher) folderTimes() [wal.Folders]int64 {
 	return t
 }
 
-// judgeAside has judged what this round has set aside, and those before it that failed.
+// judgeAside has the files judged that this round, and earlier ones that failed, have set aside.
 func (fl *Flusher) judgeAside(ctx context.Context, held *wal.Held) {
 	aside := fl.aside
 	fl.aside = nil
@@ -511,7 +512,7 @@ func (fl *Flusher) judgeAside(ctx context.Context, held *wal.Held) {
 	if _, ends := ctx.Deadline(); ends {
 		wait = min(wait, endingJudge)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait) // what is set aside is nowhere else
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait) // files that were set aside are nowhere else
 	defer cancel()
 	fl.host.JudgeAside(ctx, held, aside)
 }

@@ -9,23 +9,22 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// An index of millions takes seconds to write, and what the views take in of it, the words of tens of
-// thousands of documents, takes longer. Files need not wait for either: a round in the background starts it
-// beside the rounds that follow, under the same hold of flush.lock. Meanwhile no other index is written,
-// tmp/ is not swept, and the log keeps what index and views still read. A round that
-// empties tmp/, or overwrites for a purge, waits for it. If an index is due by the end, it is written by the
-// next hold, which begins at once. Where a purge waits for the lock there are no further rounds.
+// An index of millions of documents takes seconds to write, and updating the views from it, such as the words of tens
+// of thousands of documents, takes longer. Files need not wait for either: a background round starts this work beside
+// the rounds that follow, under the same hold of flush.lock. Meanwhile no other index is written, tmp/ is not swept,
+// and the log keeps what index and views still read. A round that empties tmp/, or overwrites for a purge, waits for
+// the work. If an index is due at its end, the next hold, which begins at once, writes it. While a purge waits for the
+// lock there are no further rounds.
 //
-// What is done beside rounds changes no mark: that is for what follows it, which the flusher does itself, between
-// two rounds (then).
+// Work beside rounds moves no mark; the flusher does that afterwards, between two rounds (then).
 
-// following is work beside rounds, and what the flusher does when it is done.
+// following is work beside rounds, and what the flusher does after it.
 type following struct {
 	done chan struct{}
 	then func() error // nil: nothing
 }
 
-// start does work beside the rounds that follow.
+// start starts work beside the rounds that follow.
 func (fl *Flusher) start(work func(), then func() error) {
 	f := &following{done: make(chan struct{}), then: then}
 	fl.following = f
@@ -35,7 +34,7 @@ func (fl *Flusher) start(work func(), then func() error) {
 	}()
 }
 
-// arrived does what is to be done once the work beside rounds is; that may start other work.
+// arrived runs the follow-up of work that has ended; that may start other work.
 func (fl *Flusher) arrived() error {
 	f := fl.following
 	fl.following = nil
@@ -45,7 +44,7 @@ func (fl *Flusher) arrived() error {
 	return f.then()
 }
 
-// followed waits until all of it is done.
+// followed waits until all work beside rounds is done.
 func (fl *Flusher) followed() (err error) {
 	for fl.following != nil {
 		<-fl.following.done
@@ -54,8 +53,8 @@ func (fl *Flusher) followed() (err error) {
 	return err
 }
 
-// spillBeside reports whether a round may write its index beside the next ones. One that is damaged is made
-// again by the round itself, and a small one is written sooner than another mark is.
+// spillBeside reports whether a round may write its index beside the next rounds. A damaged index is rebuilt by the
+// round itself, and a small one is written faster than another mark.
 func (fl *Flusher) spillBeside(m Merge) bool {
 	set := fl.engine.State().Set()
 	if set == nil {
@@ -65,8 +64,8 @@ func (fl *Flusher) spillBeside(m Merge) bool {
 	return m == MergeWhenDue && fl.beside && !fl.dooming && !small(set) && !fl.engine.Damaged().Load()
 }
 
-// writeBeside writes an index beside the rounds that follow. All that it names is in files, durably; what these
-// have that is newer is in the log.
+// writeBeside writes an index beside the rounds that follow. All versions that it names are in files, durably; newer
+// versions in the files are in the log.
 func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling) {
 	var err error
 	fl.start(func() {
@@ -76,7 +75,7 @@ func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling)
 		}
 	}, func() error {
 		if errors.Is(err, errs.ErrCorrupt) && fl.engine.Settings().Now().MayRepair() {
-			fl.engine.Damaged().Store(true) // the next round makes it again
+			fl.engine.Damaged().Store(true) // the next round rebuilds it
 			return nil
 		}
 		if err == nil {
@@ -86,8 +85,8 @@ func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling)
 	})
 }
 
-// indexed says that an index was written, or why it was not: then the next try is later each time. Files go on
-// meanwhile.
+// indexed records that an index was written, or why it was not: then the next attempt is delayed more each time. Files
+// are written meanwhile.
 func (fl *Flusher) indexed(ctx context.Context, err error) error {
 	if givenUp(ctx, err) {
 		return err
@@ -106,16 +105,16 @@ func (fl *Flusher) indexed(ctx context.Context, err error) error {
 	return nil
 }
 
-// indexStands forgets that an index could not be written before.
+// indexStands resets the failures of writing an index.
 func (fl *Flusher) indexStands() {
 	fl.indexErr, fl.indexFails = nil, 0
 	fl.indexAfter.Store(0)
 }
 
-// indexWaits reports whether an index which could not be written is not tried again yet.
+// indexWaits reports whether the next attempt at an index that could not be written is still delayed.
 func (fl *Flusher) indexWaits() bool { return int64(time.Since(fl.made)) < fl.indexAfter.Load() }
 
-// spilledTo moves the mark of the index behind one that was written beside rounds.
+// spilledTo moves the mark of the index to one that was written beside rounds.
 func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) error {
 	c, err := fl.engine.Log().Checkpoint()
 	if err != nil {
@@ -131,17 +130,18 @@ func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) e
 	return nil
 }
 
-// follow does what follows a new index, or starts it: the views take in what it has, and the log lets go of it.
+// follow does the work after a new index, or starts it beside rounds: the views read the index, and the log releases
+// what it covers.
 func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	work := func() {
 		fl.views.Round(ctx, held, true)
 		if err := fl.engine.Log().Archive().Release(held, "index", fl.engine.Log().Spilled()); err != nil {
-			// The log keeps what it could not let go; nothing else depends on it.
+			// The log keeps what it could not release; nothing else depends on it.
 			fl.engine.Env().Logger.Warn("releasing the log", "err", err)
 		}
 	}
-	// A feature that is raised writes the checkpoint, as each round does. What a purge has left is overwritten
-	// behind the round, once the views are replaced.
+	// Raising a feature writes the checkpoint, as each round does. Leftovers of a purge are overwritten after the
+	// round, once the views are replaced.
 	if !fl.beside || fl.dooming || fl.engine.Log().Features()&wal.FeatureViews == 0 {
 		work()
 		return
@@ -149,9 +149,9 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	fl.start(work, nil)
 }
 
-// mapIndex maps the index that was written, which the views are made of. Refresh does not wait for a search
-// of this process that is mapping the one before: the views would follow that one then, and keep what a
-// purge has the log forget behind it.
+// mapIndex maps the index that was written, from which the views are made. Refresh does not wait for a search of this
+// process that is mapping the index before: the views would follow that one then, and keep what a purge removes from
+// the log behind it.
 func (fl *Flusher) mapIndex(held *wal.Held) error {
 	_ = fl.engine.KeepUp(held)
 	if fl.engine.State().From() < fl.engine.Log().Spilled() {
@@ -160,15 +160,15 @@ func (fl *Flusher) mapIndex(held *wal.Held) error {
 	return nil
 }
 
-// overdue reports whether an index is due of what the files have already: none could be written while the one
-// before was followed.
+// overdue reports whether an index is due for changes that are already in files: none could be written while the views
+// followed the one before.
 func (fl *Flusher) overdue() bool {
 	flushed, spilled := fl.engine.Log().Flushed(), fl.engine.Log().Spilled()
 	return !fl.indexWaits() && flushed > spilled && int64(flushed-spilled) > fl.engine.Env().System.SpillBytes
 }
 
-// flushOn is a round in the background or of a close, and the rounds beside its index and what follows that. When ctx
-// ends, no further round begins; when rounds ends, the one under way does.
+// flushOn runs a background round, or one of a close, and the rounds beside its index and the follow-up. When ctx ends,
+// no further round begins; when rounds ends, the current one ends too.
 func (fl *Flusher) flushOn(ctx, rounds context.Context, held *wal.Held, m Merge) (err error) {
 	fl.beside = !fl.engine.Env().System.Inline
 	defer func() {
@@ -204,7 +204,7 @@ func (fl *Flusher) flushOn(ctx, rounds context.Context, held *wal.Held, m Merge)
 			select {
 			case <-fl.following.done:
 				if err := fl.arrived(); err != nil || fl.following == nil {
-					return err // also where the next index is due: others want the lock too
+					return err // even if the next index is due: others want the lock too
 				}
 			case <-fl.urge:
 				if fl.unfiled() >= slowFrom {

@@ -9,26 +9,24 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// A scope's file is written as a whole. So that a large one of which a little changes
-// all the time does not keep the disk busy with the same bytes, the rounds in the
-// background let it lag: it is written when half as much has changed, or after so many
-// seconds as it has MiB. What is flushed stands still then before the first entry that
-// the file lacks, and with it the log that is kept: below flushed the files are the truth, of
-// scopes too. What else was put into files behind it is remembered by the process that put it there
-// (filed); another flusher, or one after a failure, does it once more.
+// A scope's file is written as a whole. Background rounds let it lag, so that a large scope with small, frequent
+// changes does not make the disk write the same bytes all the time: the file is written when half as much has changed,
+// or after as many seconds as it has MiB. Meanwhile the mark flushed stops before the first entry that the file lacks,
+// and the log is kept from there: below flushed the files are authoritative, those of scopes included. The process that
+// writes other changes behind that mark to files remembers how far it got (filed); another flusher, or one after a
+// failure, writes them again.
 //
-// Flush, Close, purge, a log that has passed its budget and a file that somebody edits or
-// deletes meanwhile (Files.Look, Files.Gone) let nothing lag.
+// Flush, Close, purge, a log that has exceeded its budget, and a file that is edited or deleted meanwhile (Files.Look,
+// Files.Gone) let nothing lag.
 
 // lag is guarded by flush.lock.
 type lag struct {
-	Scopes map[string]bool // whose files lag
-	filed  wal.LSN         // up to here all else is in files
+	Scopes map[string]bool // scopes whose files lag
+	filed  wal.LSN         // everything else below is in files
 }
 
-// hold takes out of what a round puts into files those scopes that may lag, and says
-// up to where the files are the truth after it. It is called once, before anything
-// of working memory is put there.
+// hold removes the scopes that may lag from what a round writes to files, and returns up to where the files are
+// authoritative after it. It is called once, before any working memory is written.
 func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m Merge) (wal.Mark, error) {
 	fl := f.fl
 	behind := &fl.Lagging
@@ -79,7 +77,7 @@ func (w *worked) add(key string) {
 	w.keys[key] = true
 }
 
-// take empties the list and gives it, sorted.
+// take empties the list and returns it, sorted.
 func (w *worked) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

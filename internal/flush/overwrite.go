@@ -12,42 +12,42 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// A purge may be killed, or fail, when what it deletes is in the log and has its files
-// still. The next round displaces these. It keeps them for a purge as well, overwrites them
-// when the round is durable. That there was one is known until one is done: until then what
-// is let go of log and index is overwritten as well. What says so: the shared page while
-// the store is open, see wal.Purges.Fail; the folder tmp/purge, durable before the first deletion.
+// A purge may be killed, or fail, when its deletions are in the log and the files still exist. The next round displaces
+// these files. It keeps them as a purge does, and overwrites them once the round is durable. The interrupted purge is
+// remembered until another purge is done: until then, everything of log and index that is released is overwritten too.
+// It is recorded in the shared page while the store is open, see wal.Purges.Fail, and by the folder tmp/purge, durable
+// before the first deletion.
 
-// PurgeFolder is where index backups are written again, and where what stood in a
-// document's folder is overwritten.
+// PurgeFolder is the folder in which index backups are rewritten, and displaced files of document folders are
+// overwritten.
 const PurgeFolder = "tmp/purge"
 
-// Remains is what could not be overwritten.
+// Remains lists what could not be overwritten.
 type Remains struct {
-	Left     []error  // where something may still be, and what helps
-	Unlinked []string // what went without being overwritten
+	Left     []error  // where data may remain, and the remedy
+	Unlinked []string // files that were removed without being overwritten
 }
 
-// keepsDisplaced reports whether nothing that is displaced may be reused or removed. A round that was there before
-// the purge has nothing of what it deletes: between its announcement and the first deletion it takes flush.lock.
+// keepsDisplaced reports whether displaced files must not be reused or removed. A round that began before the purge
+// displaces nothing that the purge deletes: between its announcement and its first deletion the purge takes flush.lock.
 func (fl *Flusher) keepsDisplaced() bool {
-	// In this order: one that fails says so before it ends.
+	// In this order: a purge that fails records that before it ends.
 	return fl.engine.Log().Purges().Running() && !fl.earlier.Load() || fl.engine.Log().Purges().Displaced()
 }
 
-// purgesIn says of a name in tmp/ that a purge has files in it that it works on.
+// purgesIn reports whether a name in tmp/ is the folder of a purge that is working on files in it.
 func (fl *Flusher) purgesIn(name string) bool {
 	return name == filepath.Base(PurgeFolder) && (fl.dooming || fl.engine.Log().Purges().Running())
 }
 
-// flushOverwriting is a round while nothing that may have something of a purged memory is
-// let go without being overwritten: a purge is under way in some process, or one has failed
-// and none was done since. The index that the round replaces has lines of it.
+// flushOverwriting runs a round while everything that may contain data of a purged memory must be overwritten when it
+// is released: a purge is running in some process, or one has failed and none was done since. The index that the round
+// replaces has lines of the memory.
 func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge) error {
 	var r Remains
 	dir := filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder))
 	err := error(nil)
-	if !fl.earlier.Load() { // what is in the folder is that purge's
+	if !fl.earlier.Load() { // the files in the folder belong to that purge
 		if err = vfs.MkdirAll(fl.engine.Env().FS, dir, fl.engine.Env().FolderMode); vfs.IsDiskFull(err) {
 			err = nil
 		}
@@ -66,28 +66,27 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 	if err := fl.FlushRound(ctx, held, m); err != nil {
 		return errors.Join(err, old.Close())
 	}
-	// The folder stays until a purge is done: the next process to open the store is to know.
+	// The folder stays until a purge is done: it informs the next process that opens the store.
 	err = old.Wipe(held, fl, &r)
-	if !fl.engine.Log().Purges().Overwrites() { // it was given up before it deleted
+	if !fl.engine.Log().Purges().Overwrites() { // the purge was canceled before its first deletion
 		_ = DropPurgeFolder(fl)
 	}
 	fl.Unlinked = append(fl.Unlinked, r.Unlinked...)
 	for _, name := range r.Unlinked {
 		fl.engine.Env().Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be "+
-			"overwritten: another process has it mapped, or that cannot be told", "name", name)
+			"overwritten: another process may have it mapped", "name", name)
 	}
 	for _, left := range r.Left {
-		fl.engine.Env().Logger.Warn("after a purge that has not finished", "err", left)
+		fl.engine.Env().Logger.Warn("data may remain after a purge that has not finished", "err", left)
 	}
-	if err != nil { // it keeps a name in tmp/purge, for the next purge
+	if err != nil { // the file keeps a name in tmp/purge, for the next purge
 		fl.engine.Env().Logger.Warn("overwriting the index that was replaced after a purge that has not finished", "err", err)
 	}
 	return nil
 }
 
-// EnterPurgeFolder makes the folder that says it, and overwrites what a purge that was cut
-// has left there: it is nobody else's while this one lasts. On a full disk it goes on
-// without.
+// EnterPurgeFolder creates the folder that marks a purge, and overwrites what an interrupted purge has left in it: no
+// other purge uses it at the same time. On a full disk it continues without the folder.
 func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	// A round that failed has left the old index mapped in this process.
 	_ = fl.engine.Refresh()
@@ -110,7 +109,7 @@ func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 			continue
 		}
 		if err == nil && info.Nlink > 1 && strings.HasSuffix(name, docfile.DoomedSuffix) {
-			err = fl.engine.Env().FS.Remove(path) // it is in its place still, or a backup
+			err = fl.engine.Env().FS.Remove(path) // it still has its name, or is a backup
 		} else if err == nil {
 			err = vfs.Unwiped(&r.Left, vfs.WipeAlone(fl.engine.Env().FS, path))
 		}
@@ -121,7 +120,7 @@ func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	return fl.engine.Env().FS.SyncDir(dir)
 }
 
-// DropPurgeFolder removes the folder in which files are overwritten and made again; it stays if one has to.
+// DropPurgeFolder removes the folder in which files are overwritten and rewritten, unless it still has files.
 func DropPurgeFolder(fl *Flusher) error {
 	dir := filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder))
 	if names, err := fl.engine.Env().FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
@@ -134,32 +133,32 @@ func DropPurgeFolder(fl *Flusher) error {
 	return nil
 }
 
-// lookForPurge looks whether one was cut, and none was done since.
+// lookForPurge checks for an interrupted purge after which none was done.
 func (fl *Flusher) lookForPurge(_ *wal.Held) {
 	if !fl.engine.Log().Purges().Drop() && !fl.engine.Log().Purges().Running() {
 		PurgeWasCut(fl)
 	}
 }
 
-// PurgeWasCut looks for the folder of one, where none goes on and the shared page has no word of any that
-// failed: it was killed with all processes. It returns whether what the next rounds displace may be of such
-// a one, or that cannot be told now.
+// PurgeWasCut checks for the folder of a purge, if none is running and the shared page has no record of a failed one:
+// that purge was killed with all processes. It reports whether the files that the next rounds displace may be of such a
+// purge, or that is unknown now.
 func PurgeWasCut(fl *Flusher) bool {
 	if !fl.engine.Log().Purges().Failed() {
 		info, err := fl.engine.Env().FS.Stat(filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return true
 		}
-		if err == nil && info.Mode.IsDir() { // a file belongs to no purge: EmptyTemp deals with it
+		if err == nil && info.Mode.IsDir() { // a file belongs to no purge: EmptyTemp handles it
 			fl.engine.Log().Purges().Fail()
 		}
 	}
 	return fl.engine.Log().Purges().Displaced()
 }
 
-// endPurge overwrites what a purge that was cut would have; the round is in place durably, up to flushed.
+// endPurge overwrites what an interrupted purge would have overwritten; the round is durable up to flushed.
 func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
-	// a purge does it itself; what goes on beside rounds has files in tmp/
+	// a running purge does it itself; work beside rounds has files in tmp/
 	if !fl.engine.Log().Purges().Displaced() || fl.engine.Log().Purges().Running() || fl.following != nil {
 		return
 	}

@@ -13,30 +13,28 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Files follow the log, and cost twenty times as much: writers that do not let up are faster than the
-// flushers of all processes together. So that neither the log ahead of the files, and with it the
-// time of a recovery, grows without bound, nor a writer is held up for long, writers are slowed by
-// small delays, all of them alike:
+// Files follow the log, and cost twenty times as much: writers that never pause are faster than the flushers of all
+// processes together. Writers are slowed by small delays, all of them equally, so that neither the log ahead of the
+// files, and with it the time of a recovery, grows without bound, nor a writer is blocked for long:
 //
-//	below slowFrom of the bound   nobody is slowed, and flushers rest the less the fuller it is
+//	below slowFrom of the bound   no writer is slowed; the fuller the backlog, the less flushers rest
 //	above                         each commit takes a turn on a clock that all processes share; the
-//	                              turn lasts as long as the flushers take for as many bytes, and
-//	                              up to slowMost times that, the fuller the longer
+//	                              turn lasts as long as the flushers need for as many bytes, and
+//	                              up to slowMost times that: the fuller, the longer
 //
-// So a burst that fits into the first part of the bound is not slowed at all, and a load that goes on
-// settles where the commits are as fast as the files. slowMost is the promise that a commit waits no
-// longer than that many times what its bytes, and those queued before it, take to settle: where the
-// flushers are held up themselves (a merge of a large index) the backlog passes its bound for a
-// while, and writers go on at this rate. The log since the last index has a bound of its own,
-// BacklogBytes: from half of that on turns are as long as they need to be for it never to be passed.
-// There puts wait for the flushers, and fail with the flushers' error when these fail.
+// So a burst that fits into the first part of the bound is not slowed at all, and a steady load settles where the
+// commits are as fast as the files. slowMost is the guarantee that a commit waits no longer than that multiple of the
+// time that the flushers need for its bytes and for those queued before it. When the flushers themselves are delayed (a
+// merge of a large index) the backlog exceeds its bound for a while, and writers continue at this rate. The log since
+// the last index has its own bound, BacklogBytes: from half of that on, turns are as long as necessary for the bound
+// never to be exceeded. At that bound puts wait for the flushers, and fail with the flushers' error if these fail.
 //
-// No turn is longer than mostTurn while there is room, up to roomTo of the bounds: a batch of a thousand is
-// worth seconds where the disk is slow, or was when the rate was measured over a few rounds, and in that time
-// nobody would commit anything.
+// No turn is longer than mostTurn while there is room, up to roomTo of the bounds: a batch of a thousand is worth
+// seconds if the disk is slow, or was slow in the few rounds in which the rate was measured, and nothing could be
+// committed in that time.
 //
-// A turn begins when those before it are over, and slack before that: a sleep costs more than a short
-// turn lasts, and a few commits may go in at once.
+// A turn begins when the turns before it are over, minus slack: a sleep costs more than a short turn lasts, and a few
+// commits may proceed at once.
 const (
 	slowFrom = 0.5
 	slowMost = 1.5
@@ -45,26 +43,26 @@ const (
 	slack    = 2 * time.Millisecond
 )
 
-// What is taken for the rate of the flushers while it is not known, and the least that is believed.
+// The rate of the flushers that is assumed while it is unknown, and the least rate that is used.
 const (
 	rateFirst = 16 << 20
 	rateLeast = 256 << 10
 )
 
-// full is how far the backlog is filled; 1 is its bound.
+// full returns how full the backlog is; 1 is its bound.
 func (fl *Flusher) full() float64 { return max(fl.unfiled(), fl.unspilled()) }
 
 func (fl *Flusher) unfiled() float64 {
 	return float64(fl.engine.Log().Pace().Unfiled()) / float64(fl.engine.Settings().Now().Backlog())
 }
 
-// unspilled is how far the log since the index is on the way to what it may never pass: it passes the
-// first half where what follows an index, the words of the views, is slower than the files.
+// unspilled returns how full the log since the index is, relative to the bound that it must never exceed. It passes the
+// first half if the work after an index, the words of the views, is slower than the files.
 func (fl *Flusher) unspilled() float64 {
 	return float64(fl.engine.Log().Backlog()) / float64(fl.engine.Env().System.BacklogBytes)
 }
 
-// turnOf is how long the turn of a commit lasts.
+// turnOf returns how long the turn of a commit lasts.
 func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	rate := fl.engine.Log().Pace().Rate()
 	if rate == 0 {
@@ -78,21 +76,21 @@ func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	return turn
 }
 
-// turns are how many times as long as its bytes take the turn of a commit lasts, for the files and for the
-// index: 1 at slowFrom, from where on the commits are no faster than the files.
+// turns returns how many times longer the turn of a commit lasts than its bytes take, for the files and for the index:
+// 1 at slowFrom, from where on the commits are no faster than the files.
 func (fl *Flusher) turns() (files, index float64) {
 	of := func(full float64) float64 { return full / max(1-full, 0.01) }
 	return min(slowMost, of(fl.unfiled())), of(fl.unspilled())
 }
 
-// unpaced is the key of a context whose commits are those of a flusher: it would wait for itself.
+// unpaced is the key of a context whose commits are made by a flusher: such a commit would wait for itself.
 type unpaced struct{}
 
-// Unpaced is ctx for what commits instead of flushing, or after the last flush.
+// Unpaced returns a context for commits that are made instead of flushing, or after the last flush.
 func Unpaced(ctx context.Context) context.Context { return context.WithValue(ctx, unpaced{}, true) }
 
-// Pressure makes a writer wait while the log is far ahead of the files. How many bytes of log it writes is asked
-// only then.
+// Pressure makes a writer wait while the log is far ahead of the files. Only then it calls bytes, which returns how
+// many bytes of log the writer adds.
 func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	if ctx.Value(unpaced{}) != nil {
 		return nil
@@ -127,12 +125,11 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	return nil
 }
 
-// stopPause is between two looks whether the backlog is below what it may never pass.
+// stopPause is the time between two checks whether the backlog is below the bound that it must never exceed.
 const stopPause = 10 * time.Millisecond
 
-// stopped waits until the backlog is below what it may never pass. Flushers that fail say why; where
-// they have not come on for as long as one waits for a lock, this writer flushes itself, which has
-// come to an end or to the reason why it cannot.
+// stopped waits until the backlog is below the bound that it must never exceed. If the flushers fail it returns their
+// error. If they make no progress for the lock wait, this writer flushes itself, which succeeds or returns the reason.
 func (fl *Flusher) stopped(ctx context.Context) error {
 	least, since := int64(math.MaxInt64), time.Now()
 	for {
@@ -161,15 +158,13 @@ func (fl *Flusher) stopped(ctx context.Context) error {
 	}
 }
 
-// flushAhead flushes in the caller while the backlog is above what it may never pass: where nothing
-// flushes in the background.
+// flushAhead flushes in the caller while the backlog exceeds its absolute bound, if nothing flushes in the background.
 func (fl *Flusher) flushAhead(ctx context.Context) error {
 	for last := int64(math.MaxInt64); fl.engine.Log().Backlog() > fl.engine.Env().System.BacklogBytes; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// Where nothing is left to flush, and the page that processes share says otherwise, flushing
-		// again changes nothing.
+		// If nothing is left to flush although the shared page says otherwise, flushing again changes nothing.
 		now := fl.engine.Log().Backlog()
 		if now >= last && fl.engine.Log().Flushed() >= fl.engine.Log().Durable() {
 			return nil
@@ -187,16 +182,16 @@ func (fl *Flusher) flushAhead(ctx context.Context) error {
 	return nil
 }
 
-// slowed remembers when writers of this process were slowed.
+// slowed records when writers of this process were slowed.
 type slowed struct {
 	mu    sync.Mutex
-	until time.Time // the last one waits until then
+	until time.Time // the last slowed writer waits until then
 }
 
-// slowGap is how long nobody was slowed before it is said once more.
+// slowGap is for how long no writer was slowed before slowing is reported again.
 const slowGap = 10 * time.Second
 
-// note says once, when it begins, that writers are slowed.
+// note reports once, when it begins, that writers are slowed.
 func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	s.mu.Lock()
 	now := time.Now()
@@ -209,7 +204,7 @@ func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	}
 }
 
-// behind says why writers are slowed, and how many bytes of log what they wait for is behind.
+// behind returns why writers are slowed, and by how many bytes of log the files or the index lag.
 func (fl *Flusher) behind() (bytes int64, why string) {
 	rate := "not known yet"
 	if r := fl.engine.Log().Pace().Rate(); r > 0 {
@@ -218,16 +213,16 @@ func (fl *Flusher) behind() (bytes int64, why string) {
 	if files, index := fl.turns(); index > files {
 		bytes = fl.engine.Log().Backlog()
 		return bytes,
-			fmt.Sprintf("the index, with the views that are made of it, is %s behind the log, of %s at most; the files follow "+
-				"at a rate of %s", human.Bytes(bytes), human.Bytes(fl.engine.Env().System.BacklogBytes), rate)
+			fmt.Sprintf("the index and its views are %s behind the log, the limit is %s; the files follow at a "+
+				"rate of %s", human.Bytes(bytes), human.Bytes(fl.engine.Env().System.BacklogBytes), rate)
 	}
 	bytes = fl.engine.Log().Pace().Unfiled()
 	return bytes,
-		fmt.Sprintf("the files are %s behind the log, of %s that backlog_bytes allows; they follow at a rate of %s",
+		fmt.Sprintf("the files are %s behind the log, backlog_bytes allows %s; they follow at a rate of %s",
 			human.Bytes(bytes), human.Bytes(fl.engine.Settings().Now().Backlog()), rate)
 }
 
-// Slowed says why commits of any process wait for the flushers; "" when they do not.
+// Slowed returns why commits of any process wait for the flushers; "" if they do not.
 func (fl *Flusher) Slowed() string {
 	if fl.full() < slowFrom {
 		return ""
@@ -236,8 +231,8 @@ func (fl *Flusher) Slowed() string {
 	return why
 }
 
-// timed measures a round: what it gives, called at the end, tells all writers how far the files are and
-// how fast they follow.
+// timed measures a round. The function that it returns is called at the end of the round and tells all writers how far
+// the files are and how fast they follow.
 func (fl *Flusher) timed() func(held *wal.Held) error {
 	if fl.uptime == nil {
 		return func(*wal.Held) error { return nil }

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// TestFlush: a flush writes the document's file and the index.
+// TestFlush verifies that a flush writes the document's file and the index.
 func TestFlush(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -18,13 +18,13 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// refusals are the entries of the log that are not valid, and count for nothing: see
-// state.Check. No write of ours makes one; a log that came with a folder may have any
-// number of them. Each is told once, and before a flush lets go of it goes to quarantine.
+// refusals are the invalid entries of the log, which are skipped: see state.Check. The store itself never writes one; a
+// log that came with a folder may have any number of them. Each is reported once, and goes to quarantine before a flush
+// releases it.
 type refusals struct {
 	mu   sync.Mutex
 	list map[wal.LSN]*refusal
-	more int // those that are not in the list
+	more int // number of invalid entries that are not in the list
 }
 
 type refusal struct {
@@ -32,16 +32,16 @@ type refusal struct {
 	kept bool // in quarantine
 }
 
-// refusedMost is how many are told and kept; verify names all of them.
+// refusedMost is how many are reported and kept; verify names all of them.
 const refusedMost = 1000
 
-// refused is state.State's Refused.
+// NoteRefused implements state.State's Refused.
 func (fl *Flusher) NoteRefused(e *wal.Entry, err error) {
 	r := &fl.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.list[e.LSN] != nil {
-		return // read once more, from newer views
+		return // read again, with newer views
 	}
 	if len(r.list) >= refusedMost {
 		r.more++
@@ -52,13 +52,13 @@ func (fl *Flusher) NoteRefused(e *wal.Entry, err error) {
 	}
 	r.list[e.LSN] = &refusal{err: err}
 	fl.engine.NoteProblem(err)
-	fl.engine.Env().Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN,
+	fl.engine.Env().Logger.Error("skipped an invalid entry of the log: run memctl verify", "lsn", e.LSN,
 		"err", err)
-	// the log may still be being opened
+	// the log may still be opening
 	fl.engine.Env().Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err})
 }
 
-// refusedEntries are problems: what this process has met of them.
+// refusedEntries returns problems for the invalid entries that this process has found.
 func (fl *Flusher) refusedEntries() (problems []error) {
 	r := &fl.refusals
 	r.mu.Lock()
@@ -75,9 +75,8 @@ func (fl *Flusher) refusedEntries() (problems []error) {
 	return problems
 }
 
-// keepRefused puts the entries below a position into quarantine that are not valid:
-// behind it the log may let go of them. One that cannot be kept delays nothing: the log has it for
-// now, and verify names it.
+// keepRefused puts the invalid entries below a position into quarantine, because the log may release them afterwards.
+// An entry that cannot be kept delays nothing: the log still has it for now, and verify names it.
 func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 	r := &fl.refusals
 	r.mu.Lock()
@@ -106,7 +105,7 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 	}
 }
 
-// Problems are what the last rounds could not do, and what no round can.
+// Problems returns the failures of the last rounds, and the entries that no round can process.
 func (fl *Flusher) Problems() (list []error) {
 	h := fl.engine.Health()
 	h.Mu.Lock()

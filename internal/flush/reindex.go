@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// ReindexNow makes the index again; why says what is not believed of it.
+// ReindexNow rebuilds the index; why is the reason.
 func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 	held, err := fl.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -22,9 +22,8 @@ func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 	return fl.reindexRound(ctx, held, why)
 }
 
-// reindexRound is a round whose index is rebuilt, once the files hold all that the log has. One that
-// fails is repeated as a whole by the next round: what it was putting into files is not known to be
-// there.
+// reindexRound is a round whose index is rebuilt, once the files have everything that the log has. If it fails, the
+// next round repeats it as a whole: which files it has written is unknown.
 func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, why error) error {
 	ctx = held.In(ctx)
 	err := fl.reindexAll(ctx, held, why)
@@ -73,7 +72,7 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 	if err != nil {
 		return err
 	}
-	if err := files.end(files.put(ctx, nil, overtaken)); err != nil { // working memory has no other place below to
+	if err := files.end(files.put(ctx, nil, overtaken)); err != nil { // older working memory is nowhere else
 		return err
 	}
 	if err := fl.keepIndex(set); err != nil {
@@ -98,11 +97,11 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 	return nil
 }
 
-// Why an index is rebuilt, apart from damage that was met.
+// Reasons for rebuilding an index, apart from damage that was found.
 var (
-	ErrAsked = errors.New("it was asked for")
-	ErrFound = errors.New("repair found it damaged")
-	ErrWrong = fmt.Errorf("repair found it wrong: %w", ErrAsked)
+	ErrAsked = errors.New("a rebuild was requested")
+	ErrFound = errors.New("repair found the index damaged")
+	ErrWrong = fmt.Errorf("repair found the index wrong: %w", ErrAsked)
 )
 
 // keepIndex gives a sound base a second name in backups/.
@@ -111,13 +110,13 @@ func (fl *Flusher) keepIndex(set *index.Set) error {
 		return nil
 	}
 	for range set.Base().Check() {
-		return nil // damaged: nothing to fall back on
+		return nil // damaged: not worth keeping
 	}
 	folder := filepath.Join(fl.engine.Env().Dir, index.BackupsDir)
 	name := filepath.Join(folder, fmt.Sprintf("memory_index.%d.json", set.Base().Meta().LSN))
 	err := fl.engine.Env().FS.Link(filepath.Join(fl.engine.Env().Dir, index.BaseName), name)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrNotExist) {
-		return nil // there already; or not there any more
+		return nil // it has the name already, or is gone
 	}
 	if err != nil {
 		return fl.engine.Env().IOError("keeping", name, err)

@@ -18,67 +18,69 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Rescue puts everything that is durable and in no file yet into files, when files of the log were removed and the
-// folder is still the store's (wal.Options.Rescue). It writes documents, and working memory, and nothing that
-// belongs to the log: the next process to open the store begins a new log from the files. What could not be written
-// is named by an *errs.UnfiledError. again reports that this may pass: documents of which no file can be made, of a
-// forged log, stay what they are.
+// Rescue writes everything that is durable and in no file yet to files, after files of the log were removed while the
+// folder is still the store's (wal.Options.Rescue). It writes documents and working memory, and nothing that belongs to
+// the log: the next process to open the store begins a new log from the files. An *errs.UnfiledError names what could
+// not be written. again reports that a retry may succeed; documents of a forged log that cannot be written to files
+// never will.
 func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) (again bool, err error) {
 	n, again, err := fl.rescue(ctx)
 	if err == nil {
 		fl.engine.Env().Logger.Warn(
-			"the log was removed while the store was open: what only the log had was written to files",
+			"the log was removed while the store was open: documents that only the log had were written to files",
 			"documents", n)
 	}
 	return again, err
 }
 
-// rescueUnrecorded is Rescue for a store that closes where files of the log are being removed, of which so far only
-// the checkpoint is gone: without it no round can end, and the log may be gone before the store is opened again. If
-// the log stays, the next process finds the same in it.
+// rescueUnrecorded is Rescue for a store that closes while files of the log are being removed, of which only the
+// checkpoint is gone so far: without it no round can end, and the log may be gone before the store is opened again. If
+// the log stays, the next process finds the same entries in it.
 func (fl *Flusher) rescueUnrecorded(ctx context.Context, _ *wal.Held) error {
 	n, _, err := fl.rescue(ctx)
 	if err == nil {
-		fl.engine.Env().Logger.Warn("the checkpoint is missing: what only the log has was written to files", "documents", n)
+		fl.engine.Env().Logger.Warn("the checkpoint is missing: documents that only the log has were written to files",
+			"documents", n)
 	}
 	return err
 }
 
-// rescued is what a rescue has left out: documents of which no file can be made. The others are not to be lost with
-// them.
+// rescued records what a rescue has left out: documents that cannot be written to files. The others must not be lost
+// with them.
 type rescued struct {
 	fl *Flusher
 
 	mu     sync.Mutex
 	at     map[wal.LSN]bool // of documents
 	scopes map[string]bool  // of working memory
-	err    error            // why, of one of them
+	err    error            // the reason for one of them
 }
 
 func (r *rescued) sparesDocument(at wal.LSN, err error) {
-	r.fl.engine.Env().Logger.Error("an entry that only the log has becomes no file", "lsn", at, "err", err)
+	r.fl.engine.Env().Logger.Error("an entry that only the log has cannot be written to a file", "lsn", at, "err", err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.at[at], r.err = true, cmp.Or(r.err, err)
 }
 
 func (r *rescued) sparesScope(key string, err error) bool {
-	r.fl.engine.Env().Logger.Error("working memory that only the log has becomes no file", "scope", key, "err", err)
+	r.fl.engine.Env().Logger.Error("working memory that only the log has cannot be written to a file", "scope", key,
+		"err", err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.scopes[key], r.err = true, cmp.Or(r.err, err)
 	return true
 }
 
-// rescue returns the number of documents. With an error, again reports that it may pass.
+// rescue returns the number of documents. With an error, again reports that a retry may succeed.
 func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
 	fl.rescuing.Lock()
 	defer fl.rescuing.Unlock()
 	left := &rescued{fl: fl, at: map[wal.LSN]bool{}, scopes: map[string]bool{}}
 	list, err := fl.rescueTo(ctx, left)
 	if err != nil {
-		// A folder that is missing passes, too, such as one in tmp/ that the removal of the log took along, unless it
-		// is that of the documents.
+		// A missing folder may be temporary too, such as one in tmp/ that was removed with the log, unless it is that
+		// of the documents.
 		again = !errors.Is(err, fs.ErrNotExist) || fl.hasFolder()
 		return 0, again, fl.unfiledError(ctx, list, left, fl.engine.Env().Explain(err), func(e *wal.Entry) bool {
 			return errors.Is(err, errs.ErrSyncFailed) || !fl.isFiled(e)
@@ -92,20 +94,20 @@ func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
 	return len(list), false, nil
 }
 
-// rescueTo puts documents into files, and returns all that only the log has.
+// rescueTo writes documents to files, and returns all changes that only the log has.
 func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, error) {
 	if err := fl.engine.Log().CatchUp(ctx); err != nil {
-		fl.engine.Env().Logger.Warn("reading the end of the removed log", "err", err) // what was read before is known
+		fl.engine.Env().Logger.Warn("reading the end of the removed log", "err", err) // earlier entries are known
 	}
 	to, flushed := fl.engine.Log().AppliedMark(), fl.engine.Log().Flushed()
 	list := fl.engine.State().Changes(flushed, to.LSN)
-	// flush.lock went with the log. Of several processes that rescue at once one does at a time.
+	// flush.lock was removed with the log. Only one process at a time may rescue.
 	release, err := fl.lockFolder(ctx)
 	if err != nil {
 		return list, err
 	}
 	defer release()
-	defer func() { // nothing is left to be removed when the folder may be another process's
+	defer func() { // now, because later the folder may belong to another process
 		if err := fl.files.Close(); err != nil {
 			fl.engine.Env().Logger.Warn("emptying tmp/", "err", err)
 		}
@@ -121,8 +123,8 @@ func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, err
 	return list, files.end(err)
 }
 
-// unfiledError returns the error that names what was left out of a rescue, and those documents of a list that are
-// missing in files. The id of an entry that cannot be read is not known.
+// unfiledError returns the error that names what a rescue has left out, and the documents of a list that are missing in
+// files. The ids of unreadable entries are unknown.
 func (fl *Flusher) unfiledError(
 	ctx context.Context, list []index.At, left *rescued, cause error, missing func(e *wal.Entry) bool,
 ) error {
@@ -144,7 +146,7 @@ func (fl *Flusher) unfiledError(
 	return over
 }
 
-// nameOf returns the kind and the id of a document by its key in the log.
+// nameOf returns the kind and the id of a document from its key in the log.
 func (fl *Flusher) nameOf(key string) string {
 	k := fl.engine.Kinds().Of(key)
 	if key[0] == record.Working {
@@ -156,12 +158,12 @@ func (fl *Flusher) nameOf(key string) string {
 	return k.Noun + " " + human.Quote(key[1:])
 }
 
-// isFiled reports whether the file of a document has what an entry says, or a newer version: the time of a file is
-// that of its commit. Of working memory the file does not tell.
+// isFiled reports whether the file of a document has the version of an entry, or a newer one: the time of a file is
+// that of its commit. For working memory the file does not show that.
 func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	k := fl.engine.Kinds().Of(e.Key)
 	if k == nil {
-		return e.Key[0] != record.Working // no document
+		return e.Key[0] != record.Working // not a document
 	}
 	info, err := k.Folder.Stat(k.FileName(e.Key[1:]))
 	if e.Delete {
@@ -170,8 +172,8 @@ func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	return err == nil && !info.Mtime.Before(e.Time)
 }
 
-// superseded reports whether the file of a document has a version that is newer than e. A process that could not
-// read the end of a removed log does not know what another process that could has put into files.
+// superseded reports whether the file of a document has a newer version than e. A process that could not read the end
+// of a removed log does not know what another process, which could, has written to files.
 func (fl *Flusher) superseded(k *engine.Kind, e *wal.Entry) bool {
 	info, err := k.Stat(k.FileName(e.Key[1:]))
 	return err == nil && info.Mtime.After(e.Time)
@@ -193,7 +195,7 @@ func (fl *Flusher) lockFolder(ctx context.Context) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The holder rescues the same entries, unless it was stopped meanwhile.
+	// The holder is rescuing the same entries, unless it was stopped meanwhile.
 	wait, cancel := context.WithTimeout(ctx, fl.engine.Env().LockWait)
 	defer cancel()
 	ok, err := vfs.WaitFolder(wait, lock, vfs.ModeExclusive)

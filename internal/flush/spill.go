@@ -1,6 +1,7 @@
 package flush
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +15,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// spillDue reports whether this round writes the index: the log since the last one
-// has passed its budget, the index is small, or a flush or a close wants it; more: a round of a close
-// leaves something to the next one.
+// spillDue reports whether this round writes the index: the log since the last index has exceeded its budget, the index
+// is small, or a flush or a close requests it. more: a round of a close leaves something to the next one.
 func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	set := fl.engine.State().Set()
 	if set == nil {
@@ -47,22 +47,22 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	return !fl.indexWaits() && (small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes)
 }
 
-// smallBase is up to where a base is so quickly written that every round does.
+// smallBase is the size below which a base is written so quickly that every round writes it.
 const smallBase = 256 << 10
 
 func small(set *index.Set) bool {
 	return set.Base() == nil || set.Base().Size() < smallBase
 }
 
-// spilling is an index that is written as of a mark.
+// spilling is an index that is being written as of a mark.
 type spilling struct {
-	set    *index.Set // of which it is made
+	set    *index.Set // the index that it is based on
 	list   []index.Change
 	to     wal.Mark
 	target index.Target
 }
 
-// spillOf writes the index of a round, or says what is to be written beside the next ones.
+// spillOf writes the index of a round, or returns the index to write beside the next rounds.
 func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, files *filing,
 	m Merge) (beside *spilling, spilled bool, err error) {
 	if !fl.spillBeside(m) {
@@ -72,13 +72,13 @@ func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, fil
 		return beside, false, err
 	}
 	if err = fl.settleIndex(); err != nil {
-		return nil, false, fl.indexed(ctx, err) // files go on meanwhile
+		return nil, false, fl.indexed(ctx, err) // files are written meanwhile
 	}
 	return nil, true, nil
 }
 
-// spill writes the state as of a mark as a new delta or, merged, as a new base. It is written while the
-// files are on their way to the disk, and takes its place when these are durable.
+// spill writes the state as of a mark as a new delta or, merged, as a new base. It is written while the files are on
+// their way to the disk, and takes its place when these are durable.
 func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) error {
 	s, err := fl.spilling(ctx, held, to, files, always)
 	if err != nil {
@@ -88,7 +88,8 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 		return fl.settleIndex()
 	}
 	defer s.set.Release()
-	s.target.Ready = files.wait
+	inPlace := s.target.Ready
+	s.target.Ready = func() error { return cmp.Or(files.wait(), inPlace()) }
 	if err := fl.vectors.Spill(ctx, held, s.set, to, s.list, always, &s.target); err != nil {
 		return err
 	}
@@ -109,10 +110,10 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 	return fl.rebuilder.Again(ctx, held, to, s.list, err, false)
 }
 
-// spilling is what an index will have as of a mark; nil where there is nothing new. What it says of a
-// memory must have been in its file at some time, or the next process to replace that file would
-// take our own older version for an edit: so a memory that was changed before the mark, and again
-// since, is put into its file first, as it is now.
+// spilling returns the contents of an index as of a mark; nil if there is nothing new. A version that the index names
+// must have been in its file at some time: otherwise the next process that replaces that file would treat this store's
+// own older version as an edit. So a memory that was changed before the mark, and again since, is first written to its
+// file in its current version.
 func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, files *filing,
 	always bool) (*spilling, error) {
 	_ = fl.engine.KeepUp(held)
@@ -120,10 +121,10 @@ func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, fi
 	if set == nil {
 		return nil, errs.ErrClosed
 	}
-	rotten := fl.engine.Damaged().Load() && to.LSN == set.LSN() // nothing new, and still due
+	rotten := fl.engine.Damaged().Load() && to.LSN == set.LSN() // nothing new, but a rebuild is due
 	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) && !rotten {
 		set.Release()
-		return nil, nil // written by a flusher that was killed, or failed, before the checkpoint said so
+		return nil, nil // written by a flusher that was killed, or failed, before it recorded that in the checkpoint
 	}
 	if err := fl.engine.SaveWriters(ctx, to.LSN); err != nil {
 		set.Release()
@@ -144,8 +145,8 @@ func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, fi
 	return &spilling{set: set, list: list, to: to, target: fl.engine.Target(fl.engine.Log().UUID(), to)}, nil
 }
 
-// settleIndex makes the index durable in its place that another wrote there: perhaps he did not come to it, as one
-// that is killed.
+// settleIndex makes an index durable that another process has put in place: that process may have been killed before it
+// did so.
 func (fl *Flusher) settleIndex() error {
 	return fl.engine.Env().IOError("syncing", fl.engine.Env().Dir, fl.engine.Env().FS.SyncDir(fl.engine.Env().Dir))
 }
@@ -187,14 +188,14 @@ func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 	return nil
 }
 
-// backupDue has the old base kept if the interval is over.
+// backupDue arranges that the old base is kept as a backup if the interval is over.
 func (fl *Flusher) backupDue(to *index.Target) {
 	c := fl.engine.Settings().Now()
 	keep, every := c.Backups(), c.BackupEvery()
 	if fl.engine.Settings().Unknown() {
 		return
 	}
-	// it would have lines of what is purged, and make an older one go
+	// the backup would have lines of purged documents, and displace an older backup
 	if keep == 0 || fl.engine.Log().Purges().Overwrites() {
 		return
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// EmptyTemp removes what killed processes left in tmp/. What is neither a temp file of ours nor a
-// version that we know is a user's work, and goes to quarantine.
+// EmptyTemp removes what killed processes left in tmp/. A file that is neither a temp file of this program nor a known
+// version is a user's work, and goes to quarantine.
 func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
 	edits, err := fl.files.EmptyTemp(fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
@@ -29,16 +29,15 @@ func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
 	return err
 }
 
-// ClearTemp makes way for a folder in tmp/; see docfile.
+// ClearTemp removes a file in the place of a folder in tmp/; see docfile.
 func (fl *Flusher) ClearTemp(_ *wal.Held, folder string) error {
 	edits, err := fl.files.ClearTemp(strings.TrimPrefix(folder, "tmp/"))
 	fl.Edited(context.Background(), edits)
 	return err
 }
 
-// sweepTemp removes what processes left in tmp/ that were killed while others have
-// the store open, so that it does not stay until the log is recovered one day. What may be a
-// living one's is not touched.
+// sweepTemp removes what processes left in tmp/ that were killed while others have the store open; otherwise it would
+// stay until the log is recovered. Files that may belong to a running process are not touched.
 func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
 	dead := fl.engine.Log().Processes().Dead()
 	if len(dead) == 0 {
@@ -53,8 +52,8 @@ func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
 	return err
 }
 
-// leftByDead says of a name in tmp/ that its process is dead for certain. A name ends with
-// the token of the process, see Engine.NewToken.
+// leftByDead reports whether the process of a name in tmp/ is certainly dead. A name ends with the token of the
+// process, see Engine.Token.
 func leftByDead(own vfs.Host, name string) bool {
 	if places.IsIndexTemp(name) {
 		_, name, _ = strings.Cut(name, ".")
@@ -68,23 +67,23 @@ func leftByDead(own vfs.Host, name string) bool {
 	return err == nil && err2 == nil && vfs.LifeOf(own, pid, birth) == vfs.Dead
 }
 
-// Surplus says of a file in tmp/ that no user's work is lost with it.
+// Surplus returns a function that reports whether a file in tmp/ contains no user's work.
 func (fl *Flusher) Surplus(ctx context.Context) func(path string, info vfs.Info, data func() ([]byte, error)) bool {
 	return func(path string, info vfs.Info, data func() ([]byte, error)) bool {
 		switch filepath.Dir(path) {
 		case "tmp":
 			if places.IsIndexTemp(filepath.Base(path)) {
-				return true // a half-written index
+				return true // an incomplete index
 			}
 		case filepath.FromSlash(PurgeFolder):
-			return true // a backup of it
+			return true // a backup of the index
 		}
 		b, err := data()
 		return err == nil && fl.halfWritten(ctx, info, b)
 	}
 }
 
-// places are the folders that documents stand in.
+// places returns the folders of documents.
 func (fl *Flusher) places() (list []*docfile.Folder) {
 	for _, k := range fl.engine.Present() {
 		list = append(list, k.Folder)
@@ -92,8 +91,8 @@ func (fl *Flusher) places() (list []*docfile.Folder) {
 	return append(list, fl.engine.Kinds().Scopes.Folder)
 }
 
-// inPlace says of a file in tmp/ that its inode stands in the place of the document that
-// it holds: a loss of power may keep one half of an exchange.
+// inPlace reports whether the inode of a file in tmp/ is also in the place of the document that it contains: a power
+// failure may keep one half of an exchange.
 func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	b, err := data()
 	if err != nil {
@@ -112,8 +111,8 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	return fl.anyOpaque(context.Background(), stands)
 }
 
-// anyOpaque reports whether is holds for a document that does not say its id, of those that were changed
-// since the index was written: a flusher that was killed was at one of these.
+// anyOpaque reports whether is returns true for a document that does not contain its id, among those that changed since
+// the index was written: a killed flusher was working on one of these.
 func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id string) bool) bool {
 	if !slices.ContainsFunc(fl.engine.Present(), func(k *engine.Kind) bool { return k.Opaque }) {
 		return false
@@ -130,9 +129,8 @@ func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id str
 	return false
 }
 
-// halfWritten reports whether a file is one of our documents, whole, or begun, or
-// written over a longer one and not cut yet: what a flusher leaves that is
-// killed at it. An edit is none of these.
+// halfWritten reports whether a file is one of the store's documents, complete, incomplete, or written over a longer
+// one and not truncated yet: what a killed flusher leaves. An edit is none of these.
 func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool {
 	if len(b) == 0 {
 		return true
@@ -150,7 +148,7 @@ func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) boo
 func (fl *Flusher) halfWrittenOf(ctx context.Context, k *engine.Kind, id string, info vfs.Info, b []byte) bool {
 	place, err := fl.engine.State().Find(k.Letter, id)
 	if err != nil {
-		// Deleted since: the chain from the deletion back knows its versions.
+		// Deleted since: the chain from the deletion back has its versions.
 		pos, deleted, ok := fl.engine.State().Overlay().Get(k.Letter, id)
 		if !ok || !deleted {
 			return false
@@ -174,8 +172,7 @@ func (fl *Flusher) halfWrittenOf(ctx context.Context, k *engine.Kind, id string,
 	return false
 }
 
-// leadingID is the id with which a document of ours begins, and its kind; nil when
-// it begins otherwise.
+// leadingID returns the kind and the id with which a document of the store begins; a nil kind if b begins otherwise.
 func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	for _, k := range fl.engine.Kinds().All {
 		if k.Opaque {
@@ -194,8 +191,7 @@ func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	return nil, ""
 }
 
-// LeadingScope is the key with which the document of a scope begins; false when
-// it begins otherwise.
+// LeadingScope returns the key with which the document of a scope begins; false if b begins otherwise.
 func LeadingScope(b []byte) (key string, ok bool) {
 	rest, begins := bytes.CutPrefix(b, []byte("{\n  \"scope\": "))
 	line, _, ends := bytes.Cut(rest, []byte(",\n"))

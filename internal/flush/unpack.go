@@ -10,17 +10,18 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// A document that is compressed more than 64-fold is of an older version of this program, or of a forged
-// log, of which a megabyte becomes gigabytes of files. The difference cannot be seen, so what a flush
-// writes of such documents is bounded: where all that the log has for files is more, none is written,
-// and the store is used from its log until its user says that the documents are wanted
-// (Options.Inflate), or deletes them. The setting is not one of config.json, which comes with the store.
+// A document that is compressed more than 64-fold comes from an older version of this program, or from a forged log, in
+// which a megabyte becomes gigabytes of files. The two cannot be told apart, so the number of bytes that a flush writes
+// of such documents is bounded. If all such documents in the log exceed the bound, none is written, and the store is
+// used from its log until its user confirms that the documents are wanted (Options.Inflate), or deletes them. The
+// setting is not in config.json, because that comes with the store.
 
-// UnpackedMost is how many bytes of such documents become files unasked, and of such changes of working memory.
+// UnpackedMost is how many bytes of such documents, and of such changes of working memory, become files without
+// confirmation.
 const UnpackedMost = 256 << 20
 
-// unpacks reports why the document of the entry at a position, which is compressed more than 64-fold,
-// must not become a file: nil if it may.
+// unpacks returns why the document of the entry at a position, which is compressed more than 64-fold, must not become a
+// file: nil if it may.
 func (f *filing) unpacks(ctx context.Context, at wal.LSN) error {
 	fl := f.fl
 	if fl.inflate {
@@ -36,7 +37,7 @@ func (f *filing) unpacks(ctx context.Context, at wal.LSN) error {
 	for _, change := range fl.engine.State().Changes(f.flushed, to) {
 		e, err := fl.engine.Log().ReadAt(ctx, change.Pos)
 		if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated) {
-			continue // its turn comes, or has come
+			continue // it is handled separately
 		}
 		if err != nil {
 			return err

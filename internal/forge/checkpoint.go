@@ -16,7 +16,7 @@ const SlotSize = 4096
 
 const (
 	slotUsed = 136 // behind it the checksum
-	slotMore = 152 // in version 2: behind it the checksum of all
+	slotMore = 152 // in version 2: followed by the checksum of all
 )
 
 // Mark is a position and the checksum of the frame that ends there.
@@ -25,7 +25,7 @@ type Mark struct {
 	Sum uint64
 }
 
-// Slot is what a slot of a checkpoint says; package wal draws it.
+// Slot is the content of a slot of a checkpoint; package wal defines the format.
 type Slot struct {
 	Version                    uint32
 	Sequence                   uint64
@@ -37,7 +37,7 @@ type Slot struct {
 	Features                   uint64 // of version 2 and later
 }
 
-// ParseSlot reads a slot, whatever its checksum.
+// ParseSlot parses a slot, whatever its checksum.
 func ParseSlot(b []byte) (s Slot) {
 	le := binary.LittleEndian
 	s.Version, s.Sequence, s.SegmentSize = le.Uint32(b[8:]), le.Uint64(b[16:]), le.Uint64(b[40:])
@@ -55,7 +55,7 @@ func ParseSlot(b []byte) (s Slot) {
 	return s
 }
 
-// Encode is the slot with the checksum that belongs to it.
+// Encode returns the slot with a valid checksum.
 func (s Slot) Encode() []byte {
 	b := make([]byte, SlotSize)
 	le := binary.LittleEndian
@@ -79,7 +79,7 @@ func (s Slot) Encode() []byte {
 	return b
 }
 
-// SealSlot computes the checksum of a slot again.
+// SealSlot recomputes the checksum of a slot.
 func SealSlot(b []byte) {
 	if len(b) >= slotUsed+8 {
 		binary.LittleEndian.PutUint64(b[slotUsed:], xxhash.Sum64(b[:slotUsed]))
@@ -89,7 +89,7 @@ func SealSlot(b []byte) {
 	}
 }
 
-// slots are those of a store's checkpoint that verify; false for the others.
+// slots returns the slots of a store's checkpoint; ok is false for those that do not verify.
 func slots(fsys vfs.FS, dir string) (list [2]Slot, ok [2]bool, err error) {
 	b, err := readUpTo(fsys, filepath.Join(dir, "checkpoint"), 2*SlotSize)
 	if err != nil {
@@ -106,7 +106,7 @@ func slots(fsys vfs.FS, dir string) (list [2]Slot, ok [2]bool, err error) {
 	return list, ok, nil
 }
 
-// Newest is the newer slot of a store's checkpoint.
+// Newest returns the newer slot of a store's checkpoint.
 func Newest(fsys vfs.FS, dir string) (Slot, error) {
 	list, ok, err := slots(fsys, dir)
 	switch {
@@ -120,7 +120,7 @@ func Newest(fsys vfs.FS, dir string) (Slot, error) {
 	return Slot{}, errors.New("the checkpoint has no slot that verifies")
 }
 
-// Checkpoint changes what both slots of a store's checkpoint say, and signs them.
+// Checkpoint changes the content of both slots of a store's checkpoint, and gives them valid checksums.
 func Checkpoint(fsys vfs.FS, dir string, change func(*Slot)) error {
 	list, ok, err := slots(fsys, dir)
 	for i, s := range list {

@@ -5,7 +5,7 @@
 // anyone able to write a file can compute them. A test that flips bytes and leaves the checksum
 // wrong reaches no code behind the check.
 //
-//	l, err := forge.Open(vfs.OS(), dir)           // the end of a store's log that is closed
+//	l, err := forge.Open(vfs.OS(), dir)           // the end of the log of a closed store
 //	at := l.End()                                 // the LSN of the next frame
 //	l.Append(forge.Frame{Key: "mx", Value: v})    // signed, linked to the frame before it
 //	err = l.Save()

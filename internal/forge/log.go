@@ -15,21 +15,21 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Log is the end of the log of a store that nobody has open.
+// Log is the end of the log of a store that no process has open.
 type Log struct {
 	Geometry segment.Geometry
 
 	fs   vfs.FS
 	dir  string
 	at   segment.LSN // where the next frame begins
-	sum  uint64      // the checksum of the one before it
+	sum  uint64      // the checksum of the previous frame
 	time int64
-	from segment.LSN // of the first byte of tail
+	from segment.LSN // position of the first byte of tail
 	tail []byte
 }
 
-// Frame is what is to be written. Kind 0 is that of a put or of a deletion; without a
-// Time the frame is of a microsecond after the one before it.
+// Frame is a frame to be written. Kind 0 means the kind of a put or of a deletion; without a Time the
+// frame is a microsecond later than the previous one.
 type Frame struct {
 	Key      string
 	Fields   []byte // between key and value, see segment.Fields
@@ -47,7 +47,7 @@ const (
 	kindDelete = 17
 )
 
-// Open finds the end of a store's log by its newest checkpoint.
+// Open finds the end of a store's log from its newest checkpoint.
 func Open(fsys vfs.FS, dir string) (*Log, error) {
 	s, err := Newest(fsys, dir)
 	if err != nil {
@@ -99,11 +99,11 @@ func (l *Log) name(number uint64) string {
 	return filepath.Join(l.dir, "wal", segment.Name(number))
 }
 
-// End is where the next frame begins.
+// End returns the position at which the next frame begins.
 func (l *Log) End() segment.LSN { return l.at }
 
-// Append signs a frame and puts it behind the last one; its LSN is what End was. All
-// that is appended has to fit into the newest segment.
+// Append appends a frame with valid checksums; its LSN is what End returned before. All appended frames
+// must fit into the newest segment.
 func (l *Log) Append(f Frame) segment.LSN {
 	if l.time++; f.Time == 0 {
 		f.Time = l.time
@@ -142,8 +142,8 @@ func seal(geo segment.Geometry, b []byte, number uint64) {
 	binary.LittleEndian.PutUint64(b[56:], xxhash.Sum64(s[:]))
 }
 
-// Save writes what was appended into the segment, and takes the shared page away, which
-// would tell readers of this boot where the log ended before.
+// Save writes the appended frames to the segment, and removes the shared page, from which readers of
+// this boot would learn the previous end of the log.
 func (l *Log) Save() error {
 	b := append(l.tail, make([]byte, segment.HeaderSize)...)
 	if end := l.Geometry.End(l.Geometry.Number(l.from)); l.from+uint64(len(l.tail)) > end {
@@ -158,7 +158,7 @@ func (l *Log) Save() error {
 	return err
 }
 
-// WriteAt writes over a part of a file that is there, and syncs it.
+// WriteAt overwrites a part of an existing file, and syncs it.
 func WriteAt(fsys vfs.FS, name string, b []byte, at int64) error {
 	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -168,9 +168,9 @@ func WriteAt(fsys vfs.FS, name string, b []byte, at int64) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// SealSegment computes all checksums of a segment's frames again, and has each name the
-// one before it, as long as the lengths lead on. It returns where the last one ends, and
-// its checksum; each is told of all of them, unless it is nil.
+// SealSegment recomputes the checksums of a segment's frames, and links each to the previous one, as far
+// as the lengths lead. It returns the end of the last frame, and its checksum; each is called with every
+// frame, unless it is nil.
 func SealSegment(geo segment.Geometry, number uint64, b []byte,
 	each func(end segment.LSN, sum uint64)) (end segment.LSN, sum uint64) {
 	le := binary.LittleEndian

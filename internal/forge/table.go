@@ -8,9 +8,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// SealTable computes the checksums of a table (package index/table: memory_index.json,
-// mapping.json, their deltas) again, whose body and metadata may have been changed, also
-// in length, but not the number of its blocks.
+// SealTable recomputes the checksums of a table (package index/table: memory_index.json, mapping.json,
+// their deltas) whose body and metadata may have been changed, also in length, but not in the number of
+// blocks.
 func SealTable(b []byte) ([]byte, error) {
 	const block, open, end = 64 << 10, `,"metadata": {"version":"`, `,"end":"`
 	body, last := bytes.LastIndex(b, []byte(open)), bytes.LastIndex(b, []byte(end))

@@ -10,17 +10,17 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Format is one format. All versions from Oldest to Writes are read; a store has the lowest
-// version that can hold what is in it, so Writes is the highest that this build writes.
+// Format is one format. All versions from Oldest to Writes are read; a store has the lowest version that
+// supports its content, so Writes is the highest that this build writes.
 type Format struct {
-	Name   string // a word for people and for JSON
-	Files  string // where it is found, relative to the store
+	Name   string // a word for messages and for JSON
+	Files  string // where the format is used, relative to the store
 	Writes int
 	Oldest int
 }
 
-// All are the formats by their names. What is not in the list has no version of its own: the
-// documents in memories/, assemblies/ and working/ are JSON, and the vectors are files of FAISS.
+// All returns the formats with their names. Files that are not in the list have no version of their own:
+// the documents in memories/, assemblies/ and working/ are JSON, and the vectors are files of FAISS.
 func All() []Format {
 	return []Format{
 		{"archive", "wal/archive/*.zst", past.ArchiveFormat, 1},
@@ -33,5 +33,5 @@ func All() []Format {
 	}
 }
 
-// Features are the names of the features of a store that this build knows.
+// Features returns the names of the features of a store that this build knows.
 func Features() []string { return wal.KnownFeatures.Names() }

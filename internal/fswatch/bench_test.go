@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// Files that change all at once, as a checkout does, from the first save until all of them
-// are adopted; and until what a checkout brings of an older version is set aside:
+// BenchmarkAdopt measures files that change all at once, as in a checkout, from the first save until all
+// of them are adopted; and until the files of an older version that a checkout brings are set aside:
 //
 //	go test ./fswatch -run '^$' -bench Adopt -benchtime 1x -files 20000
 func BenchmarkAdopt(b *testing.B) {
@@ -62,7 +62,7 @@ func BenchmarkAdopt(b *testing.B) {
 				if c.from == c.to {
 					put("newer ")
 				}
-				time.Sleep(2 * time.Second) // the watcher has looked at our own writing
+				time.Sleep(2 * time.Second) // the watcher has seen the files that we wrote
 				b.StartTimer()
 				began := time.Now()
 				for i, text := range texts {

@@ -1,6 +1,6 @@
-// Package fswatch has edits of a store's files adopted while the store is open: the root uses it
-// for Options.WatchFiles. It determines which files to check, and when; the store decides what is
-// an edit, and what to do with it.
+// Package fswatch makes a store adopt edits of its files while it is open: the root uses it for
+// Options.WatchFiles. It determines which files to check, and when; the store decides which of them are
+// edits, and what to do with them.
 //
 //	system's notifications ──► names, each with the time of its last event ──► quiet for 300 ms ──► Files.Look
 //	a sweep over all files ──►        (pending)

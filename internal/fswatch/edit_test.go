@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// What is saved is adopted while the host runs: in place, by renaming, again at once,
-// as a new file; of memories and of assemblies. What was there before stays in the
-// history, and nothing is set aside. FAILURES 24, 67, 73 live.
+// A save is adopted while the host runs: in place, by renaming, again at once, as a new file; of
+// memories and of assemblies. The previous content stays in the history, and nothing is set aside.
+// FAILURES 24, 67, 73 with a real watcher.
 func TestSaved(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one", "b", "two")
@@ -48,7 +48,8 @@ func TestSaved(t *testing.T) {
 	h.nothingElse()
 }
 
-// Saved again before the first save is in its file again: the second is adopted as well.
+// Saved again before the flusher has rewritten the file of the first save: the second save is adopted as
+// well.
 func TestSavedAtOnce(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one")
@@ -70,8 +71,8 @@ func TestSavedAtOnce(t *testing.T) {
 	}
 }
 
-// FAILURES 74 live: an editor saves the version that it opened an hour ago over a
-// newer one. That stays, in its file as well, and the edit is set aside and reported.
+// FAILURES 74 with a real watcher: an editor saves the version that it opened an hour ago over a newer
+// one. The newer version stays, in its file as well, and the edit is set aside and reported.
 func TestStale(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one")
@@ -99,8 +100,8 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// What is not valid stays where it is and is told once; what was there before is
-// served. Once corrected it is adopted.
+// An invalid file stays where it is and is reported once; the previous version is served. Once
+// corrected, the file is adopted.
 func TestInvalid(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one", "b", "two", "c", "three")
@@ -131,8 +132,8 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// FAILURES 63 and 81 live: an editor that has the file open, and saves into it after it
-// was replaced, loses nothing, and neither does the memory that is there by now.
+// FAILURES 63 and 81 with a real watcher: an editor that has the file open, and saves into it after it
+// was replaced, loses nothing, and neither does the memory whose file is there by now.
 func TestSavedIntoDisplaced(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one")
@@ -144,7 +145,7 @@ func TestSavedIntoDisplaced(t *testing.T) {
 	text := h.edited("a", "one", "one, in an editor that holds it open")
 	h.put("a", "two")
 	h.flush()
-	for i := range 50 { // whose files would be used again
+	for i := range 50 { // whose files would be reused
 		h.put(fmt.Sprint("n", i), "x")
 	}
 	h.flush()
@@ -173,8 +174,8 @@ func TestSavedIntoDisplaced(t *testing.T) {
 	}
 }
 
-// FAILURES 69 live: after an unclean end a place holds the bytes of another memory, as
-// a loss of power leaves them. They are adopted neither for the one nor for the other.
+// FAILURES 69 with a real watcher: after an unclean end a file holds the bytes of another memory, as a
+// loss of power may leave it. They are adopted neither for the one memory nor for the other.
 func TestForeignBytesAfterUncleanEnd(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

@@ -1,24 +1,24 @@
 package fswatch
 
-// Told is a source of what a test wants to tell.
+// Told is a source of the events that a test sends.
 type Told struct{ c chan event }
 
-// NewTold makes one.
+// NewTold returns a source.
 func NewTold() Told { return Told{make(chan event)} }
 
-// All tells that more happened than can be told.
+// All sends the event that more happened than single events can report.
 func (s Told) All() { s.c <- event{all: true} }
 
 func (s Told) Events() <-chan event { return s.c }
 func (s Told) Close()               {}
 
-// ByTold has a watcher listen to s.
+// ByTold makes a watcher take its events from s.
 func (o Options) ByTold(s Told) Options {
 	o.source = func(map[string]string) (source, error) { return s, nil }
 	return o
 }
 
-// Failing has each attempt to watch folders fail with the error of fail, if it has one.
+// Failing makes each attempt to watch folders fail with the error that fail returns, if any.
 func (o Options) Failing(fail func() error) Options {
 	o.source = func(folders map[string]string) (source, error) {
 		if err := fail(); err != nil {

@@ -24,7 +24,7 @@ func (h *host) remove(ids ...string) {
 	}
 }
 
-// until waits for what nobody tells.
+// until waits for a condition that no event reports.
 func (h *host) until(what string, is func() bool) {
 	h.t.Helper()
 	for end := time.Now().Add(deadline); !is(); time.Sleep(2 * time.Millisecond) {
@@ -39,8 +39,8 @@ func (h *host) exists(id string) bool {
 	return err == nil
 }
 
-// Who deletes a file deletes the memory; the history keeps it, and it is left out of
-// its assemblies. A reader who comes before that is decided does not put it back.
+// Deleting a file deletes the memory; the history keeps it, and its assemblies no longer contain it. A
+// read before the deletion is adopted does not restore the file.
 func TestDeleted(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one", "b", "two", "c", "three")
@@ -78,14 +78,14 @@ func TestDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.await(varve.EventDeleted, "Ünï/cødé", nil)
-	// Put back from the bin, it is a memory again.
+	// Restored from the trash, it is a memory again.
 	h.save(h.path("a"), `{"id":"a","content":"out of the bin"}`)
 	h.await(varve.EventAdopted, "a", nil)
 	h.want("a", "out of the bin")
 	h.nothingElse()
 }
 
-// Deleted and made again, as some editors save, is an edit.
+// A file that is deleted and created again, as some editors save, is an edit.
 func TestDeletedAndSaved(t *testing.T) {
 	t.Parallel()
 	h := watched(t, fswatch.Options{Quiet: 50 * time.Millisecond, Gone: time.Second}, "a", "one", "b", "two")
@@ -99,7 +99,7 @@ func TestDeletedAndSaved(t *testing.T) {
 	h.nothingElse(varve.EventDeleted)
 }
 
-// With adopt_deletions off the file is put back.
+// With adopt_deletions off the file is restored.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one", "b", "two")
@@ -120,7 +120,7 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// Most of a folder gone at once, or the folder itself, is an accident: everything is put back.
+// If most of a folder is gone at once, or the folder itself, it is an accident: everything is restored.
 func TestEmptied(t *testing.T) {
 	t.Parallel()
 	var puts []string
@@ -151,7 +151,7 @@ func TestEmptied(t *testing.T) {
 		}
 		h.await(varve.EventDrift, "", func(e varve.Event) bool { return e.Count == 10 })
 		all(h)
-		// Four of twelve are meant.
+		// Four of twelve are intended.
 		h.remove("k1", "k2", "k3", "k4")
 		for range 4 {
 			h.await(varve.EventDeleted, "", nil)
@@ -163,14 +163,15 @@ func TestEmptied(t *testing.T) {
 			t.Fatal(err)
 		}
 		all(h)
-		// And it is watched again.
+		// And the folder is watched again.
 		h.save(h.path("k1"), h.edited("k1", "content 1", "edited"))
 		h.await(varve.EventAdopted, "k1", nil)
 		h.want("k1", "edited")
 	})
 }
 
-// git stash -u removes empty folders. One that is gone is made again, and the watch goes on by notifications.
+// git stash -u removes empty folders. A missing folder is created again, and the watch continues with
+// notifications.
 func TestEmptyFolderRemoved(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one")
@@ -188,8 +189,8 @@ func TestEmptyFolderRemoved(t *testing.T) {
 	h.await(varve.EventAdopted, "a", nil)
 }
 
-// A host whose log was removed by a cleaner is idle, and stays open. The one that opens the store then watches it,
-// and the first one no longer looks at files that are not its own.
+// A host whose log was removed by a cleaner is idle, and stays open. The host that opens the store then
+// watches it, and the first one no longer checks files that are not its own.
 func TestWatchAfterReplaced(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// The test binary is its own other host: FSWATCH_CHILD says what it does.
+// The test binary is also the other host: FSWATCH_CHILD says what that does.
 func TestMain(m *testing.M) {
 	if job := os.Getenv("FSWATCH_CHILD"); job != "" {
 		if err := child(job, os.Getenv("FSWATCH_DIR")); err != nil {
@@ -33,11 +33,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(scratch.Around(m))
 }
 
-// quick is as patient as a test is.
+// quick has the short waits of a test.
 var quick = fswatch.Options{Quiet: 60 * time.Millisecond, Gone: 150 * time.Millisecond, Sweep: 200 * time.Millisecond}
 
-// child has the store open, with a watcher. "watch" does nothing until it is killed,
-// "puts:N" writes N memories beside that, "unclean" writes two and is killed.
+// child opens the store, with a watcher. "watch" does nothing until the process is killed, "puts:N" also
+// writes N memories, "unclean" writes two and is killed.
 func child(job, dir string) error {
 	ctx := context.Background()
 	st, err := varve.Open(ctx, dir, storetest.In(&varve.Options{Listener: func(e varve.Event) {
@@ -96,7 +96,7 @@ func startChild(t *testing.T, job, dir string) (*exec.Cmd, *bufio.Reader) {
 	return cmd, bufio.NewReader(out)
 }
 
-// host is a store that is open, and what it says.
+// host is an open store and its events.
 type host struct {
 	t   *testing.T
 	dir string
@@ -133,7 +133,7 @@ func openHost(t *testing.T, dir string, o fswatch.Options) *host {
 	return h
 }
 
-// watched is a host that watches, and has put what is given as id and content.
+// watched returns a host that watches, and has put memories given as id and content.
 func watched(t *testing.T, o fswatch.Options, puts ...string) *host {
 	t.Helper()
 	h := openHost(t, filepath.Join(t.TempDir(), "store"), o)
@@ -154,7 +154,7 @@ func (h *host) heard(e varve.Event) {
 
 const deadline = 20 * time.Second
 
-// await returns the next event of a kind, about an id ("": any) that is as wanted.
+// await returns the next event of a kind, about an id ("": any), for which is returns true.
 func (h *host) await(kind varve.EventKind, id string, is func(varve.Event) bool) varve.Event {
 	h.t.Helper()
 	late := time.AfterFunc(deadline, func() { h.more.Broadcast() })
@@ -176,7 +176,7 @@ func (h *host) await(kind varve.EventKind, id string, is func(varve.Event) bool)
 	}
 }
 
-// count is how many events of a kind there were.
+// count returns how many events of a kind there were.
 func (h *host) count(kind varve.EventKind) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -229,7 +229,7 @@ func (h *host) text(id string) string {
 	return string(b)
 }
 
-// edited is a file's text with something else in it.
+// edited returns the text of a file with old replaced by new.
 func (h *host) edited(id, old, new string) string {
 	h.t.Helper()
 	text := h.text(id)
@@ -246,7 +246,7 @@ func (h *host) save(path, text string) {
 	}
 }
 
-// saveByRename is how most editors save.
+// saveByRename saves as most editors do.
 func (h *host) saveByRename(path, text string) {
 	h.t.Helper()
 	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".swp")
@@ -270,7 +270,7 @@ func (h *host) quarantined() (names []string) {
 	return names
 }
 
-// nothingElse: nothing was adopted, set aside or reported.
+// nothingElse fails the test if anything else was adopted, set aside or reported.
 func (h *host) nothingElse(also ...varve.EventKind) {
 	h.t.Helper()
 	for _, kind := range append(also, varve.EventEdit, varve.EventDrift, varve.EventCorruption, varve.EventRestored) {

@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// What is edited or deleted of a memory that was put while the file of a large scope lags
-// is taken over as ever: it need not wait until that file is written.
+// An edit or a deletion of a memory that was put while the file of a large scope lags is adopted as
+// usual: it need not wait until that file is written.
 func TestWhileAScopeLags(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick)
@@ -47,7 +47,7 @@ func TestWhileAScopeLags(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(2 * quick.Quiet) // what the flusher did is looked at
+		time.Sleep(2 * quick.Quiet) // the files that the flusher wrote are checked
 		if !lagging() {
 			t.Fatal("the scope does not lag")
 		}

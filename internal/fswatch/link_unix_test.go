@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A folder that has become a link is not watched: the system would tell of what it leads to.
+// A folder that has become a link is not watched: the system would report events of the link's target.
 func TestLinkIsNotWatched(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// in is a file of a folder of the store.
+// in returns the path of a file in a folder of the store.
 func (h *host) in(folder, name string) string { return filepath.Join(h.dir, folder, name) }
 
 func (h *host) rename(from, to string) {
@@ -21,7 +21,7 @@ func (h *host) rename(from, to string) {
 	}
 }
 
-// told is how often a file was reported.
+// told returns how often a file was reported.
 func (h *host) told(path string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -33,9 +33,9 @@ func (h *host) told(path string) (n int) {
 	return n
 }
 
-// A file that is renamed is not deleted: the memory stays, in its own file again, and the
-// other one is told once, with what to do; whatever name and folder it was given, and
-// whether somebody watched.
+// A file that is renamed is not deleted: the memory stays, in its own file again, and the other file is
+// reported once, with what to do; whatever name and folder it was given, and whether or not a watcher
+// was running.
 func TestRenamed(t *testing.T) {
 	t.Parallel()
 	for name, to := range map[string]string{
@@ -60,7 +60,7 @@ func TestRenamed(t *testing.T) {
 					h.rename(h.path("d"), other)
 				case "edited":
 					stays = h.edited("d", "four", "edited")
-					h.saveByRename(other, stays) // written in place it is empty for a moment, which is damage
+					h.saveByRename(other, stays) // while written in place it is empty for a moment, which is damage
 					h.remove("d")
 				case "copied":
 					h.save(other, was)
@@ -105,7 +105,7 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// first is the first report of a file.
+// first returns the first report of a file.
 func (h *host) first(path string) varve.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +117,7 @@ func (h *host) first(path string) varve.Event {
 	return varve.Event{}
 }
 
-// An assembly that is moved among the memories likewise.
+// The same for an assembly that is moved among the memories.
 func TestRenamedAssembly(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one")
@@ -137,7 +137,8 @@ func TestRenamedAssembly(t *testing.T) {
 	}
 }
 
-// What editors leave beside a file does not keep it: who deletes that deletes the memory.
+// The backup that an editor leaves beside a file does not prevent a deletion: deleting the file deletes
+// the memory.
 func TestDeletedBesideBackups(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one", "d", "four")
@@ -149,8 +150,8 @@ func TestDeletedBesideBackups(t *testing.T) {
 	h.nothingElse()
 }
 
-// Given an id of its own, the renamed file is a memory of its own; removed, there is
-// nothing left to say.
+// With a new id in it, the renamed file is a memory of its own; once it is removed, nothing is reported
+// anymore.
 func TestRenamedAndCorrected(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one", "d", "four")

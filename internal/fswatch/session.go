@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// look is what a session asks of *adopt.Files.
+// look is the part of *adopt.Files that a session calls.
 type look interface {
 	Look(ctx context.Context, folder string, names []string) (absent []string, err error)
 	Gone(ctx context.Context, folder string, absent []string) (ids []string, err error)
@@ -22,7 +22,7 @@ type look interface {
 	Missing(ctx context.Context, folder string, dirs []string) (names []string, err error)
 }
 
-// session is a watch by one source, until that ends.
+// session is a watch with one source, until the source ends.
 type session struct {
 	o       *Options
 	f       files
@@ -30,39 +30,39 @@ type session struct {
 	folders map[string]*folder
 	names   []string // of the folders, in order
 
-	sweeping chan found  // of the sweep that runs; nil when none does
-	again    bool        // something was missed while it ran
-	due      time.Time   // when the session ends that has no notifications
-	stepAt   time.Time   // when pending files are looked through; zero while there are none
+	sweeping chan found  // what the running sweep finds; nil while none runs
+	again    bool        // something was missed while the sweep ran
+	due      time.Time   // when a session without notifications ends
+	stepAt   time.Time   // when pending files are checked; zero if there are none
 	replaced atomic.Bool // the store's folder was replaced: its files are no longer this store's
 }
 
-// folder is what is pending in one folder.
+// folder has what is pending in one folder.
 type folder struct {
 	pending map[string]pending
-	absent  map[string]bool // names that were not there
-	gone    []string        // the ids of those at the last look
-	looked  time.Time       // when that was
+	absent  map[string]bool // names that were missing
+	gone    []string        // their ids at the last check
+	looked  time.Time       // the time of that check
 	removed bool            // the folder itself is gone
-	entered []string        // folders in it that are watched since a moment ago
+	entered []string        // folders in it that are watched only since a moment ago
 }
 
-// pending is when the first and the last event of a file came.
+// pending has the times of the first and the last event of a file.
 type pending struct{ first, last time.Time }
 
-// found is what a sweep has found.
+// found is a file that a sweep has found.
 type found struct{ folder, name string }
 
 // Bounds on a session.
 const (
-	// lookMost is how many files are looked at before events are taken again: many at
-	// once cost a commit and a round for all of them.
+	// lookMost is how many files are checked before events are processed again: files that are checked
+	// together cost one commit and one round.
 	lookMost = 1024
-	// patience is how many times Quiet a file is waited for that never is.
+	// patience times Quiet is the maximum time that a file is waited for which never is quiet.
 	patience = 10
 )
 
-// newSession returns a session about the folders of these names, of which src tells.
+// newSession returns a session for the folders with these names, whose events come from src.
 func newSession(o *Options, f files, src source, names []string) *session {
 	s := &session{o: o, f: f, src: src, folders: map[string]*folder{}, names: names}
 	for _, name := range s.names {
@@ -71,8 +71,8 @@ func newSession(o *Options, f files, src source, names []string) *session {
 	return s
 }
 
-// run begins with a sweep and goes on until ctx or the source ends; without
-// notifications until the next sweep is due, then the caller tries for them again.
+// run begins with a sweep and continues until ctx or the source ends; without notifications it returns
+// when the next sweep is due, so that the caller can try again to get notifications.
 func (s *session) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.end(cancel)
@@ -117,14 +117,14 @@ func (s *session) end(cancel func()) {
 	}
 }
 
-// happened takes an event; true when the source has ended.
+// happened processes an event; it returns true if the source has ended.
 func (s *session) happened(ctx context.Context, e event) (ended bool) {
 	switch {
 	case e.ended:
 		if fo := s.folders[e.folder]; fo != nil {
 			fo.removed = true
 		}
-		// What happened meanwhile is found by the sweep with which the next session begins.
+		// The sweep at the beginning of the next session finds what happens meanwhile.
 		s.restoreFolders(ctx)
 		return true
 	case e.moved:
@@ -135,7 +135,7 @@ func (s *session) happened(ctx context.Context, e event) (ended bool) {
 		}
 		s.note(e.folder, e.name, time.Now())
 	case e.all:
-		s.f.Report("by looking at everything: the system's queue of notifications was full", errs.ErrLimit)
+		s.f.Report("by checking all files: the system's notification queue was full", errs.ErrLimit)
 		s.sweep(ctx)
 	default:
 		s.note(e.folder, e.name, time.Now())
@@ -155,11 +155,11 @@ func (s *session) note(folder, name string, now time.Time) {
 	p.last = now
 	fo.pending[name] = p
 	if s.stepAt.IsZero() {
-		s.stepAt = now.Add(s.o.Quiet / 3) // all that is quiet by then is looked at together
+		s.stepAt = now.Add(s.o.Quiet / 3) // all files that are quiet by then are checked together
 	}
 }
 
-// next is when there is something to do.
+// next returns the time at which there is work, if any.
 func (s *session) next() (at time.Time, ok bool) {
 	sooner := func(t time.Time) {
 		if !ok || t.Before(at) {
@@ -180,7 +180,7 @@ func (s *session) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// step looks at what is quiet, and at what is gone; true when the session is over.
+// step checks files that are quiet and files that are gone; it returns true if the session is over.
 func (s *session) step(ctx context.Context, now time.Time) (over bool) {
 	pending, more := false, false
 	for _, name := range s.names {
@@ -210,10 +210,9 @@ func (s *session) step(ctx context.Context, now time.Time) (over bool) {
 	return true
 }
 
-// quiet looks at files to which nothing has happened for a while; more says that there
-// are others.
+// quiet checks files that had no event for a while; more reports that there are others.
 func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.Time) (more bool) {
-	if len(fo.entered) > 0 { // what has left them before they were watched has no event
+	if len(fo.entered) > 0 { // a file that left them before they were watched has no event
 		missing, err := s.f.Missing(ctx, name, fo.entered)
 		if err != nil {
 			s.failed(name, err)
@@ -257,7 +256,7 @@ func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.T
 	return more
 }
 
-// missing settles what is gone, once no more of it has gone since the last look.
+// missing settles deletions, once no more files have gone since the last check.
 func (s *session) missing(ctx context.Context, name string, fo *folder) {
 	absent := make([]string, 0, len(fo.absent))
 	for file := range fo.absent {
@@ -272,7 +271,7 @@ func (s *session) missing(ctx context.Context, name string, fo *folder) {
 		return
 	case len(gone) == 0:
 	case !slices.Equal(gone, fo.gone):
-		fo.gone = gone // perhaps somebody is still at it
+		fo.gone = gone // perhaps the user is still deleting
 		return
 	default:
 		if err := s.f.Settle(ctx, name, gone); err != nil {
@@ -280,14 +279,14 @@ func (s *session) missing(ctx context.Context, name string, fo *folder) {
 			return
 		}
 		if k := kind.Filing(name); k != nil && k.Tree() {
-			s.sweep(ctx) // a file was refused where a document was whose file is gone: a/b while a was there
+			s.sweep(ctx) // a file was refused because of a document whose file is gone now: a/b because of a
 		}
 	}
 	clear(fo.absent)
 	fo.gone = nil
 }
 
-// restoreFolders has the store judge what was in a folder that is gone.
+// restoreFolders lets the store decide about the files of a folder that is gone.
 func (s *session) restoreFolders(ctx context.Context) {
 	for _, name := range s.names {
 		fo := s.folders[name]
@@ -312,7 +311,7 @@ func (s *session) restoreFolders(ctx context.Context) {
 }
 
 func (s *session) failed(folder string, err error) {
-	if errors.Is(err, errs.ErrReplaced) { // the log has an event for it
+	if errors.Is(err, errs.ErrReplaced) { // the log reports it with an event
 		s.replaced.Store(true)
 		return
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// noted notes what a session asks of the files, and when.
+// noted records the calls that a session makes, and when.
 type noted struct {
 	mu     sync.Mutex
 	began  time.Time
@@ -76,9 +76,9 @@ func (f *noted) Path(folder string) string            { return folder }
 func (f *noted) Polls(wal.PollCause)                  {}
 func (f *noted) Report(note string, err error)        { f.say("%s: %v", note, err) }
 
-// A file is looked at when it has been quiet for 300 ms, one that never is after three
-// seconds. Files that go one after the other are settled together, when no more have
-// gone for a while.
+// A file is checked when it has been quiet for 300 ms, one that never is quiet after three seconds.
+// Files that are deleted one after the other are settled together, when no more were deleted for a
+// while.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -16,40 +16,40 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// event is that something happened to a file.
+// event reports that something happened to a file.
 type event struct {
 	folder, name string
-	// all: to more than can be told. ended: the folder is not watched any more. moved: a folder in it has
-	// gone, with files that have no events of their own. entered: the name is that of a folder that is watched
-	// since a moment ago; what was in it before may have left it without an event.
+	// all: to more files than single events can report. ended: the folder is not watched anymore. moved:
+	// a folder in it is gone, with files that have no events of their own. entered: the name is that of
+	// a folder that is watched only since a moment ago; files may have left it without an event.
 	all, ended, moved, entered bool
 }
 
-// source tells of files in folders.
+// source reports events of files in folders.
 type source interface {
-	// Events is nil for one that never tells.
+	// Events returns nil for a source without notifications.
 	Events() <-chan event
 	Close()
 }
 
-// none is for where folders cannot be watched.
+// none is the source where folders cannot be watched.
 type none struct{}
 
 func (none) Events() <-chan event { return nil }
 func (none) Close()               {}
 
-// notified is the system's.
+// notified is the source of the system's notifications.
 type notified struct {
 	w       *fsnotify.Watcher
-	folders map[string]string // path: name; "" is that of the store, while it lacks the folder of a kind
-	inner   map[string]event  // the folders in trees, by path; name is theirs in the tree
+	folders map[string]string // path to name; "" for that of the store, while it lacks the folder of a kind
+	inner   map[string]event  // the folders in trees, by path; name is their path in the tree
 	events  chan event
 	done    chan struct{}
 	stopped chan struct{}
 }
 
-// notify watches folders, given by their paths. The name "" is that of the store's folder: there the source ends when
-// the folder of a kind appears.
+// notify watches folders, given by their paths. The name "" is that of the store's folder: the source
+// ends when the folder of a kind appears in it.
 func notify(folders map[string]string) (source, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -77,7 +77,7 @@ func notify(folders map[string]string) (source, error) {
 	return n, nil
 }
 
-// limited names the limit of the system that is behind an error of it.
+// limited returns the error with the limit of the system that caused it.
 func limited(what string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
@@ -88,7 +88,7 @@ func limited(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// isFolder refuses a link: the system would watch what it leads to.
+// isFolder returns an error for a link, since the system would watch its target.
 func isFolder(path string) error {
 	info, err := vfs.OS().Stat(path)
 	if err == nil && !info.Mode.IsDir() {
@@ -105,11 +105,11 @@ func (n *notified) Close() {
 	_ = n.w.Close()
 }
 
-// queueMost is how many files are told of at most; more is everything.
+// queueMost is the maximum number of files in the queue; if there are more, one event stands for all.
 const queueMost = 100_000
 
-// run takes events from the system as they come, so that its own queue does not
-// overflow while a file is looked at. Of each file one waits at most.
+// run takes events from the system as they come, so that the system's queue does not overflow while a
+// file is checked. At most one event of each file is queued.
 func (n *notified) run() {
 	defer close(n.stopped)
 	var queue []event
@@ -158,8 +158,8 @@ func (n *notified) run() {
 	}
 }
 
-// enter watches the folders in a folder of a tree, and returns the files in them: these may have come
-// before the watch. prefix is the path of the folder in the tree, with the slash behind it.
+// enter watches the folders in a folder of a tree, and returns the files in them, which may have been
+// created before the watch. prefix is the path of the folder in the tree, with a trailing slash.
 func (n *notified) enter(path, folder, prefix string) (files []event, err error) {
 	list, err := vfs.ReadTypes(vfs.OS(), path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -172,7 +172,7 @@ func (n *notified) enter(path, folder, prefix string) (files []event, err error)
 			continue
 		}
 		if strings.Count(prefix, "/")+1 >= docfile.MostDepth {
-			continue // what is in it is no document
+			continue // nothing in it is a document
 		}
 		if err := n.w.Add(in); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return files, err
@@ -186,7 +186,7 @@ func (n *notified) enter(path, folder, prefix string) (files []event, err error)
 	return files, err
 }
 
-// told is what the system's event says of a file in a folder, or of a folder.
+// told converts an event of the system for a file in a folder, or for a folder.
 func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
 	if _, known := n.folders[ev.Name]; !known && n.folders[filepath.Dir(ev.Name)] == "" {
 		if _, root := n.folders[filepath.Dir(ev.Name)]; root {
@@ -197,13 +197,13 @@ func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
 		return event{folder: folder, ended: true}, nil, ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename)
 	}
 	if in, ok := n.inner[ev.Name]; ok && (ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename)) {
-		for path := range n.inner { // watched under names that they do not have any more
+		for path := range n.inner { // watched under names that they no longer have
 			if path == ev.Name || strings.HasPrefix(path, ev.Name+string(filepath.Separator)) {
 				_ = n.w.Remove(path)
 				delete(n.inner, path)
 			}
 		}
-		// A folder that was removed was empty: each file has left it with an event of its own.
+		// A folder that was removed was empty: each file in it had its own event.
 		return event{folder: in.folder, moved: true}, nil, ev.Has(fsnotify.Rename)
 	}
 	e, ok = n.inner[filepath.Dir(ev.Name)]
@@ -223,7 +223,7 @@ func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
 		n.inner[ev.Name], e.entered = e, true
 		more, err = n.enter(ev.Name, e.folder, e.name+"/")
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the next session says why
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the next session reports why
 		return event{all: true, ended: true}, more, true
 	}
 	return e, more, true

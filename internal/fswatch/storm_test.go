@@ -16,9 +16,8 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// FAILURES 68 live: two hosts, both with a watcher, write the same memories. Neither
-// takes what the other one flushes for an edit; an edit that comes in the midst of it
-// is adopted.
+// FAILURES 68 with real watchers: two hosts with a watcher each write the same memories. Neither treats
+// a file that the other one flushes as an edit; a real edit in between is adopted.
 func TestTwoHosts(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "mine", "one")
@@ -44,7 +43,8 @@ func TestTwoHosts(t *testing.T) {
 			}
 		}
 	}()
-	// In one step: between emptying a file and writing it a busy machine may pause for longer than the watcher waits.
+	// In one step: between emptying a file and writing it, a busy machine may pause for longer than the
+	// watcher waits.
 	h.saveByRename(h.path("mine"), h.edited("mine", "one", "edited in a storm"))
 	for i := range n {
 		h.put(fmt.Sprint("k", i%500), fmt.Sprint("host ", i))
@@ -67,8 +67,7 @@ func TestTwoHosts(t *testing.T) {
 	h.nothingElse(varve.EventDeleted)
 }
 
-// When the host that watches is killed, another one takes over, and finds what was
-// edited between the two.
+// When the host that watches is killed, another one takes over, and finds what was edited in between.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -103,7 +102,7 @@ func TestTakeOver(t *testing.T) {
 	if n := h.count(varve.EventAdopted) + h.count(varve.EventWatching); n > 0 {
 		t.Errorf("while another one watches: %d events", n)
 	}
-	h.save(h.path("b"), h.edited("b", "two", "by nobody")) // it will not live until that is quiet
+	h.save(h.path("b"), h.edited("b", "two", "by nobody")) // the watching host is killed before that file is quiet
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +114,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// More happened than the system could tell: everything is looked at.
+// More happened than the system could report: all files are checked.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	src := fswatch.NewTold()
@@ -134,8 +133,8 @@ func TestOverflow(t *testing.T) {
 	h.nothingElse()
 }
 
-// Where nothing can be watched, the limit being reached, everything is looked at again
-// and again, which is told once; and notifications are used when there are some again.
+// Where nothing can be watched because the limit is reached, all files are checked again and again,
+// which is reported once; and notifications are used when they are available again.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	limit := &os.SyscallError{Syscall: "inotify_init1", Err: syscall.EMFILE}
@@ -153,7 +152,7 @@ func TestLimit(t *testing.T) {
 	})
 	h := openHost(t, filepath.Join(t.TempDir(), "store"), o)
 	e := h.await(varve.EventWatching, "", nil)
-	if !errors.Is(e.Err, syscall.EMFILE) || !strings.Contains(e.Note, "looking at everything") {
+	if !errors.Is(e.Err, syscall.EMFILE) || !strings.Contains(e.Note, "checking all files") {
 		t.Errorf("%+v", e)
 	}
 	h.put("a", "one")
@@ -172,7 +171,7 @@ func TestLimit(t *testing.T) {
 
 var checkoutFiles = flag.Int("files", 300, "how many files TestCheckout has")
 
-// A checkout by git of another branch:
+// TestCheckout checks out another branch with git:
 //
 //	go test ./fswatch -run Checkout -files 5000
 func TestCheckout(t *testing.T) {
@@ -205,7 +204,7 @@ func TestCheckout(t *testing.T) {
 	run("init", "-q", "-b", "main")
 	run("add", "-A")
 	run("commit", "-qm", "main")
-	// A branch in which somebody edited every file by hand, deleted some, and made one.
+	// A branch in which every file was edited by hand, some were deleted, and one was created.
 	work := filepath.Join(t.TempDir(), "clone")
 	if out, err := exec.Command(git, "clone", "-q", h.dir, work).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

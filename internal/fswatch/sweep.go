@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// A sweep takes a tenth of the time at most: nobody shall feel it.
+// A sweep takes at most a tenth of the time, so that users do not notice it.
 const (
 	sweepFiles = 500 // between two pauses
 	sweepRest  = 9
 )
 
-// sweep starts to look at everything, unless that is going on.
+// sweep starts to check all files, unless a sweep is running.
 func (s *session) sweep(ctx context.Context) {
 	if s.again = s.sweeping != nil; s.again {
 		return // and once more, then
@@ -34,7 +34,7 @@ func (s *session) sweep(ctx context.Context) {
 					case <-ctx.Done():
 						return
 					}
-					began = began.Add(time.Since(waits)) // that was others' work
+					began = began.Add(time.Since(waits)) // this time was spent waiting
 				}
 				if n++; n%sweepFiles == 0 {
 					if !sleep(ctx, sweepRest*time.Since(began)) {

@@ -13,14 +13,14 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Options say how patient a Watcher is. The zero value is right.
+// Options are the waiting times of a Watcher. The zero value has the defaults.
 type Options struct {
-	// Quiet is how long nothing must happen to a file before it is looked at; 300 ms when 0.
+	// Quiet is how long a file must have no event before it is checked; 0 means 300 ms.
 	Quiet time.Duration
-	// Gone is how long a file must be gone before it counts as deleted, and how long no
-	// other must have gone after it; a second when 0.
+	// Gone is how long a file must be missing before it counts as deleted, and how long no other file
+	// must have been deleted after it; 0 means a second.
 	Gone time.Duration
-	// Sweep is the pause between two sweeps where folders cannot be watched; a minute when 0.
+	// Sweep is the pause between two sweeps where folders cannot be watched; 0 means a minute.
 	Sweep time.Duration
 
 	source func(folders map[string]string) (source, error) // for tests
@@ -56,8 +56,7 @@ type files interface {
 	Polls(why wal.PollCause)
 }
 
-// leadAgain is how long one waits who could not lead for another reason than that another process
-// does.
+// leadAgain is the wait after a failure to lead for another reason than that another process leads.
 const leadAgain = 10 * time.Second
 
 // Watch watches the files until ctx ends, or the store is closed.
@@ -85,18 +84,18 @@ func (w *Watcher) run(ctx context.Context, f files) {
 		for _, name := range names {
 			folders[f.Path(name)] = name
 		}
-		if len(names) < len(kind.Kinds) { // the first document of a kind makes its folder
+		if len(names) < len(kind.Kinds) { // the first document of a kind creates its folder
 			folders[f.Path("")] = ""
 		}
 		src, err := w.o.source(folders)
-		if err == nil && len(f.Folders()) > len(names) { // made before the source could tell of it
+		if err == nil && len(f.Folders()) > len(names) { // created before the source could report it
 			src.Close()
 			continue
 		}
 		if err != nil {
 			if err.Error() != said { // once for each reason
 				said = err.Error()
-				f.Report(fmt.Sprintf("by looking at everything each %s", w.o.Sweep), err)
+				f.Report(fmt.Sprintf("by checking all files every %s", w.o.Sweep), err)
 			}
 			f.Polls(causeOf(err))
 			src = none{}
@@ -115,7 +114,8 @@ func (w *Watcher) run(ctx context.Context, f files) {
 	}
 }
 
-// limitError is a limit of the system on notifications. Of inotify it is ENOSPC, which is no full disk, or EMFILE.
+// limitError is a limit of the system on notifications. With inotify it is ENOSPC, although no disk is
+// full, or EMFILE.
 type limitError struct {
 	what  string // was to be watched
 	cause wal.PollCause
@@ -132,5 +132,5 @@ func causeOf(err error) wal.PollCause {
 	return wal.NoNotices
 }
 
-// sleep reports whether it slept on.
+// sleep reports whether the time passed before ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool { return vfs.Sleep(ctx, d) == nil }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What the ids begin with. No other memory should.
+// The beginnings of the ids. No other memory should have them.
 const (
 	entityPrefix   = "entity:"
 	entityHashed   = "entity#"
@@ -16,32 +16,32 @@ const (
 	relationHashed = "relation#"
 )
 
-// EntityPrefix and RelationPrefix are what all ids of entities and of relations
-// begin with, those of long names included.
+// EntityPrefix and RelationPrefix are the common beginnings of all ids of entities and of relations,
+// including those of long names.
 const (
 	EntityPrefix   = "entity"
 	RelationPrefix = "relation"
 )
 
-// Longer ones are hashed. With the prefix they stay below the limits of ids.
+// Longer names are hashed. With the prefix the ids stay below their limit.
 const (
 	maxName     = 256
 	maxRelation = 768
 )
 
-// IsID reports whether an id is one of the graph's.
+// IsID reports whether an id is that of an entity or a relation.
 func IsID(id string) bool { return isEntityID(id) || IsRelationID(id) }
 
 func isEntityID(id string) bool {
 	return strings.HasPrefix(id, entityPrefix) || strings.HasPrefix(id, entityHashed)
 }
 
-// IsRelationID reports whether an id is one of a relation's.
+// IsRelationID reports whether an id is that of a relation.
 func IsRelationID(id string) bool {
 	return strings.HasPrefix(id, relationPrefix) || strings.HasPrefix(id, relationHashed)
 }
 
-// EntityID is the id of the entity of a name.
+// EntityID returns the id of the entity with a name.
 func EntityID(name string) string {
 	if len(name) <= maxName {
 		return entityPrefix + name
@@ -50,7 +50,7 @@ func EntityID(name string) string {
 	return entityHashed + hex.EncodeToString(h[:])
 }
 
-// ID is the relation's id.
+// ID returns the relation's id.
 func (r Relation) ID() string {
 	if len(r.From)+len(r.Type)+len(r.To) <= maxRelation {
 		if s := escape(r.From) + "|" + escape(r.Type) + "|" + escape(r.To); len(s) <= maxRelation {

@@ -15,19 +15,18 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Line is what one line of the reference server's file says: an entity or a
-// relation.
+// Line is a line of the reference server's file: an entity or a relation.
 type Line struct {
 	Entity   *Entity
 	Relation *Relation
-	Extra    map[string]any // the members that neither has
+	Extra    map[string]any // the other members
 }
 
-// ErrNoLine says that a line is JSON, and neither entity nor relation.
+// ErrNoLine means that a line is JSON, but neither an entity nor a relation.
 var ErrNoLine = errors.New("neither an entity nor a relation")
 
-// ParseLine reads a line, as JavaScript reads JSON: of a name that stands twice
-// the last counts, and half a surrogate pair becomes U+FFFD.
+// ParseLine parses a line as JavaScript parses JSON: of a duplicate name the last is used, and half a
+// surrogate pair becomes U+FFFD.
 func ParseLine(line []byte) (Line, error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.UseNumber()
@@ -76,7 +75,7 @@ func extra(members map[string]any, known ...string) map[string]any {
 	return members
 }
 
-// text is a string as it is, null nothing, and anything else its JSON.
+// text returns a string as it is, "" for null, and the JSON of anything else.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -91,7 +90,7 @@ func text(v any) string {
 	return string(b)
 }
 
-// ID is that of the memory which the line becomes.
+// ID returns the id of the memory for the line.
 func (l *Line) ID() string {
 	if l.Entity != nil {
 		return l.Entity.ID()
@@ -99,7 +98,7 @@ func (l *Line) ID() string {
 	return l.Relation.ID()
 }
 
-// Memory is what the line becomes.
+// Memory returns the memory for the line.
 func (l *Line) Memory(at time.Time) memstore.Memory {
 	if l.Entity != nil {
 		return l.Entity.Memory(at, l.Extra)
@@ -107,8 +106,8 @@ func (l *Line) Memory(at time.Time) memstore.Memory {
 	return l.Relation.Memory(at, l.Extra)
 }
 
-// AppendLine appends a memory as a line, without its end; false where it is
-// neither an entity nor a relation.
+// AppendLine appends a memory as a line, without a line feed; ok is false if it is neither an entity nor
+// a relation.
 func AppendLine(dst []byte, m *memstore.Memory) (_ []byte, ok bool, err error) {
 	var of []any
 	if e, ok := EntityOf(m); ok {
@@ -138,7 +137,7 @@ func AppendLine(dst []byte, m *memstore.Memory) (_ []byte, ok bool, err error) {
 	return append(dst, '}'), true, nil
 }
 
-// appendValue writes what JSON.stringify would: nothing is escaped for HTML.
+// appendValue encodes a value as JSON.stringify does: nothing is escaped for HTML.
 func appendValue(dst []byte, v any) (_ []byte, err error) {
 	switch v := v.(type) {
 	case string:

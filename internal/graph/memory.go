@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// The categories of the memories that a graph consists of.
+// The categories of the memories of a graph.
 const (
 	EntityCategory   = "entity"
 	RelationCategory = "relation"
@@ -22,8 +22,7 @@ type Entity struct {
 	Observations []string
 }
 
-// Relation is a directed edge between two names, of which there need not be
-// entities.
+// Relation is a directed edge between two names, for which entities need not exist.
 type Relation struct {
 	From, To, Type string
 }
@@ -38,11 +37,10 @@ const (
 	memberExtra        = "extra"
 )
 
-// ID is the entity's id.
+// ID returns the entity's id.
 func (e *Entity) ID() string { return EntityID(e.Name) }
 
-// Memory is a new entity as a memory. The time decides its place in listings;
-// extra may be nil.
+// Memory returns a new entity as a memory. The time decides its place in listings; extra may be nil.
 func (e *Entity) Memory(at time.Time, extra map[string]any) memstore.Memory {
 	m := memstore.Memory{ID: e.ID(), Timestamp: at, Metadata: map[string]any{
 		"category": EntityCategory, "key": e.Name, memberType: e.Type,
@@ -54,8 +52,8 @@ func (e *Entity) Memory(at time.Time, extra map[string]any) memstore.Memory {
 	return m
 }
 
-// Set puts the observations into the memory that the entity was read from, and
-// leaves all else there as it is.
+// Set puts the observations into the memory from which the entity was read, and leaves everything else
+// in it unchanged.
 func (e *Entity) Set(m *memstore.Memory) {
 	if m.Metadata == nil {
 		m.Metadata = map[string]any{}
@@ -78,7 +76,7 @@ func (e *Entity) content() string {
 	return strings.Join(append(lines, e.Observations...), "\n")
 }
 
-// EntityOf reads an entity; false where the memory is none.
+// EntityOf returns the entity in a memory; false if the memory is none.
 func EntityOf(m *memstore.Memory) (Entity, bool) {
 	if !isEntityID(m.ID) {
 		return Entity{}, false
@@ -106,7 +104,7 @@ func EntityOf(m *memstore.Memory) (Entity, bool) {
 	return e, true
 }
 
-// Memory is a new relation as a memory; see Entity.Memory.
+// Memory returns a new relation as a memory; see Entity.Memory.
 func (r Relation) Memory(at time.Time, extra map[string]any) memstore.Memory {
 	m := memstore.Memory{
 		ID: r.ID(), Timestamp: at, Content: strings.Join(slices.DeleteFunc([]string{r.From, r.Type, r.To},
@@ -119,7 +117,7 @@ func (r Relation) Memory(at time.Time, extra map[string]any) memstore.Memory {
 	return m
 }
 
-// RelationOf reads a relation; false where the memory is none.
+// RelationOf returns the relation in a memory; false if the memory is none.
 func RelationOf(m *memstore.Memory) (Relation, bool) {
 	if !IsRelationID(m.ID) {
 		return Relation{}, false

@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve/internal/jsonskip"
 )
 
-// Node is what a graph needs of a memory.
+// Node is the part of a memory that a graph needs.
 type Node struct {
 	Entity   *Entity // one of the two
 	Relation *Relation
@@ -15,10 +15,10 @@ type Node struct {
 	Expires  time.Time
 }
 
-// Read reads a node from the document of a memory of the graph, as the store keeps it:
-// it decodes what a node needs alone, which is several times as fast as the whole. ok
-// is false where that is not as simple as the documents of this package are; then only
-// the whole memory tells, by EntityOf and RelationOf.
+// Read decodes a node from the document of a memory of the graph, as the store keeps it. It decodes only
+// what a node needs, which is several times as fast as decoding the memory. ok is false if the document
+// is not as simple as those of this package; then the memory must be decoded, and EntityOf and
+// RelationOf decide.
 func Read(id string, doc []byte) (n Node, ok bool) {
 	r := reader{Scan: jsonskip.New(doc)}
 	d := fields{ok: true}
@@ -55,7 +55,7 @@ func Read(id string, doc []byte) (n Node, ok bool) {
 
 // fields are the members of metadata.
 type fields struct {
-	ok                            bool    // all of it is simple so far
+	ok                            bool    // everything is simple so far
 	has                           [4]bool // key, from, to, relationType
 	key, kind, from, to, relation string
 	observations                  []string
@@ -86,7 +86,7 @@ func (r *reader) metadata(d *fields, name []byte) {
 	}
 }
 
-// object gives the names of an object's members to f, which steps over their values.
+// object calls f with the names of an object's members; f must skip their values.
 func (r *reader) object(d *fields, f func(name []byte)) {
 	r.Space()
 	if !r.Take('{') {

@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// What others write into a document is read as the whole memory is, or left to that.
+// A document written by others is read with the same result as the whole memory, or refused.
 func TestReadOfEditedDocuments(t *testing.T) {
 	for _, c := range []struct {
 		id, doc string
@@ -18,7 +18,7 @@ func TestReadOfEditedDocuments(t *testing.T) {
 		{"entity:é", `{"id":"entity:\u00e9","metadata":{"key":"\u00e9","observations":["\ud83d\ude00\n"]}}`, true},
 		{"entity:Ada", `{"id":"entity:Ada","expires_at":"2026-01-02T03:04:05.5Z","metadata":{"key":"Ada"}}`, true},
 		{"relation:a|b|c", `{"id":"relation:a|b|c","metadata":{"to":"c","from":"a","relationType":"b"}}`, true},
-		{"entity:Ada", `{"id":"entity:Ada","metadata":{"observations":["a"]}}`, false},                                // its name is in the id alone
+		{"entity:Ada", `{"id":"entity:Ada","metadata":{"observations":["a"]}}`, false},                                // its name is only in the id
 		{"entity:Ada", `{"id":"entity:Ada","metadata":{"key":"Ada","observations":["a",7]}}`, false},                  // somebody's edit
 		{"entity:Ada", `{"id":"entity:Ada","metadata":{"key":"Ada","observations":"a"}}`, false},                      // another
 		{"entity:Ada", `{"id":"entity:Ada","metadata":{"key":"Ada","entityType":null}}`, false},                       //
@@ -52,7 +52,7 @@ func TestReadOfEditedDocuments(t *testing.T) {
 			t.Errorf("%s: %v and %v, read %v and %v", c.doc, m.Timestamp, m.ExpiresAt, n.At, n.Expires)
 		}
 	}
-	// Cut short anywhere it is not simple, and no panic.
+	// A document that is cut anywhere is refused, without a panic.
 	doc := `{"id":"entity:Ada","timestamp":"2026-01-02T03:04:05Z","metadata":{"key":"Ada","observations":["a","b"]}}`
 	for i := range doc {
 		if n, ok := Read("entity:Ada", []byte(doc[:i])); ok {
@@ -61,7 +61,7 @@ func TestReadOfEditedDocuments(t *testing.T) {
 	}
 }
 
-// Whatever Read takes for simple it reads as Decode, EntityOf and RelationOf do.
+// FuzzRead: Read gives the same result as Decode, EntityOf and RelationOf for whatever it accepts.
 func FuzzRead(f *testing.F) {
 	for _, doc := range []string{
 		`{"id":"entity:Ada","timestamp":"2026-01-02T03:04:05.123456Z","metadata":{"key":"Ada","entityType":"p","observations":["a","b\n\"\u00e9\ud83d\ude00"]},"embedding":[1,2]}`,

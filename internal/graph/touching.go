@@ -1,7 +1,7 @@
 package graph
 
-// Touching gives a function that says of a memory whether it is a relation with one of the names at
-// an end. Where doc is nil, for it is not at hand, it says so of every relation.
+// Touching returns a function that reports whether a memory is a relation with one of the names at an
+// end. If doc is nil because it is not available, the function returns true for every relation.
 func Touching(names ...string) func(id string, doc []byte) bool {
 	unwanted := make(map[string]bool, len(names))
 	for _, n := range names {

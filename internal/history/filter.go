@@ -36,7 +36,7 @@ func (f *Filter) pass(ctx context.Context, h *History, k *engine.Kind, e *wal.En
 		}
 	}
 	if err != nil {
-		return true // a watcher is to hear of it
+		return true // a watcher must get the error
 	}
 	line, err := index.ParseLine(view.Line)
 	return err != nil || line.SessionID == f.Session

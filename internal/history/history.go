@@ -21,34 +21,34 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// History is what log, archive and files know of the past.
+// History reads the past from log, archive and files.
 type History struct{ engine *engine.Engine }
 
 // New returns the history of a store.
 func New(eng *engine.Engine) *History { return &History{engine: eng} }
 
-// Version is one version of one memory, or of one assembly.
+// Version is one version of one document, such as a memory or an assembly.
 type Version struct {
 	Kind        string    // "memory" or "assembly"
-	LSN         uint64    // what the Version of the memory or assembly was
-	Time        time.Time // what the clock said at the commit; of a later version it may be earlier
+	LSN         uint64    // the Version of the memory or assembly at that time
+	Time        time.Time // reading of the clock at the commit; it may be earlier than that of an earlier version
 	ID          string
-	Deleted     bool          // it was deleted; there is no document
+	Deleted     bool          // the version is a deletion; there is no document
 	Size        int64         // of the document, in bytes
 	ContentHash [32]byte      // sha256 of its exact bytes
-	Previous    uint64        // the version before it, be it a deletion; 0 when there was none
-	FromFile    bool          // the log no longer has it, the file does: whether others came before it is not known
-	HistoryGone bool          // the log that had what came before is gone: see errs.HistoryGoneError
-	Kept        bool          // a copy that was kept when it was replaced: whether others came before it is not known
-	Document    []byte        // the exact bytes of the file, the caller's own
-	Writer      writer.Writer // who wrote it; Number 0: not known
-	Cause       string        // why the store wrote it: see Changed
-	Redacted    bool          // it was removed on purpose: Document, Size and ContentHash are zero
-	RedactedAt  time.Time     // when
-	RedactedBy  writer.Writer // by whom; Number 0: not known
+	Previous    uint64        // the previous version, which may be a deletion; 0 if there was none
+	FromFile    bool          // in the file, no longer in the log: whether there were earlier versions is unknown
+	HistoryGone bool          // the log that had the earlier versions is gone: see errs.HistoryGoneError
+	Kept        bool          // a copy kept when the version was replaced: whether there were earlier versions is unknown
+	Document    []byte        // the exact bytes of the file; the caller owns them
+	Writer      writer.Writer // the writer; Number 0: unknown
+	Cause       string        // why the store wrote the version: see Changed
+	Redacted    bool          // the content was removed on purpose: Document, Size and ContentHash are zero
+	RedactedAt  time.Time     // when it was redacted
+	RedactedBy  writer.Writer // who redacted it; Number 0: unknown
 }
 
-// Decode is the version's document as a Memory. ErrNotFound for a deletion.
+// Decode returns the version's document as a Memory, ErrNotFound for a deletion.
 func (v *Version) Decode() (memstore.Memory, error) {
 	if v.Redacted {
 		return memstore.Memory{}, v.redactedError()
@@ -65,7 +65,7 @@ func (v *Version) Decode() (memstore.Memory, error) {
 	return *m, nil
 }
 
-// DecodeAssembly is the document of an assembly's version. ErrNotFound for a deletion.
+// DecodeAssembly returns the document of an assembly's version, ErrNotFound for a deletion.
 func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 	if v.Redacted {
 		return assembly.Assembly{}, v.redactedError()
@@ -82,7 +82,7 @@ func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 	return *a, nil
 }
 
-// Each reports whether it has yielded anything.
+// Each yields the versions of a document, oldest first, and reports whether it has yielded anything.
 func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield func(Version, error) bool) (any bool) {
 	masked := h.mask(k, id, yield)
 	any = h.each(ctx, k, id, masked.give)
@@ -113,9 +113,8 @@ func (h *History) each(ctx context.Context, k *engine.Kind, id string, yield fun
 	if err != nil && !give(Version{}, err) {
 		return any
 	}
-	// What stands in the file comes first when it is older than the log. When it
-	// was written in a hole, or its version was made up because the index was made
-	// again from the files, it is given all the same.
+	// The version in the file comes first if it is older than the log. If it was written in a hole of the log,
+	// or if its version was made up when the index was rebuilt from the files, it is yielded nevertheless.
 	told := !known
 	type one struct {
 		lsn  uint64
@@ -138,8 +137,8 @@ func (h *History) each(ctx context.Context, k *engine.Kind, id string, yield fun
 		switch {
 		case err != nil:
 		case e.Key == keptAs:
-			// A commit that was refused, or one that was repeated, may have written another
-			// copy of it; and where a repair has put the log back, it may have the original.
+			// A refused or repeated commit may have written another copy of the version; and if a repair has
+			// restored the log, it may have the original.
 			if v, err = h.keptVersion(k, e); err == nil && given[one{v.LSN, v.ContentHash}] {
 				continue
 			}
@@ -159,8 +158,8 @@ func (h *History) each(ctx context.Context, k *engine.Kind, id string, yield fun
 	return any
 }
 
-// Readable yields the versions of several documents that can be read, and copies that were kept, in one
-// pass over log and archive; of each the one that stands is first.
+// Readable yields the readable versions of several documents, including kept copies, in one pass over log and
+// archive; the current version of each document comes first.
 func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yield func(v *Version)) error {
 	wanted := map[string]bool{}
 	for _, id := range ids {
@@ -193,7 +192,7 @@ func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yie
 	return ctx.Err()
 }
 
-// standingVersion is what the file has.
+// standingVersion returns the version in the file.
 func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) Version {
 	r := Version{Kind: k.Noun, LSN: v.LSN, ID: id, FromFile: true, Size: int64(len(v.Doc)),
 		ContentHash: sha256.Sum256(v.Doc), Document: append([]byte(nil), v.Doc...)}
@@ -204,9 +203,9 @@ func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) 
 	return r
 }
 
-// timeOf is when a version was committed that only its file has, or a copy of that. The file has the time of
-// the frame, which is later than the clock was where an earlier commit had it ahead; what is later
-// than now was written when its line says.
+// timeOf returns when a version was committed that only its file, or a copy of the file, has. The file has the
+// time of the frame, which is later than the clock if the clock was ahead in an earlier commit. If that time is
+// later than now, timeOf returns the time in the index line instead.
 func (h *History) timeOf(line *index.Entry) time.Time {
 	at := engine.TimeOf(line)
 	if now := h.engine.Env().Clock(); at.After(now) && !line.UpdatedAt.IsZero() && !line.UpdatedAt.After(now) {
@@ -231,12 +230,12 @@ func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
 	}
 	v.Size, v.ContentHash = int64(len(v.Document)), sha256.Sum256(v.Document)
 	if v.ContentHash != line.ContentHash {
-		return v, fmt.Errorf("entry %d: %w: its document is not the one that it names", e.LSN, errs.ErrCorrupt)
+		return v, fmt.Errorf("entry %d: %w: content hash mismatch", e.LSN, errs.ErrCorrupt)
 	}
 	return v, nil
 }
 
-// keptVersion is the version of which an entry is a copy.
+// keptVersion returns the version of which an entry is a kept copy.
 func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 	line, doc, err := state.KeptDocument(h.engine.Codec(), &e, places.StoredMost)
 	v := Version{Kind: k.Noun, LSN: line.Version, Kept: true, ID: e.Key[2:], Document: doc, Size: int64(len(doc)),
@@ -248,7 +247,7 @@ func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 	return v, nil
 }
 
-// At gives one version of a document: errs.NoVersionError where there is no such.
+// At returns one version of a document. The error is errs.NoVersionError if there is no such version.
 func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64) (Version, error) {
 	if err := h.engine.CatchUp(ctx); err != nil {
 		return Version{}, err
@@ -264,7 +263,7 @@ func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64)
 	if err == nil && e.Key == k.Key(id) {
 		return h.versionOf(k, e)
 	}
-	// What stands in the file is kept however old it is.
+	// The version in the file is kept, however old it is.
 	if v, ferr := h.engine.Find(ctx, k, id, true); ferr == nil && v.LSN == lsn {
 		return h.standingVersion(k, id, &v), nil
 	}

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,32 +20,32 @@ import (
 
 // Commit is what one commit changed.
 type Commit struct {
-	LSN     uint64        // the position of its first change
-	Next    uint64        // the position behind it
-	Time    time.Time     // what the clock said at the commit; of a later commit it may be earlier
-	Writer  writer.Writer // who made it; Number 0: not known
-	Changes []Changed     // in the order of the log
+	LSN     uint64        // position of the first change
+	Next    uint64        // position after the commit
+	Time    time.Time     // reading of the clock at the commit; it may be earlier than that of an earlier commit
+	Writer  writer.Writer // the writer; Number 0: unknown
+	Changes []Changed     // in log order
 }
 
-// Changed is what a commit did to one document.
+// Changed is the change of one document by a commit.
 type Changed struct {
-	LSN      uint64 // the version that it made
+	LSN      uint64 // the version that the commit made
 	Kind     string // "memory", "assembly" or "working memory"
-	ID       string // of working memory, the key of the scope
+	ID       string // for working memory, the key of the scope
 	What     string // "created", "changed" or "deleted"
-	Cause    string // why the store did it: "expired", "evicted", "edited", "upkeep" or "undo"; "": it was asked for
-	Previous uint64 // the version before it, which may be a deletion; 0 if there was none
+	Cause    string // why the store made it: "expired", "evicted", "edited", "upkeep" or "undo"; "": a caller requested it
+	Previous uint64 // the previous version, which may be a deletion; 0 if there was none
 }
 
-// LogFilter chooses commits, and of them the changes that pass.
+// LogFilter selects commits, and the changes in them.
 type LogFilter struct {
-	Since, Until time.Time // the zero time is no bound
+	Since, Until time.Time // the zero time sets no bound
 	By           func(number uint32, version uint64) bool
-	First        uint64 // no version below it passes By
+	First        uint64 // no version below this one passes By
 	Session      *string
 	ID           *string
 	Deleted      bool   // deletions only
-	Before       uint64 // commits that begin before this position; 0: all
+	Before       uint64 // only commits that begin before this position; 0: all
 }
 
 // causeOf returns the word for a cause of package wal.
@@ -64,9 +65,8 @@ func causeOf(cause uint8) string {
 	return ""
 }
 
-// Log yields the commits that pass, the newest first. What cannot be read yields its error, and the
-// commits before it follow. It keeps the list of the changes of one segment in memory, without the
-// documents.
+// Log yields the commits that pass, newest first. An unreadable part yields its error, and the commits before
+// it follow. Log keeps the list of the changes of one segment in memory, without the documents.
 func (h *History) Log(ctx context.Context, f LogFilter, yield func(Commit, error) bool) {
 	if err := h.engine.BeginUse(); err != nil {
 		yield(Commit{}, err)
@@ -109,10 +109,30 @@ func (h *History) Log(ctx context.Context, f LogFilter, yield func(Commit, error
 	}
 }
 
-// commits lists those that pass in [from, to), in the order of the log, and what could not be read.
+// add adds the changes of companions to a commit, as changes of the documents that they belong to, unless the commit
+// changes these itself.
+func (c *Commit) add(companions []Changed) {
+	if len(companions) == 0 {
+		return
+	}
+	type document struct{ kind, id string }
+	has := make(map[document]bool, len(c.Changes))
+	for _, ch := range c.Changes {
+		has[document{ch.Kind, ch.ID}] = true
+	}
+	for _, ch := range companions {
+		if !has[document{ch.Kind, ch.ID}] {
+			c.Changes = append(c.Changes, ch)
+		}
+	}
+	slices.SortStableFunc(c.Changes, func(a, b Changed) int { return cmp.Compare(a.LSN, b.LSN) })
+}
+
+// commits returns the commits in [from, to) that pass, in log order, and the errors of what could not be read.
 func (h *History) commits(ctx context.Context, f *LogFilter, from, to wal.LSN) (list []Commit, problems []error) {
 	var c Commit
-	within := false // an entry of the commit was seen
+	var companions []Changed
+	within := false // an earlier entry of the commit was seen
 	for e, err := range h.engine.Log().Past().Entries(ctx, wal.Mark{LSN: from}, to) {
 		if err != nil {
 			if ctx.Err() != nil {
@@ -122,22 +142,24 @@ func (h *History) commits(ctx context.Context, f *LogFilter, from, to wal.LSN) (
 			continue
 		}
 		if !within {
-			c, within = Commit{LSN: e.LSN, Time: e.Reading}, true
+			c, within, companions = Commit{LSN: e.LSN, Time: e.Reading}, true, companions[:0]
 		}
 		if c.Writer.Number == 0 && e.Writer != 0 {
 			c.Writer.Number = e.Writer
 		}
 		c.Next = e.LSN + e.Size
-		if ch, ok, err := h.changed(ctx, f, &e); err != nil {
+		if ch, companion, ok, err := h.changed(ctx, f, &e); err != nil {
 			problems = append(problems, err)
+		} else if companion && ok {
+			companions = append(companions, ch)
 		} else if ok {
-			if len(c.Changes) == 0 {
-				c.LSN = e.LSN
-			}
 			c.Changes = append(c.Changes, ch)
 		}
 		if e.More {
 			continue
+		}
+		if c.add(companions); len(c.Changes) > 0 {
+			c.LSN = c.Changes[0].LSN
 		}
 		if within = false; len(c.Changes) > 0 && f.commit(&c) {
 			c.Writer = h.engine.Writer(c.Writer.Number, c.LSN)
@@ -147,53 +169,58 @@ func (h *History) commits(ctx context.Context, f *LogFilter, from, to wal.LSN) (
 	return list, problems
 }
 
-// commit judges what all changes of a commit have in common.
+// commit reports whether a commit passes the conditions that are the same for all its changes.
 func (f *LogFilter) commit(c *Commit) bool {
 	return (f.Since.IsZero() || !c.Time.Before(f.Since)) && (f.Until.IsZero() || c.Time.Before(f.Until)) &&
 		(f.By == nil || f.By(c.Writer.Number, c.LSN))
 }
 
-// changed returns what an entry changed, if that passes; false also for an entry that changes no document.
-func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (Changed, bool, error) {
+// changed returns the change that an entry made, and whether it passes: ok is false also for an entry that changes no
+// document. An entry of a companion, such as the properties of a note, changes the document that it belongs to, also
+// where it deletes the companion.
+func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (ch Changed, companion, ok bool, err error) {
 	k := h.engine.Kinds().Of(e.Key)
-	ch := Changed{LSN: e.LSN, What: "changed", Cause: causeOf(e.Cause)}
+	ch = Changed{LSN: e.LSN, What: "changed", Cause: causeOf(e.Cause)}
 	switch {
 	case k != nil:
-		ch.Kind, ch.ID = k.Noun, e.Key[1:]
+		ch.Kind = k.Noun
+		ch.ID, companion = k.Document(e.Key[1:])
 	case len(e.Key) > 1 && e.Key[0] == record.Working:
 		ch.Kind, ch.ID = kindWorking, e.Key[1:]
 	default:
-		return ch, false, nil
+		return ch, false, false, nil
 	}
-	if f.Deleted && !e.Delete || f.ID != nil && *f.ID != ch.ID {
-		return ch, false, nil
+	deleted := e.Delete && !companion
+	if f.Deleted && !deleted || f.ID != nil && *f.ID != ch.ID {
+		return ch, companion, false, nil
 	}
 	view, err := state.Read(e)
 	if err != nil {
-		return ch, false, fmt.Errorf("entry %d: %w", e.LSN, err)
+		return ch, companion, false, fmt.Errorf("entry %d: %w", e.LSN, err)
 	}
 	ch.Previous = view.Previous
 	switch {
+	case companion:
 	case e.Delete:
 		ch.What = "deleted"
 	case view.Created || k == nil && view.Previous == 0:
 		ch.What = "created"
 	}
 	if f.Session == nil {
-		return ch, true, nil
+		return ch, companion, true, nil
 	}
 	if k == nil {
 		scope, err := working.ParseScope(ch.ID)
-		return ch, err == nil && scope.Session == *f.Session, nil
+		return ch, false, err == nil && scope.Session == *f.Session, nil
 	}
-	ok, err := h.inSession(ctx, k, e, &view, *f.Session)
-	return ch, ok, err
+	ok, err = h.inSession(ctx, k, e, &view, *f.Session)
+	return ch, companion, ok, err
 }
 
 const kindWorking = "working memory"
 
-// inSession reports whether an entry is of a memory of a session, or deletes one. The session of a
-// deletion whose predecessor is not kept is unknown, and inSession returns false.
+// inSession reports whether an entry writes or deletes a memory of a session. If the version before a deletion
+// is not kept, its session is unknown, and inSession returns false.
 func (h *History) inSession(ctx context.Context, k *engine.Kind, e *wal.Entry, view *record.View,
 	session string) (bool, error) {
 	if k != h.engine.Kinds().Memories {

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// TestEach: all versions of a document, the newest first, and the commits that made them.
+// TestEach: all versions of a document, and the commits that made them, the newest first.
 func TestEach(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/purgefile"
 )
 
-// A redacted version is shown without its content, from the commit of its redaction on, whether its bytes are
-// overwritten yet or come back with a file of the log.
+// A redacted version is shown without its content from the commit of its redaction on, even if its bytes are
+// not overwritten yet, or return with a restored file of the log.
 
 func (v *Version) redactedError() error {
 	return &errs.RedactedError{Kind: v.Kind, ID: v.ID, Version: v.LSN, At: v.RedactedAt}
@@ -41,7 +41,7 @@ func (h *History) redaction(k *engine.Kind, id string, version uint64) (row purg
 	return row, false, err
 }
 
-// redacted returns what is shown of a redacted version.
+// redacted returns a redacted version without its content.
 func (h *History) redacted(k *engine.Kind, id string, r *purgefile.Row) Version {
 	return Version{Kind: k.Noun, LSN: r.Version, Time: time.UnixMicro(r.Time).UTC(), ID: id,
 		Writer: h.engine.Writer(r.Writer, r.Version), Redacted: true, RedactedAt: time.UnixMicro(r.At).UTC(),
@@ -53,11 +53,11 @@ type masked struct {
 	h     *History
 	kind  *engine.Kind
 	id    string
-	rows  []purgefile.Row // those that are not yielded yet
-	err   error           // why rows are not known
+	rows  []purgefile.Row // rows that are not yielded yet
+	err   error           // why rows is unknown
 	yield func(Version, error) bool
 	any   bool
-	ended bool // the caller wants no more
+	ended bool // the caller has ended the iteration
 }
 
 func (h *History) mask(k *engine.Kind, id string, yield func(Version, error) bool) *masked {
@@ -72,7 +72,7 @@ func (m *masked) pass(v Version, err error) bool {
 	return !m.ended
 }
 
-// give yields a version behind the redacted ones that came before it.
+// give yields the redacted versions before v, then v.
 func (m *masked) give(v Version, err error) bool {
 	if m.err != nil { // a version that may be redacted is not shown
 		m.pass(Version{}, m.err)
@@ -95,7 +95,7 @@ func (m *masked) next() bool {
 	return m.pass(v, nil)
 }
 
-// end yields the redacted versions that are left, and reports whether anything was yielded.
+// end yields the remaining redacted versions, and reports whether anything was yielded.
 func (m *masked) end(ctx context.Context) bool {
 	for len(m.rows) > 0 && m.err == nil && !m.ended && ctx.Err() == nil {
 		m.next()

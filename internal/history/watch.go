@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/varve-db/varve/assembly"
@@ -16,30 +17,30 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Change is one committed change of one document, by whatever process.
+// Change is one committed change of one document, by any process.
 type Change struct {
-	LSN      uint64    // the version that it made; the changes of a batch have rising ones
-	Next     uint64    // where to go on: Watch(ctx, Next)
-	Time     time.Time // what the clock said at the commit; of a later change it may be earlier
+	LSN      uint64    // the version that the change made; ascending within a batch
+	Next     uint64    // position to continue from: Watch(ctx, Next)
+	Time     time.Time // reading of the clock at the commit; it may be earlier than that of an earlier change
 	Kind     string    // the noun of the kind: "memory" or "assembly"
 	ID       string
 	Deleted  bool
-	Memory   memstore.Memory   // as it was written; zero when deleted
+	Memory   memstore.Memory   // as written; zero if deleted
 	Assembly assembly.Assembly // likewise
-	Document []byte            // the bytes of a document of another kind; nil when deleted
-	More     bool              // the batch goes on in the next change
-	Writer   writer.Writer     // who wrote it; Number 0: not known
-	Cause    string            // why the store wrote it: see Changed
+	Document []byte            // the bytes of a document of another kind; nil if deleted, or if only its companion changed
+	More     bool              // the batch continues in the next change
+	Writer   writer.Writer     // the writer; Number 0: unknown
+	Cause    string            // why the store wrote the change: see Changed
 }
 
-// Filter chooses changes.
+// Filter selects changes.
 type Filter struct {
 	Kind    string
 	Session string
-	Only    bool // of the session
+	Only    bool // only changes of Session
 }
 
-// FromNow is the position of what is to come.
+// FromNow is the position from which Watch yields only future changes.
 const FromNow = math.MaxUint64
 
 // Watch yields every change from a position on, and then waits for more until ctx ends.
@@ -59,7 +60,7 @@ func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(C
 	yield(Change{}, h.explained(err))
 }
 
-// explained returns errs.ErrReplaced in the place of a failure that is due to the removal of the store's files.
+// explained returns errs.ErrReplaced in place of an error that is due to the removal of the store's files.
 func (h *History) explained(err error) error {
 	if h.engine.BeginUse() != nil {
 		return err
@@ -68,8 +69,7 @@ func (h *History) explained(err error) error {
 	return h.engine.Log().Folder().Explain(err)
 }
 
-// Until yields what is committed from a position on, and ends with what is committed when
-// it is called.
+// Until yields what is committed from a position on, and ends with the last commit before the call.
 func (h *History) Until(ctx context.Context, from uint64, yield func(Change, error) bool) {
 	to, err := h.engine.DurableNow(ctx)
 	for w := (&watcher{h: h, at: from}); err == nil && w.at < to; {
@@ -91,21 +91,23 @@ func (h *History) Until(ctx context.Context, from uint64, yield func(Change, err
 // watched is an entry that passed the filters.
 type watched struct {
 	wal.Entry
-	kind *engine.Kind
-	next wal.LSN
-	more bool // another one of the batch passed as well
+	kind  *engine.Kind
+	id    string // of a companion, that of the document that it belongs to
+	alone bool   // a change of a companion, and the batch has none of its document
+	next  wal.LSN
+	more  bool // another entry of the batch passed as well
 }
 
-// watcher is one loop over changes. Between two of its steps, while the loop's body
-// runs, it is no operation of the store: that may be closed.
+// watcher is one loop over changes. Between two steps, while the loop's body runs, the watcher is not an
+// operation of the store, so the store may be closed.
 type watcher struct {
 	h       *History
 	filters Filter
-	at      wal.LSN // everything before is in list, or was yielded
+	at      wal.LSN // everything before it is in list, or was yielded
 	list    []watched
 }
 
-// begin finds where to read from.
+// begin determines where to read from.
 func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	h := w.h
 	if err := h.engine.BeginUse(); err != nil {
@@ -120,19 +122,19 @@ func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 		from = to
 	}
 	if from > to {
-		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from,
-			h.engine.Env().Dir, to)
+		return fmt.Errorf("%w: position %d is beyond the log of %s, which ends at %d: is it from another store?",
+			errs.ErrInvalid, from, h.engine.Env().Dir, to)
 	}
 	var err error
 	w.at, err = h.engine.Log().Past().From(ctx, from, to)
 	return err
 }
 
-// watchBytes is how much is read at once; more where one commit has more.
+// watchBytes is how much is read at once; more if one commit has more.
 const watchBytes = 1 << 20
 
-// read fills list with the changes of some more commits, and waits for the first of
-// them. With an error, list has those before it.
+// read fills list with the changes of some more commits, and waits for the first one. If it returns an error,
+// list has the changes before the error.
 func (w *watcher) read(ctx context.Context) error {
 	for w.list = w.list[:0]; len(w.list) == 0; {
 		at := w.at
@@ -149,7 +151,7 @@ func (w *watcher) read(ctx context.Context) error {
 	return nil
 }
 
-// readMore reads some of what is durable by now, if there is any.
+// readMore reads a part of what is durable, if there is anything new.
 func (w *watcher) readMore(ctx context.Context) error {
 	h := w.h
 	if err := h.engine.BeginUse(); err != nil {
@@ -165,14 +167,14 @@ func (w *watcher) readMore(ctx context.Context) error {
 		if !errors.Is(err, errs.ErrTruncated) {
 			return err
 		}
-		// Released under the reader: the archive has it.
+		// The log was released during the read: the archive has the entries.
 	}
 	return w.collect(ctx, to, h.engine.Log().Past().Entries(ctx, wal.Mark{LSN: w.at}, h.engine.Log().Durable()))
 }
 
-// collect takes whole batches, those up to a position or as many as are read at once.
+// collect appends whole batches to list, up to a position or up to the size of one read.
 func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal.Entry, error]) error {
-	whole, bytes := len(w.list), 0 // of the list, up to the end of a batch
+	whole, bytes := len(w.list), 0 // length of the list up to the end of a batch
 	for e, err := range entries {
 		if err == nil {
 			err = ctx.Err()
@@ -183,11 +185,13 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 		}
 		if k := w.h.engine.Kinds().Of(e.Key); k != nil && w.filters.pass(ctx, w.h, k, &e) {
 			bytes += int(e.Size)
-			w.list = append(w.list, watched{Entry: e, kind: k, next: e.LSN + e.Size, more: true})
+			id, companion := k.Document(e.Key[1:])
+			w.list = append(w.list, watched{Entry: e, kind: k, id: id, alone: companion, next: e.LSN + e.Size, more: true})
 		}
 		if e.More {
 			continue
 		}
+		w.list = slices.Delete(w.list, whole+joined(w.list[whole:]), len(w.list))
 		w.at = e.LSN + e.Size
 		if whole < len(w.list) {
 			whole = len(w.list)
@@ -197,19 +201,36 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 			return nil
 		}
 	}
-	w.at = max(w.at, to) // what stands at the end is the log's own
+	w.at = max(w.at, to) // what is at the end is the log's own
 	return nil
 }
 
-// The pauses between two looks at what other processes have committed, where nobody
-// can be woken.
+// joined moves the changes of a batch to its beginning except those of companions whose documents the batch changes
+// too, and returns how many remain.
+func joined(batch []watched) int {
+	if !slices.ContainsFunc(batch, func(e watched) bool { return e.alone }) {
+		return len(batch)
+	}
+	type document struct {
+		kind *engine.Kind
+		id   string
+	}
+	has := map[document]bool{}
+	for _, e := range batch {
+		if !e.alone {
+			has[document{e.kind, e.id}] = true
+		}
+	}
+	return len(slices.DeleteFunc(batch, func(e watched) bool { return e.alone && has[document{e.kind, e.id}] }))
+}
+
+// The pauses between two checks for commits of other processes, on systems that cannot wake a process.
 const (
 	watchFirst = time.Millisecond
 	watchMost  = 20 * time.Millisecond
 )
 
-// awaitBeyond returns once the log is durable beyond a position. While it sleeps the
-// store may be closed.
+// awaitBeyond blocks until the log is durable beyond a position. While it sleeps the store may be closed.
 func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 	looked := h.engine.Env().Clock()
 	for pause := watchFirst; ; pause = min(2*pause, watchMost) {
@@ -245,17 +266,17 @@ func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 	}
 }
 
-// hides reports whether a change is of a version that was redacted since, and is not overwritten yet.
+// hides reports whether the version of a change was redacted since, and is not overwritten yet.
 func (h *History) hides(e *watched) bool {
 	_, is, err := h.redaction(e.kind, e.Key[1:], e.LSN)
 	return is || err != nil
 }
 
-// changeOf decodes what was written.
+// changeOf decodes an entry.
 func (h *History) changeOf(e watched) (Change, error) {
-	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Reading, ID: e.Key[1:], Deleted: e.Delete,
+	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Reading, ID: e.id, Deleted: e.Delete && !e.alone,
 		More: e.more, Writer: h.engine.Writer(e.Writer, e.LSN), Cause: causeOf(e.Cause)}
-	if e.Delete {
+	if e.Delete || e.alone {
 		return c, nil
 	}
 	v, err := h.versionOf(e.kind, e.Entry)

@@ -14,7 +14,7 @@ func Quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Bytes is a size for people.
+// Bytes returns a size as text.
 func Bytes(n int64) string {
 	switch {
 	case n < 10<<10:
@@ -27,7 +27,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d GiB", n>>30)
 }
 
-// Count is a number with its noun in the singular or the plural.
+// Count returns a number with its noun in the singular or the plural.
 func Count(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
@@ -40,7 +40,7 @@ func Head(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	// Where s is no UTF-8 there may be no boundary near.
+	// If s is not UTF-8 there may be no boundary nearby.
 	for at := n; at >= 0 && at > n-utf8.UTFMax; at-- {
 		if utf8.RuneStart(s[at]) {
 			return s[:at]

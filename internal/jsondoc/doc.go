@@ -2,8 +2,8 @@
 // keeps documents in files, and the packages above define the members that a document has.
 //
 //	Object, Parse            a document as its members in order; unknown members are kept byte for byte
-//	MemberEditor             the members of a document that are set, changed and removed
-//	MemberWriter             a document that is written from nothing
+//	MemberEditor             sets, changes and removes members of a decoded document
+//	MemberWriter             writes a new document
 //	DecodeX, AppendX         one value: text, numbers, times, vectors, lists, maps
 //	CheckX                   the limits of a document: bytes, depth, counts, dimensions, ids, times
 //	FileName                 the name of the file that has the document with an id

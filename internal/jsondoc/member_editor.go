@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// MemberEditor writes a document over the text that it was decoded from: every member is compared
-// with its text, and only what differs is written again. A zero value leaves a member that is null
-// or absent as it is.
+// MemberEditor writes a document over the text that it was decoded from: every member is compared with
+// its text, and only members that differ are written again. A zero value leaves a null or absent member
+// unchanged.
 type MemberEditor struct {
 	source *Object
 	doc    *Object
@@ -18,14 +18,15 @@ type MemberEditor struct {
 	err    error
 }
 
-// NewMemberEditor begins with the text of source, which stays as it is. order
-// says where new members go (see Object.Set), depth how deep the document may nest.
+// NewMemberEditor begins with the text of source, which is not modified. order returns the order of
+// members, which decides where new members go (see Object.Set); depth is the maximum nesting of the
+// document.
 func NewMemberEditor(source *Object, order func() []string, depth int) MemberEditor {
 	return MemberEditor{source: source, doc: source.Clone(), order: order, depth: depth}
 }
 
-// Document gives the text, or the first error, which names its member; whole is
-// what the document as a whole is called in an error.
+// Document returns the text, or the first error, which names its member; whole is the name of the whole
+// document in errors.
 func (e *MemberEditor) Document(whole string) ([]byte, error) {
 	if e.err != nil {
 		return nil, e.err
@@ -35,21 +36,21 @@ func (e *MemberEditor) Document(whole string) ([]byte, error) {
 		size += len(member.Name) + len(member.Value) + 16
 	}
 	doc := e.doc.AppendDocument(make([]byte, 0, size))
-	// What was kept may have been read under a higher limit.
+	// Kept members may have been read under a higher limit.
 	if err := checkShape(doc, 0, e.depth, MostMembers); err != nil {
 		return nil, InField(whole, err)
 	}
 	return doc, nil
 }
 
-// Kept reports whether a member is there and has the text that it had.
+// Kept reports whether a member exists with its original text.
 func (e *MemberEditor) Kept(name string) bool {
 	before, was := e.source.Get(name)
 	after, is := e.doc.Get(name)
 	return was && is && bytes.Equal(before, after)
 }
 
-// Remove takes a member out.
+// Remove removes a member.
 func (e *MemberEditor) Remove(name string) { e.doc.Remove(name) }
 
 func (e *MemberEditor) set(name string, value []byte, err error) {
@@ -62,7 +63,7 @@ func (e *MemberEditor) set(name string, value []byte, err error) {
 	e.doc.Set(name, value, e.order())
 }
 
-// blank reports whether there is no text, or null.
+// blank reports whether a member is absent or null.
 func (e *MemberEditor) blank(name string) bool {
 	raw, ok := e.doc.Get(name)
 	return !ok || raw[0] == 'n'
@@ -95,7 +96,7 @@ func (e *MemberEditor) Floats(name string, list []float32) {
 	e.set(name, value, err)
 }
 
-// Time writes a time, and normalises the text of the same one; zero removes it.
+// Time writes a time. A text of the same time is normalised; the zero time removes it.
 func (e *MemberEditor) Time(name string, t time.Time) {
 	raw, ok := e.doc.Get(name)
 	if ok && NormalTime(raw) {
@@ -137,7 +138,7 @@ func (e *MemberEditor) Count(name string, n int64) {
 	e.set(name, strconv.AppendInt(nil, n, 10), nil)
 }
 
-// Bool writes true or false; absent is what a missing member and null say.
+// Bool writes true or false; absent is the value that a missing or null member has.
 func (e *MemberEditor) Bool(name string, b, absent bool) {
 	if b == absent && e.blank(name) {
 		return
@@ -150,7 +151,7 @@ func (e *MemberEditor) Bool(name string, b, absent bool) {
 	e.set(name, strconv.AppendBool(nil, b), nil)
 }
 
-// Map writes an object and keeps the text of every part that stays as it was.
+// Map writes an object and keeps the text of every unchanged part.
 func (e *MemberEditor) Map(name string, m map[string]any) {
 	if len(m) == 0 && e.blank(name) {
 		return

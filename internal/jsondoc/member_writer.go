@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// MemberWriter writes a document that has no text yet, member by member, in one
-// pass. Its first error, completed with the member's name, is kept and given by
-// Document.
+// MemberWriter writes a document without a previous text, member by member, in one pass. It keeps its
+// first error, completed with the member's name, and Document returns it.
 type MemberWriter struct {
 	dst    []byte
 	depth  int
@@ -15,13 +14,12 @@ type MemberWriter struct {
 	err    error
 }
 
-// NewMemberWriter begins a document in what buffer has room for; depth is how
-// deep it may nest.
+// NewMemberWriter begins a document in the free capacity of buffer; depth is its maximum nesting.
 func NewMemberWriter(buffer []byte, depth int) MemberWriter {
 	return MemberWriter{dst: append(buffer[:0], '{'), depth: depth}
 }
 
-// Document ends it.
+// Document ends the document and returns it.
 func (w *MemberWriter) Document() ([]byte, error) {
 	w.dst = append(w.dst, '\n', '}', '\n')
 	return w.dst, w.err
@@ -95,14 +93,14 @@ func (w *MemberWriter) Map(name string, m map[string]any) {
 	w.done(dst, err)
 }
 
-// Strings writes a list of strings, nil as an empty one.
+// Strings writes a list of strings; nil becomes an empty list.
 func (w *MemberWriter) Strings(name string, list []string) {
 	w.name(name)
 	w.done(AppendStrings(w.dst, list, 1))
 }
 
-// AppendStrings appends a list of strings at this indent level, nil as an empty
-// one. Its errors name the element.
+// AppendStrings appends a list of strings at this indent level; nil becomes an empty list. Its errors
+// name the element.
 func AppendStrings(dst []byte, list []string, level int) ([]byte, error) {
 	if len(list) == 0 {
 		return append(dst, '[', ']'), nil

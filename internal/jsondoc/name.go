@@ -14,25 +14,24 @@ import (
 )
 
 const (
-	// Extension ends the name of every document.
+	// Extension is the end of every document's file name.
 	Extension = ".json"
-	// MaxID is the longest id, in bytes, when the store's config sets no other limit.
+	// MaxID is the maximum length of an id in bytes, if the store's config sets no other.
 	MaxID = 1024
 
-	maxPlain = 100 // bytes of an id that is used as a name as it is
-	maxSlug  = 60  // bytes of the readable part of every other name
+	maxPlain = 100 // maximum bytes of an id that is used as a name unchanged
+	maxSlug  = 60  // maximum bytes of the readable part of every other name
 	hashLen  = 26  // base32 characters of the id's sha256: 130 bits
 )
 
-// FileName gives the name of the document with this id, Extension included.
+// FileName returns the file name of the document with this id, including Extension.
 //
 //	[a-z0-9._-]{1,100}, no dot at either end, no device name     <id>.json
 //	every other id                            <slug ≤ 60>~<26 base32>.json
 //
-// Two ids never get one name, also where the file system folds case or
-// normalises Unicode: every name is lower-case ASCII, a plain name has no "~",
-// and the others carry 130 bits of the id's sha256. Any bytes are safe here: a
-// name never holds a separator and is never "." or "..".
+// Two ids never get the same name, also where the file system folds case or normalises Unicode: every
+// name is lower-case ASCII, a plain name has no "~", and the others have 130 bits of the id's sha256.
+// Any bytes in an id are safe: a name never contains a separator and is never "." or "..".
 func FileName(id string) string {
 	if PlainName(id) {
 		return id + Extension
@@ -42,18 +41,18 @@ func FileName(id string) string {
 	return Slug(id, maxSlug) + "~" + hash[:hashLen] + Extension
 }
 
-// hashedName is a name that FileName gives to an id that is not plain.
+// hashedName matches the names that FileName returns for ids that are not plain.
 var hashedName = regexp.MustCompile(`^[a-z0-9._-]{0,80}~[a-z2-7]{26}\.json$`)
 
-// IsFileName reports whether FileName gives this name to some id.
+// IsFileName reports whether FileName returns this name for some id.
 func IsFileName(name string) bool {
 	stem, ok := strings.CutSuffix(name, Extension)
 	return ok && PlainName(stem) || hashedName.MatchString(name)
 }
 
-// CheckID refuses an id that is empty, not UTF-8, or longer than limit bytes
-// (0: MaxID). Everything else is an id, control characters included: the file
-// name does not depend on them, and JSON can write them.
+// CheckID returns an error for an id that is empty, not UTF-8, or longer than limit bytes (0: MaxID).
+// Everything else is valid, including control characters: file names do not depend on them, and JSON can
+// represent them.
 func CheckID(field, id string, limit int) error {
 	if limit <= 0 {
 		limit = MaxID
@@ -71,9 +70,8 @@ func CheckID(field, id string, limit int) error {
 	return nil
 }
 
-// CheckDocumentID judges the id that a document has: it must be an id, and the
-// wanted one where one is wanted. Where it is optional and none is wanted, it may
-// be missing.
+// CheckDocumentID checks the id of a document: it must be valid, and equal to want unless want is "". If
+// it is optional and want is "", it may be missing.
 func CheckDocumentID(field, id, want string, optional bool, limit int) error {
 	switch {
 	case id == "" && optional && want == "":
@@ -85,7 +83,7 @@ func CheckDocumentID(field, id, want string, optional bool, limit int) error {
 	return CheckID(field, id, limit)
 }
 
-// PlainName reports whether the file of this id is called as it, Extension behind it.
+// PlainName reports whether the file of this id has the id itself as its name, before Extension.
 func PlainName(id string) bool {
 	if len(id) == 0 || len(id) > maxPlain || id[0] == '.' || id[len(id)-1] == '.' {
 		return false
@@ -100,9 +98,8 @@ func PlainName(id string) bool {
 
 func slugByte(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' }
 
-// deviceName reports whether Windows would open a device instead of a file. It
-// looks at what stands before the first dot, whatever follows. com0 and lpt0 are
-// reserved too (Microsoft, "Naming Files, Paths, and Namespaces").
+// deviceName reports whether Windows would open a device instead of a file. Only the part before the
+// first dot decides. com0 and lpt0 are reserved too (Microsoft, "Naming Files, Paths, and Namespaces").
 func deviceName(name string) bool {
 	stem, _, _ := strings.Cut(name, ".")
 	switch stem {
@@ -112,9 +109,9 @@ func deviceName(name string) bool {
 	return len(stem) == 4 && (stem[:3] == "com" || stem[:3] == "lpt") && '0' <= stem[3] && stem[3] <= '9'
 }
 
-// Slug returns the readable part of a text, at most most bytes: ASCII letters in lower case, digits and "_";
-// every run of other characters is one "-", and "id" stands for a text that has nothing else. It has no dot,
-// so that "con.txt" does not become a device again.
+// Slug returns the readable part of a text, at most most bytes: ASCII letters in lower case, digits and
+// "_"; every run of other characters becomes one "-", and a text of nothing else becomes "id". It has no
+// dot, so that "con.txt" does not become a device again.
 func Slug(id string, most int) string {
 	b := make([]byte, 0, most)
 	for i := 0; i < len(id) && len(b) < most; i++ {

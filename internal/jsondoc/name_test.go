@@ -52,7 +52,7 @@ func TestFileName(t *testing.T) {
 			t.Errorf("FileName(%q) = %q, want %q", id, got, want)
 		}
 	}
-	// Fixed for ever: files are found by it.
+	// Fixed forever: files are found by it.
 	if got := FileName("ABC"); got != "abc~wxkaixb7izx2sh7czrvl46jdfi.json" {
 		t.Error(got)
 	}

@@ -8,31 +8,28 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxDepth is how deep a document may nest when nothing else is said; the
-// document itself is level 1.
+// MaxDepth is the default maximum nesting of a document, where the document itself is level 1.
 const MaxDepth = 100
 
-// Member is one member of an Object. Value is its text, exactly as it stood in
-// the document; it must not be written to.
+// Member is one member of an Object. Value is its text, exactly as it is in the document; it must not be
+// modified.
 type Member struct {
 	Name  string
 	Value []byte
 
-	quoted []byte // the name's text with its quotes, nil for a member we made
+	quoted []byte // the text of the name with its quotes, nil for a member that was not decoded
 }
 
-// Object is a JSON object as an ordered list of members whose values are kept as
-// text. What is not replaced or removed is written back byte for byte and in
-// place, so that members we know nothing of survive. Names are unique. The text
-// of an Object is never written to, so a Clone shares it.
+// Object is a JSON object as an ordered list of members whose values are kept as text. Members that are
+// not replaced or removed are written back byte for byte and in place, so that unknown members survive.
+// Names are unique. The text of an Object is never modified, so a Clone shares it.
 type Object struct {
 	members []Member
 }
 
-// Parse reads a document: one JSON object in UTF-8, with nothing behind it but
-// white space. Duplicate members at any level, lone surrogates, NaN, nesting
-// beyond maxDepth (0: MaxDepth) and more than MostMembers names are refused. The Object keeps src,
-// which must not change any more.
+// Parse reads a document: one JSON object in UTF-8, with nothing behind it but white space. Duplicate
+// members at any level, lone surrogates, NaN, nesting beyond maxDepth (0: MaxDepth) and more than
+// MostMembers names are refused. The Object keeps src, which must not be modified afterwards.
 func Parse(src []byte, maxDepth int) (*Object, error) {
 	if err := checkShape(src, 0, maxDepth, MostMembers); err != nil {
 		return nil, InField("document", err)
@@ -76,8 +73,8 @@ func parseMembers(dec *jsontext.Decoder, src []byte) (*Object, error) {
 	return o, err
 }
 
-// readRaw gives the next value as a slice of src: what ReadValue returns is the
-// decoder's and valid only until the next call.
+// readRaw returns the next value as a slice of src: the result of ReadValue belongs to the decoder and
+// is valid only until the next call.
 func readRaw(dec *jsontext.Decoder, src []byte) ([]byte, error) {
 	v, err := dec.ReadValue()
 	if err != nil {
@@ -100,13 +97,13 @@ func atEnd(dec *jsontext.Decoder, src []byte) error {
 	return e
 }
 
-// Len is the number of members.
+// Len returns the number of members.
 func (o *Object) Len() int { return len(o.members) }
 
-// Members gives the members in their order. The slice is the Object's own.
+// Members returns the members in their order. The slice belongs to the Object.
 func (o *Object) Members() []Member { return o.members }
 
-// Get gives the text of a member's value.
+// Get returns the text of a member's value.
 func (o *Object) Get(name string) ([]byte, bool) {
 	if i := o.index(name); i >= 0 {
 		return o.members[i].Value, true
@@ -118,5 +115,5 @@ func (o *Object) index(name string) int {
 	return slices.IndexFunc(o.members, func(m Member) bool { return m.Name == name })
 }
 
-// Clone gives an Object that can be changed without changing o.
+// Clone returns an Object that can be changed without changing o.
 func (o *Object) Clone() *Object { return &Object{members: slices.Clone(o.members)} }

@@ -2,11 +2,10 @@ package jsondoc
 
 import "slices"
 
-// Set gives a member a new value, in its place when it has one. A new member
-// that order names goes directly behind the nearest present one that order names
-// before it, so that unknown members stay where they are; a new member that
-// order does not name goes to the end. value must be valid JSON at indent level 1
-// and is kept as it is.
+// Set sets the value of a member; an existing member keeps its place. A new member that order names goes
+// directly behind the nearest present one that order names before it, so that unknown members keep their
+// places; a new member that order does not name goes to the end. value must be valid JSON at indent
+// level 1; its text is kept.
 func (o *Object) Set(name string, value []byte, order []string) {
 	if i := o.index(name); i >= 0 {
 		o.members[i].Value = value
@@ -33,7 +32,7 @@ func (o *Object) place(name string, order []string) int {
 	return len(o.members)
 }
 
-// Remove takes a member out and says whether it was there.
+// Remove removes a member and reports whether it existed.
 func (o *Object) Remove(name string) bool {
 	i := o.index(name)
 	if i >= 0 {
@@ -42,8 +41,8 @@ func (o *Object) Remove(name string) bool {
 	return i >= 0
 }
 
-// Rename gives a member another name in its place. It does nothing, and says so,
-// when there is no such member or the new name is taken.
+// Rename gives a member another name in its place. It returns false and does nothing if there is no such
+// member or the new name is taken.
 func (o *Object) Rename(old, name string) bool {
 	i := o.index(old)
 	if i < 0 || o.index(name) >= 0 {
@@ -53,8 +52,8 @@ func (o *Object) Rename(old, name string) bool {
 	return true
 }
 
-// Arrange puts the members that order names into that order, within the places
-// that they hold together; all others keep theirs.
+// Arrange puts the members that order names into that order, within the places that they have together;
+// all others keep theirs.
 func (o *Object) Arrange(order []string) {
 	var places []int
 	var known []Member
@@ -71,8 +70,8 @@ func (o *Object) Arrange(order []string) {
 	}
 }
 
-// ReadAs is the member that one of this name is read as, among those in order and the older names
-// (old, present); "" for an unknown one.
+// ReadAs returns the name of the member as which a member of this name is read, given the known members
+// in order and the pairs of older and present names; "" for an unknown one.
 func ReadAs(name string, order []string, older ...[2]string) string {
 	for _, o := range older {
 		if name == o[0] {

@@ -12,12 +12,12 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// SyntaxError says at which byte a document stops being one. A reader of a file
-// puts it into an *errs.CorruptionError with Path and Offset; for a caller's
-// input it matches errs.ErrInvalid.
+// SyntaxError is the error for a text that is not a document, with the offset of the first wrong byte. A
+// reader of a file puts it into an *errs.CorruptionError with Path and Offset; for a caller's input it
+// matches errs.ErrInvalid.
 type SyntaxError struct {
 	Offset    int64  // byte offset in the document
-	Truncated bool   // it is fine as far as it goes, and breaks off here
+	Truncated bool   // the text is valid as far as it goes, and ends too early
 	Pointer   string // the member, as a JSON pointer (RFC 6901), "" when unknown
 	Err       error  // what is wrong
 }
@@ -44,10 +44,10 @@ func (e *SyntaxError) Unwrap() []error {
 	return []error{errs.ErrInvalid, e.Err}
 }
 
-// ErrMergeConflict is the cause where git has left both sides of a merge in a document.
+// ErrMergeConflict is the cause if git has left both sides of a merge in a document.
 var ErrMergeConflict = errors.New("the file contains conflict markers of a merge; resolve the conflict")
 
-// The causes that a person can act on, by name.
+// The causes that a user can fix, by name.
 var (
 	errEmpty         = errors.New("the document is empty")
 	errZeros         = errors.New("the file starts with zero bytes, as after a power loss")
@@ -57,8 +57,7 @@ var (
 	errDuplicate     = errors.New("duplicate member")
 )
 
-// syntaxError translates what jsontext reports about src, which starts at byte
-// base of the document.
+// syntaxError translates an error of jsontext about src, which starts at byte base of the document.
 func syntaxError(src []byte, base int64, err error) error {
 	e := &SyntaxError{Offset: base, Err: err}
 	var syn *jsontext.SyntacticError
@@ -71,7 +70,7 @@ func syntaxError(src []byte, base int64, err error) error {
 	if errors.Is(err, jsontext.ErrDuplicateName) {
 		e.Err = errDuplicate
 	}
-	// What a person did, or a power loss, says more than the character it left.
+	// The action of a user, or a power loss, explains more than the character at which reading stopped.
 	switch trimmed := bytes.TrimLeft(src, " \t\r\n"); {
 	case len(trimmed) == 0:
 		e.Err = errEmpty
@@ -85,7 +84,7 @@ func syntaxError(src []byte, base int64, err error) error {
 	return e
 }
 
-// conflictMarker looks at the line on which reading stopped.
+// conflictMarker reports whether the line at which reading stopped is a conflict marker.
 func conflictMarker(src []byte, at int64) bool {
 	if at < 0 || at > int64(len(src)) {
 		return false

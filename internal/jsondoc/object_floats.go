@@ -15,10 +15,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// DecodeFloats reads a vector: a list of numbers, null (nil), or what numpy's
-// str() printed of one, "[-4.80e-02  4.46e-02\n …]". A list of numbers that
-// numpy shortened with "..." is refused, since the numbers are gone; so is a
-// number that float32 cannot hold.
+// DecodeFloats decodes a vector: a list of numbers, null (nil), or a vector as numpy's str() prints it,
+// "[-4.80e-02 4.46e-02\n …]". A list of numbers that numpy shortened with "..." is refused, since the
+// numbers are gone; so is a number that float32 cannot hold.
 func DecodeFloats(raw []byte, maxDims int) ([]float32, error) {
 	switch raw[0] {
 	case 'n':
@@ -55,7 +54,7 @@ func floatList(raw []byte, maxDims int) ([]float32, error) {
 	return list, nil
 }
 
-// dimsOf counts the commas: in a list of numbers there are no others.
+// dimsOf returns the number of dimensions by counting commas: in a list of numbers there are no others.
 func dimsOf(raw []byte) int {
 	if len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0 {
 		return 0
@@ -68,8 +67,8 @@ func tooManyDims(maxDims int) error {
 		Err: fmt.Errorf("%w: too many dimensions", errs.ErrTooLarge)}
 }
 
-// appendParsed makes a string of its own for the message, so that the one that
-// ParseFloat sees stays on the stack.
+// appendParsed copies the text for an error message, so that the one passed to ParseFloat stays on the
+// stack.
 func appendParsed[T ~string | ~[]byte](list []float32, text T) ([]float32, error) {
 	f, err := strconv.ParseFloat(string(text), 32)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
@@ -107,8 +106,8 @@ func printedFloats(s string, maxDims int) ([]float32, error) {
 	return list, nil
 }
 
-// PrintedList makes a list of numbers of what numpy's str() printed of a vector,
-// with the digits that were printed: more may be in them than float32 holds.
+// PrintedList returns a vector that numpy's str() printed as a JSON list, with the printed digits, which
+// may be more than float32 holds.
 func PrintedList(raw []byte) ([]byte, error) {
 	s := unquote(raw)
 	if _, err := printedFloats(s, math.MaxInt); err != nil {
@@ -133,7 +132,7 @@ func PrintedList(raw []byte) ([]byte, error) {
 	return append(AppendNewline(dst, 1), ']'), nil
 }
 
-// ListPrinted makes a list of a member that numpy printed; anything else stays.
+// ListPrinted converts a member that numpy printed into a list; any other member stays unchanged.
 func (o *Object) ListPrinted(name string) {
 	if raw, ok := o.Get(name); ok && raw[0] == '"' {
 		if list, err := PrintedList(raw); err == nil {
@@ -149,8 +148,8 @@ func printedFields(body string) iter.Seq[string] {
 	})
 }
 
-// AppendFloats appends a vector as a list at this indent level, null when it is
-// nil. Its errors name the element.
+// AppendFloats appends a vector as a list at this indent level; nil becomes null. Its errors name the
+// element.
 func AppendFloats(dst []byte, list []float32, level int) ([]byte, error) {
 	if list == nil {
 		return append(dst, "null"...), nil
@@ -171,7 +170,7 @@ func AppendFloats(dst []byte, list []float32, level int) ([]byte, error) {
 	return append(AppendNewline(dst, level), ']'), nil
 }
 
-// EqualFloats compares a text with a vector, bit for bit as float32.
+// EqualFloats reports whether a text is that of a vector, bit for bit as float32.
 func EqualFloats(raw []byte, list []float32) bool {
 	old, err := DecodeFloats(raw, math.MaxInt)
 	if err != nil || len(old) != len(list) || (old == nil) != (list == nil) {

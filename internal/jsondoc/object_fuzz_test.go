@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzObject: what Parse takes, encoding/json takes too and reads the same;
-// writing it and reading it again changes nothing.
+// FuzzObject: a text that Parse accepts, encoding/json accepts too and reads the same; writing it and
+// reading it again changes nothing.
 //
 //	go test ./internal/jsondoc -run '^$' -fuzz FuzzObject -fuzztime 60s
 func FuzzObject(f *testing.F) {
@@ -66,7 +66,7 @@ func loadNumbers(t interface{ Fatalf(string, ...any) }, src []byte) any {
 	return v
 }
 
-// jsonValue draws any value that JSON can say.
+// jsonValue returns a generator of any JSON value.
 func jsonValue(depth int) *rapid.Generator[any] {
 	return rapid.Custom(func(t *rapid.T) any {
 		kind := rapid.IntRange(0, 7).Draw(t, "kind")
@@ -91,7 +91,7 @@ func jsonValue(depth int) *rapid.Generator[any] {
 	})
 }
 
-// A failure prints the seed and the command that replays it (rapid does).
+// On a failure rapid prints the seed and the command that replays it.
 func TestAnyDocumentRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.MapOfN(rapid.String(), jsonValue(4), 0, 8).Draw(t, "document")
@@ -100,7 +100,7 @@ func TestAnyDocumentRoundTrips(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkObject(t, doc)
-		// The same in the spelling of encoding/json, which escapes and spaces differently.
+		// The same as encoding/json writes it, which escapes and spaces differently.
 		other, err := json.Marshal(m)
 		if err != nil {
 			t.Fatal(err)

@@ -6,11 +6,11 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// DeepestDepth is where jsontext stops, whatever the limit.
+// DeepestDepth is the nesting at which jsontext stops, whatever the limit is.
 const DeepestDepth = 10000
 
-// CheckSize refuses a document of more bytes than the limit; whole is what it is
-// called in the error.
+// CheckSize returns an error for a document of more bytes than the limit; whole is the name of the
+// document in the error.
 func CheckSize(whole string, n, limit int) error {
 	if n <= limit {
 		return nil
@@ -20,7 +20,7 @@ func CheckSize(whole string, n, limit int) error {
 		Err:   errs.ErrTooLarge}
 }
 
-// CheckDim refuses a vector of more dimensions than the limit.
+// CheckDim returns an error for a vector of more dimensions than the limit.
 func CheckDim(field string, n, limit int) error {
 	if n <= limit {
 		return nil

@@ -9,10 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MergeValue writes v as the new value of a member whose text is raw, and keeps
-// the text of every part of raw that v does not change: numbers as they are
-// spelled, names in their order, new ones sorted behind them. same says that
-// nothing changed at all; out is then raw. Errors are as of AppendValue.
+// MergeValue encodes v as the new value of a member whose text is raw, and keeps the text of every part
+// of raw that v does not change: numbers as they are spelled, names in their order, with new ones sorted
+// behind them. same reports that nothing changed; out is then raw. Errors are as for AppendValue.
 func MergeValue(raw []byte, v any, level, maxDepth int) (out []byte, same bool, err error) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -37,7 +36,7 @@ func MergeValue(raw []byte, v any, level, maxDepth int) (out []byte, same bool, 
 		if unquote(raw) == unquote(text) {
 			return raw, true, nil
 		}
-	case raw[0] == '{' || raw[0] == '[': // a typed map or list: compare what it says
+	case raw[0] == '{' || raw[0] == '[': // a typed map or list: compare its content
 		decoded, err := DecodeValue(text)
 		if err != nil {
 			return nil, false, err
@@ -49,8 +48,8 @@ func MergeValue(raw []byte, v any, level, maxDepth int) (out []byte, same bool, 
 	return text, false, nil
 }
 
-// isFloat reports whether a number is read as v: a large integer that a float64 holds exactly has fewer
-// digits when that is written.
+// isFloat reports whether a number decodes to v: a large integer that a float64 represents exactly has
+// fewer digits when that is encoded.
 func isFloat(raw []byte, v any) bool {
 	f, ok := v.(float64)
 	x, exact := exactFloat(raw)
@@ -143,7 +142,7 @@ func mergeList(raw []byte, list []any, level, maxDepth int) ([]byte, bool, error
 	return append(AppendNewline(out, level), ']'), false, nil
 }
 
-// elements gives the texts of a list's elements.
+// elements returns the texts of a list's elements.
 func elements(raw []byte) ([][]byte, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
 	if _, err := dec.ReadToken(); err != nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMergeLargeIntegers: an integer that a float64 holds exactly, with digits that its shortest form
-// does not have, stays as it is spelled; another number takes its place.
+// TestMergeLargeIntegers: an integer that a float64 represents exactly keeps its spelling, although its
+// shortest form has fewer digits; another number replaces it.
 func TestMergeLargeIntegers(t *testing.T) {
 	for _, c := range []struct {
 		raw  string

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Number gives the Go value of a JSON number: a float64, or its text as a
-// json.Number where float64 would lose something: an integer it cannot hold,
-// more digits than it keeps, a magnitude out of its range.
+// Number returns the Go value of a JSON number: a float64, or its text as a json.Number if float64 would
+// lose something: an integer or a number of digits that it cannot represent, or a magnitude out of its
+// range.
 func Number(raw []byte) any {
 	if f, exact := exactFloat(raw); exact {
 		return f
@@ -28,7 +28,7 @@ func exactFloat(raw []byte) (float64, bool) {
 	if bytes.ContainsAny(raw, ".eE") {
 		return f, sameNumber(raw, strconv.AppendFloat(buf[:0], f, 'e', -1, 64))
 	}
-	// An integer has to be exact, not only recognisable: somebody will convert it.
+	// An integer must be exact, not only distinguishable, since callers convert it.
 	return f, exactInteger(raw, f)
 }
 
@@ -37,8 +37,8 @@ func exactInteger(digits []byte, f float64) bool {
 	return bytes.Equal(digits, strconv.AppendFloat(buf[:0], f, 'f', 0, 64))
 }
 
-// sameNumber compares two JSON numbers by their decimal value, exactly. The
-// sign of zero counts.
+// sameNumber reports whether two JSON numbers have exactly the same decimal value. The sign of zero
+// counts.
 func sameNumber(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -48,7 +48,7 @@ func sameNumber(a, b []byte) bool {
 	return okX && okY && x.neg == y.neg && x.exp == y.exp && bytes.Equal(x.digits, y.digits)
 }
 
-// decimal is 0.digits × 10^exp; digits neither start nor end with a zero.
+// decimal is 0.digits × 10^exp; digits neither starts nor ends with a zero.
 type decimal struct {
 	neg    bool
 	digits []byte

@@ -12,14 +12,14 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// What a member may be, read. In all of these null is the zero value, as for a
-// member that is absent; an error is a *errs.FieldError without a field.
+// The functions below decode the value of a member. For all of them null is the zero value, as for an
+// absent member; an error is a *errs.FieldError without a field.
 
 func refuse(raw []byte, why string) error {
 	return &errs.FieldError{Value: human.Quote(string(raw)), Err: errors.New(why)}
 }
 
-// DecodeText reads a string.
+// DecodeText decodes a string.
 func DecodeText(raw []byte) (string, error) {
 	if raw[0] == 'n' {
 		return "", nil
@@ -31,7 +31,7 @@ func DecodeText(raw []byte) (string, error) {
 	return s, nil
 }
 
-// DecodeFloat reads a number that float64 can hold.
+// DecodeFloat decodes a number in the range of float64.
 func DecodeFloat(raw []byte) (float64, error) {
 	if raw[0] == 'n' {
 		return 0, nil
@@ -43,7 +43,7 @@ func DecodeFloat(raw []byte) (float64, error) {
 	return f, nil
 }
 
-// DecodeCount takes 3.0 for 3, as languages write it that know no integers.
+// DecodeCount decodes a whole number. 3.0 is 3, as languages without integers write it.
 func DecodeCount(raw []byte) (int64, error) {
 	if raw[0] == 'n' {
 		return 0, nil
@@ -58,7 +58,7 @@ func DecodeCount(raw []byte) (int64, error) {
 	return int64(f), nil
 }
 
-// DecodeMap reads an object; see DecodeValue.
+// DecodeMap decodes an object; see DecodeValue.
 func DecodeMap(raw []byte) (map[string]any, error) {
 	if raw[0] == 'n' {
 		return nil, nil
@@ -73,7 +73,7 @@ func DecodeMap(raw []byte) (map[string]any, error) {
 	return v.(map[string]any), nil
 }
 
-// DecodeBool reads true or false.
+// DecodeBool decodes true or false.
 func DecodeBool(raw []byte) (bool, error) {
 	switch raw[0] {
 	case 'n', 't', 'f':
@@ -82,7 +82,7 @@ func DecodeBool(raw []byte) (bool, error) {
 	return false, refuse(raw, "neither true nor false")
 }
 
-// DecodeStrings reads a list of strings. Its errors name the element.
+// DecodeStrings decodes a list of strings. Its errors name the element.
 func DecodeStrings(raw []byte) ([]string, error) {
 	switch raw[0] {
 	case 'n':

@@ -8,23 +8,22 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// MostMembers, MostNames and MostValues bound the memory that reading a document takes: a name costs up to 600
-// bytes while it is looked for a second time and becomes a key of a map (a million of them took 636 MB
-// and 22 s), a value up to 70 once it is a Go value, and either can have as few as 3 in the text.
+// MostMembers, MostNames and MostValues bound the memory that reading a document takes: a name costs up
+// to 600 bytes while duplicates are detected and it becomes a key of a map (a million of them took 636
+// MB and 22 s), a value up to 70 as a Go value, and either may take only 3 bytes of the text.
 const (
 	MostMembers = 1 << 18 // members of objects, at all levels of a document
-	MostNames   = 1 << 20 // the same of a value of working memory, which is decoded alone and when it is asked for
-	MostValues  = 4 << 20 // in what becomes a map or a list of any
+	MostNames   = 1 << 20 // the same for a value of working memory, which is decoded alone and on demand
+	MostValues  = 4 << 20 // in a text that is decoded to a map or a list of any
 )
 
-// CheckDepth refuses a text that nests deeper than maxDepth (0: MaxDepth) when
-// it stands at this indent level. It is one pass over the brackets, before
-// anything recurses, and says nothing else about the text.
+// CheckDepth returns an error for a text that nests deeper than maxDepth (0: MaxDepth) if it is at this
+// indent level. It makes one pass over the brackets, before any recursion, and checks nothing else.
 func CheckDepth(src []byte, level, maxDepth int) error {
 	return checkShape(src, level, maxDepth, math.MaxInt)
 }
 
-// CheckShape is CheckDepth that also refuses a text of more than MostNames names.
+// CheckShape is CheckDepth, and also returns an error for a text of more than MostNames names.
 func CheckShape(src []byte, level, maxDepth int) error {
 	return checkShape(src, level, maxDepth, MostNames)
 }
@@ -55,7 +54,8 @@ func checkShape(src []byte, level, maxDepth, mostNames int) error {
 	return nil
 }
 
-// checkValues refuses the text of more than MostValues values. A value takes at least two bytes.
+// checkValues returns an error for a text of more than MostValues values. A value takes at least two
+// bytes.
 func checkValues(src []byte) error {
 	if len(src) <= 2*MostValues {
 		return nil
@@ -76,8 +76,8 @@ func checkValues(src []byte) error {
 		Err: fmt.Errorf("%w: too many values in lists and objects", errs.ErrTooLarge)}
 }
 
-// CheckCounts refuses the text of a value that is written and could not be read again, for more than
-// MostNames names or MostValues values. What is short has neither.
+// CheckCounts returns an error for the encoded text of a value that could not be read again because it
+// has more than MostNames names or MostValues values. A short text has neither.
 func CheckCounts(written []byte) error { return checkCounts(written, MostNames) }
 
 func checkCounts(written []byte, mostNames int) error {
@@ -90,7 +90,7 @@ func checkCounts(written []byte, mostNames int) error {
 	return checkValues(written)
 }
 
-// endOfString gives the offset of the quote that closes the string opened at i.
+// endOfString returns the offset of the quote that closes the string opened at i.
 func endOfString(src []byte, i int) int {
 	for {
 		n := bytes.IndexByte(src[i+1:], '"')

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// wide is an object of n names, beside a string that has many more of what counts.
+// wide returns an object of n names, with a string that has many more commas, colons and brackets.
 func wide(n int) []byte {
 	text := []byte(`{"text": "` + strings.Repeat(`{:,\"`, MostValues/4) + `", "wide": {"` + "0" + `": 0`)
 	for i := 1; i < n-2; i++ {
@@ -21,7 +21,7 @@ func wide(n int) []byte {
 	return append(text, "}}\n"...)
 }
 
-// A document of more names than the limit is refused before anything is made of them.
+// A document with too many names is refused before anything is allocated for them.
 func TestMostNames(t *testing.T) {
 	fits, more := wide(MostMembers), wide(MostMembers+1)
 	if o, err := Parse(fits, 0); err != nil || o.Len() != 2 {
@@ -40,8 +40,8 @@ func TestMostNames(t *testing.T) {
 	}
 }
 
-// What is written can be read again: a map of too many names or values is refused, and the error
-// says which member it is, where there was text before and where there was none.
+// Whatever is written can be read again: a map of too many names or values is refused, and the error
+// names the member, with and without a previous text.
 func TestMostWritten(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

@@ -12,14 +12,14 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// millisFrom is the magnitude from which a whole number counts milliseconds:
-// read as seconds it would lie beyond the year 5138.
+// millisFrom is the magnitude from which a whole number is read as milliseconds: as seconds it would be
+// beyond the year 5138.
 const millisFrom = 1e11
 
 var errTime = errors.New("not a time; write RFC 3339, ISO 8601, or seconds or milliseconds since 1970")
 
-// DecodeTime reads a time in every form that is found in stored files. The
-// result is in UTC; null is the zero time.
+// DecodeTime decodes a time in every form that occurs in stored files. The result is in UTC; null is the
+// zero time.
 //
 //	"2025-03-06T19:27:36.532083Z", "…+02:00"   RFC 3339
 //	"2025-03-06 19:27:36.532083"               without a zone: in loc (nil: UTC)
@@ -48,8 +48,8 @@ func DecodeTime(raw []byte, loc *time.Location) (time.Time, error) {
 	return t, nil
 }
 
-// CheckTime refuses a time that RFC 3339 and Python cannot write. The zero time
-// is not one.
+// CheckTime returns an error for a time that RFC 3339 and Python cannot represent. The zero time is
+// valid.
 func CheckTime(t time.Time) error {
 	if t.IsZero() || writable(t) {
 		return nil
@@ -72,7 +72,7 @@ func AppendTime(dst []byte, t time.Time) []byte {
 	case year < 0 || year > 9999:
 		return t.AppendFormat(dst, `"2006-01-02T15:04:05.000000Z"`)
 	}
-	// By hand, for every put writes five of them: a fifth of AppendFormat's time.
+	// By hand, because every put writes five times: this takes a fifth of AppendFormat's time.
 	hour, minute, second := t.Clock()
 	const pattern = `"0000-00-00T00:00:00.000000Z"`
 	var b [len(pattern)]byte
@@ -94,8 +94,8 @@ func AppendTime(dst []byte, t time.Time) []byte {
 // twoDigits writes a number below 100 with a leading zero.
 func twoDigits(b []byte, n int) { b[0], b[1] = byte('0'+n/10), byte('0'+n%10) }
 
-// NormalTime reports whether raw is a time as we leave it alone: RFC 3339 in UTC,
-// with a Z, to the nanosecond at most.
+// NormalTime reports whether raw is a time in the form that stays unchanged: RFC 3339 in UTC, with a Z,
+// at most to the nanosecond.
 func NormalTime(raw []byte) bool {
 	s, ok := DecodeString(raw)
 	if !ok || !strings.HasSuffix(s, "Z") || len(s) < 20 || len(s) > 30 || s[10] != 'T' || strings.Contains(s, ",") {
@@ -105,8 +105,8 @@ func NormalTime(raw []byte) bool {
 	return err == nil
 }
 
-// parseEpoch rounds as CPython's _PyTime_DoubleToDenominator with
-// ROUND_HALF_EVEN, so that both say the same microsecond.
+// parseEpoch rounds as CPython's _PyTime_DoubleToDenominator with ROUND_HALF_EVEN, so that both give the
+// same microsecond.
 func parseEpoch(s string) (time.Time, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if n >= millisFrom || n <= -millisFrom {
@@ -131,7 +131,7 @@ func parseEpoch(s string) (time.Time, error) {
 	return time.Unix(int64(whole), int64(micro)*1000).UTC(), nil
 }
 
-// parseISO reads what Python's datetime.isoformat and its relatives print.
+// parseISO parses a time as Python's datetime.isoformat and similar functions print it.
 func parseISO(s string, loc *time.Location) (time.Time, error) {
 	if loc == nil {
 		loc = time.UTC

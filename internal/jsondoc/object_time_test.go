@@ -13,7 +13,7 @@ import (
 
 func TestDecodeTime(t *testing.T) {
 	east := time.FixedZone("east", 2*3600)
-	// The right side is what Python's datetime says of the left.
+	// The right side is what Python's datetime returns for the left.
 	for src, want := range map[string]string{
 		`"2025-03-06T19:27:36.532083Z"`:         "2025-03-06T19:27:36.532083Z",
 		`"2025-03-06T19:27:36.532083+00:00"`:    "2025-03-06T19:27:36.532083Z",
@@ -99,7 +99,7 @@ func TestDecodeFloats(t *testing.T) {
 	}
 }
 
-// What is written by hand says what time.Time.Format says.
+// Encoding by hand gives the same as time.Time.Format.
 func TestAppendTimeIsFormat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.UnixMicro(rapid.Int64Range(-62135596800e6, 253402300799e6).Draw(t, "at"))

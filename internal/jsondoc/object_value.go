@@ -17,12 +17,11 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// The functions on a raw text, here and in the files beside, take the Value of a
-// Member: valid JSON without white space around it, never empty.
+// The functions on a raw text, here and in the other files, take the Value of a Member: valid JSON
+// without white space around it, never empty.
 
-// DecodeValue gives the Go value of a text: nil, bool, string, float64,
-// json.Number (see Number), []any, map[string]any. It shares nothing with raw, which has at most
-// MostValues values.
+// DecodeValue returns the Go value of a text: nil, bool, string, float64, json.Number (see Number),
+// []any, map[string]any. It shares nothing with raw, which has at most MostValues values.
 func DecodeValue(raw []byte) (any, error) { return decodeValue(raw, Number) }
 
 // DecodeWritten is DecodeValue with each number as a json.Number of its text: 1.10 stays 1.10.
@@ -97,7 +96,7 @@ func scalar(raw []byte, number func([]byte) any) any {
 	return number(raw)
 }
 
-// DecodeString gives the text of a JSON string; ok is false for anything else.
+// DecodeString returns the content of a JSON string; ok is false for anything else.
 func DecodeString(raw []byte) (s string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
@@ -105,8 +104,8 @@ func DecodeString(raw []byte) (s string, ok bool) {
 	return unquote(raw), true
 }
 
-// EqualString compares a JSON text with a string without decoding it where that
-// is not needed.
+// EqualString reports whether a JSON text is that of a string, without decoding it if that is not
+// necessary.
 func EqualString(raw []byte, s string) bool {
 	if len(raw) < 2 || raw[0] != '"' {
 		return false
@@ -119,10 +118,9 @@ func EqualString(raw []byte, s string) bool {
 
 func hasEscape(body []byte) bool { return bytes.IndexByte(body, '\\') >= 0 }
 
-// AppendValue appends any Go value as JSON at this indent level, names sorted. A
-// document may nest maxDepth levels (0: MaxDepth), so a map that contains itself
-// is refused, not followed. Errors are *errs.FieldError whose field is the path
-// below this value, to be completed by InField.
+// AppendValue appends any Go value as JSON at this indent level, names sorted. A document may nest
+// maxDepth levels (0: MaxDepth), so a map that contains itself is an error, not an endless loop. Errors
+// are *errs.FieldError whose field is the path below this value, to be completed by InField.
 func AppendValue(dst []byte, v any, level, maxDepth int) ([]byte, error) {
 	switch v := v.(type) {
 	case nil:
@@ -220,7 +218,8 @@ func appendList(dst []byte, list []any, level, maxDepth int) ([]byte, error) {
 	return append(AppendNewline(dst, level), ']'), nil
 }
 
-// tooDeep judges a list or an object at this indent level; the document's own is 0.
+// tooDeep returns an error if a list or an object at this indent level is nested too deeply; the
+// document is at level 0.
 func tooDeep(level, maxDepth int) error {
 	if maxDepth <= 0 {
 		maxDepth = MaxDepth
@@ -232,8 +231,8 @@ func tooDeep(level, maxDepth int) error {
 		Err: fmt.Errorf("%w: nested too deeply, or contains itself", errs.ErrTooLarge)}
 }
 
-// marshal is for all other types. json.Number inside of them has to be said: for
-// go-json-experiment it is a string like any other.
+// marshal encodes all other types. json.Number inside them needs an option: for go-json-experiment it is
+// a string like any other.
 func marshal(v any) ([]byte, error) {
 	raw, err := json.Marshal(v, json.Deterministic(true), json.WithMarshalers(json.MarshalFunc(
 		func(n stdjson.Number) ([]byte, error) { return appendNumber(nil, n) })))
@@ -263,7 +262,7 @@ func pointerPath(p jsontext.Pointer) string {
 
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// step is the path's step into a member; a name that is not a word is quoted.
+// step returns the path's step into a member; a name that is not a word is quoted.
 func step(name string) string {
 	for i := range len(name) {
 		if c := name[i]; c != '_' && c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {

@@ -13,8 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// AppendDocument appends the whole as a file holds it: indent 2, a line feed at
-// the end.
+// AppendDocument appends the object as the content of a file: indent 2, a line feed at the end.
 func (o *Object) AppendDocument(dst []byte) []byte {
 	return append(o.Append(dst, 0), '\n')
 }
@@ -53,9 +52,8 @@ func AppendNewline(dst []byte, level int) []byte {
 	return append(dst, blanks[:n]...)
 }
 
-// AppendString appends s as RFC 8785 writes a string: only what JSON demands is
-// escaped. The error is a *errs.FieldError without a field (see InField) when s
-// is not UTF-8.
+// AppendString appends s as RFC 8785 writes a string: only what JSON requires is escaped. If s is not
+// UTF-8, the error is a *errs.FieldError without a field (see InField).
 func AppendString(dst []byte, s string) ([]byte, error) {
 	n := plainPrefix(s)
 	if n == len(s) {
@@ -71,8 +69,8 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(AppendEscaped(append(dst, '"'), s), '"')
 }
 
-// AppendEscaped appends what stands between the quotes of a string as RFC 8785
-// writes it. s is valid UTF-8.
+// AppendEscaped appends the content of a string, without the quotes, as RFC 8785 writes it. s must be
+// valid UTF-8.
 func AppendEscaped(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	from := 0
@@ -108,11 +106,11 @@ func AppendEscaped(dst []byte, s string) []byte {
 	return append(dst, s[from:]...)
 }
 
-// plain reports whether a byte of ASCII stands in a JSON string as it is.
+// plain reports whether a byte of ASCII is in a JSON string as it is.
 func plain(c byte) bool { return c >= ' ' && c != '"' && c != '\\' }
 
-// plainPrefix is how many bytes at the beginning are ASCII and plain. It looks at eight
-// at once: three times as fast, and every put looks at all of its text.
+// plainPrefix returns how many bytes at the beginning are ASCII and plain. It compares eight bytes at
+// once, which is three times as fast: every put checks all of its text.
 func plainPrefix(s string) int {
 	const (
 		ones = 0x0101010101010101
@@ -146,12 +144,11 @@ func invalidAt(s string) int {
 	return len(s)
 }
 
-// AppendFloat appends f as RFC 8785 writes a number: the shortest digits that
-// read back as f, with bits (32 or 64) of precision; exponents below 1e-6 and
-// from 1e21. Two things differ from it: the sign of zero is kept, and digits that
-// look like an exact integer but are not (beyond 2^53) get an exponent, so that
-// Number does not take them for one. NaN and the infinities are refused: JSON has
-// no such numbers.
+// AppendFloat appends f as RFC 8785 writes a number: the shortest digits that read back as f, with bits
+// (32 or 64) of precision; exponents below 1e-6 and from 1e21. There are two differences: the sign of
+// zero is kept, and digits that look like an exact integer but are not (beyond 2^53) get an exponent, so
+// that Number does not read them as an exact integer. NaN and the infinities are refused: JSON has no
+// such numbers.
 func AppendFloat(dst []byte, f float64, bits int) ([]byte, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return dst, &errs.FieldError{Value: strconv.FormatFloat(f, 'g', -1, bits),
@@ -174,7 +171,7 @@ func AppendFloat(dst []byte, f float64, bits int) ([]byte, error) {
 	return dst, nil
 }
 
-// InField puts name before the field that err complains of.
+// InField prepends name to the field of err.
 func InField(name string, err error) error {
 	var f *errs.FieldError
 	if !errors.As(err, &f) {
@@ -185,7 +182,7 @@ func InField(name string, err error) error {
 	return &g
 }
 
-// unquote gives the text of a JSON string that has been checked.
+// unquote returns the content of a JSON string that has been checked.
 func unquote(raw []byte) string {
 	if body := raw[1 : len(raw)-1]; !hasEscape(body) {
 		return string(body)

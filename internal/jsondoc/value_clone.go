@@ -2,7 +2,7 @@ package jsondoc
 
 import "reflect"
 
-// CloneMap copies what DecodeMap gives, and typed lists and maps one level down. It stops at
+// CloneMap copies a map as DecodeMap returns it, and typed lists and maps one level down. It stops at
 // maxDepth: a map that contains itself is left to the encoder, which refuses it.
 func CloneMap(m map[string]any, maxDepth int) map[string]any {
 	c := make(map[string]any, len(m))
@@ -37,8 +37,8 @@ func cloneValue(v any, depth int) any {
 	return cloneOther(reflect.ValueOf(v)).Interface()
 }
 
-// cloneOther copies lists and maps of types that DecodeMap does not make,
-// []string and map[string]int for example.
+// cloneOther copies lists and maps of types that DecodeMap does not create, []string and map[string]int
+// for example.
 func cloneOther(v reflect.Value) reflect.Value {
 	switch {
 	case v.Kind() == reflect.Slice && !v.IsNil():

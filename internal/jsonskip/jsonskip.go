@@ -5,23 +5,23 @@ import (
 	"encoding/json"
 )
 
-// Scan is a place in a JSON text.
+// Scan is a position in a JSON text.
 type Scan struct {
 	b []byte
 	i int
 }
 
-// New begins at the beginning of b, which must not change.
+// New returns a Scan at the beginning of b, which must not change.
 func New(b []byte) *Scan { return &Scan{b: b} }
 
-// Space steps over white space.
+// Space skips white space.
 func (s *Scan) Space() {
 	for s.i < len(s.b) && (s.b[s.i] == ' ' || s.b[s.i] == '\n' || s.b[s.i] == '\t' || s.b[s.i] == '\r') {
 		s.i++
 	}
 }
 
-// Take steps over a byte, if it stands here.
+// Take skips a byte, if it is the next one, and reports whether it was.
 func (s *Scan) Take(c byte) bool {
 	if s.i < len(s.b) && s.b[s.i] == c {
 		s.i++
@@ -30,8 +30,8 @@ func (s *Scan) Take(c byte) bool {
 	return false
 }
 
-// Str steps over a string and gives what stands between its quotes, nil if there
-// is none. simple: it has no escapes.
+// Str skips a string and returns what is between its quotes, nil if there is no string. simple reports
+// that it has no escapes.
 func (s *Scan) Str() (text []byte, simple bool) {
 	if !s.Take('"') {
 		return nil, false
@@ -58,7 +58,7 @@ func (s *Scan) Str() (text []byte, simple bool) {
 	}
 }
 
-// Skip steps over any value; it counts brackets and believes the rest.
+// Skip skips any value; it counts brackets and checks nothing else.
 func (s *Scan) Skip() bool {
 	depth := 0
 	for s.i < len(s.b) {
@@ -79,7 +79,7 @@ func (s *Scan) Skip() bool {
 				return true
 			}
 			if depth < 0 {
-				return true // the end of what contains the value
+				return true // the end of the enclosing value
 			}
 		case ',':
 			if depth == 0 {
@@ -91,7 +91,7 @@ func (s *Scan) Skip() bool {
 	return false
 }
 
-// Unescape appends a JSON string without its quotes.
+// Unescape appends the decoded content of a JSON string, without its quotes.
 func Unescape(dst, b []byte) ([]byte, bool) {
 	const from, to = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
 	for len(b) > 0 {
@@ -107,7 +107,7 @@ func Unescape(dst, b []byte) ([]byte, bool) {
 			dst, b = append(dst, to[k]), b[1:]
 			continue
 		}
-		// \u is rare enough for the general reader.
+		// \u is rare enough for the general decoder.
 		end := 5
 		if len(b) >= 11 && b[1]|0x20 == 'd' && b[2] >= '8' && b[5] == '\\' && b[6] == 'u' {
 			end = 11

@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Beside are documents of a kind whose paths have folders, by the places that they take up: their files, and the
-// folders that these are in. It is not safe for use by several goroutines while Add is called.
+// Beside has documents of a kind whose paths have folders, by the places that they occupy: their files,
+// and the folders of these. It must not be used by several goroutines while Add is called.
 type Beside struct {
 	kind   *Kind
 	folds  bool             // paths are compared by Fold
@@ -23,8 +23,8 @@ type place struct {
 	folder bool
 }
 
-// NewBeside returns the places of some documents, of which none is in the way of another. folds: paths are compared by
-// Fold.
+// NewBeside returns the places of some documents that do not clash with each other. folds: paths are
+// compared by Fold.
 func NewBeside(k *Kind, folds bool, ids ...string) *Beside {
 	b := &Beside{kind: k, folds: folds, places: map[string]place{}}
 	for _, id := range ids {
@@ -33,8 +33,8 @@ func NewBeside(k *Kind, folds bool, ids ...string) *Beside {
 	return b
 }
 
-// Clash returns the id of a document in b that excludes one with this id, and false if no document does. A
-// document does not exclude itself.
+// Clash returns the id of a document in b that cannot be beside one with this id, and false if there is
+// none. A document does not clash with itself.
 func (b *Beside) Clash(id string) (other string, clashes bool) {
 	b.each(id, func(at string, p place) bool {
 		if was, ok := b.places[at]; ok && (was.path != p.path || was.folder != p.folder) {
@@ -53,7 +53,7 @@ func (b *Beside) Add(id string) (other string, clashes bool) {
 	return other, clashes
 }
 
-// each yields the places of a document, with the keys that they have in places.
+// each yields the places of a document, with their keys in places.
 func (b *Beside) each(id string, yield func(at string, p place) bool) {
 	path := b.kind.FileName(id)
 	for at := range len(path) {
@@ -64,7 +64,7 @@ func (b *Beside) each(id string, yield func(at string, p place) bool) {
 	yield(b.fold(path), place{path, id, false})
 }
 
-// Folds reports whether paths in Folder that differ may be compared as equal; see Folding, and FoldsAsDisk.
+// Folds reports whether differing paths in Folder may be treated as equal; see Folding, and FoldsAsDisk.
 func (k *Kind) Folds() bool {
 	_, ok := k.Paths.(Folding)
 	return ok

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// tree are paths that are their ids; fold makes them equal where their case differs.
+// tree has paths that are their ids; fold makes those equal that differ in case only.
 type tree struct{}
 
 func (tree) Path(id string) string          { return id }
@@ -51,7 +51,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestCheckID: the limits on paths hold for ids of a kind that has folders, and for its files.
+// TestCheckID: the limits on paths apply to ids of a kind that has folders, and to its files.
 func TestCheckID(t *testing.T) {
 	k := &Kind{Paths: tree{}}
 	for id, ok := range map[string]bool{"a/b": true, "../a": false, "a//b": false, strings.Repeat("d/", 60) + "x": false} {

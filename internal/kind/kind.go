@@ -20,46 +20,52 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Kind is a kind of document: all that differs between a memory, an assembly and a document of
-// another kind for the code that compares, heals, copies or erases one.
+// Kind is a kind of document, with everything in which its documents differ from others for code that
+// compares, repairs, copies or erases documents.
 type Kind struct {
 	At      int    // its index in Kinds
-	Letter  byte   // its keys in the log begin with it
+	Letter  byte   // the first byte of its keys in the log
 	Section int    // of the index; -1: its documents have no lines there
 	Folder  string // of its files
 	Noun    string
-	IDName  string // the member of a document that is its id
+	IDName  string // the member of a document that has its id
 	Vectors bool   // its documents have vectors; see VectorKind
-	Paths   Paths  // how its files are named; nil: as package jsondoc names them, in one folder
-	// Opaque: its documents are bytes that say neither their id, which is that of their path, nor their
-	// times. They may be empty. IDName is empty, and Decode needs an id. An edit of a file never conflicts
-	// with the newest version: it replaces that.
+	Paths   Paths  // the names of its files; nil: as package jsondoc names them, in one folder
+	// Opaque: its documents are bytes that contain neither their id, which follows from their path, nor
+	// their times. They may be empty. IDName is empty, and Decode needs an id. An edit of a file never
+	// conflicts with the newest version: it replaces that.
 	Opaque bool
-	// Feature is the feature that a store has once it has had a document of this kind. Before that it has no folder
-	// for the kind, and nothing of its log, index, backups or checkpoint says that there is such a kind. 0: every
-	// store has the folder, from the beginning.
+	// Feature is the feature that a store gets with its first document of this kind. Before that it has
+	// no folder for the kind, and nothing in its log, index, backups or checkpoint mentions the kind. 0:
+	// every store has the folder from the beginning.
 	Feature wal.Features
-	// FileWins: what was last written to the disk wins. A file that is not one of the versions stays in its place when a
-	// newer version should be put there, and is adopted; its version has the time of the file. A folder of which most
-	// files are gone was deleted, unless it is gone itself. The kind is Opaque.
+	// FileWins: the last write to the disk wins. A file that is not one of the known versions stays in
+	// its place when a newer version should be put there, and is adopted; its version has the time of
+	// the file. A folder of which most files are gone was deleted on purpose, unless the folder itself
+	// is gone. The kind is Opaque.
 	FileWins bool
-	// FoldsAsDisk: the Paths are compared by Fold only where the file system of the store does not distinguish case.
+	// FoldsAsDisk: the Paths are compared by Fold only if the file system of the store does not
+	// distinguish case.
 	FoldsAsDisk bool
 
-	// Companion returns the id of the document, of the same kind, that has what the bytes of another one cannot say: such
-	// as where that was before. It is deleted with the other one, and moves with it. false: the id is that of a companion.
-	// nil: there are none, and a file that was given another name is another document.
+	// Companion returns the id of the document, of the same kind, that has what the bytes of another one
+	// cannot contain, such as its previous path. It is deleted and moved with the other document. false:
+	// the id is that of a companion. nil: there are no companions, and a renamed file is another
+	// document.
 	Companion func(id string) (string, bool)
-	// Moved returns the companion of a document that was at from, up to its version last, and is at another path now; had
-	// is its companion there, empty for none.
+	// Owner is the inverse of Companion: it returns the id of the document that a companion belongs to; false for the id
+	// of a document. A kind with Companion has it.
+	Owner func(id string) (string, bool)
+	// Moved returns the companion of a document that was at from, up to its version last, and is at
+	// another path now; had is its present companion, empty if there is none.
 	Moved func(from string, last uint64, had []byte) ([]byte, error)
 
-	// Decode reads a document of this kind. What it returns may share bytes with data.
+	// Decode decodes a document of this kind. The result may share bytes with data.
 	Decode func(data []byte, o DecodeOptions) (Content, error)
-	// CheckLine checks what only the lines of this kind have. nil: they have nothing more.
+	// CheckLine checks the members that only lines of this kind have. nil: there are none.
 	CheckLine func(line []byte, e *index.Entry) error
-	// QuickLine reports, without parsing the line, that it is valid; false is no verdict. nil:
-	// every line is parsed.
+	// QuickLine reports, without parsing the line, that it is valid; false means unknown. nil: every
+	// line is parsed.
 	QuickLine func(line []byte, id string, size, dims int, vectors uint64) bool
 }
 
@@ -78,28 +84,29 @@ var (
 	Notes = &Kind{
 		At: 2, Letter: record.Note, Section: index.Notes, Folder: record.NoteFolder, Noun: "note", Opaque: true,
 		Paths: note.System(), Feature: wal.FeatureNotes, FileWins: true, FoldsAsDisk: true,
-		Companion: note.Companion, Moved: note.Moved, Decode: decodeNote,
+		Companion: note.Companion, Owner: note.Owner, Moved: note.Moved, Decode: decodeNote,
 	}
 
 	Kinds = []*Kind{Memories, Assemblies, Notes}
 
-	// Scopes are of working memory: a kind for purge only. They have no section and no vectors.
+	// Scopes is the kind of the scopes of working memory, for purge only. They have no section and no
+	// vectors.
 	Scopes = &Kind{At: -1, Letter: record.Working, Section: -1, Folder: places.Working, Noun: "working memory",
 		IDName: "scope"}
 )
 
-// Most is the number of kinds that an array indexed by Kind.At has room for.
+// Most is the maximum number of kinds, the size of an array indexed by Kind.At.
 const Most = 8
 
-// Reserved are the letters of keys that are no documents: those of package record, and those that
-// package state keeps for preconditions.
+// Reserved are the letters that keys of documents cannot have: those of package record, and those that
+// package state uses for preconditions.
 const Reserved = string(record.Working) + string(record.Model) + string(record.Writer) + string(record.Purge) +
 	string(record.Kept) + "benr"
 
-// Register adds a kind, and with it a section to every index and a folder to every store that is
-// opened or made afterwards. It sets k.At and k.Section. It refuses a letter, a folder or a noun that
-// something else in a store has. The program registers no kind; a test does,
-// before it opens a store, to show that what works on documents needs nothing but the table.
+// Register adds a kind, and with it a section to every index and a folder to every store that is opened
+// or created afterwards. It sets k.At and k.Section. It refuses a letter, a folder or a noun that is
+// already in use. The program registers no kind; a test does, before it opens a store, to show that code
+// that works on documents needs only the table.
 func Register(k *Kind) error {
 	switch {
 	case len(Kinds) == Most:
@@ -123,7 +130,7 @@ func Register(k *Kind) error {
 	return nil
 }
 
-// Folders have a file for each of their documents, named after its id.
+// Folders returns the folders with a file for each of their documents, named after its id.
 func Folders() []string { return places.Documents() }
 
 // FoldersOf returns those of Folders that a store with these features has.
@@ -134,13 +141,24 @@ func FoldersOf(f wal.Features) []string {
 	})
 }
 
-// Key is that of a document in the log.
+// Document returns the id of the document that an id belongs to: the id itself or, for that of a companion, the id of
+// the document whose companion it is.
+func (k *Kind) Document(id string) (of string, companion bool) {
+	if k.Owner != nil {
+		if of, companion = k.Owner(id); companion {
+			return of, true
+		}
+	}
+	return id, false
+}
+
+// Key returns the key of a document in the log.
 func (k *Kind) Key(id string) string { return string(rune(k.Letter)) + id }
 
-// VectorKind is the kind of its vectors, where it has any.
+// VectorKind returns the kind of its vectors, if it has any.
 func (k *Kind) VectorKind() vector.Kind { return vector.Kind(k.At) }
 
-// Lettered is the kind whose keys begin with a letter, nil for the letter of no kind.
+// Lettered returns the kind whose keys begin with a letter, nil if there is none.
 func Lettered(letter byte) *Kind {
 	for _, k := range Kinds {
 		if k.Letter == letter {
@@ -150,7 +168,7 @@ func Lettered(letter byte) *Kind {
 	return nil
 }
 
-// In is the kind whose lines are in a section of the index, nil for any other section.
+// In returns the kind whose lines are in a section of the index, nil if there is none.
 func In(section int) *Kind {
 	for _, k := range Kinds {
 		if k.Section == section {
@@ -160,7 +178,7 @@ func In(section int) *Kind {
 	return nil
 }
 
-// At is the kind whose folder a path of the store leads into, nil for another.
+// At returns the kind whose folder contains a path of the store, nil if there is none.
 func At(rel string) *Kind {
 	for _, k := range Kinds {
 		if strings.HasPrefix(rel, k.Folder+"/") {
@@ -170,7 +188,7 @@ func At(rel string) *Kind {
 	return nil
 }
 
-// Of is the kind of an entry's key, nil for the key of no document.
+// Of returns the kind of an entry's key, nil if it is not the key of a document.
 func Of(key string) *Kind {
 	if len(key) < 2 {
 		return nil
@@ -178,7 +196,7 @@ func Of(key string) *Kind {
 	return Lettered(key[0])
 }
 
-// Limits are those that a document of any kind is read with.
+// Limits are the limits for decoding a document of any kind.
 type Limits struct {
 	Memory   memstore.Limits
 	Assembly assembly.Limits
@@ -191,11 +209,10 @@ type DecodeOptions struct {
 	Location   *time.Location // of times without a zone
 	ID         string         // the id that the document must have; "": any
 	IDOptional bool
-	Owned      bool // what is returned shares no bytes with data
+	Owned      bool // the result shares no bytes with data
 }
 
-// Content is a document that was read: what a line of the index and an entry of the log are made
-// of.
+// Content is a decoded document, from which index lines and log entries are made.
 type Content struct {
 	ID               string
 	Created, Updated *time.Time // as the document has them; may be filled in
@@ -203,7 +220,7 @@ type Content struct {
 	Members          []string // of an assembly
 	Memory           *memstore.Memory
 	Group            *assembly.Assembly
-	Line             func(doc []byte, vectorID int64) ([]byte, error) // vectorID: 0 when it is the version itself
+	Line             func(doc []byte, vectorID int64) ([]byte, error) // vectorID: 0 if it is the version itself
 }
 
 func decodeMemory(data []byte, o DecodeOptions) (Content, error) {
@@ -248,7 +265,7 @@ func checkMembers(line []byte, e *index.Entry) error {
 		return err
 	}
 	if int64(len(members)) != e.MemberCount {
-		return fmt.Errorf("it counts %d members, and names %d", e.MemberCount, len(members))
+		return fmt.Errorf("the line counts %d members, but names %d", e.MemberCount, len(members))
 	}
 	for _, id := range members {
 		if err := jsondoc.CheckID("members", id, 0); err != nil {
@@ -263,7 +280,7 @@ func (k *Kind) Elsewhere(id string) error {
 	return fmt.Errorf("contains id %s, which belongs in %s", human.Quote(id), k.FileName(id))
 }
 
-// Date fills in the times that a document does not have.
+// Date fills in the times that a document lacks.
 func (c *Content) Date(created, updated time.Time) {
 	if c.Created.IsZero() {
 		*c.Created = created
@@ -273,14 +290,14 @@ func (c *Content) Date(created, updated time.Time) {
 	}
 }
 
-// Conflicts reports whether an edit was made of an older version than one of which the time of the last
-// change is given: then it does not replace that version.
+// Conflicts reports whether an edit was made from a version older than the newest, whose time of last
+// change is given: then it does not replace the newest.
 func (k *Kind) Conflicts(newest time.Time, edit *Content) bool {
 	return !k.Opaque && !edit.Updated.IsZero() &&
 		edit.Updated.Truncate(time.Microsecond).Before(newest.Truncate(time.Microsecond))
 }
 
-// Size says how much was read.
+// Size returns a description of how much was decoded.
 func (c *Content) Size() string {
 	switch {
 	case c.Group != nil:
@@ -291,8 +308,8 @@ func (c *Content) Size() string {
 	return "a document"
 }
 
-// OffsetOf returns the byte at which a document is not valid, -1 where the error does not say it: only the
-// errors of JSON do.
+// OffsetOf returns the byte at which a document is not valid, -1 if the error does not have it: only
+// JSON errors do.
 func OffsetOf(err error) int64 {
 	var s *jsondoc.SyntaxError
 	if errors.As(err, &s) {

@@ -34,7 +34,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRegisterRefuses: a letter, a folder and a noun mean one thing each, and a refusal changes nothing.
+// TestRegisterRefuses: a letter, a folder and a noun have one meaning each, and a refusal changes
+// nothing.
 func TestRegisterRefuses(t *testing.T) {
 	var refused []*Kind
 	for _, letter := range []byte(Reserved + "ma\x00 \n\x7f\xe9") {

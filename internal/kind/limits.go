@@ -6,11 +6,11 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// MembersMost is how many members a stored assembly may have.
+// MembersMost is the maximum number of members of a stored assembly.
 const MembersMost = 1 << 24
 
-// The limits for reading what is stored, wider than those of config.json, which are for
-// writing. How many bytes of a file are read is in package places.
+// The limits for reading stored documents, wider than those of config.json, which are for writing.
+// Package places has the maximum size of a file.
 var (
 	Stored         = memstore.Limits{MemoryBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
 	StoredAssembly = assembly.Limits{AssemblyBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20,

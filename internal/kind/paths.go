@@ -8,49 +8,53 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Paths are the paths of the files of a kind, and what they say. A path is relative to the folder of
-// the kind and has slashes.
+// Paths maps the documents of a kind to the paths of their files and back. A path is relative to the
+// folder of the kind and has slashes.
 //
-// Of a kind whose paths have folders (Tree), an id has the same folders as its path: the id of a document in a folder
-// begins with the id that the folder's path has, and a slash. docfile.CheckPath has the limits on such a path; a
-// document is refused whose path is beyond them. A document can neither be where a folder of another one is nor
-// below another one, and its creation is refused then: see Beside.
+// For a kind whose paths have folders (Tree), an id has the same folders as its path: the id of a
+// document in a folder begins with the id for the folder's path, and a slash. docfile.CheckPath has the
+// limits on such a path; a document whose path exceeds them is refused. A document can neither be in the
+// place of another's folder nor below another one, and its creation is refused then: see Beside.
 type Paths interface {
-	// Path returns the path of a document's file. No two ids have the same one, and none has a line break: backups
-	// list them.
+	// Path returns the path of a document's file. No two ids have the same path, and no path has a line
+	// break, since backups list paths.
 	Path(id string) string
-	// ID returns the id of the document that a path belongs to. It reports false for a path that does
-	// not say its id, such as one with a hash in the place of the id, and returns then what the path
-	// says in the place of the id.
+	// ID returns the id of the document that a path belongs to. It returns false for a path that does
+	// not contain its id, such as one with a hash instead, and then the part of the path that is in the
+	// place of the id.
 	ID(path string) (id string, ok bool)
-	// IsDocument reports whether a file at a path may be that of a document: others are left by editors
-	// and tools. It may be right of a path that Path never returns.
+	// IsDocument reports whether a file at a path may be that of a document, as opposed to files of
+	// editors and tools. It may return true for a path that Path never returns.
 	IsDocument(path string) bool
 	// IsOwn reports whether the store gives this path to a file, or to a folder.
 	IsOwn(path string, folder bool) bool
-	// Tree reports whether a path may have folders. Without them only the folder of the kind is looked into.
+	// Tree reports whether a path may have folders. Otherwise subfolders of the kind's folder are not
+	// searched.
 	Tree() bool
 }
 
-// Folding are Paths of a Tree that file systems may compare other than by their bytes.
+// Folding is implemented by Paths of a Tree that some file systems do not compare byte by byte.
 type Folding interface {
 	Paths
-	// Fold returns the form of a path by which it is compared, element by element: two paths that differ and have
-	// one Fold cannot both be of a document, or of a folder.
+	// Fold returns the form of a path by which it is compared, element by element: of two different
+	// paths with the same Fold, only one can exist, as a document or as a folder.
 	Fold(path string) string
 }
 
-// Portable are Paths that depend on the operating system, so that a store may have those of another one.
+// Portable is implemented by Paths that depend on the operating system, so that a store may have those
+// of another one.
 type Portable interface {
 	Paths
-	// IsPath reports whether a path is that of a document on one of the systems.
+	// IsPath reports whether a path is that of a document on any of the systems.
 	IsPath(path, id string) bool
 }
 
-// Normalizing are Paths for which some files have the path of a document in another form of Unicode.
+// Normalizing is implemented by Paths for which a file may have the path of a document in another form
+// of Unicode.
 type Normalizing interface {
 	Paths
-	// Normal returns the path that a file with a path should have; false where it has it, or is no document either way.
+	// Normal returns the path that a file with a path should have; false if that is its path already, or
+	// if it is not a document in either form.
 	Normal(path string) (string, bool)
 }
 
@@ -62,7 +66,7 @@ func (k *Kind) Normal(path string) (string, bool) {
 	return "", false
 }
 
-// jsonPaths are those of a kind whose documents are JSON: <name>.json, in one folder.
+// jsonPaths is the Paths of a kind whose documents are JSON: <name>.json, in one folder.
 type jsonPaths struct{}
 
 func (jsonPaths) Path(id string) string { return jsondoc.FileName(id) }
@@ -89,7 +93,7 @@ func (k *Kind) paths() Paths {
 	return k.Paths
 }
 
-// FileName is the path of a document's file in Folder; see Paths.
+// FileName returns the path of a document's file in Folder; see Paths.
 func (k *Kind) FileName(id string) string {
 	if k.Paths == nil {
 		return jsondoc.FileName(id)
@@ -97,10 +101,11 @@ func (k *Kind) FileName(id string) string {
 	return k.Paths.Path(id)
 }
 
-// File is the place of a document, relative to the store.
+// File returns the path of a document's file relative to the store.
 func (k *Kind) File(id string) string { return k.Folder + "/" + k.FileName(id) }
 
-// IsFile reports whether a place in a store is that of a document, on this system or on another one.
+// IsFile reports whether a path in a store is that of a document's file, on this system or on another
+// one.
 func (k *Kind) IsFile(rel, id string) bool {
 	if rel == k.File(id) {
 		return true
@@ -110,11 +115,11 @@ func (k *Kind) IsFile(rel, id string) bool {
 	return ok && in && p.IsPath(path, id)
 }
 
-// Below returns the path in Folder of a place that is relative to the store.
+// Below returns the path in Folder for a path that is relative to the store.
 func (k *Kind) Below(rel string) string { return strings.TrimPrefix(rel, k.Folder+"/") }
 
-// ID returns the id of the document that a path in Folder belongs to. It reports false for a path that
-// does not say its id, and for any other path.
+// ID returns the id of the document that a path in Folder belongs to. It returns false for a path that
+// does not contain its id, and for any other path.
 func (k *Kind) ID(name string) (id string, ok bool) {
 	id, ok = k.paths().ID(name)
 	return id, ok && k.canBe(name)
@@ -123,7 +128,8 @@ func (k *Kind) ID(name string) (id string, ok bool) {
 // canBe reports whether the path of a document can be name.
 func (k *Kind) canBe(name string) bool { return !k.Tree() || docfile.CheckPath(name) == nil }
 
-// IDAt returns the id that Decode needs for the file at a path in Folder: "" where the document says it.
+// IDAt returns the id that Decode needs for the file at a path in Folder: "" if the document contains
+// it.
 func (k *Kind) IDAt(name string) string {
 	if !k.Opaque {
 		return ""
@@ -132,8 +138,8 @@ func (k *Kind) IDAt(name string) string {
 	return id
 }
 
-// IsDocument reports whether a file at a path in Folder is named as a document is: others are what
-// editors and tools leave, and what people put there.
+// IsDocument reports whether a file at a path in Folder is named as a document is, as opposed to files
+// of editors, tools and users.
 func (k *Kind) IsDocument(name string) bool { return k.paths().IsDocument(name) && k.canBe(name) }
 
 // HasDocuments reports whether one of the paths in Folder is named as a document is.
@@ -142,7 +148,7 @@ func (k *Kind) HasDocuments(names []string) bool { return slices.ContainsFunc(na
 // Tree reports whether the documents of the kind are in folders in Folder.
 func (k *Kind) Tree() bool { return k.Paths != nil && k.Paths.Tree() }
 
-// CheckID refuses an id whose file cannot be in the folder of the kind.
+// CheckID returns an error for an id whose file cannot be in the folder of the kind.
 func (k *Kind) CheckID(id string) error {
 	if !k.Tree() {
 		return nil
@@ -165,8 +171,8 @@ func Filed() []*Kind {
 	return list
 }
 
-// Filing returns the kind that has its files in a folder of the store, Scopes among them; nil for any
-// other folder.
+// Filing returns the kind that has its files in a folder of the store, including Scopes; nil if there is
+// none.
 func Filing(folder string) *Kind {
 	if folder == Scopes.Folder {
 		return Scopes

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind is what is counted.
+// Kind is a kind of operation that is counted.
 type Kind int
 
 // The kinds.
@@ -20,11 +20,11 @@ const (
 	Sync     // of the log
 	LockWait // for a lock of another process
 	Flush    // a round of the flusher
-	Slowed   // a writer waits until the files have followed the log
+	Slowed   // a writer waits until the files have caught up with the log
 	kinds
 )
 
-// Bounds are the upper bounds of the buckets of durations; beyond the last one is one more bucket.
+// Bounds are the upper bounds of the buckets of durations; there is one more bucket for longer ones.
 var Bounds = [...]time.Duration{
 	50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
@@ -32,14 +32,14 @@ var Bounds = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// stripes is how many copies there are of each counter; sampled is how many calls of Get there are for one whose
-// duration is taken.
+// stripes is the number of copies of each counter; sampled is the number of calls of Get per call whose
+// duration is measured.
 const (
 	stripes = 8
 	sampled = 16
 )
 
-// counters are those of a kind, on cache lines of their own.
+// counters are the counters of one kind, on cache lines of their own.
 type counters struct {
 	ok, failed atomic.Uint64
 	sum        atomic.Int64 // nanoseconds
@@ -50,7 +50,7 @@ type counters struct {
 // Meters are the counters of a store. The zero value is ready for use; a nil *Meters counts nothing.
 type Meters struct{ of [kinds][stripes]counters }
 
-// Begin returns the time at which something begins, for End. It is zero where the duration is not taken.
+// Begin returns the present time, for End. It returns zero if the duration is not measured.
 func (m *Meters) Begin(k Kind) time.Time {
 	if m == nil || k == Get && rand.Uint32N(sampled) != 0 {
 		return time.Time{}
@@ -58,7 +58,7 @@ func (m *Meters) Begin(k Kind) time.Time {
 	return time.Now()
 }
 
-// End counts something that began at a time of Begin; failed tells its result.
+// End counts an operation that began at a time from Begin; failed is its result.
 func (m *Meters) End(k Kind, began time.Time, failed bool) {
 	if m == nil {
 		return
@@ -74,7 +74,7 @@ func (m *Meters) End(k Kind, began time.Time, failed bool) {
 	}
 }
 
-// Took counts something that took a time.
+// Took counts an operation with its duration.
 func (m *Meters) Took(k Kind, d time.Duration) {
 	if m == nil {
 		return
@@ -93,14 +93,14 @@ func (c *counters) took(d time.Duration) {
 	c.sum.Add(int64(d))
 }
 
-// Reading is what was counted of a kind.
+// Reading is what was counted for a kind.
 type Reading struct {
 	OK, Failed uint64
-	Buckets    [len(Bounds) + 1]uint64 // of those whose duration was taken
+	Buckets    [len(Bounds) + 1]uint64 // of those whose duration was measured
 	Sum        time.Duration           // of these
 }
 
-// Read returns what was counted of a kind until now.
+// Read returns what was counted for a kind so far.
 func (m *Meters) Read(k Kind) (r Reading) {
 	if m == nil {
 		return r

@@ -26,6 +26,9 @@ func SidecarOf(path string) string { return sidecarHead + path }
 // IsSidecar reports whether an id in the log is that of a sidecar.
 func IsSidecar(id string) bool { return strings.HasPrefix(id, sidecarHead) }
 
+// Owner returns the path of the note that a sidecar belongs to; false for the path of a note.
+func Owner(id string) (string, bool) { return strings.CutPrefix(id, sidecarHead) }
+
 // Companion returns the id of the sidecar of a note; false for the id of a sidecar.
 func Companion(id string) (string, bool) { return SidecarOf(id), !IsSidecar(id) }
 

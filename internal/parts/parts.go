@@ -26,7 +26,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Host answers what the parts call upwards. A field that is nil answers as a store does that has nothing to say.
+// Host answers the upward calls of the parts. A field that is nil stands for the simplest answer.
 type Host struct {
 	Judge  func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
 	Aside  func(ctx context.Context, held *wal.Held, aside []docfile.Edit)
@@ -34,13 +34,13 @@ type Host struct {
 	scopes *scopes.Scopes
 }
 
-// RebuildIndex rebuilds the index by the part that does.
+// RebuildIndex rebuilds the index with the part that does so.
 func (h *Host) RebuildIndex(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
 	want := rebuild.Want{Store: start.UUID, At: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}
 	return h.maker.From(ctx, want, start.Past)
 }
 
-// JudgeEdit asks Judge.
+// JudgeEdit calls Judge.
 func (h *Host) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	if h.Judge == nil {
 		return engine.Version{}, errors.ErrUnsupported
@@ -55,7 +55,7 @@ func (h *Host) JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.E
 	}
 }
 
-// PutScopes, MayLag, OursScope and NoteWorked are those of the scopes.
+// PutScopes, MayLag, OursScope and NoteWorked call the scopes.
 func (h *Host) PutScopes(ctx context.Context, keys []string, distrusted bool,
 	spares func(key string, err error) bool) error {
 	return h.scopes.PutScopes(ctx, keys, distrusted, spares)
@@ -71,7 +71,8 @@ func (h *Host) OursScope(key string, least wal.LSN, data func() ([]byte, error))
 
 func (h *Host) NoteWorked(scope string, at uint64) { h.scopes.NoteWorked(scope, at) }
 
-// The rest is of parts that a test does not have: no embedder, nothing expires, no round is due by itself.
+// The remaining methods stand for parts that a test does not have: no embedder, nothing expires, no
+// round is due by itself.
 
 func (h *Host) FlushDue()                     {}
 func (h *Host) NoteRefused(*wal.Entry, error) {}

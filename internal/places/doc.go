@@ -4,7 +4,7 @@
 //
 // A store's folder:
 //
-//	.gitignore                  made with the store, edited by its user
+//	.gitignore                  created with the store, edited by its user
 //	config.json                 settings
 //	checkpoint                  where recovery begins
 //	memory_index.json           the index, and memory_index.delta.json

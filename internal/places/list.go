@@ -12,47 +12,47 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// The files by which a migration is known. Git ignores the second note in every store, so
-// that cleaning up does not take both.
+// The files of a migration. Git ignores the second note in every store, so that a cleanup does not
+// remove both.
 const (
 	MigrationName = "migrate.json"
 	MovedName     = "moved.json"
 	SecondNote    = "wal/" + MovedName
 )
 
-// Views is the folder of the views that plug in, each with a folder of its own.
+// Views is the folder of the plugged-in views, each with a folder of its own.
 const Views = "view_index"
 
-// Words is that of the view by which words are searched.
+// Words is the folder of the view for word search.
 const Words = Views + "/words"
 
 // Working is the folder of the scopes of working memory.
 const Working = "working"
 
-// Computed is where what a re-embedding has computed lies, in a store and in a backup.
+// Computed is the file with the vectors that a re-embedding has computed, in a store and in a backup.
 const Computed = vector.Folder + "/reembed"
 
-// use is what has to be in a place, and what it is for.
+// use is what must be in a place, and its purpose.
 type use uint
 
 const (
-	folder   use = 1 << iota // a folder; the other places are of files
-	top                      // what a store consists of: a migration copies it, with all that is in a folder
+	folder   use = 1 << iota // a folder; the other places are files
+	top                      // a part of the store: a migration copies it, with everything in a folder
 	named                    // a file that the store opens by this name, so nothing else may be there
-	machine                  // says who uses the store here and now: never moved, never repaired
+	machine                  // records which processes use the store on this machine: never moved, never repaired
 	sole                     // a folder whose files may be the only copy of something
-	optional                 // a folder without which opening goes on
-	note                     // of a migration: opening reads all of it
+	optional                 // a folder without which opening continues
+	note                     // of a migration: opening reads it completely
 )
 
-// place is one that a store has in its folder.
+// place is a place in a store's folder.
 type place struct {
 	path string // with slashes
 	use  use
 }
 
-// list has each place once. The files come first, then the folders, those above others before
-// them: findings are reported in this order.
+// list has each place once. The files come first, then the folders, parents before their children:
+// findings are reported in this order.
 var list = slices.Concat([]place{
 	{".gitignore", top},
 	{"config.json", top | named},
@@ -130,7 +130,7 @@ func AddDocuments(name string, own func(path string, folder bool) bool) {
 	list = append(list, place{name, folder | top | sole})
 }
 
-// Documents are the folders with a file for each document, named after its id.
+// Documents returns the folders with a file for each document, named after its id.
 func Documents() []string {
 	names := make([]string, len(documents))
 	for i, d := range documents {
@@ -142,7 +142,7 @@ func Documents() []string {
 // IsDocuments reports whether a folder of a store has a file for each document.
 func IsDocuments(rel string) bool { return owner(rel) != nil }
 
-// IsTaken reports whether a store has something of this name in its folder.
+// IsTaken reports whether a store uses this name in its folder.
 func IsTaken(name string) bool {
 	return slices.ContainsFunc(list, func(p place) bool {
 		first, _, _ := strings.Cut(p.path, "/")
@@ -157,12 +157,12 @@ func vectorFiles() (list []place) {
 	return list
 }
 
-// is reports whether a path is that of a place of this use.
+// is reports whether a path is that of a place with this use.
 func is(rel string, u use) bool {
 	return slices.ContainsFunc(list, func(p place) bool { return p.path == rel && p.use&u == u })
 }
 
-// paths are the places of one use, of no other.
+// paths returns the places with the use u and without the use not.
 func paths(u, not use) (rels []string) {
 	for _, p := range list {
 		if p.use&u == u && p.use&not == 0 {
@@ -172,19 +172,19 @@ func paths(u, not use) (rels []string) {
 	return rels
 }
 
-// TopFiles and TopFolders are what a store consists of.
+// TopFiles returns the files that are parts of a store.
 func TopFiles() []string { return paths(top, folder) }
 
-// TopFolders are those that a store has in its own.
+// TopFolders returns the folders that are parts of a store.
 func TopFolders() []string { return paths(top|folder, 0) }
 
-// IsTopFile and IsTopFolder say whether a name in the store's folder is one of these.
+// IsTopFile reports whether a name in the store's folder is one of TopFiles.
 func IsTopFile(name string) bool { return is(name, top) && !is(name, folder) }
 
-// IsTopFolder is the same for folders.
+// IsTopFolder reports whether a name in the store's folder is one of TopFolders.
 func IsTopFolder(name string) bool { return is(name, top|folder) }
 
-// Inside are the folders that a store has in one of its folders.
+// Inside returns the folders that a store has in one of its folders.
 func Inside(rel string) (rels []string) {
 	for _, p := range list {
 		if p.use&folder != 0 && path.Dir(p.path) == rel {
@@ -200,16 +200,16 @@ func Optional(rel string) bool { return is(rel, folder|optional) }
 // Sole reports whether the files of a folder may be the only copy of something.
 func Sole(rel string) bool { return is(rel, folder|sole) }
 
-// Named are the files that a store opens by their names.
+// Named returns the files that a store opens by their names.
 func Named() []string { return paths(named, 0) }
 
-// OfTheMachine reports whether a path is that of a file that says which processes use a store, here
-// and now.
+// OfTheMachine reports whether a path is that of a file that records which processes use a store on this
+// machine.
 func OfTheMachine(rel string) bool {
 	return is(rel, machine) || path.Dir(rel) == "wal" && strings.HasSuffix(rel, ".lock")
 }
 
-// InLog reports whether the log has something of this name beside its segments.
+// InLog reports whether the log uses this name beside its segments.
 func InLog(name string) bool { return name != "" && isAny("wal/"+name) && !is("wal/"+name, note) }
 
 func isAny(rel string) bool { return is(rel, 0) }

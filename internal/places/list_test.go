@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Each place is listed once, and behind the folder that it is in where that is one of a list of
-// folders: they are made and looked at in this order.
+// Each place is listed once, and after the folder that contains it if that is listed: folders are
+// created and checked in this order.
 func TestList(t *testing.T) {
 	seen := map[string]bool{".": true}
 	for _, p := range list {
@@ -26,7 +26,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// What a store consists of; what else has its own file by name.
+// The parts of a store; other files that are opened by name.
 func TestTop(t *testing.T) {
 	files := []string{".gitignore", "config.json", "checkpoint", "memory_index.json", "memory_index.delta.json"}
 	if got := TopFiles(); !slices.Equal(got, files) {

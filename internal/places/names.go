@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Names that are given by pattern.
+// Names that follow a pattern.
 var (
 	tokenName  = regexp.MustCompile(`^[0-9]+-[0-9a-f]+-[0-9a-f]{12}$|^[0-9a-f]{16}$`)
 	workerName = regexp.MustCompile(`^[0-9]+(-[0-9]+)?$`)
@@ -20,11 +20,11 @@ var (
 	viewFolder = regexp.MustCompile(`^[a-z]+$`)
 	viewFile   = regexp.MustCompile(`^[0-9a-f]{16}\.(seg|[0-9a-f]{16}\.st)$|^manifest\.json$|^\.gitignore$`)
 	vectorName = regexp.MustCompile(`^(memory_vectors|mapping|reembed)[a-z._]*$`)
-	// what a name ends with until the file is whole
+	// the ending of a name until the file is complete
 	makingName = regexp.MustCompile(`\.(([0-9a-f]{12}|[0-9]+-[0-9]+)\.)?new$`)
 )
 
-// IsToken reports whether a name in tmp/ is what a process calls its own there: see engine.NewToken.
+// IsToken reports whether a name in tmp/ is the token of a process: see engine.NewToken.
 func IsToken(name string) bool { return tokenName.MatchString(name) }
 
 func isLogFile(name string) bool {
@@ -78,8 +78,8 @@ func IsName(rel string, isFolder bool) bool {
 	return false
 }
 
-// IsIndexTemp reports whether a name in tmp/ is that of an index which a process writes, or of the
-// note of a process: "index.", a token, and for vectors and temp files of them more.
+// IsIndexTemp reports whether a name in tmp/ is that of an index that a process is writing, or of the
+// note of a process: "index.", a token, and a suffix for vectors and temp files of them.
 func IsIndexTemp(name string) bool {
 	what, rest, _ := strings.Cut(name, ".")
 	switch what {

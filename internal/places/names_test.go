@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// FAILURES 169: names that a store gives, and names beside them that only a user gives.
+// FAILURES 169: names that a store uses, and similar names that only a user would choose.
 func TestNames(t *testing.T) {
 	const token = "4711-1a2b3c-0123456789ab"
 	for rel, want := range map[string]bool{

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Local says why a path does not name something below the store's folder.
+// Local returns an error if a path does not name something below the store's folder.
 func Local(rel string) error {
 	switch {
 	case rel == "" || rel == "." || !fs.ValidPath(rel) || !filepath.IsLocal(filepath.FromSlash(rel)):
@@ -27,8 +27,8 @@ func Local(rel string) error {
 	return nil
 }
 
-// Enter is the path of a file of the store, whose folders are looked at on the way: a
-// link in the place of one would lead somewhere else. ErrNotExist: one is missing.
+// Enter returns the path of a file of the store, after checking the folders on the way: a link in the
+// place of one would lead elsewhere. ErrNotExist: a folder is missing.
 func Enter(fsys vfs.FS, dir, rel string) (string, error) {
 	at, rest := dir, rel
 	for {
@@ -48,8 +48,7 @@ func Enter(fsys vfs.FS, dir, rel string) (string, error) {
 	}
 }
 
-// Shown is a path as a message has it: quoted where a terminal, or a reader, would take
-// it for something else.
+// Shown returns a path as a message shows it: quoted if a terminal or a reader would misread it.
 func Shown(rel string) string {
 	if q := strconv.Quote(rel); len(rel) > 200 || q[1:len(q)-1] != rel {
 		return human.Quote(rel)
@@ -57,7 +56,7 @@ func Shown(rel string) string {
 	return rel
 }
 
-// Within reports whether a path lies in a folder.
+// Within reports whether a path is in a folder.
 func Within(path, folder string) bool {
 	a, err1 := filepath.Abs(path)
 	b, err2 := filepath.Abs(folder)
@@ -68,7 +67,7 @@ func Within(path, folder string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// Names are those in a folder, sorted.
+// Names returns the names in a folder, sorted.
 func Names(fsys vfs.FS, dir string) ([]string, error) {
 	names, err := fsys.ReadDir(dir)
 	names = vfs.WithoutLost(fsys, dir, names)
@@ -76,5 +75,5 @@ func Names(fsys vfs.FS, dir string) ([]string, error) {
 	return names, err
 }
 
-// Gone reports whether nothing is there.
+// Gone reports whether err means that the file does not exist.
 func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) }

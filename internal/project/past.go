@@ -53,17 +53,17 @@ func (v *View) past(ctx context.Context, id string) (all []Version) {
 	return all
 }
 
-// ErrOthers means that an undo would take back what is not of the caller, or not of the view.
+// ErrOthers means that an undo would undo changes that are not by the caller, or not in the view.
 var ErrOthers = errors.New("not yours to take back")
 
-// Own names the commits that a caller may take back.
+// Own names the commits that a caller may undo.
 type Own struct {
 	Name string // of the writer, as varve.LogOptions.By takes it
 }
 
-// Undo takes back commits of the caller: that at o.Position, the newest, or those since o.Since. With plan it changes
-// nothing. The error is ErrOthers if the commit is by another writer, or has changed a memory that the view does not
-// see.
+// Undo undoes commits of the caller: the one at o.Position, the newest, or those since o.Since. With
+// plan it changes nothing. The error is ErrOthers if the commit is by another writer, or has changed a
+// memory that the view does not see.
 func (v *View) Undo(ctx context.Context, own Own, o varve.UndoOptions, plan bool) (*varve.UndoPlan, error) {
 	if !o.Since.IsZero() {
 		o.Run = own.Name
@@ -92,7 +92,7 @@ func (v *View) Undo(ctx context.Context, own Own, o varve.UndoOptions, plan bool
 	return v.st.Undo(ctx, p.UndoOptions)
 }
 
-// ofCaller makes the position of the caller's newest commit the one of o, or checks that of o.
+// ofCaller sets the position in o to that of the caller's newest commit, or checks the given one.
 func (v *View) ofCaller(ctx context.Context, own Own, o *varve.UndoOptions) error {
 	if own.Name == "" {
 		return fmt.Errorf("the client has no name: %w", ErrOthers)

@@ -131,7 +131,7 @@ func (v *View) deletedWith(ctx context.Context, ending string) (all []string, er
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			continue // what cannot be read names nothing
+			continue // an entry that cannot be read names nothing
 		}
 		if c.Next <= d.to {
 			break

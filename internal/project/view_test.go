@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// Each way of a View to a memory of another project is that of a missing one.
+// Each way in which a View reaches a memory of another project gives the result for a missing one.
 func TestViewSeesItsOwn(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -62,7 +62,8 @@ func TestViewSeesItsOwn(t *testing.T) {
 			t.Errorf("%s %v", m.ID, err)
 		}
 	}
-	// What was given to another project keeps its past to itself, and what was written in the one is not of the other.
+	// A memory that was given to another project does not show its past there, and what was written in
+	// the one project is not visible in the other.
 	if _, err := Merge(context.Background(), st, b.Project(), a.Project()); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestViewSeesItsOwn(t *testing.T) {
 	if _, err := b.History(ctx, "secret-of-b"); !errors.Is(err, varve.ErrNotFound) {
 		t.Error(err)
 	}
-	// A member that is no text, as an edit by hand may leave it, is of no project.
+	// A member that is not text, as an edit by hand may leave it, belongs to no project.
 	if _, err := st.Put(ctx, varve.Memory{ID: "odd", Content: "x",
 		Metadata: map[string]any{Member: []any{a.Project()}}}); err != nil {
 		t.Fatal(err)
@@ -83,7 +84,7 @@ func TestViewSeesItsOwn(t *testing.T) {
 	}
 }
 
-// The shared memory of a key gives way to that of the project.
+// The shared memory with a key is hidden by that of the project.
 func TestOverrides(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -5,18 +5,18 @@ import (
 	"testing"
 )
 
-// Long reports whether the proofs run whole.
+// Long reports whether the proofs run completely.
 func Long() bool { return os.Getenv("VARVE_LONG") == "1" }
 
-// Race reports whether this is the run with the race detector, which finds nothing in what one goroutine
-// does at a time: simulators, and calls one after the other.
+// Race reports whether this is the run with the race detector, which finds nothing in code that one
+// goroutine runs at a time: simulators, and sequential calls.
 func Race() bool { return os.Getenv("VARVE_CI") == "race" && !Long() }
 
-// Everyday reports whether this is go test alone, which has to end soon.
+// Everyday reports whether this is go test without settings, which must end soon.
 func Everyday() bool { return !Long() && os.Getenv("VARVE_CI") == "" }
 
-// Every returns which share of many cases runs, of those that one goroutine goes through: each 3nth in
-// .ci/run, each 8nth in go test and under the race detector, all of them in the long proofs.
+// Every returns the share of many cases that runs, for cases that one goroutine goes through: each 3nth
+// in .ci/run, each 8nth in go test and under the race detector, all of them in the long proofs.
 func Every(n int) int {
 	switch {
 	case Long():
@@ -27,8 +27,8 @@ func Every(n int) int {
 	return 3 * n
 }
 
-// OneGoroutine skips a test under the race detector that reads source or does one thing after the
-// other, in no other goroutine than its own: .ci/run has run it without.
+// OneGoroutine skips a test under the race detector that reads source or runs sequentially in its own
+// goroutine: .ci/run has run it without the race detector.
 func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if Race() {
@@ -44,8 +44,8 @@ func Seldom(t testing.TB, why string) {
 	}
 }
 
-// ManyProcesses skips a test that starts so many processes that it is not for every day; why
-// says how many, or of what.
+// ManyProcesses skips a test that starts too many processes for the daily run; why says how many, or of
+// what kind.
 func ManyProcesses(t testing.TB, why string) {
 	t.Helper()
 	if Everyday() || Race() {

@@ -2,7 +2,8 @@ package proofs
 
 import "testing"
 
-// TestSeed: a flag comes before the variable, the variable before the name; a run without either is the same twice.
+// TestSeed: a flag precedes the variable, the variable precedes the name; a run without either is the
+// same twice.
 func TestSeed(t *testing.T) {
 	t.Setenv("VARVE_LONG", "")
 	t.Setenv("VARVE_SEED", "")

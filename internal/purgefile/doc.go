@@ -1,13 +1,13 @@
-// Package purgefile defines what a store remembers of its purges: the entries of the log that name what was
-// purged, the file wal/purges with those that the log has released, and the file wal/purged-texts, by which a
-// text that was purged is recognised when it comes back.
+// Package purgefile defines what a store remembers of its purges: the entries of the log that name what
+// was purged, the file wal/purges with those that the log has released, and the file wal/purged-texts,
+// by which a purged text is recognised when it returns.
 //
 // # What is purged
 //
-// A Row names a document, and the version up to which it is purged; or one version of it that is redacted. The
-// id must not be found in the store any more, so a row has a digest of it (KeyOf): the first 16 bytes of
-// SHA-256 over "varve purge", the UUID of the store and the key of the document in the log. A program that has
-// an id can look it up. A reader of the file who guesses an id can confirm it.
+// A Row names a document, and the version up to which it is purged; or one version of it that is
+// redacted. The id must not be in the store anymore, so a row has a digest of it (KeyOf): the first 16
+// bytes of SHA-256 over "varve purge", the UUID of the store and the key of the document in the log. A
+// program that has an id can look it up. A reader of the file who guesses an id can confirm it.
 //
 // # Entry
 //
@@ -20,10 +20,11 @@
 //	            "writer":N,               of a redacted version: the number of its writer, see package writer
 //	            "next":N}]}               of a redacted version: the version that replaced or deleted it
 //
-// with 1 to MostRows rows. Members that are zero are omitted. The time and the writer of the entry are those of
-// the purge. The entry is committed when the documents are deleted, and before anything is overwritten. It
-// deletes nothing, so a replay passes it over. A restore leaves out what it names, and history shows a redacted
-// version without its content, even while the bytes are in the log or in a file that was put back.
+// with 1 to MostRows rows. Members that are zero are omitted. The time and the writer of the entry are
+// those of the purge. The entry is committed when the documents are deleted, and before anything is
+// overwritten. It deletes nothing, so a replay skips it. A restore omits what it names, and history
+// shows a redacted version without its content, even while the bytes are in the log or in a file that
+// has returned.
 //
 // # wal/purges
 //
@@ -35,13 +36,14 @@
 //	               microseconds), "by" (the number of its writer), "store" (the UUID with which key is made);
 //	               of a redaction "done":true, when nothing of the version is left to overwrite
 //
-// The holder of flush.lock writes the file as a whole, before an index takes the place of the entries. A line that
-// does not verify is damage, and stays until a repair: verify reports it, for what the line named may be restored.
+// The holder of flush.lock writes the file as a whole, before an index takes the place of the entries. A
+// line that does not verify is damage, and stays until a repair: verify reports it, since what the line
+// named may be restored.
 //
-// A backup has the lines as files.purges, with the hash in backup.json. A store that is restored has them in
-// wal/purges, with the UUID of the store that purged: versions of a restored store are above all of the store
-// before, so the rows hold for backups of both. A store that is made from its files alone, such as a clone by git,
-// has no rows.
+// A backup has the lines as files.purges, with the hash in backup.json. A store that is restored has
+// them in wal/purges, with the UUID of the store that purged: versions of a restored store are above all
+// versions of the original, so the rows apply to backups of both. A store that is created from its files
+// alone, such as a clone by git, has no rows.
 //
 // # wal/purged-texts
 //

@@ -16,7 +16,7 @@ const (
 	TextsName = "purged-texts"
 )
 
-// most bounds what is read of a file.
+// most is the maximum size of a file that is read.
 const most = 1 << 30
 
 // File is wal/purges of one store.
@@ -36,7 +36,7 @@ func notThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// Content is what a file has.
+// Content is the content of the file.
 type Content struct {
 	Rows    *Table
 	There   bool     // there is a file
@@ -45,7 +45,7 @@ type Content struct {
 	First   int      // number of the first of these, from 1 on
 }
 
-// Whole reports whether the file is there and all its lines verify.
+// Whole reports whether the file exists and all its lines verify.
 func (c *Content) Whole() bool { return c.There && len(c.Damaged) == 0 }
 
 // Read reads the file.
@@ -62,7 +62,7 @@ func (f *File) Read() (c Content, err error) {
 	return c, nil
 }
 
-// ReadRows reads lines of wal/purges.
+// ReadRows parses lines of wal/purges.
 func ReadRows(b []byte, c *Content) {
 	if c.Rows == nil {
 		c.Rows = new(Table)
@@ -82,7 +82,7 @@ func ReadRows(b []byte, c *Content) {
 	}
 }
 
-// Rows returns the lines of rows.
+// Rows returns the lines for rows.
 func Rows(list []Row) (b []byte, err error) {
 	for i := range list {
 		if b, err = AppendRow(b, &list[i]); err != nil {
@@ -92,8 +92,8 @@ func Rows(list []Row) (b []byte, err error) {
 	return b, nil
 }
 
-// Write writes the file as a whole, through a temporary file. Lines that do not verify stay in it, in front, until a
-// repair has seen them.
+// Write writes the file as a whole, through a temporary file. Lines that do not verify stay at its
+// beginning until a repair has examined them.
 func (f *File) Write(list []Row, damaged [][]byte, temp string, perm fs.FileMode) error {
 	var b []byte
 	for _, line := range damaged {

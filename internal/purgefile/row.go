@@ -11,13 +11,13 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// MostRows is how many rows an entry has at most: it fits into the smallest segment.
+// MostRows is the maximum number of rows in an entry: it fits into the smallest segment.
 const MostRows = 128
 
-// mostLine bounds what Parse reads.
+// mostLine is the maximum length of a line that Parse reads.
 const mostLine = 32 << 10
 
-// digest is the first bytes of a hash, in JSON hexadecimal digits.
+// digest is the first bytes of a hash, in JSON as hexadecimal digits.
 type digest [16]byte
 
 func (d digest) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(d[:])), nil }
@@ -49,7 +49,7 @@ type Row struct {
 	Redacted bool   `json:"redacted,omitempty"`
 	Time     int64  `json:"time,omitempty"`   // of the redacted version: its commit, Unix microseconds
 	Writer   uint32 `json:"writer,omitempty"` // of the redacted version
-	Next     uint64 `json:"next,omitempty"`   // the version that replaced or deleted the redacted one; 0: not known
+	Next     uint64 `json:"next,omitempty"`   // the version that replaced or deleted the redacted one; 0: unknown
 
 	Since uint64 `json:"since,omitempty"` // position of the entry
 	At    int64  `json:"at,omitempty"`    // commit of the entry, Unix microseconds
@@ -64,7 +64,7 @@ type line struct {
 	Purged []Row `json:"purged"`
 }
 
-// Line returns the line of an entry. Of the rows it has what the entry does not say itself.
+// Line returns the line of an entry, with the members of the rows that the entry itself does not have.
 func Line(rows []Row) ([]byte, error) {
 	l := line{make([]Row, len(rows))}
 	for i, r := range rows {
@@ -74,7 +74,7 @@ func Line(rows []Row) ([]byte, error) {
 	return json.Marshal(l)
 }
 
-// Parse reads the line of an entry.
+// Parse parses the line of an entry.
 func Parse(b []byte) ([]Row, error) {
 	if len(b) > mostLine {
 		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", errRows, len(b), mostLine)
@@ -104,7 +104,7 @@ func AppendRow(dst []byte, r *Row) ([]byte, error) {
 	return appendSummed(dst, b), nil
 }
 
-// ParseRow reads a line of wal/purges; false for one that does not verify.
+// ParseRow parses a line of wal/purges; false if it does not verify.
 func ParseRow(b []byte) (r Row, ok bool) {
 	b, ok = summed(b)
 	if !ok || json.Unmarshal(b, &r) != nil || r.Version == 0 || r.Since == 0 {
@@ -119,7 +119,7 @@ func appendSummed(dst, rest []byte) []byte {
 	return append(append(dst, rest...), '\n')
 }
 
-// summed returns what a line has behind its checksum; false for one that does not verify.
+// summed returns the content of a line after its checksum; false if it does not verify.
 func summed(b []byte) (rest []byte, ok bool) {
 	b, whole := bytes.CutSuffix(b, []byte("\n"))
 	sum, rest, found := bytes.Cut(b, []byte(" "))

@@ -13,14 +13,14 @@ type Table struct {
 	stores []digest
 }
 
-// Add adds a row. One that says nothing new is ignored.
+// Add adds a row. A row with nothing new is ignored.
 func (t *Table) Add(r Row) {
 	if t.upTo == nil {
 		t.upTo, t.one = map[Key]uint64{}, map[Key][]int{}
 	}
 	if r.Redacted {
 		if slices.ContainsFunc(t.one[r.Key], func(i int) bool { return t.list[i].Version == r.Version }) {
-			return // wal/purges, which is read first, knows whether it is done
+			return // wal/purges, which is read first, has the member done
 		}
 		t.one[r.Key] = append(t.one[r.Key], len(t.list))
 	} else {
@@ -35,7 +35,7 @@ func (t *Table) Add(r Row) {
 	t.list = append(t.list, r)
 }
 
-// All returns the rows. The caller does not change them.
+// All returns the rows. The caller must not change them.
 func (t *Table) All() []Row { return t.list }
 
 // Sorted returns the rows in the order of their entries.
@@ -54,7 +54,8 @@ func (t *Table) UpTo(key string) (version uint64) {
 	return version
 }
 
-// Redactions returns the rows of redacted versions of a document, except for those that a purge of it covers.
+// Redactions returns the rows of redacted versions of a document, except those that a purge of it
+// includes.
 func (t *Table) Redactions(key string) (rows []Row) {
 	if len(t.one) == 0 {
 		return nil
@@ -92,8 +93,8 @@ func (t *Table) Hides(key string, version uint64) bool {
 	return is
 }
 
-// HidesAt reports whether the version is purged or redacted that a document had behind everything before a position.
-// That version need not be known.
+// HidesAt reports whether the version that a document had at a position is purged or redacted. That
+// version need not be known.
 func (t *Table) HidesAt(key string, position uint64) bool {
 	if len(t.list) == 0 {
 		return false

@@ -14,13 +14,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// LeastText is the length in bytes from which on a purged text is recognised in any document.
+// LeastText is the length in bytes from which a purged text is recognised in any document.
 const LeastText = 32
 
 // KeySize is the number of bytes of the key of a Texts.
 const KeySize = 32
 
-// Texts recognises texts that were purged, and does not have them.
+// Texts recognises purged texts without containing them.
 type Texts struct {
 	key  [KeySize]byte
 	sums map[digest]bool
@@ -29,7 +29,7 @@ type Texts struct {
 // NewTexts returns an empty Texts with a random key.
 func NewTexts(key [KeySize]byte) *Texts { return &Texts{key, map[digest]bool{}} }
 
-// Sum is what is kept of a text of a document, whose key in the log is key.
+// Sum returns the digest that is kept of a text of a document, whose key in the log is key.
 func (t *Texts) Sum(key, text string) [16]byte {
 	text = strings.TrimSpace(text)
 	h := hmac.New(sha256.New, t.key[:])
@@ -46,7 +46,7 @@ func (t *Texts) Has(key, text string) bool {
 	return t != nil && len(t.sums) > 0 && strings.TrimSpace(text) != "" && t.sums[t.Sum(key, text)]
 }
 
-// Add adds what Sum has returned, and reports whether that is new.
+// Add adds a digest from Sum, and reports whether it is new.
 func (t *Texts) Add(sum [16]byte) bool {
 	if t.sums[sum] {
 		return false
@@ -66,7 +66,7 @@ func (t *Texts) AddAll(of *Texts) (any bool) {
 // Empty returns an empty Texts with the same key.
 func (t *Texts) Empty() *Texts { return NewTexts(t.key) }
 
-// Remove forgets a text, and reports whether it was there.
+// Remove removes a text, and reports whether it was there.
 func (t *Texts) Remove(key, text string) bool {
 	sum := digest(t.Sum(key, text))
 	if !t.sums[sum] {
@@ -93,8 +93,8 @@ func NewTextsFile(fsys vfs.FS, dir string) *TextsFile {
 // Path returns the path of the file.
 func (f *TextsFile) Path() string { return f.path }
 
-// Read reads the file: nil without a file, or where its key is damaged. damaged is the number of lines that do not
-// verify, and first the number of the first of these.
+// Read reads the file; t is nil if there is no file, or its key is damaged. damaged is the number of
+// lines that do not verify, and first the number of the first of these.
 func (f *TextsFile) Read() (t *Texts, damaged, first int, err error) {
 	b, err := vfs.ReadFile(f.fs, f.path, most)
 	if notThere(err) {
@@ -115,7 +115,7 @@ func (f *TextsFile) Read() (t *Texts, damaged, first int, err error) {
 	return t, damaged, first, nil
 }
 
-// parseText takes a line in; false for one that does not verify.
+// parseText parses a line; false if it does not verify.
 func parseText(line []byte, t **Texts) bool {
 	rest, ok := summed(line)
 	what, digits, found := bytes.Cut(rest, []byte(" "))

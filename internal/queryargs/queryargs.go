@@ -19,8 +19,8 @@ func Times() []string {
 		"updated-until"}
 }
 
-// ByTime returns the filters by time that are given. as returns the name of an argument as the caller writes it, for
-// error messages.
+// ByTime returns the filters by time that are given. as returns the caller's spelling of an argument's
+// name, for error messages.
 func ByTime(now time.Time, given func(name string) (value string, ok bool),
 	as func(name string) string) (all []varve.Filter, err error) {
 	type end struct {

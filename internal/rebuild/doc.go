@@ -1,8 +1,9 @@
-// Package rebuild makes the index again, where there is none or the one that stands cannot be trusted.
+// Package rebuild rebuilds the index if there is none or the present one cannot be trusted.
 //
-// It is made from the newest older index that is sound, the base under a damaged delta or a backup, and the
-// entries of the log since then (from.go); that keeps every version. If there is none, it is made from the files,
-// which have no versions (files.go); they get the versions that log, index or backups still have (versions.go).
+// It is built from the newest older index that is valid, which is the base under a damaged delta or a
+// backup, and the entries of the log since then (from.go); that keeps every version. If there is none,
+// it is built from the files, which have no versions (files.go); they get the versions that log, index
+// or backups still have (versions.go).
 //
 // From is for a store that is being opened, when no other process has it open: it takes no wal.Held. Again
 // replaces the index of a store in use, for the holder of flush.lock.
@@ -15,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/views"
 )
 
-// Maker makes the index of a store.
+// Maker builds the index of a store.
 type Maker struct {
 	engine   *engine.Engine
 	vectors  *vectors.Vectors
@@ -23,7 +24,7 @@ type Maker struct {
 	restored *backup.Restored // nil: the store is not being restored
 }
 
-// New returns what rebuilds the index. restored is nil unless the store is being restored.
+// New returns a Maker for a store. restored is nil unless the store is being restored.
 func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, restored *backup.Restored) *Maker {
 	return &Maker{engine: eng, vectors: vs, views: all, restored: restored}
 }

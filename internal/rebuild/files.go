@@ -21,21 +21,21 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Want is the index that is wanted.
+// Want describes the index to be built.
 type Want struct {
 	Store uuid.UUID
 	At    wal.Mark
-	// version is the version that an id is known to have had when its document had
-	// this hash, zero if none is.
+	// version returns the version that an id is known to have had when its document had this hash, zero
+	// if none is known.
 	version func(k *engine.Kind, id string, sum [32]byte) (known, error)
-	model   index.Model // as far as log and archive know, where the state does not
+	model   index.Model // as far as log and archive have it, if the state does not
 
 	restored *backup.Restored // nil: the store is not being restored
 }
 
-// stray is the version of a document whose version is unknown. While a change of the model is under
-// way it is from before that: what was computed for its content counts. Of one that is being
-// restored it is known whether it is.
+// stray returns the version of a document whose version is unknown. During a change of the model it is a
+// version from before the change, so that the vector computed for its content is used. For a store that
+// is being restored, it is known whether the version is from before.
 func (r *Want) stray(file string) wal.LSN {
 	if r.model.Switching() && (r.restored == nil || r.restored.Older(file)) {
 		return r.model.Since - 1
@@ -43,8 +43,8 @@ func (r *Want) stray(file string) wal.LSN {
 	return r.At.LSN - 1
 }
 
-// known is a version that a file's bytes are known to be, the FAISS id that its line names, and its
-// times: those of an adopted edit are not in its file.
+// known is the version that has a file's bytes, the FAISS id in its index line, and its times: the file
+// of an adopted edit does not contain them.
 type known struct {
 	at               wal.LSN
 	vector           int64
@@ -52,19 +52,19 @@ type known struct {
 	created, updated time.Time
 }
 
-// knownOf is the version that a line of the index names.
+// knownOf returns the version in a line of the index.
 func knownOf(at wal.LSN, line *index.Entry) known {
 	return known{at, line.VectorID, line.By, line.CreatedAt, line.UpdatedAt}
 }
 
-// rebuildIndex makes a new base from the files of all kinds. A version that is no longer known
-// becomes one that no frame can have (LSNs are multiples of 8), so a condition on the old one fails
-// and never falsely holds.
+// rebuildIndex builds a new base from the files of all kinds. A version that is no longer known becomes
+// one that no frame can have (LSNs are multiples of 8), so a condition on the old version fails and
+// never holds by mistake.
 //
-// Files that are damaged are left where they are and reported; one that cannot
-// be read now ends it: not read is not absent.
+// Damaged files are left where they are and reported; a file that cannot be read now is an error: a file
+// that was not read is not an absent one.
 func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, error) {
-	mk.views.Rebuilding(ctx) // what is made from the files may differ, as of the same moment
+	mk.views.Rebuilding(ctx) // views built from the files may differ, as of the same moment
 	var list []index.Change
 	facts := map[string]known{} // by key
 	target := mk.engine.Target(r.Store, r.At)
@@ -108,11 +108,11 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 	return set, len(list), err
 }
 
-// scanFiles adds the documents of a folder to the list, and what is known of them: their vectors'
-// ids, where these are not the versions, and their times, where their files do not say them.
+// scanFiles adds the documents of a folder to the list, and what is known of them: the ids of their
+// vectors if these differ from the versions, and their times if the files do not contain them.
 func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []index.Change,
 	facts map[string]known) ([]index.Change, error) {
-	first, versions := len(list), map[string]bool{} // the files that are a version that log or index have
+	first, versions := len(list), map[string]bool{} // the files with a version that log or index have
 	for e, err := range k.Scan() {
 		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
 			break // no such folder yet
@@ -156,7 +156,7 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 			was.by = r.restored.By(k.Name() + "/" + e.Name)
 		}
 		if was.updated.Equal(*p.Updated) && was.created.Equal(*p.Created) {
-			was.created, was.updated = time.Time{}, time.Time{} // as the file says
+			was.created, was.updated = time.Time{}, time.Time{} // as in the file
 		}
 		if was.vector != 0 || was.by != 0 || !was.updated.IsZero() {
 			facts[k.Key(p.ID)] = was
@@ -169,8 +169,8 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 	return list, nil
 }
 
-// placed returns the documents of a list that can be beside each other, first those of which a version is known. A
-// file of any other one stays where it is, and is noted.
+// placed returns the documents of a list that can exist beside each other, preferring those with a known
+// version. The file of any other document stays where it is, and is reported.
 func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string]bool) []index.Change {
 	beside, refused := kind.NewBeside(k.Kind, k.Folds()), map[string]bool{}
 	for _, known := range []bool{true, false} {
@@ -187,11 +187,10 @@ func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string
 	return slices.DeleteFunc(list, func(c index.Change) bool { return refused[c.ID] })
 }
 
-// Again replaces the index of a store that is in use, when the files are durable up to the mark.
-// One that has rotted is made as From does it, which
-// keeps every version. A rebuild on request (asked) does not believe what index and backups say,
-// however sound they look: then it is made from the files. Of the versions those are kept whose
-// document the file still holds; see versions.
+// Again replaces the index of a store in use. The files must be durable up to the mark. A damaged index
+// is rebuilt as From does it, which keeps every version. A rebuild on request (asked) does not trust
+// index and backups, however valid they look, and uses the files. It keeps the versions whose document
+// the file still has; see versions.
 func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error,
 	asked bool) error {
 	if err := mk.engine.SaveWriters(ctx, at.LSN); err != nil {
@@ -222,7 +221,7 @@ func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent 
 		return errors.Join(err, set.Release())
 	}
 	if !asked {
-		mk.engine.Env().Logger.Error("the index was damaged and was made again", "from", engine.Origin(from), "why", why,
+		mk.engine.Env().Logger.Error("the index was damaged and has been rebuilt", "from", engine.Origin(from), "why", why,
 			"memories", n)
 	}
 	mk.engine.Env().Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n,
@@ -230,13 +229,13 @@ func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent 
 	return set.Release()
 }
 
-// document is a file's bytes and time.
+// stored is the bytes and the time of a file.
 type stored struct {
 	Bytes []byte
 	mtime time.Time
 }
 
-// ParseFile reads the document in a file, which must be in the place of its id.
+// ParseFile parses the document in a file, which must be in the place of its id.
 func ParseFile(eng *engine.Engine, k *engine.Kind, name string) (engine.Parsed, stored, error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	if err != nil {

@@ -17,11 +17,10 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// From makes a new base where the one that stands cannot be trusted: from
-// the newest older index that is sound and of this log, and what the log and its
-// archive have since; that keeps every version. Else from the files, which are
-// the truth below r.at but know no versions. from names the older index, "" for
-// the files.
+// From builds a new base when the present one cannot be trusted: from the newest older index that is
+// valid and belongs to this log, and what log and archive have since; that keeps every version.
+// Otherwise it uses the files, which are authoritative below r.at but have no versions. from names the
+// older index, "" for the files.
 func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.Set, from string, n int, err error) {
 	older, err := mk.olderIndexes()
 	if err != nil {
@@ -36,9 +35,9 @@ func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.S
 			return nil, "", 0, ctx.Err()
 		}
 		if errors.Is(err, errs.ErrDiskFull) || errors.Is(err, errs.ErrPermission) || starved(err) {
-			return nil, "", 0, err // the files would help no more, and cost the versions
+			return nil, "", 0, err // the files are no better, and have no versions
 		}
-		mk.engine.Env().Logger.Info("an older index cannot be used", "name", name, "why", err)
+		mk.engine.Env().Logger.Info("an older index is unusable", "name", name, "why", err)
 	}
 	if r.model, err = mk.pastModel(ctx, r.At, past); err != nil {
 		return nil, "", 0, err
@@ -63,8 +62,8 @@ func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.S
 	return set, "", n, err
 }
 
-// pastModel is what log and archive below a mark say of the model, the zero Model where
-// nobody spoke of it, or that cannot be read any more.
+// pastModel returns the model that log and archive below a mark record, the zero Model if they have
+// none, or if that part cannot be read anymore.
 func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *past.Log) (model index.Model, err error) {
 	if past == nil {
 		return model, nil
@@ -93,7 +92,7 @@ func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *past.Log) (mo
 		}
 		whole = whole && err == nil
 	}
-	// The end of a switch may be what cannot be read; then what it was made with is gone.
+	// The unreadable part may have the end of the switch: if the file of computed vectors is gone, it has ended.
 	if _,
 		err := mk.engine.Env().FS.Stat(mk.vectors.ComputedPath(vectors.ComputedName)); !whole && model.Switching() &&
 		err != nil {
@@ -102,14 +101,14 @@ func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *past.Log) (mo
 	return model, nil
 }
 
-// starved reports whether this process lacks something just now: what it could not
-// read is not damaged.
+// starved reports whether this process lacks a resource at the moment: a file that it could not read is
+// not damaged then.
 func starved(err error) bool {
 	return vfs.IsStarved(err)
 }
 
-// olderIndexes are the names of what the index can be made from: the base, under
-// a delta that is damaged, and the backups, the newest first.
+// olderIndexes returns the names of indexes to build from: the base, if only the delta is damaged, and
+// the backups, the newest first.
 func (mk *Maker) olderIndexes() ([]string, error) {
 	list, err := index.Backups(mk.engine.Env().FS, mk.engine.Env().Dir)
 	if err != nil {
@@ -138,8 +137,8 @@ func (mk *Maker) openOlder(name, store string) (*index.Set, error) {
 	return nil, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
 }
 
-// fallBack brings an older index up to r.at. It is used only if every byte of it
-// is sound, its chain hash is the log's, and not one record since is missing.
+// fallBack updates an older index to r.at. It is used only if all its bytes are valid, its chain hash is
+// that of the log, and no record since is missing.
 func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.Log) (*index.Set, error) {
 	old, err := mk.openOlder(name, r.Store.String())
 	if err != nil {
@@ -150,7 +149,7 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 		return nil, err
 	}
 	if old.LSN() > r.At.LSN {
-		return nil, fmt.Errorf("it covers the log up to %d, the new one is to cover %d", old.LSN(), r.At.LSN)
+		return nil, fmt.Errorf("covers the log up to %d, beyond %d, the end of the new index", old.LSN(), r.At.LSN)
 	}
 	sum, ok := index.Chain(old)
 	if !ok {
@@ -164,7 +163,7 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 		return nil, fmt.Errorf("%w: the log diverged before %d", engine.ErrDistrusted, old.LSN())
 	}
 	target := mk.engine.Target(r.Store, r.At)
-	if m := index.ModelOf(old); m.LSN > target.Model.LSN { // when the store is being opened nobody has told it yet
+	if m := index.ModelOf(old); m.LSN > target.Model.LSN { // the engine does not know it while opening
 		target.Model = m
 	}
 	changes, err := mk.since(ctx, past, mark, r.At.LSN, &target.Model)
@@ -177,7 +176,7 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 	return index.Load(mk.engine.Env().FS, mk.engine.Env().Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
 }
 
-// since is what the log says in [from, to), the newest of each key; of the model too.
+// since returns what the log has in [from, to): the newest entry of each key, and the model.
 func (mk *Maker) since(ctx context.Context, past *past.Log, from wal.Mark, to wal.LSN,
 	model *index.Model) (*index.Changes, error) {
 	place := map[string]int{}

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// TestFrom: without an index, one is made from the files.
+// TestFrom: without an index, one is built from the files.
 func TestFrom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,14 +14,13 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// versions is what is still known of versions while an index is made from the
-// files. A file's version is the one that was written with its bytes: the log
-// says so, or the index that is being replaced, or a backup of it. Bytes that
-// none of them knows are a version that nobody has seen.
+// versions has what is still known of versions while an index is built from the files. A file has the
+// version that was written with its bytes, according to the log, the index that is being replaced, or a
+// backup of it. If none of them knows the bytes, the version is unknown.
 type versions struct {
 	mk     *Maker
 	recent map[string]wal.LSN // by key
-	logged map[string]logged  // likewise; these two once the index that stands could not say
+	logged map[string]logged  // likewise; these two are used only if the present index did not have the version
 	older  []*index.Set
 }
 
@@ -74,7 +73,8 @@ func (v *versions) of(ctx context.Context, k *engine.Kind, id string, sum [32]by
 	return known{}, nil
 }
 
-// passingOnly: what could not be read now is not unknown, what is damaged is.
+// passingOnly returns err only if its cause may pass: what could not be read now is not unknown, what is
+// damaged is.
 func passingOnly(err error) error {
 	if err == nil || errors.Is(err, errs.ErrCorrupt) {
 		return nil
@@ -82,8 +82,7 @@ func passingOnly(err error) error {
 	return err
 }
 
-// openOlder opens what backups there are, the newest first. One that cannot be
-// opened says nothing.
+// openOlder opens the existing backups, the newest first. A backup that cannot be opened is ignored.
 func (v *versions) openOlder() error {
 	names, err := v.mk.olderIndexes()
 	if err != nil {
@@ -99,7 +98,7 @@ func (v *versions) openOlder() error {
 	return nil
 }
 
-// readLog reads what log and archive have; what is damaged or gone there says nothing.
+// readLog reads log and archive; damaged or missing parts are ignored.
 func (v *versions) readLog(ctx context.Context) error {
 	v.logged = map[string]logged{}
 	for e, err := range v.mk.engine.Log().Past().Entries(ctx, wal.Mark{LSN: 0}, v.mk.engine.Log().Durable()) {

@@ -18,8 +18,8 @@
 //
 // The deletion of a document has no line, no vector and no document.
 //
-// An entry of working memory, whose key is 'w' and the key of a scope, has not the state of the
-// scope but its changes:
+// An entry of working memory, whose key is 'w' and the key of a scope, has the changes of the scope, not
+// its state:
 //
 //	the line       working.LogEntry.Head: {"time":…,"tick":…,"version":…[,"fresh":true]}, the
 //	               moment at which the changes were evaluated, the version of the first
@@ -30,26 +30,26 @@
 // So the state is the file of the scope with the later entries, found along previous, applied in
 // order. An entry that leaves the scope empty is a deletion.
 //
-// An entry of the key 'p' names what was purged or redacted: package internal/purgefile draws its
-// line. It is no change of a document, and is never erased.
+// An entry of the key 'p' names what was purged or redacted: package internal/purgefile defines its
+// line. It does not change a document, and is never erased.
 //
-// A kept version, whose key is 'k' and the key of a document, is a copy of a version that neither
-// log nor archive had when a later entry of the same batch replaced or deleted it. It is no change:
-// nothing but history and purge look at it.
+// A kept version, whose key is 'k' and the key of a document, is a copy of a version that neither log
+// nor archive had when a later entry of the same batch replaced or deleted it. It is not a change: only
+// history and purge read it.
 //
 //	previous       the version of which it is a copy
 //	the line       {"time":…[,"by":N],"line":…}: when that was committed, in Unix microseconds, the
 //	               number of its writer, where that is known, and its line
 //	the document   the exact bytes of the file
 //
-// Line and vector come first and are never compressed, so that a replay parses no JSON and
-// decompresses nothing. Only documents of 4 KiB and more are compressed, and only if that makes
-// them smaller, by 64 times at most: what would shrink more is written plain. So what this program
-// writes inflates in proportion to the log. Logs of older versions have documents that are compressed
-// more (View.Overpacked), and so have forged ones; these are read too, up to what a frame can
-// have (Codec.Bound), and the goroutines of a store that read documents by themselves have at most
-// 64 MiB of them in memory at once, or one that is larger (Codec.Take, Codec.Lend).
+// Line and vector come first and are never compressed, so that a replay parses no JSON and decompresses
+// nothing. Only documents of 4 KiB and more are compressed, and only if that makes them smaller, by at
+// most 64 times: a document that would shrink more is written uncompressed. So the inflated size of a
+// log that this program writes is proportional to its size. Logs of older versions, and forged ones,
+// have documents that are compressed more (View.Overpacked); these are read too, up to what a frame can
+// have (Codec.Bound), and the background goroutines of a store that read documents have at most 64 MiB
+// of them in memory at once, or a single larger one (Codec.Take, Codec.Lend).
 //
-// previous links the versions of a key to a chain that can be followed back as far as the log
-// reaches: it determines which bytes in a file can be ours.
+// previous links the versions of a key to a chain that can be followed back as far as the log reaches:
+// it determines which bytes in a file can be a version that the store wrote.
 package record

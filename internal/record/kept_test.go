@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What SplitKept takes apart, KeptLine puts together to the same bytes.
+// FuzzSplitKept: KeptLine of what SplitKept returns gives the same bytes.
 func FuzzSplitKept(f *testing.F) {
 	f.Add(KeptLine(nil, 1_790_000_000_000_000, 7, []byte(`{"filepath":"memories/x.json"}`)))
 	f.Add(KeptLine(nil, -1, 0, []byte(`{"filepath":",\"line\":"}`)))

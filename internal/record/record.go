@@ -13,7 +13,7 @@ import (
 const (
 	KindPut    = 16
 	KindDelete = 17
-	KindModel  = 18 // what makes the vectors: see internal/state
+	KindModel  = 18 // the model of the vectors: see internal/state
 	KindKept   = 19 // a copy of an older version: see Kept
 	KindWriter = 20 // explains the number of a writer
 	KindPurge  = 21 // names what was purged: see internal/purgefile
@@ -39,13 +39,13 @@ const (
 	NoteFolder     = "notes"
 )
 
-// Record is what one entry tells.
+// Record is the content of one entry.
 type Record struct {
 	Previous uint64
-	Created  bool // nothing was there before: no version, or its deletion
+	Created  bool // there was no version before, or only its deletion
 	Line     []byte
 	Vector   []float32
-	Doc      []byte // plain when encoding; when decoded see View
+	Doc      []byte // uncompressed when encoding; when decoded see View
 }
 
 const (
@@ -55,13 +55,13 @@ const (
 	flagNew   = 2
 	headSize  = 24
 	zstdAbove = 4 << 10
-	// mostShrunk is how many times smaller a document becomes at most. What zstd would shrink more
-	// is written plain, so that a log which this program wrote inflates to 64 times its size at most.
+	// mostShrunk is the maximum factor by which a document is compressed. A document that zstd would
+	// compress more is written uncompressed, so that a log which this program wrote inflates to at most
+	// 64 times its size.
 	mostShrunk = 64
 )
 
-// Encode appends a record's value and returns it with the bytes that it has
-// once inflated.
+// Encode appends a record's value and returns it with its size once inflated.
 func (c *Codec) Encode(dst []byte, r *Record) ([]byte, uint32) {
 	at := len(dst)
 	var head [headSize]byte
@@ -91,7 +91,7 @@ func (c *Codec) Encode(dst []byte, r *Record) ([]byte, uint32) {
 	return append(dst, r.Doc...), inflated
 }
 
-// View is a record as it lies in an entry's value. It aliases the value.
+// View is a record within an entry's value, with which it shares memory.
 type View struct {
 	Previous uint64
 	Created  bool
@@ -104,7 +104,7 @@ type View struct {
 
 var errRecord = errors.New("not a record")
 
-// Parse reads a value. Nothing is inflated.
+// Parse parses a value. Nothing is inflated.
 func Parse(value []byte) (View, error) {
 	if len(value) < headSize {
 		return View{}, fmt.Errorf("%w: %d bytes", errRecord, len(value))
@@ -116,7 +116,7 @@ func Parse(value []byte) (View, error) {
 	line, dims := uint64(le.Uint32(value[4:])), uint64(le.Uint32(value[16:]))
 	rest := value[headSize:]
 	if line+4*dims > uint64(len(rest)) {
-		return View{}, fmt.Errorf("%w: line and vector beyond its end", errRecord)
+		return View{}, fmt.Errorf("%w: line and vector exceed its length", errRecord)
 	}
 	v := View{
 		Previous: le.Uint64(value[8:]), Created: value[1]&flagNew != 0, Line: rest[:line:line],
@@ -129,7 +129,7 @@ func Parse(value []byte) (View, error) {
 	return v, nil
 }
 
-// Dims is the vector's number of dimensions.
+// Dims returns the vector's number of dimensions.
 func (v *View) Dims() int { return len(v.vector) / 4 }
 
 // Vector appends the vector.
@@ -140,7 +140,7 @@ func (v *View) Vector(dst []float32) []float32 {
 	return dst
 }
 
-// Finite reports whether every number of the vector is one: no NaN, and not infinite.
+// Finite reports whether no number of the vector is NaN or infinite.
 func (v *View) Finite() bool {
 	const exponent = 0xff << 23
 	for b := v.vector; len(b) >= 4; b = b[4:] {
@@ -151,17 +151,17 @@ func (v *View) Finite() bool {
 	return true
 }
 
-// Size is the length of the document.
+// Size returns the length of the document.
 func (v *View) Size() int { return v.size }
 
-// Overpacked reports whether the document is compressed to less than a 64th, as Encode does not do
-// any more: an older version has written it, or the log is forged.
+// Overpacked reports whether the document is compressed to less than a 64th, as Encode no longer does:
+// an older version has written it, or the log is forged.
 func (v *View) Overpacked() bool { return v.zstd && v.size > mostShrunk*len(v.doc) }
 
-// Plain is the document as it lies in the value; false if it is compressed.
+// Plain returns the document within the value; false if it is compressed.
 func (v *View) Plain() ([]byte, bool) { return v.doc, !v.zstd }
 
-// Doc returns the document, in memory of its own. limit bounds what is inflated, as does Bound.
+// Doc returns the document, in newly allocated memory. limit bounds what is inflated, as Bound does.
 func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
 	if !v.zstd {
 		return append(make([]byte, 0, len(v.doc)), v.doc...), nil
@@ -172,7 +172,7 @@ func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
 	return c.inflate(make([]byte, 0, v.size), v.doc, v.size)
 }
 
-// Fits refuses a document that inflates to more than a log can have.
+// Fits returns an error for a document that inflates to more than a log can have.
 func (c *Codec) Fits(v *View, limit int) error {
 	if c.most > 0 {
 		limit = min(limit, c.most)

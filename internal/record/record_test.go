@@ -40,7 +40,7 @@ func TestRoundTrip(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	var c Codec
 	for _, r := range []Record{
-		{},              // a deletion of what nobody knew
+		{},              // a deletion of an unknown key
 		{Previous: 128}, // and of a version
 		{Created: true, Line: []byte("{}"), Doc: []byte("{}")},
 		{Previous: 1 << 40, Line: []byte("{}"), Vector: []float32{1, 0, -1}, Doc: bytes.Repeat([]byte("x"), zstdAbove-1)},

@@ -7,24 +7,24 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// How many bytes of documents the goroutines of one store that read many have in memory at once.
-// One document that is larger is read while no other is.
+// How many bytes of documents the goroutines of one store that read many documents have in memory at
+// once. A single larger document is read while no other is.
 const (
 	roomBytes = 64 << 20
-	roomFree  = 256 << 10 // a document of up to so many bytes does not wait, and is not counted
+	roomFree  = 256 << 10 // a document of at most so many bytes does not wait, and is not counted
 )
 
-// room bounds what is in memory at once of the documents that a store reads by itself: for files, the
-// index of words, a verification. Goroutines hold it around one document, and wait for no lock and no
-// other document while they do.
+// room bounds how much of the documents that a store reads in the background is in memory at once: for
+// files, the index of words, a verification. A goroutine holds it for one document, and waits for no
+// lock and no other document meanwhile.
 type room struct {
 	once  sync.Once
 	left  *semaphore.Weighted
 	spare sync.Pool // *[]byte, of Lend
 }
 
-// Take blocks until a document of n bytes may be in memory. give is called once, when it is not
-// needed any more.
+// Take blocks until a document of n bytes may be in memory. The caller calls give once, when the
+// document is no longer needed.
 func (c *Codec) Take(ctx context.Context, n int64) (give func(), err error) {
 	if n <= roomFree {
 		return func() {}, nil
@@ -38,8 +38,8 @@ func (c *Codec) Take(ctx context.Context, n int64) (give func(), err error) {
 	return func() { r.left.Release(n) }, nil
 }
 
-// Lend is Doc of a document that is needed for a moment: it waits as Take does, and the bytes are
-// those of the record or of a buffer that is used again once give is called.
+// Lend is Doc for a document that is needed for a moment: it waits as Take does, and the bytes are those
+// of the record or of a buffer that is reused once give is called.
 func (c *Codec) Lend(ctx context.Context, v *View, limit int) (doc []byte, give func(), err error) {
 	if !v.zstd {
 		return v.doc, func() {}, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// packed is the value of an entry whose document is compressed as far as zstd does it.
+// packed returns the value of an entry whose document is compressed as far as zstd can.
 func packed(t *testing.T, doc []byte) []byte {
 	t.Helper()
 	var c Codec
@@ -28,7 +28,8 @@ func packed(t *testing.T, doc []byte) []byte {
 	return enc.EncodeAll(doc, value)
 }
 
-// What zstd would shrink more than 64-fold is written plain, and what an older version has shrunk more is read.
+// A document that zstd would compress more than 64-fold is written uncompressed, and one that an older
+// version has compressed more is read.
 func TestShrunkMost(t *testing.T) {
 	var c Codec
 	random := make([]byte, 1<<10)
@@ -66,7 +67,7 @@ func TestShrunkMost(t *testing.T) {
 	}
 }
 
-// No more is inflated than a frame of the log can have.
+// At most the size of a frame of the log is inflated.
 func TestBound(t *testing.T) {
 	var c Codec
 	c.Bound(1 << 20)
@@ -88,7 +89,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Documents of 64 MiB at most are lent at once, a larger one alone, and small ones are not counted.
+// Documents of at most 64 MiB in total are lent at once, a larger one alone, and small ones are not
+// counted.
 func TestLend(t *testing.T) {
 	var c Codec
 	doc := bytes.Repeat([]byte("one word "), 16<<20/9)

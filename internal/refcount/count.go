@@ -2,13 +2,13 @@ package refcount
 
 import "sync/atomic"
 
-// Count is a number of references. The zero value has none and gives none away.
+// Count is a number of references. The zero value has none, and Retain fails.
 type Count struct{ n atomic.Int64 }
 
-// Start gives the first one.
+// Start sets the first reference.
 func (c *Count) Start() { c.n.Store(1) }
 
-// Retain takes another one. It fails when the last one is gone.
+// Retain takes another reference. It returns false if the last one was released.
 func (c *Count) Retain() bool {
 	for {
 		n := c.n.Load()
@@ -21,5 +21,5 @@ func (c *Count) Retain() bool {
 	}
 }
 
-// Release gives one back and says whether it was the last.
+// Release releases a reference and reports whether it was the last.
 func (c *Count) Release() (last bool) { return c.n.Add(-1) == 0 }

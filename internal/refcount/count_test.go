@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// One of those who release is the last, however they meet, and nobody gets a
-// reference after it.
+// Exactly one release is the last, in whatever order they come, and no reference is taken after it.
 func TestCount(t *testing.T) {
 	var none Count
 	if none.Retain() {

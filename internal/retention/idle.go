@@ -16,23 +16,22 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// SweepOptions says which sessions Sweep takes. One that either of the two
-// means is taken.
+// SweepOptions says which sessions SweepSessions selects: those that match any of the two criteria.
 type SweepOptions struct {
-	IdleFor time.Duration // those in which nothing was written for so long; 0: none
-	Keep    int           // all but so many, those that were written to last; 0: none
-	Apply   bool          // delete them; else they are only named
+	IdleFor time.Duration // select sessions in which nothing was written for so long; 0: none
+	Keep    int           // select all except this many, those that were written to last; 0: none
+	Apply   bool          // delete them; otherwise they are only listed
 }
 
-// Swept is what became of a session that SweepSessions has taken.
+// Swept is a session that SweepSessions has selected, and the result.
 type Swept struct {
 	Session Session // as it was found
 	Deleted int64   // memories
 	Spared  bool    // it was used meanwhile
 }
 
-// SweepSessions deletes sessions that nobody uses any more, those unused longest first, and says
-// which. Without Apply it changes nothing.
+// SweepSessions deletes sessions that are no longer used, those unused longest first, and returns them.
+// Without Apply it changes nothing.
 func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept, error) {
 	switch {
 	case o.IdleFor < 0:
@@ -80,8 +79,8 @@ func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept,
 	return list, nil
 }
 
-// sweepTries is how often a session is looked at again that may have been used: others
-// share its slot (state.PutsKey).
+// sweepTries is how often a session is checked again that may have been used: other sessions share its
+// slot (state.PutsKey).
 const sweepTries = 100
 
 func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) {
@@ -106,7 +105,7 @@ func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) 
 		}
 		listed := wal.LSN(0)
 		if at < r.counts.PutsFrom().Load() {
-			listed = at // what was on its way when it began may not be noted
+			listed = at // commits in progress at the beginning may not be recorded
 		}
 		n, err := r.deleteUnused(ctx, ops, unused, listed)
 		w.Deleted += int64(n)
@@ -121,8 +120,8 @@ func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) 
 	return w, nil
 }
 
-// sessionAsIs prepares the deletion of a session, each memory in the version that it has;
-// same is false when it is not what it was.
+// sessionAsIs prepares the deletion of a session, with each memory in its present version; same is false
+// if the session has changed.
 func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op, same bool, err error) {
 	is, now := Session{ID: s.ID}, r.engine.Env().Clock()
 	for l, err := range r.engine.Lines(ctx, r.engine.Kinds().Memories, engine.Filters{Session: &s.ID, Expired: true}) {
@@ -134,21 +133,21 @@ func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op
 			is.add(&l.Line)
 			o.Conds.Version = &v
 		} else {
-			o.When = func(line *index.Entry) bool { return line.Version == v } // it is not there, for a condition
+			o.When = func(line *index.Entry) bool { return line.Version == v } // false if there is no memory
 		}
 		ops = append(ops, o)
 	}
 	return ops, is.Memories <= s.Memories && is.Last.Equal(s.Last), nil
 }
 
-// deleteUnused deletes what one commit takes of it on the condition that nothing was put
-// into the session, and the rest in further ones.
+// deleteUnused deletes what fits one commit, on the condition that nothing was put into the session, and
+// the rest in further commits.
 func (r *Retention) deleteUnused(ctx context.Context, ops []commit.Op, unused commit.Reads,
 	listed wal.LSN) (done int, err error) {
 	for len(ops) > 0 {
 		part := ops[:r.deletable(len(ops), func(i int) string { return ops[i].ID })]
 		err := r.commits.Commit(ctx, part, unused, listed)
-		for errors.Is(err, errs.ErrBatchTooLarge) && len(part) > 1 { // with the assemblies that change along
+		for errors.Is(err, errs.ErrBatchTooLarge) && len(part) > 1 { // too large with the assemblies that change along
 			part = part[:len(part)/2]
 			err = r.commits.Commit(ctx, part, unused, listed)
 		}

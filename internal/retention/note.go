@@ -13,24 +13,24 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The notes in wal/: what they make wait is named there.
+// The notes in wal/, named after what they delay.
 const (
 	ExpiryName = "expiry" // memories that have expired, or are older than max_age
 	AgedName   = "aged"   // copies of the log that are older than history_days
 )
 
-// SweepNote is the content of a note, a line each:
+// SweepNote is the content of a note, in two lines:
 //
-//	the time of day at which something was over, RFC 3339
-//	in which boot of the machine that was noted, 32 digits, a space, and how long after
-//	its start, as time.Duration writes it; left out where that is not known
+//	the time of day at which something was expired, RFC 3339
+//	the boot of the machine in which the note was made, 32 digits, a space, and how long after
+//	its start, as time.Duration writes it; omitted if unknown
 type SweepNote struct {
 	Cut  time.Time // zero: there is none
 	Boot [2]uint64 // zero: not known
 	Up   time.Duration
 }
 
-// Text is what the file has.
+// Text returns the content of the file.
 func (n *SweepNote) Text() []byte {
 	b := fmt.Appendln(nil, n.Cut.UTC().Format(time.RFC3339Nano))
 	if n.Boot != [2]uint64{} {
@@ -39,7 +39,7 @@ func (n *SweepNote) Text() []byte {
 	return b
 }
 
-// ParseSweepNote reads a note. One that cannot be read says nothing: the hour begins then.
+// ParseSweepNote parses a note. An invalid note results in a zero SweepNote: then the hour begins now.
 func ParseSweepNote(text string) (n SweepNote) {
 	first, second, _ := strings.Cut(text, "\n")
 	cut, err := time.Parse(time.RFC3339Nano, first)
@@ -58,22 +58,22 @@ func ParseSweepNote(text string) (n SweepNote) {
 	return n
 }
 
-// Hour is one hour that has to pass before something old is deleted. All processes go by a note of
-// a time of day; see the top of sweep.go.
+// Hour is the hour that has to pass before something old is deleted. All processes use a note of a time
+// of day; see the top of sweep.go.
 type Hour struct {
 	r    *Retention
 	name string
 	Seen sighting // guarded by the caller's lock: that of the sweeper, flush.lock
 }
 
-// sighting is when this process saw a note for the first time, by Scopes.Mono.
+// sighting is when this process first saw a note, by Scopes.Mono.
 type sighting struct {
 	note SweepNote
 	At   time.Duration
 }
 
-// Passed returns how much time has gone by since a note was made, by a clock that
-// cannot be set; false when it was made in another boot.
+// Passed returns how much time has passed since a note was made, by a clock that cannot be set; false if
+// it was made in another boot.
 func (h *Hour) Passed(n *SweepNote) (time.Duration, bool) {
 	if boot, up := h.r.engine.Env().FS.Host().Boot, h.r.uptime.Tune().Uptime; up != nil && boot != [2]uint64{} {
 		passed := up() - n.Up
@@ -125,10 +125,10 @@ func (h *Hour) write(cut time.Time) error {
 }
 
 // judge decides whether the hour of a note is over at the time of day now. If it is, what was old at
-// note.Cut may be deleted. Otherwise renew is what the note has to be replaced with; zero: it stays.
+// note.Cut may be deleted. Otherwise renew is the time for a new note; zero: the note stays.
 func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time) {
 	if note.Cut.IsZero() || note.Cut.After(now) {
-		return false, now // at once, or a second jump would find it behind itself
+		return false, now // immediately; otherwise a second jump would find its hour over
 	}
 	passed, ok := h.Passed(note)
 	switch {
@@ -141,11 +141,11 @@ func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time
 	return false, time.Time{}
 }
 
-// HistoryCut returns the time of day by which the age of old history is judged: one at which history
-// was too old already, at least an hour ago. The zero time: there is none yet. The caller holds
-// flush.lock; old reports whether history is too old at the time of day now. If nothing is, a note that
-// lies ahead is replaced all the same: otherwise the next clock that is ahead, hours later, would find
-// that its hour has passed.
+// HistoryCut returns the time of day by which the age of old history is judged: one at which history was
+// too old already, at least an hour ago. The zero time: there is none yet. The caller holds flush.lock;
+// old reports whether history is too old at the time of day now. If nothing is too old, a note of a time
+// in the future is replaced nevertheless: otherwise the next clock that is ahead, hours later, would
+// find that its hour has passed.
 func (r *Retention) HistoryCut(now time.Time, old bool) time.Time {
 	h := &r.aged
 	note, err := h.Read()

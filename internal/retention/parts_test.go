@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// TestDelete: a session's memories are deleted, those of others stay.
+// TestDelete: a session's memories are deleted, those of other sessions stay.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())

@@ -11,14 +11,14 @@ import (
 	"github.com/varve-db/varve/internal/view/words"
 )
 
-// Retention deletes what has expired and what nobody uses, and counts accesses.
+// Retention deletes expired memories and unused sessions, and counts accesses.
 type Retention struct {
 	engine  *engine.Engine
 	commits *commit.Committer
 	counts  *counts.Counts
 	orders  *words.Orders
-	uptime  *scopes.Scopes // whose clock is that of the machine
-	others  Expirer        // nil: nothing but memories expires
+	uptime  *scopes.Scopes // has the clock of the machine
+	others  Expirer        // nil: only memories expire
 
 	Expiry  Hour // of memories
 	aged    Hour // of the history
@@ -26,16 +26,16 @@ type Retention struct {
 	touched touched
 }
 
-// Expirer has documents that expire, beside memories.
+// Expirer has documents other than memories that expire.
 type Expirer interface {
-	// Expired reports whether one of them is over at a time. It is cheap when called often.
+	// Expired reports whether any of them is expired at a time. It is cheap when called often.
 	Expired(ctx context.Context, at time.Time) (bool, error)
-	// DeleteExpired deletes some of those that were over at a time, and returns how many.
+	// DeleteExpired deletes some of those that were expired at a time, and returns how many.
 	DeleteExpired(ctx context.Context, at time.Time, most int) (int, error)
 }
 
-// New returns the retention of a store. orders lists memories by age and session, ticks has the clock of the machine,
-// others expires too and may be nil.
+// New returns the retention of a store. orders lists memories by age and session, ticks has the clock of
+// the machine, others has further documents that expire and may be nil.
 func New(eng *engine.Engine, cm *commit.Committer, cs *counts.Counts, orders *words.Orders,
 	ticks *scopes.Scopes, others Expirer) *Retention {
 	r := &Retention{engine: eng, commits: cm, counts: cs, orders: orders, uptime: ticks, others: others}

@@ -17,14 +17,13 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Session is what the index knows of one session. A session is there as long as it has
-// a memory.
+// Session describes a session from the index. A session exists as long as it has a memory.
 type Session struct {
 	ID       string
 	Memories int64
 	Bytes    int64     // of their files
-	First    time.Time // when the first of them was made
-	Last     time.Time // when one of them was last written
+	First    time.Time // when its first memory was created
+	Last     time.Time // when a memory in it was last written
 }
 
 func (s *Session) add(line *index.Entry) {
@@ -38,7 +37,7 @@ func (s *Session) add(line *index.Entry) {
 	}
 }
 
-// One is one session; ErrNotFound when it has no memory.
+// One returns one session; ErrNotFound if it has no memory.
 func (r *Retention) One(ctx context.Context, id string) (Session, error) {
 	if err := r.engine.CatchUp(ctx); err != nil {
 		return Session{}, err
@@ -62,7 +61,7 @@ type sessionChange struct {
 	line  *index.Entry
 }
 
-// Each yields the sessions, by id as JSON writes it.
+// Each yields the sessions, in the order of their ids as JSON writes them.
 func (r *Retention) Each(ctx context.Context, yield func(Session, error) bool) {
 	list, ok, err := r.orders.Sessions(ctx)
 	if !ok && err == nil {
@@ -107,9 +106,9 @@ func (r *Retention) eachOfIndex(ctx context.Context, yield func(Session, error) 
 	}
 	slices.SortStableFunc(news, func(a, b sessionChange) int { return strings.Compare(a.order, b.order) })
 
-	var s Session // that is being added up
+	var s Session // the session being added up
 	current := ""
-	// enter begins a session, after those that come before it.
+	// enter begins a session, after the sessions that come before it.
 	enter := func(order, id string) bool {
 		if order == current {
 			return true
@@ -160,11 +159,11 @@ func (r *Retention) eachOfIndex(ctx context.Context, yield func(Session, error) 
 			s.add(&it.Line)
 		}
 	}
-	enter("\xff", "") // behind all: keys are UTF-8
+	enter("\xff", "") // after all: keys are UTF-8
 }
 
-// inSessions yields the lines of the index that have a session, by session. Where it is
-// damaged and somebody has healed it since, the healed one goes on.
+// inSessions yields the lines of the index that have a session, by session. If the index is damaged and
+// was repaired since, it continues with the repaired one.
 func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 	return func(yield func(engine.Item, error) bool) {
 		span, buf := index.Span{}, []byte(nil)
@@ -206,7 +205,7 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 	}
 }
 
-// Delete deletes the memories that a session has, and says how many.
+// Delete deletes the memories of a session, and returns how many.
 func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 	if err := r.engine.CatchUp(ctx); err != nil {
 		return 0, err
@@ -233,9 +232,9 @@ func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 	return done, nil
 }
 
-// deletable is how many deletions one commit takes.
+// deletable returns how many deletions fit one commit.
 func (r *Retention) deletable(n int, id func(i int) string) int {
-	const record = 24 // of a deletion: see package record
+	const record = 24 // bytes of a deletion: see package record
 	limit, size := r.engine.Log().Limit(), uint64(0)
 	for i := range n {
 		if size += segment.FrameSize(uint64(1 + len(id(i)) + record)); size > limit && i > 0 {

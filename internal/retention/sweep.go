@@ -15,34 +15,33 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// A memory whose time is over is absent at once, for every read. It is deleted, through
-// the log like any other, at least an hour later: a clock that jumps must not delete what
-// it makes look old. So the time of day alone does not decide. wal/expiry holds a time at
-// which some process saw that something was over (see SweepNote). Only what was over by
-// then is deleted, and only when an hour has passed since then, by the time of day and
-// by the machine's uptime, which no clock that is set can move; then the time of day
-// takes its place. A time that lies ahead says that the clock was put back, and is
-// replaced as well.
+// An expired memory is absent at once, for every read. It is deleted, through the log like any other, at
+// least an hour later: a clock that jumps must not delete memories that it makes look old. So the time
+// of day alone does not decide. wal/expiry has a time at which some process saw that something was
+// expired (see SweepNote). Only what was expired by then is deleted, and only when an hour has passed
+// since then, both by the time of day and by the machine's uptime, which setting a clock does not
+// change; then the note gets the present time of day. A note of a time in the future means that the
+// clock was set back, and is replaced as well.
 //
-// So what expires is deleted between one and two hours later. A clock that jumps ahead
-// and is put right within an hour, by whatever process seen, deletes nothing, however often it
-// jumps. In another boot the hour starts over; where no uptime can be known, one process has to see
-// it pass. max_age of config.json is kept by the same rule, and so is history_days, with a note of
-// its own (wal/aged, HistoryCut).
+// So a memory that expires is deleted between one and two hours later. A clock that jumps ahead and is
+// corrected within an hour deletes nothing, whichever processes see it and however often it jumps. After
+// another boot the hour starts again; if no uptime is known, one process has to see it pass. max_age of
+// config.json follows the same rule, and so does history_days, with a note of its own (wal/aged,
+// HistoryCut).
 
 const (
-	SweepMost = 1000 // memories in one go
+	SweepMost = 1000 // memories deleted at a time
 )
 
-// Sweeper deletes what has expired. If several processes sweep at a time, one of them deletes.
+// Sweeper deletes expired memories. If several processes sweep at the same time, one of them deletes.
 type Sweeper struct {
 	mu   sync.Mutex
-	aged time.Time // when this process last looked for what passes max_age, and found nothing more
-	from string    // up to where it has looked
+	aged time.Time // when this process last searched for memories older than max_age, and found no more
+	from string    // the place up to which it has searched
 }
 
-// SweepExpired deletes some of what has been over for long enough. It is cheap when there is
-// nothing.
+// SweepExpired deletes some of what has been expired for long enough. It is cheap if there is nothing to
+// delete.
 func (r *Retention) SweepExpired(ctx context.Context) error {
 	s := &r.sweeper
 	if r.engine.Env().ReadOnly || r.engine.Log().Damage() != nil || !s.mu.TryLock() {
@@ -54,7 +53,7 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	}
 	now, age := r.engine.Env().Clock(), r.engine.Settings().Now().Age()
 	if now.Sub(s.aged) < engine.ClockGrace && !now.Before(s.aged) {
-		age = 0 // it was looked at
+		age = 0 // checked a short while ago
 	}
 	if err := r.engine.CatchUp(ctx); err != nil {
 		return err
@@ -112,21 +111,21 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	return r.Expiry.Note(now)
 }
 
-// SweepUp is SweepExpired where nobody is told when it fails.
+// SweepUp is SweepExpired for callers without a way to return an error: it logs a failure.
 func (r *Retention) SweepUp(ctx context.Context) {
 	if err := r.SweepExpired(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errs.ErrClosed) {
 		r.engine.Env().Logger.Warn("deleting what has expired", "err", err)
 	}
 }
 
-// sweepAged deletes some of what was written before a time; more says that there may be
-// more of it.
+// sweepAged deletes some of the memories that were written before a time; more reports that there may be
+// others.
 func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool, err error) {
 	f := engine.Filters{Updated: engine.Span{Until: before}, After: r.sweeper.from, Expired: true}
 	var ids []string
 	for l, err := range r.engine.Lines(ctx, r.engine.Kinds().Memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
-			continue // verify tells of it
+			continue // verify reports it
 		}
 		if err != nil {
 			return false, err
@@ -154,8 +153,8 @@ func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool,
 // committing is Commit or Upkeep of a commit.Committer.
 type committing func(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error
 
-// deleteIf deletes memories of which something still holds in the commit, and says how
-// many. What one commit cannot take goes in several.
+// deleteIf deletes memories for which a condition still holds in the commit, and returns how many.
+// Deletions that do not fit one commit are made in several.
 func (r *Retention) deleteIf(ctx context.Context, do committing, cause uint8, ids []string,
 	only func(line *index.Entry) bool) (int, error) {
 	if len(ids) == 0 {

@@ -15,10 +15,10 @@ import (
 // touchEvery is how long accesses are collected before they are written.
 const touchEvery = time.Minute
 
-// touchMost bounds how many memories are collected before that.
+// touchMost is the maximum number of memories whose accesses are collected.
 const touchMost = 10_000
 
-// touched are the accesses that are not written yet.
+// touched has the accesses that are not written yet.
 type touched struct {
 	mu    sync.Mutex
 	count map[string]int64
@@ -58,7 +58,7 @@ func (r *Retention) WriteDue(ctx context.Context) error {
 	return r.WriteTouched(ctx)
 }
 
-// WriteTouched writes them now.
+// WriteTouched writes the collected accesses now.
 func (r *Retention) WriteTouched(ctx context.Context) error {
 	t := &r.touched
 	t.mu.Lock()
@@ -85,7 +85,7 @@ func (r *Retention) touchOne(ctx context.Context, id string, n int64, last time.
 		if err != nil {
 			return err
 		}
-		if v.Expired(r.engine.Env().Clock()) { // a write of this version would be refused without end
+		if v.Expired(r.engine.Env().Clock()) { // a write of this version would be refused forever
 			return errs.ErrNotFound
 		}
 		m, err := r.engine.Decode(id, v)
@@ -115,7 +115,7 @@ func (r *Retention) ForgetTouched(ids []string) {
 	}
 }
 
-// Upkeep is what an open store does every few seconds.
+// Upkeep does what an open store does every few seconds.
 func (r *Retention) Upkeep(ctx context.Context) {
 	if err := r.WriteDue(ctx); err != nil && ctx.Err() == nil {
 		r.engine.Env().Logger.Warn("counting accesses", "err", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// TestKeys: what is set in a scope is there, and the scope is among those of the store.
+// TestKeys: a value that was set can be read, and the scope is among those of the store.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())

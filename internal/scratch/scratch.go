@@ -10,15 +10,16 @@ import (
 // MinFree is what a file system in memory must have free, in bytes.
 const MinFree = 2 << 30
 
-// before is the folder for temporary files as it was before Use.
+// before is the folder for temporary files before Use was called.
 var before string
 
-// Use makes the folder of this process, and gives what removes it. Where there is none to be had,
-// TMPDIR stays. Garbage is collected seldom: thousands of small stores come and go.
+// Use creates the folder of this process, and returns a function that removes it. If none can be
+// created, TMPDIR stays. It makes garbage collections rare: thousands of small stores are opened and
+// closed.
 func Use() (remove func()) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
-		debug.SetMemoryLimit(1 << 30) // from there on as often as ever
+		debug.SetMemoryLimit(1 << 30) // from there on as often as usual
 	}
 	if os.Getenv("TMPDIR") != "" || os.Getenv("VARVE_TEST_DISK") == "1" {
 		return func() {}
@@ -39,19 +40,19 @@ func Use() (remove func()) {
 // Main is TestMain of a package that needs nothing else.
 func Main(m *testing.M) { os.Exit(Around(m).Run()) }
 
-// Tests run in the folder of Use.
+// Tests runs in the folder of Use.
 type Tests struct{ tests interface{ Run() int } }
 
-// Around is for a TestMain that passes its tests on, to goleak or testscript.
+// Around is for a TestMain that passes its tests to goleak or testscript.
 func Around(tests interface{ Run() int }) Tests { return Tests{tests} }
 
-// Run makes the folder, runs the tests, and removes the folder.
+// Run creates the folder, runs the tests, and removes the folder.
 func (t Tests) Run() int {
 	defer Use()()
 	return t.tests.Run()
 }
 
-// Disk is a folder for the test on a disk, if one is found.
+// Disk returns a folder for the test on a disk, if one is found.
 func Disk(t testing.TB) string {
 	t.Helper()
 	for _, parent := range []string{before, os.TempDir(), "/var/tmp"} {

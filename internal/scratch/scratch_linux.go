@@ -19,7 +19,7 @@ func isMemory(dir string) bool {
 	return syscall.Statfs(dir, &st) == nil && st.Type == tmpfs
 }
 
-// inMemory makes a folder of this process on /dev/shm.
+// inMemory creates a folder of this process on /dev/shm.
 func inMemory() (dir string, remove func(), ok bool) {
 	var st syscall.Statfs_t
 	if syscall.Statfs(shared, &st) != nil || st.Type != tmpfs || int64(st.Bavail)*int64(st.Bsize) < MinFree {
@@ -28,19 +28,19 @@ func inMemory() (dir string, remove func(), ok bool) {
 	return in(filepath.Join(shared, fmt.Sprint("varve-tests-", os.Getuid())))
 }
 
-// in makes a folder of this process in one that all processes of the user share. Nobody else
-// lists them; some tests run as another user, who may go through.
+// in creates a folder of this process in a folder that all processes of the user share. Other users
+// cannot list it; they can pass through it, since some tests run as another user.
 func in(parent string) (dir string, remove func(), ok bool) {
 	if err := os.Mkdir(parent, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", nil, false
 	}
-	// In a folder that all users write to another may have made this one first.
+	// In a folder that all users can write to, another user may have created this one first.
 	info, err := os.Lstat(parent)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 ||
 		int(info.Sys().(*syscall.Stat_t).Uid) != os.Getuid() {
 		return "", nil, false
 	}
-	// One at a time: a folder that is new and not locked yet looks as if it were left behind.
+	// One at a time: a new folder that is not locked yet looks like a leftover.
 	turn, err := lock(parent, 0)
 	if err != nil {
 		return "", nil, false
@@ -64,7 +64,7 @@ func in(parent string) (dir string, remove func(), ok bool) {
 	}, true
 }
 
-// sweep removes the folders of processes that are gone.
+// sweep removes the folders of processes that have ended.
 func sweep(parent string) {
 	names, _ := os.ReadDir(parent)
 	for _, name := range names {

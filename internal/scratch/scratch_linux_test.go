@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// A folder is removed by its process, or by the next one when that was killed; one that is in use
-// stays.
+// A folder is removed by its process, or by the next one if that was killed; a folder in use stays.
 func TestFolders(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "all")
 	one, remove, ok := in(parent)
@@ -39,7 +38,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// A folder that others can write to, or that is a link, is not taken.
+// A folder that other users can write to, or that is a link, is not used.
 func TestForeignFolder(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "all")
 	if err := os.Mkdir(parent, 0o700); err != nil {

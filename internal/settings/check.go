@@ -2,7 +2,7 @@ package settings
 
 import "fmt"
 
-// Check says what is wrong with the text of a config.json.
+// Check returns an error if the text of a config.json is not valid.
 func Check(text []byte) error {
 	c, err := Parse(text)
 	if err != nil && c == nil {

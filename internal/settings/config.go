@@ -17,85 +17,86 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Config is what belongs to the store and not to a process: config.json. Zero
-// fields mean the default. Nothing that is needed to decode the store is in it.
+// Config has the settings of a store, as opposed to those of a process: config.json. A zero field means
+// the default. Nothing that is needed to decode the store is in it.
 type Config struct {
 	// Format marks a folder as a store; the member is called "varve".
 	Format int `json:"varve"`
 
 	IndexBackupCount *int  `json:"index_backup_count,omitempty"` // older indexes that are kept: 3
-	AutoRepair       *bool `json:"auto_repair,omitempty"`        // heal at open what costs little: true
+	AutoRepair       *bool `json:"auto_repair,omitempty"`        // repair at open what costs little: true
 	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups: 3600
 	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
-	// deleting a file deletes what it holds, else it is put back: true
+	// deleting a file deletes its document; otherwise the file is restored: true
 	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
 	// patterns of files in notes/ that are not adopted as new notes: IgnoredNotes; empty: none
 	NotesIgnore []string `json:"notes_ignore,omitzero"`
-	// BlockPurged refuses to put a text that was purged, with ErrPurged: false.
+	// BlockPurged makes putting a text that was purged fail with ErrPurged: false.
 	BlockPurged bool `json:"block_purged,omitempty"`
 
-	// What one document may have, put or edited by hand; what is stored is read all the same.
+	// Limits on one document, whether put or edited by hand; stored documents that exceed them can still
+	// be read.
 	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // of one memory's JSON: 16 MiB
 	MaxIDBytes       int `json:"max_id_bytes,omitempty"`       // 1,024
 	MaxDepth         int `json:"max_depth,omitempty"`          // of nesting: 100
 	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"` // 65,536
 
 	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // 100,000
-	// seconds in which an assembly's activation fades to half: 86,400
+	// the half-life of an assembly's activation in seconds: 86,400
 	ActivationHalfLife int `json:"activation_half_life,omitempty"`
 
-	// What the store may hold, 0: as much as there is room for. What stands in the
-	// files counts, with embeddings, also what has expired and is not deleted yet; not
-	// what is made of it (index, vectors), the log, assemblies and working memory. A
-	// write that would pass a limit is refused with ErrLimit, or others make room: see
-	// AtLimit. What a person does to the files is never refused by these, nor what the store adds
-	// to memories that were let in (an embedding that comes later, Touch): that may
-	// take it over its limit, and the next write is refused, or makes room for both.
+	// Limits on the store; 0: none. The documents in the files count, with embeddings, including
+	// documents that have expired and are not deleted yet; derived data (index, vectors), the log,
+	// assemblies and working memory do not. A write that would exceed a limit is refused with ErrLimit,
+	// or other memories are deleted for it: see AtLimit. The limits never refuse edits of files by hand,
+	// nor data that the store adds to existing memories (a later embedding, Touch): these may exceed a
+	// limit, and the next write is refused, or makes room for both.
 	MaxMemories        int64 `json:"max_memories,omitempty"`
 	MaxBytes           int64 `json:"max_bytes,omitempty"` // of all memories' JSON files
 	MaxSessionMemories int64 `json:"max_session_memories,omitempty"`
 	MaxSessionBytes    int64 `json:"max_session_bytes,omitempty"`
 
 	AtLimit string `json:"at_limit,omitempty"` // AtLimitRefuse when empty
-	// MaxAge is how many seconds after its last write a memory is deleted, an hour or two
-	// later, 0: never. Until then every read has it; only Memory.ExpiresAt hides at once.
+	// MaxAge is how many seconds after its last write a memory is deleted, at most an hour or two later,
+	// 0: never. Until then it can be read; only Memory.ExpiresAt hides a memory at once.
 	MaxAge int64 `json:"max_age,omitempty"`
 
 	// How much of the history the store keeps besides what its log has: copies of old segments.
 	HistoryBytes *int64 `json:"history_bytes,omitempty"` // of the copies: 256 MiB; 0: only what the log has
-	HistoryDays  int    `json:"history_days,omitempty"`  // after which a copy goes, 0: never
-	// UnsentBytes is how much larger than HistoryBytes the copies may be while a copy of the store elsewhere
-	// lacks them: 1 GiB; 0: none.
+	HistoryDays  int    `json:"history_days,omitempty"`  // the age at which a copy is removed, 0: never
+	// UnsentBytes is by how much the copies may exceed HistoryBytes while a copy of the store elsewhere
+	// lacks them: 1 GiB; 0: not at all.
 	UnsentBytes *int64 `json:"unsent_bytes,omitempty"`
 
-	// How far the log may be ahead of the files: 96 MiB. From half of it on writers are slowed. More
-	// buys a longer burst and a longer recovery, not throughput.
+	// How far the log may be ahead of the files: 96 MiB. From half of it on writers are slowed down. A
+	// higher value allows a longer burst and means a longer recovery, but no higher throughput.
 	BacklogBytes int64 `json:"backlog_bytes,omitempty"`
 
-	// TextLanguage is of which language the stems are by which words are found: "en" when empty. A change
-	// has the words of all memories read again, by the next flush; until then the old ones answer.
+	// TextLanguage is the language whose stems are used for searching words: "en" if empty. After a
+	// change the next flush reads the words of all memories again; until then searches use the old ones.
 	TextLanguage string `json:"text_language,omitempty"`
 
 	Text    *TextConfig   `json:"text,omitempty"`
 	Vectors *VectorConfig `json:"vectors,omitempty"`
 }
 
-// TextConfig says where words are looked for. A change is applied as one of TextLanguage is.
+// TextConfig says which metadata the search for words uses. A change of it takes effect as one of
+// TextLanguage does.
 type TextConfig struct {
-	// Fields are the members of the metadata that have the words of a field, by its name in a query
-	// (speaker, caption, title, tag, category, key); a field that is not in it has its default.
+	// Fields has, by the name of a field in a query (speaker, caption, title, tag, category, key), the
+	// members of the metadata with the words of that field; a field that is not in it has its default.
 	Fields map[string][]string `json:"fields,omitempty"`
 }
 
-// What happens to a write that would pass a limit.
+// The values of AtLimit: what happens to a write that would exceed a limit.
 const (
 	AtLimitRefuse      = "refuse"       // ErrLimit
-	AtLimitEvictOldest = "evict_oldest" // those go that were written longest ago
-	AtLimitEvictLowest = "evict_lowest" // those of the lowest quickrecal_score go, of several the oldest
+	AtLimitEvictOldest = "evict_oldest" // memories that were written longest ago are deleted
+	AtLimitEvictLowest = "evict_lowest" // memories of the lowest quickrecal_score are deleted, of several the oldest
 )
 
-// VectorConfig fixes what is otherwise decided by the first embedding. A store whose vectors differ
-// from this rebuilds them; embeddings that do not fit have none.
+// VectorConfig sets what the first embedding would decide otherwise. A store whose vectors differ from
+// it rebuilds them; embeddings that do not fit have no vector.
 type VectorConfig struct {
 	Dimension int    `json:"dimension,omitempty"` // 0: that of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty
@@ -109,18 +110,18 @@ type VectorConfig struct {
 	QueryTemplate string `json:"query_template,omitempty"`
 }
 
-// Name is the file's.
+// Name is the name of the file.
 const Name = "config.json"
 
 const (
 	// Format is the version of the file that this package reads and writes.
 	Format = 1
-	// Limit bounds the file, in bytes.
+	// Limit is the maximum size of the file in bytes.
 	Limit = 1 << 20
 
-	// HistoryMost is the highest history_bytes, and unsent_bytes.
+	// HistoryMost is the maximum of history_bytes and unsent_bytes.
 	HistoryMost = 1 << 53
-	// BackupsMost is the highest index_backup_count.
+	// BackupsMost is the maximum of index_backup_count.
 	BackupsMost = 1000
 
 	defaultHistory = 256 << 20
@@ -130,13 +131,13 @@ const (
 	mostBacklog    = 1 << 30
 )
 
-// Backlog is how many bytes the log may be ahead of the files.
+// Backlog returns how many bytes the log may be ahead of the files.
 func (c *Config) Backlog() int64 { return cmp.Or(c.BacklogBytes, defaultBacklog) }
 
-// Language is TextLanguage, or the default.
+// Language returns TextLanguage, or the default.
 func (c *Config) Language() string { return cmp.Or(c.TextLanguage, analyzer.English) }
 
-// Sources are Text.Fields, or the defaults.
+// Sources returns Text.Fields, or the defaults.
 func (c *Config) Sources() *query.Sources {
 	if c.Text != nil && len(c.Text.Fields) > 0 {
 		if s, err := query.ReadSources(c.Text.Fields); err == nil {
@@ -146,10 +147,10 @@ func (c *Config) Sources() *query.Sources {
 	return query.DefaultSources()
 }
 
-// Words tells settings apart by which other words are found.
+// Words returns a string that differs if the settings lead to different words.
 func (c *Config) Words() string { return c.Language() + " " + c.Sources().Given() }
 
-// VectorSettings are those of the vectors; the zero ones where there are none.
+// VectorSettings returns the settings of the vectors; zero ones if there are none.
 func (c *Config) VectorSettings() VectorConfig {
 	if c.Vectors == nil {
 		return VectorConfig{}
@@ -157,7 +158,7 @@ func (c *Config) VectorSettings() VectorConfig {
 	return *c.Vectors
 }
 
-// Embedded is Template as it is read; nil where it is empty.
+// Embedded returns the parsed Template; nil if it is empty.
 func (v VectorConfig) Embedded() (*template.Template, error) {
 	if v.Template == "" {
 		return nil, nil
@@ -165,10 +166,10 @@ func (v VectorConfig) Embedded() (*template.Template, error) {
 	return template.Parse(v.Template)
 }
 
-// VectorsModel is the name of the model that made the vectors, "" where it is not said.
+// VectorsModel returns the name of the model that made the vectors, "" if none is set.
 func (c Config) VectorsModel() string { return c.VectorSettings().Model }
 
-// Backups is how many backups of the index are kept.
+// Backups returns how many backups of the index are kept.
 func (c *Config) Backups() int {
 	if c.IndexBackupCount == nil {
 		return 3
@@ -176,13 +177,13 @@ func (c *Config) Backups() int {
 	return *c.IndexBackupCount
 }
 
-// MayRepair reports whether damaged and missing files are put back.
+// MayRepair reports whether damaged and missing files are restored.
 func (c *Config) MayRepair() bool { return c.AutoRepair == nil || *c.AutoRepair }
 
-// AdoptsDeletions reports whether a file which somebody deletes deletes its document.
+// AdoptsDeletions reports whether deleting a file by hand deletes its document.
 func (c *Config) AdoptsDeletions() bool { return c.AdoptDeletions == nil || *c.AdoptDeletions }
 
-// BackupEvery is the time between two backups of the index.
+// BackupEvery returns the time between two backups of the index.
 func (c *Config) BackupEvery() time.Duration {
 	if c.BackupInterval == nil {
 		return time.Hour
@@ -190,7 +191,7 @@ func (c *Config) BackupEvery() time.Duration {
 	return time.Duration(*c.BackupInterval) * time.Second
 }
 
-// FlushAfter is how many changes begin a round.
+// FlushAfter returns how many changes begin a round.
 func (c *Config) FlushAfter() int {
 	if c.FlushThreshold == nil {
 		return 20
@@ -198,14 +199,14 @@ func (c *Config) FlushAfter() int {
 	return *c.FlushThreshold
 }
 
-// MemoryLimits are those of one memory.
+// MemoryLimits returns the limits on one memory.
 func (c *Config) MemoryLimits() memstore.Limits {
 	return memstore.Limits{
 		MemoryBytes: c.MaxMemoryBytes, IDBytes: c.MaxIDBytes, Depth: c.MaxDepth, EmbeddingDim: c.MaxEmbeddingDims,
 	}
 }
 
-// AssemblyLimits are those of one assembly.
+// AssemblyLimits returns the limits on one assembly.
 func (c *Config) AssemblyLimits() assembly.Limits {
 	return assembly.Limits{
 		AssemblyBytes: c.MaxMemoryBytes, IDBytes: c.MaxIDBytes, Depth: c.MaxDepth, EmbeddingDim: c.MaxEmbeddingDims,
@@ -213,7 +214,7 @@ func (c *Config) AssemblyLimits() assembly.Limits {
 	}
 }
 
-// HalfLife is that of an activation.
+// HalfLife returns the half-life of an activation.
 func (c *Config) HalfLife() time.Duration {
 	if c.ActivationHalfLife == 0 {
 		return assembly.DefaultHalfLife
@@ -221,11 +222,11 @@ func (c *Config) HalfLife() time.Duration {
 	return time.Duration(c.ActivationHalfLife) * time.Second
 }
 
-// Age is how long after its last write a memory is deleted; 0: never.
+// Age returns how long after its last write a memory is deleted; 0: never.
 func (c *Config) Age() time.Duration { return time.Duration(c.MaxAge) * time.Second }
 
-// History is what the copies of old segments may take, nothing when negative or 0, and the age after
-// which one goes, 0: never. standard holds where the store does not say, 0 being the default.
+// History returns the maximum size of the copies of old segments, none if negative or 0, and the age at
+// which a copy is removed, 0: never. standard is the size if none is set; 0 means the default.
 func (c *Config) History(standard int64) (bytes int64, age time.Duration) {
 	bytes = cmp.Or(standard, defaultHistory)
 	if c.HistoryBytes != nil {
@@ -234,7 +235,7 @@ func (c *Config) History(standard int64) (bytes int64, age time.Duration) {
 	return bytes, time.Duration(c.HistoryDays) * 24 * time.Hour
 }
 
-// Unsent is UnsentBytes, or the default.
+// Unsent returns UnsentBytes, or the default.
 func (c *Config) Unsent() int64 {
 	if c.UnsentBytes != nil {
 		return *c.UnsentBytes
@@ -242,7 +243,8 @@ func (c *Config) Unsent() int64 {
 	return defaultUnsent
 }
 
-// WithDefaults spells out what a user may want to change.
+// WithDefaults returns a copy in which the settings that users change most have their defaults written
+// out.
 func (c *Config) WithDefaults() *Config {
 	d := *c
 	backups, repair, interval, threshold := c.Backups(), c.MayRepair(), int(c.BackupEvery().Seconds()), c.FlushAfter()
@@ -250,7 +252,7 @@ func (c *Config) WithDefaults() *Config {
 	return &d
 }
 
-// Resolved is the configuration with every default spelt out.
+// Resolved returns the configuration with every default written out.
 func (c Config) Resolved() Config {
 	d := *c.WithDefaults()
 	l := d.MemoryLimits().Resolved()
@@ -263,7 +265,7 @@ func (c Config) Resolved() Config {
 	return d
 }
 
-// Validate says what is wrong, as a *FieldError.
+// Validate returns the first invalid setting as a *FieldError, or nil.
 func (c *Config) Validate() error {
 	bad := func(field string, v int, limit string) error {
 		return &errs.FieldError{Field: Name + " " + field, Value: fmt.Sprint(v), Limit: limit, Err: errs.ErrInvalid}
@@ -346,7 +348,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Clone shares nothing with c.
+// Clone returns a copy that shares nothing with c.
 func (c *Config) Clone() Config {
 	d := *c
 	for _, p := range []**int{&d.IndexBackupCount, &d.BackupInterval, &d.FlushThreshold} {

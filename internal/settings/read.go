@@ -16,13 +16,12 @@ import (
 
 var ErrForeign = errors.New(`the member "varve" is missing, so this is not a folder of a Varve store`)
 
-// ErrMissing is the error of a store that has had a config.json and has none.
+// ErrMissing is the error for a store that has had a config.json and has none now.
 var ErrMissing = fmt.Errorf("%w: config.json is missing: restore it, or run memctl repair --apply to write a new one",
 	errs.ErrInvalid)
 
-// Read reads config.json. A file of somebody else is ErrForeign, a missing one
-// fs.ErrNotExist. When members are not valid it gives the others, and an error that
-// names each.
+// Read reads config.json. A file of another program is ErrForeign, a missing one fs.ErrNotExist. If
+// members are not valid, it returns the others, and an error that names each invalid one.
 func Read(fsys vfs.FS, dir string) (*Config, vfs.Info, error) {
 	name := filepath.Join(dir, Name)
 	info, err := fsys.Stat(name)
@@ -40,8 +39,7 @@ func Read(fsys vfs.FS, dir string) (*Config, vfs.Info, error) {
 	return c, info, err
 }
 
-// Parse reads the text of a config.json; see Read. It gives no Config where
-// it is not one at all.
+// Parse parses the text of a config.json; see Read. It returns no Config if the text is not one at all.
 func Parse(text []byte) (*Config, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
@@ -76,7 +74,7 @@ func Parse(text []byte) (*Config, error) {
 	return c, nil
 }
 
-// membersError is the error of members that are not valid.
+// membersError is the error for members that are not valid.
 type membersError struct {
 	names []string
 	errs  []error
@@ -92,8 +90,8 @@ func (e *membersError) Error() string {
 
 func (e *membersError) Unwrap() []error { return e.errs }
 
-// unset returns the first of the members that are not valid whose default removes something, and that a
-// change has not set; "" if there is none.
+// unset returns the first of the invalid members whose default removes something, and that a change has
+// not set; "" if there is none.
 func unset(err error, was, is *Config) string {
 	var wrong *membersError
 	if !errors.As(err, &wrong) {
@@ -118,7 +116,7 @@ func unset(err error, was, is *Config) string {
 	return ""
 }
 
-// setMember gives one member the value that stands in the file.
+// setMember sets one member to its value in the file.
 func (c *Config) setMember(name string, value json.RawMessage) error {
 	member, err := json.Marshal(map[string]json.RawMessage{name: value})
 	if err == nil {
@@ -134,7 +132,7 @@ func (c *Config) setMember(name string, value json.RawMessage) error {
 	return err
 }
 
-// kindName says what JSON has for a kind of Go.
+// kindName returns the JSON name for a kind of Go type.
 func kindName(k reflect.Kind) string {
 	switch k {
 	case reflect.Bool:
@@ -156,7 +154,7 @@ func cutValue(s string) string {
 	return s
 }
 
-// memberNames are the names of the members of Config, in their order.
+// memberNames returns the names of the members of Config, in their order.
 func memberNames() []string {
 	var names []string
 	t := reflect.TypeFor[Config]()
@@ -170,8 +168,8 @@ func memberNames() []string {
 // rebuild is the remedy where config.json cannot be read, and so is not written.
 const rebuild = "correct config.json, or run memctl repair --apply to rebuild it"
 
-// Write makes config.json durable. Members that this program does not
-// know stay as they are. temp is a name that nobody else uses.
+// Write writes config.json durably. Members that this program does not know stay unchanged. temp must be
+// a name that no other process uses.
 func Write(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) error {
 	name := filepath.Join(dir, Name)
 	members := map[string]json.RawMessage{}
@@ -187,7 +185,7 @@ func Write(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) error {
 		return err
 	}
 	for _, name := range memberNames() {
-		delete(members, name) // one that is left out has its default
+		delete(members, name) // an omitted member has its default
 	}
 	if err := json.Unmarshal(b, &members); err != nil {
 		return err

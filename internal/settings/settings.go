@@ -17,33 +17,34 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Settings are those of an open store, as last read.
+// Settings are the settings of an open store, as last read.
 type Settings struct {
 	env *env.Env
 	now atomic.Pointer[Config]
 
 	unknown atomic.Bool // err is not nil
-	exists  atomic.Bool // the file was there once, valid or not
-	good    atomic.Bool // Now was read from it, not made of the defaults
+	exists  atomic.Bool // the file has existed, valid or not
+	good    atomic.Bool // Now was read from the file, not made of defaults
 
 	mu   sync.Mutex
-	info vfs.Info // of the file when it was read
-	err  error    // why the file, or members of it, do not hold
+	info vfs.Info // of the file when it was last read
+	err  error    // why the file, or members of it, are not valid
 
-	asOf atomic.Uint64 // the entry of the log after which it was read
+	asOf atomic.Uint64 // the entry of the log after which the file was read
 }
 
-// New has the defaults, until Load, Make or Use.
+// New returns settings with the defaults, until Load, Make or Use is called.
 func New(e *env.Env) *Settings {
 	s := &Settings{env: e}
 	s.now.Store(&Config{Format: Format})
 	return s
 }
 
-// Now is what holds. It is shared: not to be changed.
+// Now returns the settings in force. They are shared and must not be changed.
 func (s *Settings) Now() *Config { return s.now.Load() }
 
-// History is what may be kept of it now; see Config.History. All of it while the settings are unknown.
+// History returns how much history may be kept now; see Config.History. It is unlimited while the
+// settings are unknown.
 func (s *Settings) History() (bytes int64, age time.Duration) {
 	if s.Unknown() {
 		return math.MaxInt64, 0
@@ -51,31 +52,31 @@ func (s *Settings) History() (bytes int64, age time.Duration) {
 	return s.Now().History(s.env.System.ArchiveBytes)
 }
 
-// Unsent is how many bytes may be kept beyond that for a copy elsewhere; see Config.Unsent.
+// Unsent returns how many bytes beyond that may be kept for a copy elsewhere; see Config.Unsent.
 func (s *Settings) Unsent() int64 { return s.Now().Unsent() }
 
-// Unknown reports whether the file, or members of it, do not hold. Then nothing may be removed by what
-// Now says: the defaults and the last good settings are not what the user has set.
+// Unknown reports whether the file, or members of it, are not valid. Then nothing may be removed because
+// of Now: the defaults and the last valid settings are not what the user has set.
 func (s *Settings) Unknown() bool { return s.unknown.Load() }
 
 // Exists reports whether the store has a config.json, as far as this process has read it.
 func (s *Settings) Exists() bool { return s.exists.Load() }
 
-// fail sets or clears why the file does not hold; mu is held.
+// fail sets or clears why the file is not valid; the caller holds mu.
 func (s *Settings) fail(err error) {
 	s.err = err
 	s.unknown.Store(err != nil)
 }
 
-// Err says why the file, or members of it, do not hold; nil when all does.
+// Err returns why the file, or members of it, are not valid; nil if all are.
 func (s *Settings) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// Load reads the file when the store is opened; see Read for its errors. Where there is a
-// Config in spite of an error, Use takes it.
+// Load reads the file when the store is opened; see Read for its errors. If it returns a Config despite
+// an error, pass it to Use.
 func (s *Settings) Load() (*Config, error) {
 	c, info, err := Read(s.env.FS, s.env.Dir)
 	s.mu.Lock()
@@ -89,7 +90,7 @@ func (s *Settings) Load() (*Config, error) {
 	return c, err
 }
 
-// Use takes what is valid of a file that as a whole is not, nil being nothing of it.
+// Use uses the valid part of a file that as a whole is not; nil if no part is.
 func (s *Settings) Use(c *Config, err error) {
 	if c == nil {
 		c = new(Config)
@@ -102,7 +103,7 @@ func (s *Settings) Use(c *Config, err error) {
 	s.fail(err)
 }
 
-// Make writes the file of a new store, every default spelt out, and reads it.
+// Make writes the file of a new store, with all defaults written out, and reads it.
 func (s *Settings) Make() error {
 	c := &Config{Format: Format}
 	if err := s.write(c.WithDefaults()); err != nil {
@@ -114,18 +115,19 @@ func (s *Settings) Make() error {
 	return nil
 }
 
-// Update changes the file as it stands. Under flush.lock no other caller changes it between the
-// reading and the writing. A member that is not valid gives way to its default, unless that removes
-// something: then change has to set it. An error of change is returned, and nothing is written.
+// Update changes the file. Under flush.lock no other caller changes it between reading and writing. An
+// invalid member gets its default, unless the default removes something: then change has to set the
+// member. An error of change is returned, and nothing is written.
 func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 	c := s.Now().Clone() // the last good one
-	// Two changes may leave one size and, where the clock of the files is coarse, one time.
+	// Two changes may result in the same size and, if the clock of the file system is coarse, in the
+	// same time.
 	read, _, err := Read(s.env.FS, s.env.Dir)
 	switch {
 	case errors.Is(err, errs.ErrNewerFormat):
-		return err // another process has brought it, and knows what it says
+		return err // another process wrote it, and knows its format
 	case read != nil:
-		c = *read // what is valid in it, as for who opens the store
+		c = *read // its valid part, as on opening
 	case err != nil && env.Passing(err):
 		return s.env.IOError("reading", s.path(), err)
 	case err != nil && s.Unknown() && !s.good.Load():
@@ -154,8 +156,8 @@ func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 	return nil
 }
 
-// Reread looks whether the file has changed; false where that cannot be told just now, and
-// the last one holds.
+// Reread reads the file again if it has changed. It returns false if that cannot be determined now; then
+// the last settings apply.
 func (s *Settings) Reread() bool {
 	info, err := s.env.FS.Stat(s.path())
 	s.mu.Lock()
@@ -171,7 +173,7 @@ func (s *Settings) Reread() bool {
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	// Two writes at once may have the same time.
+	// Two writes in quick succession may have the same time.
 	if was := &s.info; info.Size == was.Size && info.Mtime.Equal(was.Mtime) && info.Ino == was.Ino {
 		return true
 	}
@@ -194,23 +196,22 @@ func (s *Settings) Reread() bool {
 	return true
 }
 
-// tell reports that the file does not hold.
+// tell reports that the file is not valid.
 func (s *Settings) tell(err error, note string) {
 	s.env.Logger.Warn("config.json is not valid; the last valid settings apply, and nothing is removed by them", "err",
 		err)
 	s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Note: note, Err: err})
 }
 
-// Gone reports whether there is no file: then the folder may be that of a branch without the store, and no
-// file of a document is to be put back.
+// Gone reports whether there is no file: then the folder may be that of a branch without the store, and
+// files of documents must not be restored.
 func (s *Settings) Gone() bool {
 	_, err := s.env.FS.Stat(s.path())
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// AsOf reads the file again unless it was read since an entry of the log, that of a change
-// which is written there too. It counts as read only behind the reading: another goroutine
-// must not judge by what stood there before.
+// AsOf reads the file again unless it was read since an entry of the log that records a change of it. It
+// counts as read only after the reading: otherwise another goroutine could use the settings from before.
 func (s *Settings) AsOf(entry uint64) {
 	if s.asOf.Load() != entry && s.Reread() {
 		s.asOf.Store(entry)
@@ -230,8 +231,8 @@ func (s *Settings) write(c *Config) error {
 	return nil
 }
 
-// Scratch is a temp name for a file of the store that nobody else uses: several
-// processes may make one store at once.
+// Scratch returns a temporary name for a file of the store that no other process uses: several processes
+// may create one store at once.
 func Scratch(e *env.Env, name string) (string, error) {
 	var b [6]byte
 	if err := e.Random(b[:]); err != nil {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Longest is how many bytes of a file Kind looks at.
+// Longest is the number of bytes of a file that Foreign examines.
 const Longest = 16
 
-// kinds are the beginnings of files, the longer of two that begin alike first.
+// kinds are the beginnings of files; of two with a common beginning the longer one is first.
 var kinds = []struct{ begin, name, remedy string }{
 	{"\x1f\x8b", "gzip-compressed data", "unpack the file (gunzip)"},
 	{"PK\x03\x04", "a zip archive", "unpack the file (unzip)"},
@@ -26,8 +26,8 @@ var kinds = []struct{ begin, name, remedy string }{
 
 const utf8 = "convert the file to UTF-8 (iconv -f UTF-16 -t UTF-8)"
 
-// Foreign reports what a file is by its first bytes, as an error with the remedy; nil for what may be text in
-// UTF-8. Text in UTF-16 without a byte order mark is known by its zero bytes.
+// Foreign returns an error that names the type of a file by its first bytes, with the remedy; nil if it
+// may be text in UTF-8. Text in UTF-16 without a byte order mark is recognized by its zero bytes.
 func Foreign(head []byte) error {
 	for _, k := range kinds {
 		if bytes.HasPrefix(head, []byte(k.begin)) {

@@ -1,19 +1,15 @@
-// Package state has the result of the log's entries: the position of the newest version of every
-// document. It applies records to the overlay over the index, so that there is one replay, for the
-// store and for repair. Vectors and working memory are brought up to date when they are needed,
-// from these positions.
+// Package state keeps the result of the log's entries: the position of the newest version of every document. It applies
+// records to the overlay over the index, so that the store and repair share one replay. Vectors and working memory are
+// brought up to date from these positions when they are needed.
 //
-// A look-up searches the overlay, then the set of base and delta, in this order: a version that
-// moves from the overlay to the set is first in the set and then dropped from the overlay, so a
-// look-up never misses it.
+// A look-up searches the overlay, then the set of base and delta, in this order. A version that moves from the overlay
+// to the set is first in the set and then dropped from the overlay, so a look-up never misses it.
 //
-// A set is the state exactly as of its lsn. A key that changed again later is in the set with the
-// version that it had then, found along the chain of previous versions. So the number of live
-// documents is the set's count plus the later entries: one more for each creation, one less for
-// each deletion.
+// A set is the state exactly as of its lsn. A key that changed again later is in the set with the version that it had
+// at that lsn, found along the chain of previous versions. So the number of live documents is the set's count plus the
+// effect of the later entries: one more for each creation, one less for each deletion.
 //
-// Entries of the key 'v' name the model of the vectors (see model.go); their record
-// (internal/record) has only a line:
+// Entries of the key 'v' name the model of the vectors (see model.go). Their record (internal/record) has only a line:
 //
 //	{"name":"…",        of the model
 //	 "dim":N,           of its vectors
@@ -22,9 +18,9 @@
 //	 "done":true,       no document by the previous model is left
 //	 "next":"…"}        the model by which a re-embedding computes, before the switch
 //
-// Each replaces the ones before it; members that are zero are omitted. The newest one below an
-// index's lsn is in that index's metadata (package index).
+// Each entry replaces the ones before it; zero members are omitted. The newest one below an index's lsn is in the
+// metadata of that index (package index).
 //
-// Entries of the key 'u' explain the numbers of writers (see writers.go and package writer). The state
-// has those behind the set; those that the set covers are in wal/writers.
+// Entries of the key 'u' explain the numbers of writers (see writers.go and package writer). The state has those behind
+// the set; those that the set covers are in wal/writers.
 package state

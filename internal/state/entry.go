@@ -17,33 +17,32 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// What an entry says is input: none of the checksums over it is keyed, so a log that
-// came with a folder may say anything. An entry that is not valid counts as if it were not in the
-// log: State does not take it in, and a walk along a chain of versions meets an error there.
-// Whether it is valid depends on nothing but its own bytes, so all processes, and every replay,
-// agree on it.
+// The contents of an entry are untrusted input: none of the checksums is keyed, so a log that came with a folder may
+// contain anything. An invalid entry is treated as if it were not in the log: State does not apply it, and a walk along
+// a chain of versions gets an error there. Whether an entry is valid depends only on its own bytes, so all processes,
+// and every replay, agree on it.
 
-// ErrEntry is matched by the error of an entry that says what none can say; so is
-// errs.ErrCorrupt. It is not that of an entry which a newer program wrote.
+// ErrEntry is matched by the error of an entry whose contents no valid entry has; errs.ErrCorrupt is matched too. An
+// entry of a newer program does not match it.
 var ErrEntry = errors.New("not a valid entry")
 
-// Invalid is the error of an entry that is not valid.
+// Invalid returns the error for an invalid entry.
 func Invalid(e *wal.Entry, err error) error { return invalid(e, err) }
 
 func invalid(e *wal.Entry, err error) error {
 	return &errs.CorruptionError{Path: "wal", LSN: e.LSN, Offset: -1, Err: fmt.Errorf("%w: %w", ErrEntry, err)}
 }
 
-// mostTime is the latest moment of an entry, the start of the year 2400. The log gives
-// no moment behind 2300 (package wal): file systems know no later one.
+// mostTime is the latest time of an entry, the start of the year 2400. The log assigns no time after 2300 (package
+// wal): file systems support no later one.
 var mostTime, leastTime = time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Dated reports whether the time of an entry is one that a store gives.
+// Dated reports whether the time of an entry is one that a store assigns.
 func Dated(e *wal.Entry) bool { return !e.Time.Before(leastTime) && !e.Time.After(mostTime) }
 
-// Read is the record that an entry carries, of which all was checked but the line and
-// the document. It is the one place where a predecessor is looked at: it is smaller than
-// the entry's own position, so a walk from one to the next ends.
+// Read returns the record in an entry, with everything verified except the line and the document. Read is the only
+// place where the predecessor of an entry is read: it is smaller than the entry's own position, so a walk from one to
+// the next ends.
 func Read(e *wal.Entry) (record.View, error) {
 	view, err := record.Parse(e.Value)
 	if errors.Is(err, errs.ErrNewerFormat) {
@@ -57,7 +56,7 @@ func Read(e *wal.Entry) (record.View, error) {
 	case view.Previous >= e.LSN:
 		err = fmt.Errorf("the entry names version %d as its predecessor", view.Previous)
 	case !Dated(e):
-		err = fmt.Errorf("it was committed at %d microseconds since 1970", e.Time.UnixMicro())
+		err = fmt.Errorf("the time of the commit is %d microseconds since 1970", e.Time.UnixMicro())
 	}
 	if err != nil {
 		return record.View{}, invalid(e, err)
@@ -65,11 +64,11 @@ func Read(e *wal.Entry) (record.View, error) {
 	return view, nil
 }
 
-// isOf reports whether the key of an entry, which may be no key at all, is that of a document of kind k.
+// isOf reports whether the key of an entry, which may be invalid, is that of a document of kind k.
 func isOf(e *wal.Entry, k *kind.Kind) bool { return len(e.Key) > 0 && e.Key[0] == k.Letter }
 
-// checkKey wants the key of a document, of a scope or of the model, and the kind of
-// entry that it has.
+// checkKey returns an error unless an entry has a valid key, of a document, a scope or another thing of the store, and
+// the kind of record that belongs to the key.
 func checkKey(e *wal.Entry) error {
 	want := uint8(record.KindPut)
 	if e.Delete {
@@ -107,7 +106,7 @@ func checkKey(e *wal.Entry) error {
 			return err
 		}
 	} else {
-		return errors.New("it has no key")
+		return errors.New("the entry has no key")
 	}
 	if e.Kind != want {
 		return fmt.Errorf("an entry of %s is not of kind %d", human.Quote(e.Key), e.Kind)
@@ -115,7 +114,7 @@ func checkKey(e *wal.Entry) error {
 	return nil
 }
 
-// checkID wants the id of a document of a kind.
+// checkID returns an error for an id that documents of a kind cannot have.
 func checkID(k *kind.Kind, id string) error {
 	if err := jsondoc.CheckID("key", id, 0); err != nil {
 		return err
@@ -123,8 +122,8 @@ func checkID(k *kind.Kind, id string) error {
 	return k.CheckID(id)
 }
 
-// Check says what is wrong with an entry, nil when State takes it in: all that Read
-// looks at, and the line. The document is read where it is wanted.
+// Check returns an error for an invalid entry, nil if State applies it. It verifies what Read verifies, and the line.
+// The document is verified by code that reads it.
 func Check(e *wal.Entry) (record.View, error) {
 	view, err := Read(e)
 	if err != nil || e.Delete {
@@ -134,7 +133,7 @@ func Check(e *wal.Entry) (record.View, error) {
 	switch {
 	case k != nil:
 		vectors := e.LSN
-		if view.Created { // it can have no older vector
+		if view.Created { // it cannot have an older vector
 			vectors = 0
 		}
 		if k.QuickLine != nil && k.QuickLine(view.Line, e.Key[1:], view.Size(), view.Dims(), vectors) && view.Finite() {
@@ -160,8 +159,8 @@ func Check(e *wal.Entry) (record.View, error) {
 	return view, err
 }
 
-// LineIn is the line of the index that a document's entry stands for, with version and time; of a
-// deletion nothing but that it is one. The record is for callers that need more.
+// LineIn returns the index line of a document's entry, with version and time; for a deletion, only the Deleted flag,
+// version and time. The record is for callers that need more.
 func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 	view, err := Read(e)
 	if err != nil {
@@ -173,7 +172,7 @@ func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 			err = checkLine(e, &view, &line)
 		}
 		if err != nil {
-			return index.Entry{}, view, invalid(e, fmt.Errorf("its index line: %w", err))
+			return index.Entry{}, view, invalid(e, fmt.Errorf("the index line: %w", err))
 		}
 	}
 	if line.Version, line.By = e.LSN, e.Writer; line.Mtime == 0 {
@@ -182,11 +181,11 @@ func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 	return line, view, nil
 }
 
-// foreignVectors are the FAISS ids, from there on, that no position of a log is: those
-// that an import brought along, and those of index.StrayVector.
+// foreignVectors is the least FAISS id that is not a position of a log: ids from there on are those of an import, and
+// those of index.StrayVector.
 const foreignVectors = 1 << 48
 
-// checkLine wants the line of this very entry, before it enters a table.
+// checkLine returns an error unless a line, which has not entered a table yet, belongs to this entry.
 func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 	k := kind.Of(e.Key)
 	if k == nil {
@@ -202,21 +201,21 @@ func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 	}
 	switch {
 	case line.Deleted || line.Version != 0 || line.Mtime != 0 && !k.FileWins || line.By != 0:
-		return errors.New("it is one that a table has")
+		return errors.New("the line has fields that only lines in a table have")
 	case !k.IsFile(line.Filepath, e.Key[1:]):
-		return fmt.Errorf("it names the file %s, not %s", human.Quote(line.Filepath), k.File(e.Key[1:]))
+		return fmt.Errorf("the line names the file %s, not %s", human.Quote(line.Filepath), k.File(e.Key[1:]))
 	case line.Size != int64(view.Size()):
-		return fmt.Errorf("it names a document of %d bytes, not %d", line.Size, view.Size())
+		return fmt.Errorf("the line names a document of %d bytes, not %d", line.Size, view.Size())
 	case line.Dimension != index.UnknownDimension && line.Dimension != view.Dims():
-		return fmt.Errorf("it names a vector of %d dimensions, not %d", line.Dimension, view.Dims())
+		return fmt.Errorf("the line names a vector of %d dimensions, not %d", line.Dimension, view.Dims())
 	case line.VectorID < 0 || line.VectorID < foreignVectors && (uint64(line.VectorID) > e.LSN ||
 		line.VectorID != 0 && view.Created):
-		return fmt.Errorf("it names the vector %d, which is none of it", line.VectorID)
+		return fmt.Errorf("the line names vector %d, which the document cannot have", line.VectorID)
 	}
 	return nil
 }
 
-// DocumentIn is the document that an entry carries, of at most limit bytes.
+// DocumentIn returns the document in an entry, of at most limit bytes.
 func DocumentIn(codec *record.Codec, e *wal.Entry, limit int) ([]byte, record.View, error) {
 	view, err := Read(e)
 	if err != nil {
@@ -229,7 +228,7 @@ func DocumentIn(codec *record.Codec, e *wal.Entry, limit int) ([]byte, record.Vi
 	return doc, view, err
 }
 
-// ModelIn is what an entry of the key 'v' says of the model.
+// ModelIn returns the model in an entry of the key 'v'.
 func ModelIn(e *wal.Entry) (index.Model, error) {
 	view, err := Read(e)
 	if err != nil {

@@ -10,21 +10,21 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Some decide by all documents of a sort of their own: who deletes an entity of a graph also deletes
-// the relations that begin or end there, and a document in a folder is created where no other one is in
-// its way. That there is not one more of these by then is no version of any key. It is made one: 'e' +
-// the number of an Interest has as its version the position of the newest document that this process
-// has seen put, since the interest began, of which it says that it concerns it. What others have
-// appended is laid over this key by Also, as it is over the membership's.
+// Some commits depend on all documents that match a condition: deleting an entity of a graph also deletes the relations
+// that begin or end there, and a document in a folder may be created only if no other one is in its way. No version of
+// a key expresses that no further match exists at the commit. An Interest provides such a version: the key 'e' + the
+// number of the Interest has as its version the position of the newest matching document that this process has seen put
+// since the Interest began. Also adds this key to entries that other processes have appended, as it adds the key of the
+// membership.
 //
-// Unlike a membership this is no function of the state: it begins when somebody asks for it, and
-// two processes have different ones. That is enough for a precondition, which is made and judged by
-// one process: it says "the same as when I looked".
+// Unlike a membership, an Interest is not a function of the state: it begins when a caller asks for it, and differs
+// between processes. That is enough for a precondition, which one process both makes and evaluates: it means "unchanged
+// since I looked".
 
-// Interests is the first byte of the keys that stand for them.
+// Interests is the first byte of the keys of Interests.
 const Interests = 'e'
 
-// Interest notes which documents of a kind are put.
+// Interest records the position of the newest matching document of a kind that was put.
 type Interest struct {
 	kind    *kind.Kind
 	key     string
@@ -32,18 +32,17 @@ type Interest struct {
 	newest  atomic.Uint64
 }
 
-// Key is the key that stands for it.
+// Key returns the key of the Interest.
 func (i *Interest) Key() string { return i.key }
 
-// Newest is the version of that key.
+// Newest returns the version of that key.
 func (i *Interest) Newest() wal.LSN { return i.newest.Load() }
 
-// Match changes what concerns it. The function may be called by any goroutine, several at a time,
-// with the log locked: it must be quick, and keep nothing of the document. doc is nil where the
-// document is compressed.
+// Match replaces the condition. The function may be called by several goroutines at a time, with the log locked: it
+// must be quick, and must not keep the document. doc is nil if the document is compressed.
 func (i *Interest) Match(matches func(id string, doc []byte) bool) { i.matches.Store(&matches) }
 
-// interests are all of a process; mostly there are none.
+// interests are all Interests of a process; usually there are none.
 type interests struct {
 	mu    sync.Mutex
 	last  uint64
@@ -51,8 +50,8 @@ type interests struct {
 	list  atomic.Pointer[[]*Interest]
 }
 
-// Observe begins one in the documents of a kind. What was read of the log before and is not applied yet
-// may go unnoticed: its key says something only of looks from where the log's tail is now.
+// Observe begins an Interest in the documents of a kind. Entries that were read from the log before, and are not
+// applied yet, may be missed: the key is valid only for look-ups from the current end of the log on.
 func (s *State) Observe(k *kind.Kind, matches func(id string, doc []byte) bool) *Interest {
 	in := &s.interests
 	in.mu.Lock()
@@ -66,7 +65,7 @@ func (s *State) Observe(k *kind.Kind, matches func(id string, doc []byte) bool) 
 	return i
 }
 
-// Unobserve ends it.
+// Unobserve ends an Interest.
 func (s *State) Unobserve(i *Interest) {
 	in := &s.interests
 	in.mu.Lock()
@@ -82,7 +81,7 @@ func (in *interests) all() []*Interest {
 	return nil
 }
 
-// current is Current of such a key; 0 where the interest has ended.
+// current is Current of an Interest's key; 0 if the Interest has ended.
 func (in *interests) current(key string) wal.LSN {
 	for _, i := range in.all() {
 		if i.key == key {
@@ -92,7 +91,7 @@ func (in *interests) current(key string) wal.LSN {
 	return 0
 }
 
-// note notes an entry that is being applied; it may be once more.
+// note records an entry that is being applied, possibly for the second time.
 func (in *interests) note(e *wal.Entry) {
 	for _, i := range in.of(e) {
 		if now := i.newest.Load(); now >= unseen || e.LSN > now {
@@ -101,10 +100,10 @@ func (in *interests) note(e *wal.Entry) {
 	}
 }
 
-// unseen marks the versions that begin gives, which no entry has.
+// unseen marks the versions that begin assigns, which no entry has.
 const unseen = 1 << 62
 
-// begin says of everything that it is another version: what was put meanwhile is unknown.
+// begin assigns a new version to every Interest: which documents were put meanwhile is unknown.
 func (in *interests) begin(epoch uint64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -114,7 +113,7 @@ func (in *interests) begin(epoch uint64) {
 	}
 }
 
-// keys are those that a pending entry is to be laid over.
+// keys returns the keys of the Interests that a pending entry matches.
 func (in *interests) keys(e *wal.Entry) (keys []string) {
 	for _, i := range in.of(e) {
 		keys = append(keys, i.key)
@@ -122,7 +121,7 @@ func (in *interests) keys(e *wal.Entry) (keys []string) {
 	return keys
 }
 
-// of are those that a document that is put concerns. What cannot be read Apply tells.
+// of returns the Interests that match a document that is put. Apply reports entries that cannot be read.
 func (in *interests) of(e *wal.Entry) (of []*Interest) {
 	all := in.all()
 	if e.Delete || !slices.ContainsFunc(all, func(i *Interest) bool { return isOf(e, i.kind) }) {

@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// An interest is told of what is put, pending and applied, and of nothing else; a document that is
-// compressed counts where it may be wanted.
+// TestInterests verifies that an Interest matches documents that are put, pending and applied, and nothing else. A
+// compressed document matches if it might.
 func TestInterests(t *testing.T) {
 	var s State
 	if err := s.Begin(index.Empty(8), false); err != nil {

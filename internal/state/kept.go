@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// KeptIn is the line of the version of which an entry is a copy, with that version's own number
-// and time. The record is for callers that need the document.
+// KeptIn returns the line of the version of which an entry is a copy, with the number and time of that version. The
+// record is for callers that need the document.
 func KeptIn(e *wal.Entry) (index.Entry, record.View, error) {
 	view, err := Read(e)
 	if err != nil {
@@ -20,7 +20,7 @@ func KeptIn(e *wal.Entry) (index.Entry, record.View, error) {
 	}
 	line, err := keptLine(e, &view)
 	if err != nil {
-		return index.Entry{}, view, invalid(e, fmt.Errorf("its kept version: %w", err))
+		return index.Entry{}, view, invalid(e, fmt.Errorf("the kept version: %w", err))
 	}
 	line.Version = view.Previous
 	return line, view, nil
@@ -28,7 +28,7 @@ func KeptIn(e *wal.Entry) (index.Entry, record.View, error) {
 
 func keptLine(e *wal.Entry, view *record.View) (index.Entry, error) {
 	if e.Key[0] != record.Kept || view.Previous == 0 || view.Created || view.Dims() != 0 {
-		return index.Entry{}, errors.New("it is a copy of no version")
+		return index.Entry{}, errors.New("the entry names no version of which it is a copy")
 	}
 	micros, by, inner, err := record.SplitKept(view.Line)
 	if err != nil {
@@ -40,9 +40,9 @@ func keptLine(e *wal.Entry, view *record.View) (index.Entry, error) {
 	}
 	at := wal.Entry{LSN: e.LSN, Key: e.Key[1:], Time: time.UnixMicro(micros)}
 	if !Dated(&at) {
-		return line, fmt.Errorf("it was committed at %d microseconds since 1970", micros)
+		return line, fmt.Errorf("the time of the commit is %d microseconds since 1970", micros)
 	}
-	// The vector stands in the document alone: what the line says of it is not of this entry.
+	// Only the document contains the vector: the fields of the line that describe it are not about this entry.
 	own, bare := line, *view
 	own.Dimension, own.VectorID, bare.Line = index.UnknownDimension, 0, inner
 	if err := checkLine(&at, &bare, &own); err != nil {
@@ -52,7 +52,7 @@ func keptLine(e *wal.Entry, view *record.View) (index.Entry, error) {
 	return line, nil
 }
 
-// KeptDocument is KeptIn with the document, of at most limit bytes, which is the one that the line
+// KeptDocument is KeptIn with the document, of at most limit bytes. It verifies that it is the document that the line
 // names.
 func KeptDocument(codec *record.Codec, e *wal.Entry, limit int) (index.Entry, []byte, error) {
 	line, view, err := KeptIn(e)
@@ -61,7 +61,7 @@ func KeptDocument(codec *record.Codec, e *wal.Entry, limit int) (index.Entry, []
 	}
 	doc, err := codec.Doc(&view, limit)
 	if err == nil && sha256.Sum256(doc) != line.ContentHash {
-		err = errors.New("its document is not the one that its index line names")
+		err = errors.New("the document is not the one that the index line names")
 	}
 	if err != nil {
 		err = invalid(e, err)

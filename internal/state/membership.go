@@ -15,42 +15,37 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Which memories are in which assembly changes with the entries of assemblies alone: each names all
-// its members. So a writer of an assembly can name, as preconditions, the new members as it saw
-// them. But deleting a memory, or changing what an assembly derives from it, requires writing all
-// assemblies that contain it in the same commit, and no version of a key says that there is not one
-// more of them by then.
+// Only the entries of assemblies change which memories are in which assembly: each entry names all its members. So a
+// writer of an assembly can name the new members, as it read them, in preconditions. But deleting a memory, or changing
+// a field that an assembly derives from it, requires writing all assemblies that contain it in the same commit, and no
+// version of a key expresses that no further assembly contains the memory by then.
 //
-// It is made one: the key 'r' + id of a memory has as its version the highest version among the
-// assemblies that contain the memory now, 0 if none does. A writer of a memory names it as it saw
-// it, beside the versions of the assemblies that it saw. Between his look and his commit
+// The key 'r' + id of a memory provides such a version: the highest version among the assemblies that contain the
+// memory now, 0 if none does. A writer of a memory names it as it read it, together with the versions of the assemblies
+// that it read. Between the read and the commit
 //
-//   - an assembly took the memory in: its version is higher than all there were, so
-//     this one's is another;
-//   - one that he saw changed or went: its own precondition fails, whatever this
-//     one says. That this one may fall then, or stay, does not matter;
-//   - one took it in and let it go again: all is as he saw it.
+//   - an assembly added the memory: its version is higher than all before, so the
+//     version of this key differs;
+//   - an assembly that the writer read changed or was deleted: the precondition on the
+//     assembly fails, whatever the version of this key, which may then fall or stay;
+//   - an assembly added the memory and removed it again: everything is as it was read.
 //
-// It is a function of the state, so it is the same before and after a spill, for
-// every process, and after a replay. An index made from the files gives versions
-// that no frame has, several assemblies the same one: those were never higher than
-// an entry's that comes after, and which of them there are is again for their own
-// preconditions to say.
+// The version is a function of the state, so it is the same before and after a spill, in every process, and after a
+// replay. An index made from the files gives versions that no frame has, the same one to several assemblies. Those are
+// lower than the version of any later entry, and the preconditions on the assemblies themselves tell them apart.
 //
-// What another process has appended and is not durable yet is in no state. The log
-// lays it over this key by Also: an entry of an assembly stands for its own key
-// and for 'r' + id of all its members. The version found there is one that nobody
-// can have seen, so the commit is refused, waits until the entry is durable, and
-// prepares again. An entry that takes a memory out need not be laid over its key:
-// it is laid over the assembly's.
+// Entries that another process has appended, and that are not durable yet, are in no state. Also adds their keys to the
+// log's view: an entry of an assembly counts for its own key and for 'r' + id of all its members. No writer can have
+// read the version found there, so the commit is refused, waits until the entry is durable, and prepares again. An
+// entry that removes a memory need not count for the memory's key: it counts for the assembly's.
 //
-// 'r' alone is 0 as long as there is no assembly at all: then it is the only thing
-// that a commit has to ask.
+// The key 'r' alone has version 0 as long as there is no assembly at all: then a commit needs no other precondition of
+// this kind.
 
-// Members is the first byte of the key that stands for the membership of a memory.
+// Members is the first byte of the key of a memory's membership.
 const Members = 'r'
 
-// Also is wal.Machine.Also.
+// Also implements wal.Machine.
 func (s *State) Also(e *wal.Entry) []string {
 	noted := s.interests.keys(e)
 	if !isOf(e, kind.Assemblies) || e.Delete {
@@ -58,7 +53,7 @@ func (s *State) Also(e *wal.Entry) []string {
 	}
 	v, err := Read(e)
 	if err != nil {
-		return noted // Apply says so
+		return noted // Apply reports it
 	}
 	ids, err := assembly.MembersOf(v.Line)
 	if err != nil {
@@ -71,18 +66,19 @@ func (s *State) Also(e *wal.Entry) []string {
 	return keys
 }
 
-// MembersKey is the key of a memory's membership, with "" the key of all.
+// MembersKey returns the key of a memory's membership; with "", the key of all memberships.
 func MembersKey(id string) string { return string(rune(Members)) + id }
 
-// membership lies over members and by_member of the set, as the overlay lies over
-// its lines: it has the assemblies that changed since.
+// membership is to the sections members and by_member of the set what the overlay is to its lines: it has the
+// assemblies that changed since.
 type membership struct {
-	mu sync.Mutex // all that changes changes under it
-	// goes up behind every change, also of the set below: a reader that reads it first has seen all that it counts
+	mu sync.Mutex // held for every change
+	// increases after every change, also of the set below: a reader that reads it first has seen everything that it
+	// counts
 	epoch atomic.Uint64
 	any   atomic.Bool         // there may be an assembly
-	of    map[string]*group   // by assembly, those that are gone as well
-	in    map[string][]*group // by memory; also groups that do not count any more
+	of    map[string]*group   // by assembly, including deleted ones
+	in    map[string][]*group // by memory; includes superseded groups
 }
 
 // group is one version of an assembly.
@@ -115,7 +111,7 @@ func (m *membership) apply(assembly string, version uint64, deleted bool, member
 	m.of[assembly] = g
 	for _, id := range members {
 		list := m.in[id]
-		if len(list) == cap(list) { // not to grow with what has been superseded
+		if len(list) == cap(list) { // drop superseded groups instead of growing
 			list = slices.DeleteFunc(list, m.superseded)
 		}
 		m.in[id] = append(list, g)
@@ -124,7 +120,7 @@ func (m *membership) apply(assembly string, version uint64, deleted bool, member
 
 func (m *membership) superseded(g *group) bool { return m.of[g.assembly] != g }
 
-// swap forgets what a newer set has; mu is held.
+// swap drops the groups that a newer set covers; mu is held.
 func (m *membership) swap(set *index.Set) {
 	defer m.epoch.Add(1)
 	before := len(m.of)
@@ -148,18 +144,18 @@ func (m *membership) swap(set *index.Set) {
 	}
 }
 
-// grouping takes an assembly's entry in.
+// grouping applies an assembly's entry.
 func (s *State) grouping(e *wal.Entry, line []byte) error {
 	ids, err := assembly.MembersOf(line)
 	if err != nil {
 		return fmt.Errorf("entry %d: %w", e.LSN, err)
 	}
-	s.members.apply(strings.Clone(e.Key[1:]), e.LSN, e.Delete, ids) // the key lies in the reader's buffer
+	s.members.apply(strings.Clone(e.Key[1:]), e.LSN, e.Delete, ids) // the key is in the reader's buffer
 	return nil
 }
 
-// Containing are the assemblies that contain a memory, sorted, and the version of
-// MembersKey(id): the highest of theirs.
+// Containing returns the assemblies that contain a memory, sorted, and the version of MembersKey(id): the highest of
+// their versions.
 func (s *State) Containing(id string) (assemblies []string, newest uint64, err error) {
 	for {
 		swaps := s.swaps.Load()
@@ -173,7 +169,7 @@ func (s *State) Containing(id string) (assemblies []string, newest uint64, err e
 	}
 }
 
-// over lays what changed since over what a set says; false when the set has been
+// over merges the changes since a set was written with below, the groups of that set. ok is false if the set was
 // replaced meanwhile.
 func (s *State) over(id string, below []group, swaps uint64) (assemblies []string, newest uint64, ok bool) {
 	m := &s.members
@@ -196,7 +192,7 @@ func (s *State) over(id string, below []group, swaps uint64) (assemblies []strin
 	return assemblies, newest, true
 }
 
-// below is what the set says of a memory.
+// below returns the groups of a memory in the set.
 func (s *State) below(id string) ([]group, error) {
 	set := s.sets.Acquire()
 	if set == nil {
@@ -228,7 +224,7 @@ func (s *State) below(id string) ([]group, error) {
 	return list, nil
 }
 
-// Grouped reports whether there may be an assembly: false is certain.
+// Grouped reports whether there may be an assembly. If it returns false there is none.
 func (s *State) Grouped() bool { return s.members.any.Load() }
 
 // MembershipRebuilt reports whether any assembly changed since the set was written.
@@ -250,5 +246,5 @@ func (s *State) currentMembers(id string) (wal.LSN, error) {
 	return 0, nil
 }
 
-// MembersHint is for a precondition on what Containing or Grouped say after this call.
+// MembersHint returns the Hint of a precondition on what Containing or Grouped return after this call.
 func (s *State) MembersHint() uint64 { return s.members.epoch.Load() + 1 }

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// groupEntry is the entry of an assembly; nil members delete it.
+// groupEntry returns the entry of an assembly; with nil members, the deletion of it.
 func groupEntry(t testing.TB, lsn uint64, id string, created bool, members []string) wal.Entry {
 	t.Helper()
 	var c record.Codec
@@ -38,11 +38,11 @@ func groupEntry(t testing.TB, lsn uint64, id string, created bool, members []str
 	return e
 }
 
-// groups is what the state must say.
+// groups is the model of what the state must return.
 type groups struct {
 	of      map[string][]string
 	version map[string]uint64
-	changed map[string]uint64 // since the last spill; 0 once it is gone
+	changed map[string]uint64 // since the last spill; 0 for a deleted one
 }
 
 func (g *groups) containing(memory string) (list []string, newest uint64) {
@@ -73,7 +73,7 @@ func (g *groups) check(t testing.TB, s *State, when string) {
 	}
 }
 
-// spill writes the groups as they are and loads that.
+// spill writes a set of the groups and loads it.
 func (g *groups) spill(t testing.TB, dir string, s *State, lsn uint64) *index.Set {
 	t.Helper()
 	var ch index.Changes
@@ -105,8 +105,8 @@ func (g *groups) spill(t testing.TB, dir string, s *State, lsn uint64) *index.Se
 	return next
 }
 
-// TestMembership compares random histories, with spills between the changes, with
-// a plain model. The answers are the same before and after each spill.
+// TestMembership compares the membership with a plain model, over random histories with spills between the changes. The
+// answers are the same before and after each spill.
 func TestMembership(t *testing.T) {
 	seed := proofs.Seed(t, 0)
 	if !proofs.Long() {
@@ -133,7 +133,7 @@ func TestMembership(t *testing.T) {
 				}
 			}
 			if rng.IntN(4) == 0 {
-				members = slices.Clone(g.of[id]) // the same once more, or a deletion of what is not there
+				members = slices.Clone(g.of[id]) // the same members again, or a deletion of a missing assembly
 			}
 			if rng.IntN(5) == 0 {
 				members = nil
@@ -144,7 +144,7 @@ func TestMembership(t *testing.T) {
 			}
 			hint := s.MembersHint()
 			e := groupEntry(t, lsn, id, !was, members)
-			lent := []byte(e.Key) // key and value are the log's, for the call
+			lent := []byte(e.Key) // key and value belong to the log, and are valid only during the call
 			e.Key = unsafe.String(&lent[0], len(lent))
 			if err := s.Apply([]wal.Entry{e}); err != nil {
 				t.Fatal(err)
@@ -179,8 +179,8 @@ func TestMembership(t *testing.T) {
 	}
 }
 
-// An assembly that changes again behind the spilled mark hides what the set says
-// of it; the set knows nothing of those that come behind it.
+// TestMembershipBehindSpill verifies that an assembly that changes again after the spilled position hides the set's
+// version of it, and that the set does not have assemblies from after that position.
 func TestMembershipBehindSpill(t *testing.T) {
 	dir := t.TempDir()
 	g := &groups{of: map[string][]string{}, version: map[string]uint64{}, changed: map[string]uint64{}}
@@ -198,7 +198,7 @@ func TestMembershipBehindSpill(t *testing.T) {
 	}
 	apply(16, "a", "m0", "m1")
 	apply(32, "b", "m1")
-	set := g.spill(t, dir, &s, 40) // as of 40, and before it is swapped in:
+	set := g.spill(t, dir, &s, 40) // as of 40; before it is swapped in:
 	apply(48, "a", "m2")
 	apply(64, "c", "m1", "m0")
 	if err := s.Swap(set); err != nil {
@@ -213,8 +213,8 @@ func TestMembershipBehindSpill(t *testing.T) {
 	}
 }
 
-// Who asks while sets are swapped and entries applied never misses an assembly
-// that contains the memory all the time.
+// TestMembershipWhileSwapping verifies that a reader never misses an assembly that contains the memory all the time,
+// while sets are swapped and entries are applied.
 func TestMembershipWhileSwapping(t *testing.T) {
 	dir := t.TempDir()
 	g := &groups{of: map[string][]string{}, version: map[string]uint64{}, changed: map[string]uint64{}}
@@ -269,7 +269,7 @@ func TestMembershipWhileSwapping(t *testing.T) {
 	}
 }
 
-// An entry counts for all that it takes in, a deletion for nothing but itself.
+// TestAlso verifies that an entry counts for all members that it names, and a deletion only for its own key.
 func TestAlso(t *testing.T) {
 	e := groupEntry(t, 16, "a", true, []string{"m0", "m1"})
 	if got := new(State).Also(&e); !slices.Equal(got, []string{"r", "rm0", "rm1"}) {
@@ -285,7 +285,7 @@ func TestAlso(t *testing.T) {
 	}
 }
 
-// What was superseded does not pile up.
+// TestMembershipGrowth verifies that superseded groups do not pile up.
 func TestMembershipGrowth(t *testing.T) {
 	var s State
 	if err := s.Begin(index.Empty(8), false); err != nil {

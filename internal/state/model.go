@@ -9,16 +9,15 @@ import (
 	"github.com/varve-db/varve/index"
 )
 
-// What makes the store's vectors is told by entries of one key, of no document.
-// So the log orders a change of the model among the writes that bring vectors, and
-// each of these names, as a precondition, the entry that it was prepared under: no
-// vector of one model is ever committed behind the switch to another. The line of
+// The model of the store's vectors is set by entries of one key, which belongs to no document. So the log orders a
+// change of the model among the writes that bring vectors. Each of these writes names, as a precondition, the model
+// entry that it was prepared under: a vector of one model is never committed after the switch to another. The line of
 // such an entry is a Change.
 
-// ModelKey is their key.
+// ModelKey is the key of the entries that set the model of the vectors.
 const ModelKey = "v"
 
-// Change is what an entry says of the model.
+// Change is the line of an entry that sets the model.
 type Change struct {
 	Name      string `json:"name,omitempty"`
 	Dimension int    `json:"dim,omitempty"`
@@ -28,10 +27,10 @@ type Change struct {
 	Next      string `json:"next,omitempty"`
 }
 
-// mostDimension is what a stored document may have, whatever the limit for new ones is.
+// mostDimension is the largest dimension that a stored document may have, whatever the limit for new ones is.
 const mostDimension = 1 << 20
 
-// models are what the set says and the entries behind it, ascending.
+// models are the model of the set and those of the entries behind it, ascending.
 type models struct{ list atomic.Pointer[[]index.Model] }
 
 func (m *models) get() []index.Model {
@@ -46,7 +45,7 @@ func (m *models) begin(set *index.Set) {
 	m.list.Store(&list)
 }
 
-// swap forgets what a newer set tells as well.
+// swap drops the models that a newer set covers.
 func (m *models) swap(set *index.Set) {
 	now := index.ModelOf(set)
 	list := []index.Model{now}
@@ -68,7 +67,7 @@ func (m *models) apply(at uint64, line []byte) error {
 	return nil
 }
 
-// modelIn is what the line of such an entry at a position says.
+// modelIn returns the model in the line of such an entry at a position.
 func modelIn(at uint64, line []byte) (index.Model, error) {
 	var c Change
 	if err := json.Unmarshal(line, &c); err != nil {
@@ -83,7 +82,7 @@ func modelIn(at uint64, line []byte) (index.Model, error) {
 	return index.Model{LSN: at, Name: c.Name, Dimension: c.Dimension, Since: c.Since, Done: c.Done, Next: c.Next}, nil
 }
 
-// Model is what makes the vectors, as of the applied position.
+// Model returns the model of the vectors, as of the applied position.
 func (s *State) Model() index.Model {
 	if list := s.models.get(); len(list) > 0 {
 		return list[len(list)-1]
@@ -91,8 +90,8 @@ func (s *State) Model() index.Model {
 	return index.Model{}
 }
 
-// ModelAsOf is what made them as of a position; false where the current set covers more, and a change
-// that does not lie before that position.
+// ModelAsOf returns the model as of a position. It returns false if the current set covers more, and no change of the
+// model is known to be before that position.
 func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +99,7 @@ func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
 	return s.ModelBefore(at), s.from.Load() <= at || len(list) > 0 && list[0].LSN < at
 }
 
-// ModelBefore is what made them as of a position that the current set does not lie behind.
+// ModelBefore returns the model as of a position, which must not be below what the current set covers.
 func (s *State) ModelBefore(at uint64) index.Model {
 	for _, m := range slices.Backward(s.models.get()) {
 		if m.LSN < at {

@@ -18,7 +18,7 @@ const PurgeKey = "p"
 type purges struct {
 	mu      sync.Mutex
 	list    []purgefile.Row
-	changes uint64 // grows with each change of list
+	changes uint64 // increases with each change of list
 }
 
 func (ps *purges) begin() {
@@ -38,7 +38,7 @@ func (ps *purges) apply(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// drop forgets what a set covers: wal/purges has it.
+// drop drops the rows that a set covers: wal/purges has them.
 func (ps *purges) drop(below uint64) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -49,7 +49,7 @@ func (ps *purges) drop(below uint64) {
 	}
 }
 
-// dated adds to rows what their entry says. The store is not known here.
+// dated completes rows with the position, time and writer of their entry, without the UUID of the store.
 func dated(rows []purgefile.Row, e *wal.Entry) []purgefile.Row {
 	for i := range rows {
 		rows[i].Since, rows[i].At, rows[i].By = e.LSN, e.Reading.UnixMicro(), e.Writer
@@ -57,15 +57,15 @@ func dated(rows []purgefile.Row, e *wal.Entry) []purgefile.Row {
 	return rows
 }
 
-// Purges returns the rows of purges behind the current set, in the order of the log, without the UUID of the store;
-// and a number that grows with each change of them.
+// Purges returns the rows of purges behind the current set, in the order of the log and without the UUID of the store,
+// and a number that increases with each change of them.
 func (s *State) Purges() ([]purgefile.Row, uint64) {
 	s.purges.mu.Lock()
 	defer s.purges.mu.Unlock()
 	return slices.Clone(s.purges.list), s.purges.changes
 }
 
-// PurgeChanges returns the number that grows with each change of what Purges returns.
+// PurgeChanges returns the number that increases with each change of what Purges returns.
 func (s *State) PurgeChanges() uint64 {
 	s.purges.mu.Lock()
 	defer s.purges.mu.Unlock()
@@ -89,8 +89,8 @@ func PurgesIn(e *wal.Entry, store [16]byte) ([]purgefile.Row, error) {
 	return rows, nil
 }
 
-// PastPurges yields the rows that log and archive have in [from, to). What is damaged there, or gone, says nothing;
-// the first such error is returned.
+// PastPurges yields the rows that log and archive have in [from, to). It skips entries that are damaged or missing, and
+// returns the first such error.
 func PastPurges(ctx context.Context, past *past.Log, from, to wal.LSN, yield func(r purgefile.Row)) error {
 	first, err := past.First(to)
 	if err != nil {

@@ -9,43 +9,40 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// How much was put into a session, or into the store, between a look and a commit is no
-// version of any key; a limit on how much there may be, and a sweep of what nobody uses,
-// rest on it. It is made one, a running total (wal.Machine.Counts): 'n' counts the
-// memories that were put, 'b' the bytes of their documents; each followed by nothing for
-// the store, or by a slot for the sessions that share it. A commit names a total as it
-// saw it and by how much it may have grown since; the log judges that behind everything that comes
-// before it, from any process.
+// A limit on the contents of a session or of the store, and a sweep of unused documents, depend on how much was put
+// between a look and a commit. No version of a key expresses that. A running total (wal.Machine.Counts) does: 'n'
+// counts the memories that were put, 'b' the bytes of their documents. Each letter is followed by nothing for the
+// store, or by a slot for the sessions that share it. A commit names a total as it read it, and by how much it may have
+// grown since; the log evaluates that after everything that comes before the commit, from any process.
 //
-// Totals only grow: what is deleted or replaced makes room that a commit need not know of.
-// So they say at most too much. In the store a memory counts for 'n' where none was
-// before. A session counts each that is put into it: it may have been in another one.
+// Totals only grow: deletions and replacements make room that a commit need not know of. So a total is never too small.
+// In the store, a memory counts for 'n' if it did not exist before. A session counts each memory that is put into it,
+// because it may have been in another one.
 //
-// Unlike a membership this is no function of the state: it begins when a process asks
-// for it (WatchPuts), and two processes have different totals. That is enough for a
-// precondition, which is made and judged by one process: it says "since I looked".
-// Sessions share slots, so a put may seem to be in a session where it is not; then one
-// prepares again for nothing.
+// Unlike a membership, a total is not a function of the state: counting begins when a process asks for it (WatchPuts),
+// and two processes have different totals. That is enough for a precondition, which one process both makes and
+// evaluates: it means "since I looked". Sessions share slots, so a put may be counted for a session that it does not
+// belong to; then a commit is prepared again unnecessarily.
 
-// First bytes of the keys that stand for what was put.
+// First bytes of the keys of the totals.
 const (
 	Puts     = 'n'
 	PutBytes = 'b'
 )
 
-// putSlots is how many slots the sessions share.
+// putSlots is the number of slots that the sessions share.
 const putSlots = 4096
 
 type puts struct {
 	on     atomic.Bool
-	counts [1 + putSlots]atomic.Uint64 // of all, then of each slot
+	counts [1 + putSlots]atomic.Uint64 // of the store, then of each slot
 	bytes  [1 + putSlots]atomic.Uint64
 }
 
-// PutsKey is the key of how many memories are put into a session; with "" into the store.
+// PutsKey returns the key of how many memories were put into a session; with "", into the store.
 func PutsKey(session string) string { return putsKey(Puts, putSlot(session)) }
 
-// PutBytesKey is the key of how many bytes they have.
+// PutBytesKey returns the key of how many bytes their documents have.
 func PutBytesKey(session string) string { return putsKey(PutBytes, putSlot(session)) }
 
 func putsKey(letter byte, slot int) string {
@@ -64,7 +61,7 @@ func putSlot(session string) int {
 	return 1 + int(h.Sum32()%putSlots)
 }
 
-// slotOfKey undoes putsKey.
+// slotOfKey is the inverse of putsKey.
 func slotOfKey(key string) int {
 	if len(key) != 3 {
 		return 0
@@ -72,18 +69,17 @@ func slotOfKey(key string) int {
 	return (int(key[1])<<8 | int(key[2])) % (1 + putSlots)
 }
 
-// WatchPuts begins to count what is put; false when that had begun. What was read of the
-// log before and is not applied yet goes unnoticed: the totals say something only of
-// looks from there on.
+// WatchPuts begins to count puts. It returns false if counting had begun already. Entries that were read from the log
+// before, and are not applied yet, are not counted: the totals are valid only for looks from then on.
 func (s *State) WatchPuts() bool { return !s.puts.on.Swap(true) }
 
-// PutCount is the total of PutsKey(session).
+// PutCount returns the total of PutsKey(session).
 func (s *State) PutCount(session string) uint64 { return s.puts.counts[putSlot(session)].Load() }
 
-// PutSize is the total of PutBytesKey(session).
+// PutSize returns the total of PutBytesKey(session).
 func (s *State) PutSize(session string) uint64 { return s.puts.bytes[putSlot(session)].Load() }
 
-// note counts an entry that is being applied. One that is applied once more counts twice.
+// note counts an entry that is being applied. An entry that is applied twice counts twice.
 func (p *puts) note(e *wal.Entry) {
 	c, ok := p.of(e)
 	if !ok {
@@ -97,14 +93,14 @@ func (p *puts) note(e *wal.Entry) {
 	}
 }
 
-// skip is what totals grow by when it is unknown what was put. They wrap around: MostPuts is the
-// most that a commit may allow them to grow.
+// skip is added to the totals when it is unknown what was put. They wrap around: MostPuts is the largest growth that a
+// commit may allow.
 const (
 	skip     = 1 << 48
 	MostPuts = skip / 2
 )
 
-// begin says that anything may have been put meanwhile.
+// begin adds skip to all totals: anything may have been put meanwhile.
 func (p *puts) begin() {
 	for i := range p.counts {
 		p.counts[i].Add(skip)
@@ -112,7 +108,7 @@ func (p *puts) begin() {
 	}
 }
 
-// Counts is wal.Machine.Counts.
+// Counts implements wal.Machine.
 func (s *State) Counts(e *wal.Entry) []wal.Amount {
 	c, ok := s.puts.of(e)
 	if !ok {
@@ -130,20 +126,20 @@ func (s *State) Counts(e *wal.Entry) []wal.Amount {
 	return list
 }
 
-// counted is what an entry adds.
+// counted is what an entry adds to the totals.
 type counted struct {
 	slot          int
 	created, size uint64
 }
 
-// of is what an entry adds, if it puts a memory and that is asked for.
+// of returns what an entry adds to the totals. It returns false if counting has not begun, or the entry puts no memory.
 func (p *puts) of(e *wal.Entry) (c counted, ok bool) {
 	if !p.on.Load() || !isOf(e, kind.Memories) || e.Delete {
 		return c, false
 	}
 	v, err := Read(e)
 	if err != nil {
-		return c, false // Apply says so
+		return c, false // Apply reports it
 	}
 	line, err := index.ParseLine(v.Line)
 	if err != nil {

@@ -30,7 +30,7 @@ func TestPuts(t *testing.T) {
 	}
 	defer s.Close()
 	a, b := putEntry(t, 16, "x", "a"), putEntry(t, 400, "y", "b")
-	again := putEntry(t, 800, "x", "b") // it moves
+	again := putEntry(t, 800, "x", "b") // x moves to session b
 	var c record.Codec
 	v, err := record.Parse(again.Value)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestPuts(t *testing.T) {
 	if got := totals(); got != [3][2]uint64{{2, 3 * size}, {1, size}, {2, 2 * size}} {
 		t.Error(got)
 	}
-	// Where nobody has counted, anything may have been put, however often that happens.
+	// While puts were not counted, anything may have been put, however often that happens.
 	before := totals()
 	for range 20 {
 		if err := s.Begin(index.Empty(8), false); err != nil {

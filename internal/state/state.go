@@ -16,28 +16,27 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// State is the newest version of everything, as of the applied position.
+// State is the newest version of every document and scope, as of the applied position.
 type State struct {
-	mu      sync.Mutex // put, drop and swap; readers take no lock
+	mu      sync.Mutex // held by Apply, Begin and Swap; readers take no lock
 	sets    index.Current
 	overlay atomic.Pointer[index.Overlay]
 	from    atomic.Uint64 // lsn of the current set
-	inexact bool          // the set was made from files: it may know things that were created behind its lsn
+	inexact bool          // the set was made from files: it may contain documents that were created behind its lsn
 	swaps   atomic.Uint64 // how often the set was replaced
-	live    [256]int64    // by kind of thing
-	had     [256]bool     // by kind of thing: set or log have, or have had, some
-	applied uint64        // the newest position applied
-	mortal  uint64        // that of the newest memory put, of those applied, that has a time to live
-	lines   sync.Pool     // of *[]byte, for a line that is parsed at once
+	live    [256]int64    // number of things, by kind
+	had     [256]bool     // by kind: whether set or log have, or have had, some
+	applied uint64        // the highest position applied
+	mortal  uint64        // the highest position of an applied memory with a time to live
+	lines   sync.Pool     // of *[]byte, for a line that is parsed immediately
 	members membership
 	breaks  atomic.Uint64 // see Breaks
 
-	// Refused is told of each entry that is not valid, and counts for nothing. It is set
-	// before Begin, and must be quick.
+	// Refused is called with each invalid entry, which is skipped. It is set before Begin, and must be quick.
 	Refused func(e *wal.Entry, err error)
 
-	// Worked is told of each entry of working memory, before the overlay has it.
-	// It is set before Begin, and must be quick.
+	// Worked is called with each entry of working memory, before the overlay has it. It is set before Begin, and must
+	// be quick.
 	Worked    func(scope string, at uint64)
 	puts      puts
 	interests interests
@@ -45,9 +44,8 @@ type State struct {
 	writers   writers
 	purges    purges
 
-	// Explained returns the newest writer that was explained below a position, of those that the state
-	// does not have any more; the zero Writer if there is none. It is set before Begin, and must be
-	// quick.
+	// Explained returns the newest writer that was explained below a position, among those that the state has dropped;
+	// the zero Writer if there is none. It is set before Begin, and must be quick.
 	Explained func(below uint64) (writer.Writer, error)
 }
 
@@ -55,11 +53,11 @@ type State struct {
 type Place struct {
 	Version uint64
 	InLog   bool        // in the overlay: its frame is at Version
-	Entry   index.Entry // the line of the index, when it is not in the log
+	Entry   index.Entry // the line of the index if the version is not in the log
 }
 
-// Begin starts over from a set, whose reference it takes over. inexact says that it was made from
-// the files and not by a spill.
+// Begin starts over with a set, whose reference it takes over. inexact means that the set was made from the files and
+// not by a spill.
 func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,8 +66,8 @@ func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.from.Store(set.LSN())
 	s.inexact = inexact
 	s.applied = 0
-	// First the set, then an empty overlay: a reader between the two finds old
-	// positions, and these are gone from the log or still right.
+	// First the set, then an empty overlay: a reader between the two finds old positions, which the log has released or
+	// which are still right.
 	s.members.mu.Lock()
 	defer s.members.mu.Unlock()
 	err := s.sets.Swap(set)
@@ -92,8 +90,8 @@ func (s *State) count(set *index.Set) {
 	}
 }
 
-// recount takes in what a rebuilt set knows and the current one, which covers the same, had lost,
-// or the other way round.
+// recount adjusts the counts to a rebuilt set that covers the same entries as the current one: either may have
+// documents that the other had lost.
 func (s *State) recount(set *index.Set) {
 	old := s.sets.Acquire()
 	if old == nil {
@@ -103,10 +101,10 @@ func (s *State) recount(set *index.Set) {
 	for _, k := range kind.Kinds {
 		s.live[k.Letter] += set.Count(k.Section) - old.Count(k.Section)
 	}
-	_ = old.Release() // not the last one: it is still the current set
+	_ = old.Release() // not the last reference: old is still the current set
 }
 
-// Apply takes durable entries in. Those that the set covers change nothing.
+// Apply applies durable entries. Entries that the set covers are skipped.
 func (s *State) Apply(entries []wal.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +112,7 @@ func (s *State) Apply(entries []wal.Entry) error {
 	for i := range entries {
 		e := &entries[i]
 		s.interests.note(e)
-		s.puts.note(e) // also what the set covers: somebody has put it since
+		s.puts.note(e) // also if the set covers it: it was put since the count began
 		if e.LSN < s.from.Load() || e.LSN <= s.applied {
 			continue
 		}
@@ -153,7 +151,7 @@ func (s *State) Apply(entries []wal.Entry) error {
 			continue
 		}
 		if letter == record.Kept {
-			s.applied = e.LSN // it changes nothing
+			s.applied = e.LSN // a kept version changes no document
 			continue
 		}
 		created := v.Created
@@ -183,7 +181,7 @@ func (s *State) Apply(entries []wal.Entry) error {
 	return nil
 }
 
-// admit checks an entry. What this process wrote itself was checked when it was made.
+// admit checks an entry. Entries that this process wrote were checked when they were made.
 func (s *State) admit(e *wal.Entry) (record.View, error) {
 	if e.Own {
 		return Read(e)
@@ -191,7 +189,7 @@ func (s *State) admit(e *wal.Entry) (record.View, error) {
 	return Check(e)
 }
 
-// refuse passes over an entry; mu is held.
+// refuse skips an invalid entry; mu is held.
 func (s *State) refuse(e *wal.Entry, err error) {
 	s.applied = e.LSN
 	if s.Refused != nil {
@@ -207,7 +205,7 @@ func (s *State) creates(letter byte, id string) (bool, error) {
 	return false, err
 }
 
-// Current is wal.Machine.Current.
+// Current implements wal.Machine.
 func (s *State) Current(key string) (wal.LSN, error) {
 	switch key[0] {
 	case Members:
@@ -226,7 +224,7 @@ func (s *State) Current(key string) (wal.LSN, error) {
 		w, err := s.NewestWriter()
 		return w.Since, err
 	case record.Purge:
-		return 0, nil // nothing is conditional on it
+		return 0, nil // no precondition depends on it
 	}
 	p, err := s.Find(key[0], key[1:])
 	if errors.Is(err, errs.ErrNotFound) {
@@ -235,7 +233,7 @@ func (s *State) Current(key string) (wal.LSN, error) {
 	return p.Version, err
 }
 
-// Find says where the newest version of a document is; errs.ErrNotFound if there is none.
+// Find returns where the newest version of a document is; errs.ErrNotFound if there is none.
 func (s *State) Find(letter byte, id string) (Place, error) {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {
 		if deleted {
@@ -244,7 +242,7 @@ func (s *State) Find(letter byte, id string) (Place, error) {
 		return Place{Version: pos, InLog: true}, nil
 	}
 	if letter == record.Working {
-		return Place{}, errs.ErrNotFound // its file may have it: see Work
+		return Place{}, errs.ErrNotFound // the scope's file may have it: see Work
 	}
 	e, err := s.Line(letter, id)
 	if err != nil {
@@ -253,8 +251,7 @@ func (s *State) Find(letter byte, id string) (Place, error) {
 	return Place{Version: e.Version, Entry: e}, nil
 }
 
-// Deletion is where the newest entry of a key is, if that is a deletion which
-// the overlay still knows; else 0.
+// Deletion returns the position of the newest entry of a key if it is a deletion that the overlay still has; else 0.
 func (s *State) Deletion(letter byte, id string) uint64 {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok && deleted {
 		return pos
@@ -262,7 +259,7 @@ func (s *State) Deletion(letter byte, id string) uint64 {
 	return 0
 }
 
-// Line is what the set says of a key, whatever the overlay knows.
+// Line returns the line of a key in the set, whatever the overlay has.
 func (s *State) Line(letter byte, id string) (index.Entry, error) {
 	k := kind.Lettered(letter)
 	if k == nil {
@@ -293,8 +290,8 @@ func (s *State) Line(letter byte, id string) (index.Entry, error) {
 	return e, nil
 }
 
-// Changed reports whether a key whose newest version, 0 when absent, was known when
-// the swap counter stood at since may have another one now.
+// Changed reports whether a key may have another newest version now than version (0: absent), which was read when the
+// swap counter was since.
 func (s *State) Changed(letter byte, id string, version, since uint64) bool {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {
 		if deleted {
@@ -305,51 +302,51 @@ func (s *State) Changed(letter byte, id string, version, since uint64) bool {
 	return s.swaps.Load() != since
 }
 
-// Hint is for a precondition on what Find says after this call.
+// Hint returns the Hint of a precondition on what Find returns after this call.
 func (s *State) Hint() uint64 { return s.swaps.Load() + 1 }
 
-// Unchanged is wal.Machine.Unchanged.
+// Unchanged implements wal.Machine.
 func (s *State) Unchanged(p wal.Precondition) bool {
 	switch p.Key[0] {
 	case Members:
 		return s.MembersHint() == p.Hint
 	case Puts, PutBytes, Interests:
-		return false // Current does not have to look
+		return false // Current needs no look-up for these
 	case record.Model, record.Writer, record.Purge:
-		return false // it costs nothing to ask
+		return false // Current is cheap for these
 	}
 	return !s.Changed(p.Key[0], p.Key[1:], p.LSN, p.Hint-1)
 }
 
-// Swaps counts how often the set was replaced.
+// Swaps returns how often the set was replaced.
 func (s *State) Swaps() uint64 { return s.swaps.Load() }
 
-// Live is the number of things of a kind.
+// Live returns the number of things of a kind.
 func (s *State) Live(letter byte) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.live[letter]
 }
 
-// Had reports whether there is, or was, a thing of a kind, as far as set and log say.
+// Had reports whether there is, or was, a thing of a kind, as far as set and log show.
 func (s *State) Had(letter byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.had[letter] || s.live[letter] > 0
 }
 
-// Set is the current set with a reference for the caller.
+// Set returns the current set with a reference for the caller.
 func (s *State) Set() *index.Set { return s.sets.Acquire() }
 
-// Overlay is the current overlay.
+// Overlay returns the current overlay.
 func (s *State) Overlay() *index.Overlay { return s.overlay.Load() }
 
-// From is up to where the current set covers the log.
+// From returns up to where the current set covers the log.
 func (s *State) From() uint64 {
 	return s.from.Load()
 }
 
-// Swap puts a newer set in place and forgets the positions that it covers.
+// Swap installs a newer set and drops the positions that it covers.
 func (s *State) Swap(set *index.Set) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -358,7 +355,7 @@ func (s *State) Swap(set *index.Set) error {
 	}
 	switch {
 	case s.applied < set.LSN():
-		s.count(set) // another process was ahead of us
+		s.count(set) // the set covers more than this process has applied
 		s.breaks.Add(1)
 	case set.LSN() == s.from.Load():
 		s.recount(set)
@@ -379,13 +376,11 @@ func (s *State) Swap(set *index.Set) error {
 	return err
 }
 
-// Changes are the newest versions that lie in [from, to), in the order of the
-// log, taken in one moment.
+// Changes returns the newest versions whose positions are in [from, to), in the order of the log, as of one moment.
 func (s *State) Changes(from, to uint64) []index.At { return s.FirstChanges(from, to, math.MaxInt) }
 
-// Moment is the number of live memories, the Changes from a position on, and up to where the set
-// covers the log, all of one moment. A caller that asks only for what is mortal gets no changes
-// when none of them has a time to live.
+// Moment returns the number of live memories, the Changes from a position on, and up to where the set covers the log,
+// all as of one moment. With mortal it returns no changes if none of them has a time to live.
 func (s *State) Moment(from uint64, mortal bool) (live int64, list []index.At, covered uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -398,7 +393,7 @@ func (s *State) Moment(from uint64, mortal bool) (live int64, list []index.At, c
 	return s.live[kind.Memories.Letter], list, s.from.Load()
 }
 
-// FirstChanges are the first of the Changes, at most so many.
+// FirstChanges returns the first of the Changes, up to most.
 func (s *State) FirstChanges(from, to uint64, most int) []index.At {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -413,5 +408,5 @@ func (s *State) FirstChanges(from, to uint64, most int) []index.At {
 	return list
 }
 
-// Close gives the set back.
+// Close releases the set.
 func (s *State) Close() error { return s.sets.Swap(nil) }

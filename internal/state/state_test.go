@@ -17,7 +17,7 @@ import (
 
 const store = "5d7a4a3e-0000-4000-8000-000000000001"
 
-// next writes what stands with these memories at version lsn-1 and loads it.
+// next writes and loads a set with these memories at version lsn-1.
 func next(t testing.TB, dir string, s *index.Set, lsn uint64, ids ...string) *index.Set {
 	t.Helper()
 	var ch index.Changes
@@ -40,7 +40,8 @@ func next(t testing.TB, dir string, s *index.Set, lsn uint64, ids ...string) *in
 	return s
 }
 
-// Who asks for what has a time to live is given nothing to read while nothing has.
+// TestMomentOfMortals verifies that a caller that asks only for memories with a time to live gets no changes while no
+// memory has one.
 func TestMomentOfMortals(t *testing.T) {
 	var s State
 	if err := s.Begin(index.Empty(8), false); err != nil {
@@ -79,7 +80,7 @@ func TestMomentOfMortals(t *testing.T) {
 	}
 }
 
-// What the set said of a key is forgotten when another set comes.
+// TestLineAfterSwap verifies that a line of an old set is not returned after a swap.
 func TestLineAfterSwap(t *testing.T) {
 	dir := t.TempDir()
 	var s State
@@ -92,7 +93,7 @@ func TestLineAfterSwap(t *testing.T) {
 	}
 	want := func(id string, version uint64) {
 		t.Helper()
-		for range 2 { // asked, then remembered
+		for range 2 { // first looked up, then cached
 			e, err := s.Line(record.Memory, id)
 			if version == 0 && !errors.Is(err, errs.ErrNotFound) || version != 0 && (err != nil || e.Version != version || e.Filepath != "memories/"+id+".json") {
 				t.Errorf("%s: version %d, %v; want %d", id, e.Version, err, version)
@@ -123,7 +124,7 @@ func TestLineAfterSwap(t *testing.T) {
 	}
 }
 
-// Whoever looks up while sets are swapped never goes back to an older one.
+// TestLineWhileSwapping verifies that look-ups never go back to an older set while sets are swapped.
 func TestLineWhileSwapping(t *testing.T) {
 	dir := t.TempDir()
 	var s State

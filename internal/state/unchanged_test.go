@@ -41,7 +41,7 @@ func TestUnchanged(t *testing.T) {
 			t.Errorf("%s at %d: unchanged is %v", c.id, c.at, got)
 		}
 	}
-	// Another set may know more of what the overlay does not.
+	// Another set may contain changes that the overlay does not have.
 	if err := s.Begin(index.Empty(0), false); err != nil {
 		t.Fatal(err)
 	}

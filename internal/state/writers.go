@@ -12,16 +12,16 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// WriterKey is the key of the entries that explain the numbers of writers. It is one key, so that the
-// log orders the explanations: each is committed on the condition that the one before it is the newest.
+// WriterKey is the key of the entries that explain the numbers of writers. They share one key so that the log orders
+// the explanations: each is committed on the condition that the one before it is still the newest.
 const WriterKey = "u"
 
-// writers are the explanations behind the set, and the numbers that this handle has been issued.
+// writers are the explanations behind the set, and the numbers that were issued to this handle.
 type writers struct {
 	mu   sync.Mutex
 	list writer.Table
 	own  map[writer.Writer]uint32
-	last atomic.Pointer[writer.Writer] // the number that was asked for last, with its description
+	last atomic.Pointer[writer.Writer] // the writer that OwnWriter returned last, with its number
 }
 
 func (ws *writers) begin() {
@@ -40,7 +40,7 @@ func (ws *writers) apply(e *wal.Entry, line []byte) error {
 	defer ws.mu.Unlock()
 	ws.list.Add(w)
 	ws.last.Store(nil)
-	// A number that was issued again, because its explanation was lost, is no longer that of this handle.
+	// A number that was issued again, because its explanation was lost, no longer belongs to this handle.
 	for described, number := range ws.own {
 		if number == w.Number {
 			delete(ws.own, described)
@@ -55,7 +55,7 @@ func (ws *writers) apply(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// drop forgets what a set covers: wal/writers has it.
+// drop drops the explanations that a set covers: wal/writers has them.
 func (ws *writers) drop(below uint64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -69,8 +69,7 @@ func (s *State) Writers() []writer.Writer {
 	return slices.Clone(s.writers.list.All())
 }
 
-// Writer returns the writer of a version, whose entry has a number, if that is explained behind the
-// current set.
+// Writer returns the writer of a version whose entry has a number, if that number is explained behind the current set.
 func (s *State) Writer(number uint32, version uint64) (writer.Writer, bool) {
 	s.writers.mu.Lock()
 	defer s.writers.mu.Unlock()
@@ -79,7 +78,7 @@ func (s *State) Writer(number uint32, version uint64) (writer.Writer, bool) {
 
 // NewestWriter returns the writer that was explained last; the zero Writer if none is known.
 func (s *State) NewestWriter() (writer.Writer, error) {
-	below := s.from.Load() // before the list: what a newer set covers is in the file by then
+	below := s.from.Load() // read before the list: what a newer set covers is in the file by then
 	s.writers.mu.Lock()
 	list := s.writers.list.All()
 	if n := len(list); n > 0 {
@@ -105,8 +104,8 @@ func WriterIn(e *wal.Entry) (writer.Writer, error) {
 	return w, err
 }
 
-// PastWriters yields the explanations that log and archive have below a position. What is damaged there,
-// or gone, says nothing.
+// PastWriters yields the explanations that log and archive have below a position. It skips entries that are damaged or
+// missing.
 func PastWriters(ctx context.Context, past *past.Log, to wal.LSN, yield func(w writer.Writer)) error {
 	first, err := past.First(to)
 	if err != nil || first >= to {
@@ -127,7 +126,7 @@ func PastWriters(ctx context.Context, past *past.Log, to wal.LSN, yield func(w w
 	return ctx.Err()
 }
 
-// OwnWriter returns the number that this handle has been issued for a description, 0 if it has none.
+// OwnWriter returns the number that was issued to this handle for a description, 0 if there is none.
 func (s *State) OwnWriter(described *writer.Writer) uint32 {
 	if last := s.writers.last.Load(); last != nil && last.Described() == *described {
 		return last.Number

@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 )
 
-// inPlace returns errs.ErrReplaced if the store's folder was replaced, when what could be rescued is in files. With it
-// comes an *errs.UnfiledError of what could not. The store is being closed.
+// inPlace returns errs.ErrReplaced if the store's folder was replaced, after what could be rescued is in
+// files, joined with an *errs.UnfiledError for what could not. The store is being closed.
 func (st *Store) inPlace() error {
 	if st.Engine.Env().ReadOnly {
 		return nil
@@ -22,13 +22,13 @@ func (st *Store) inPlace() error {
 	return err
 }
 
-// restoreMost bounds the comparison of files and index by a handle without goroutines of its own, at its
-// close. What it does not finish the next handle begins again.
+// restoreMost limits the comparison of files and index on closing a handle without background
+// goroutines. The next handle begins again with what is not finished.
 const restoreMost = 2 * time.Second
 
-// restoreFiles restores files that were deleted by hand where config.json has adopt_deletions false: without a
-// process in the background they would be missed when they are read, and by then log and archive may no longer
-// have them.
+// restoreFiles restores files that were deleted by hand if config.json has adopt_deletions false:
+// without a background process they would be noticed only when they are read, and by then log and
+// archive may no longer have them.
 func (st *Store) restoreFiles(ctx context.Context) {
 	if st.Engine.Env().System.Inline || st.Engine.Settings().Now().AdoptsDeletions() {
 		return
@@ -38,8 +38,9 @@ func (st *Store) restoreFiles(ctx context.Context) {
 	st.Adopter.Reconcile(ctx)
 }
 
-// Close flushes and closes the store. It waits for operations and for locks of other processes as long as wait, and
-// makes files as long as ctx lasts, if that has a deadline. A second call does nothing. It releases the environment.
+// Close flushes and closes the store. It waits for operations and for locks of other processes for at
+// most wait, and writes files until the deadline of ctx, if it has one. A second call does nothing. It
+// releases the environment.
 func (st *Store) Close(ctx context.Context, wait time.Duration) error {
 	eng := st.Engine
 	eng.Closing().Lock()
@@ -48,7 +49,7 @@ func (st *Store) Close(ctx context.Context, wait time.Duration) error {
 	if was {
 		return nil
 	}
-	st.Embedding.Close() // puts that wait for the embedder store without it
+	st.Embedding.Close() // puts that wait for the embedder are stored without vectors
 	unwritten := eng.Finish(wait)
 	if st.stop != nil {
 		st.stop()
@@ -65,7 +66,7 @@ func (st *Store) Close(ctx context.Context, wait time.Duration) error {
 			st.restoreFiles(ctx)
 		}
 		err = errors.Join(err, st.Retention.WriteDue(flush.Unpaced(ctx)), st.Flusher.FlushClosing(ctx))
-		if err != nil { // it may have happened meanwhile
+		if err != nil { // it may have been replaced meanwhile
 			if place = st.inPlace(); place != nil {
 				err = errors.Join(unwritten, place)
 			}

@@ -6,7 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 )
 
-// FlushNow makes files, index and views current. A handle without a background sweeps what has expired first.
+// FlushNow brings files, index and views up to date. A handle without background goroutines first sweeps
+// expired memories.
 func (st *Store) FlushNow(ctx context.Context, m flush.Merge) error {
 	if err := st.Engine.BeginUse(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// host is what the parts of a store call upwards.
+// host implements the upward calls of the parts of a store.
 type host struct{ st *Store }
 
 var (
@@ -23,7 +23,7 @@ var (
 	_ flush.Host   = host{}
 )
 
-// The engine's.
+// The engine's calls.
 
 func (h host) RebuildIndex(ctx context.Context,
 	start *wal.Start) (set *index.Set, from string, memories int, err error) {
@@ -41,7 +41,7 @@ func (h host) NoteRefused(e *wal.Entry, err error) { h.st.Flusher.NoteRefused(e,
 
 func (h host) NoteWorked(scope string, at uint64) { h.st.Scopes.NoteWorked(scope, at) }
 
-// The vectors'.
+// The vectors' calls.
 
 func (h host) Embedder() string { return h.st.Embedding.Model() }
 
@@ -49,11 +49,11 @@ func (h host) OlderComposite(ctx context.Context, model *index.Model, p *engine.
 	return h.st.Committer.OlderComposite(ctx, model, p)
 }
 
-// The committer's.
+// The committer's calls.
 
 func (h host) Suits(model *index.Model) error { return h.st.Embedding.Suits(model) }
 
-// The flusher's.
+// The flusher's calls.
 
 func (h host) JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
 	h.st.Adopter.AdoptAside(ctx, held, aside)

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// repairing is a store as internal/repairs/heal works on it: a heal.Store.
+// repairing is a store as internal/repairs/heal uses it: a heal.Store.
 type repairing struct{ st *Store }
 
 // Repairing returns the store as repairs change it. Its Close closes the store.
@@ -157,7 +157,7 @@ func (r repairing) RebuildAssembly(ctx context.Context, held *wal.Held, id strin
 	}
 	before := a.Clone()
 	if a.Remove(out...) == 0 {
-		before = nil // all of it counts again
+		before = nil // recompute from all members
 	}
 	if err := j.Compose(a, before); err != nil {
 		return 0, err

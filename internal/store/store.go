@@ -38,25 +38,26 @@ import (
 
 // Watcher watches the files of a store for edits.
 type Watcher interface {
-	// Watch is called in a goroutine of its own when the store is open, and returns when ctx ends: Close waits for it.
+	// Watch runs in a goroutine of its own while the store is open, and returns when ctx ends: Close
+	// waits for it.
 	Watch(ctx context.Context, f *adopt.Files)
 }
 
-// Config says how a store is opened.
+// Config is the configuration with which a store is opened.
 type Config struct {
 	Env         *env.Env
 	MustExist   bool
 	SegmentSize int64          // of a new store's log, in bytes
 	CacheBytes  int64          // of documents in memory; not positive: no cache
 	Writer      *writer.Writer // of this handle; nil: unknown
-	Inflate     bool           // all documents become files, however much they are compressed
+	Inflate     bool           // write all documents to files, however highly they are compressed
 	Embedder    embedding.Config
 	Views       []views.Maker // nil: views.All
 	Watcher     Watcher       // nil: edits of the files are not watched
 
-	Unfinished bool             // the store is the copy that a migration makes, before it is a store
-	Restored   *backup.Restored // what is known of the vectors of a store that is being restored
-	Closed     func() error     // called by Close at its end; nil: there is nothing to do
+	Unfinished bool             // the store is the copy made by a migration, before it is a store
+	Restored   *backup.Restored // the vectors of a store that is being restored, as far as known
+	Closed     func() error     // called by Close at its end; nil: nothing to do
 }
 
 // Store is an open store. Its fields are set by Open, and never afterwards.
@@ -79,13 +80,14 @@ type Store struct {
 	Search    *search.Search
 
 	closed  func() error
-	stop    context.CancelFunc // of what runs in the background
-	cut     context.CancelFunc // of the round that the flusher is at; both are nil without a background
+	stop    context.CancelFunc // stops the background goroutines
+	cut     context.CancelFunc // cancels the flusher's round in progress; both are nil without background goroutines
 	running sync.WaitGroup     // in the background
 }
 
-// Open opens the store of an environment, and creates a missing one unless c.MustExist. The caller holds
-// the environment (env.Env.Hold), and releases it when Open fails; Close releases it otherwise.
+// Open opens the store of an environment, and creates a missing one unless c.MustExist is set. The
+// caller holds the environment (env.Env.Hold), and releases it if Open fails; otherwise Close releases
+// it.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := unfinished(&c); err != nil {
 		return nil, err
@@ -96,7 +98,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		err = st.openLog(ctx, &c)
 	}
 	if err != nil {
-		// It may have been moved since this process looked, and what is missing went with it.
+		// The store may have been moved since this process looked, and files are missing for that
+		// reason.
 		if gone := (*errs.MovedError)(nil); st.Engine != nil && errors.As(st.Engine.CheckMoved(), &gone) {
 			err = gone
 		}
@@ -123,7 +126,7 @@ func unfinished(c *Config) error {
 		"to use what is there, rename the folder", errs.ErrInvalid, m.Kind, e.Dir, m.Kind)
 }
 
-// build enters the folder and makes all parts. The log is not open yet.
+// build enters the folder and creates all parts. The log is not open yet.
 func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	up := host{st}
 	s := settings.New(c.Env)
@@ -204,7 +207,7 @@ func (st *Store) openLog(ctx context.Context, c *Config) error {
 	return nil
 }
 
-// start begins what runs in the background.
+// start starts the background goroutines.
 func (st *Store) start(c *Config) {
 	if !st.Background() {
 		return

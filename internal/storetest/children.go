@@ -18,9 +18,9 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// Main is TestMain of a package whose tests start their own binary again: there, child does the
-// job that the process was started for. It is nil where none is started. No goroutine may be
-// left at the end.
+// Main is TestMain of a package whose tests start their own binary again: in such a process, child does
+// the job that it was started for. child is nil if the tests start none. No goroutine may be left at the
+// end.
 func Main(m *testing.M, child func(ctx context.Context, job, dir string) error) {
 	if job := os.Getenv("VARVE_CHILD"); job != "" {
 		if err := child(context.Background(), job, os.Getenv("VARVE_DIR")); err != nil {
@@ -30,7 +30,7 @@ func Main(m *testing.M, child func(ctx context.Context, job, dir string) error) 
 		os.Exit(0)
 	}
 	remove := scratch.Use()
-	// The key of repairs is the tests' own, and that of the processes that they start.
+	// The tests, and the processes that they start, have a repair key of their own.
 	state, err := os.MkdirTemp("", "varve-state-")
 	if err == nil {
 		err = os.Setenv("XDG_STATE_HOME", state)
@@ -46,10 +46,10 @@ func Main(m *testing.M, child func(ctx context.Context, job, dir string) error) 
 	}))
 }
 
-// Job is what a process is started for, in a folder.
+// Job is what a process is started to do in a folder.
 type Job func(ctx context.Context, arg, dir string) error
 
-// Jobs returns the child of Main that does one of these jobs, by the name in front of the colon in name:arg.
+// Jobs returns a child for Main that does one of these jobs; its name precedes the colon in name:arg.
 func Jobs(jobs map[string]Job) func(ctx context.Context, job, dir string) error {
 	return func(ctx context.Context, job, dir string) error {
 		name, arg, _ := strings.Cut(job, ":")
@@ -61,7 +61,7 @@ func Jobs(jobs map[string]Job) func(ctx context.Context, job, dir string) error 
 	}
 }
 
-// Start starts a child that does a job in a folder, and gives its output.
+// Start starts a child that does a job in a folder, and returns its output.
 func Start(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
@@ -77,7 +77,8 @@ func Start(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader) {
 	return cmd, bufio.NewReader(out)
 }
 
-// StartTalking starts a child that is told more by its input. It is killed in the end.
+// StartTalking starts a child that takes further commands from its input. It is killed at the end of the
+// test.
 func StartTalking(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader, io.WriteCloser) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
@@ -98,8 +99,8 @@ func StartTalking(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader, io.W
 	return cmd, bufio.NewReader(out), in
 }
 
-// Repeat is how often a test of real processes runs: VARVE_REPEAT=100 for the
-// figures in the documentation.
+// Repeat returns how often a test of real processes runs: VARVE_REPEAT=100 for the figures in the
+// documentation.
 func Repeat(t testing.TB, n int) int {
 	if s := os.Getenv("VARVE_REPEAT"); s != "" {
 		v, err := strconv.Atoi(s)
@@ -114,8 +115,7 @@ func Repeat(t testing.TB, n int) int {
 	return n
 }
 
-// OpenBelow lists the files of a folder that this process has open, where the
-// system tells.
+// OpenBelow returns the files of a folder that this process has open, if the system reports them.
 func OpenBelow(dir string) (names []string) {
 	fds, _ := os.ReadDir("/proc/self/fd")
 	for _, fd := range fds {

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// ExpectClean fails unless verifying a store found nothing that is wrong, and nothing was left
-// behind or set aside. A caller that is not alone may see what others are just making.
+// ExpectClean fails the test unless verifying a store found no fault, and nothing was left behind or set
+// aside. If other processes have the store open, it may report files that they are just creating.
 func ExpectClean(t testing.TB, verified iter.Seq2[repair.Finding, error], dir string, alone bool) {
 	t.Helper()
 	AllWell(t, verified)
@@ -31,7 +31,7 @@ func ExpectClean(t testing.TB, verified iter.Seq2[repair.Finding, error], dir st
 	}
 }
 
-// AllWell fails unless verifying a store found nothing that is wrong.
+// AllWell fails the test unless verifying a store found no fault.
 func AllWell(t testing.TB, verified iter.Seq2[repair.Finding, error]) {
 	t.Helper()
 	for f, err := range verified {

@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve/internal/store"
 )
 
-// Environment is what a store is opened in.
+// Environment is the environment in which a store is opened.
 type Environment = store.Environment
 
 // In returns a copy of options that has the environment. O is varve.Options, which keeps it in an unexported field:
@@ -23,7 +23,7 @@ func In[O any](o *O, e Environment) *O {
 // Of returns the environment that options have, to be read and changed. O is varve.Options.
 func Of[O any](o *O) *Environment { return unexported[Environment](o, "env") }
 
-// Inner returns the store behind a handle, for tests that look into it or break it. S is varve.Store.
+// Inner returns the store behind a handle, for tests that inspect or break it. S is varve.Store.
 func Inner[S any](st *S) *store.Store { return *unexported[*store.Store](st, "inner") }
 
 // unexported returns a field of a struct of another package, which must be of type F.

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Rewrite changes what a file says and keeps its time: f must change it.
+// Rewrite changes the content of a file and keeps its mtime; f must change the content.
 func Rewrite(t testing.TB, name string, f func([]byte) []byte) {
 	t.Helper()
 	b, err := os.ReadFile(name)
@@ -31,8 +31,8 @@ func Rewrite(t testing.TB, name string, f func([]byte) []byte) {
 	}
 }
 
-// Seed is a seed for a randomized test of the package in, or what VARVE_SEED says. The log has
-// the command that runs it again.
+// Seed returns a seed for a randomized test of the package in, or the value of VARVE_SEED. It logs the
+// command that runs the test again.
 func Seed(t testing.TB, in string) uint64 {
 	seed := rand.Uint64()
 	if s := os.Getenv("VARVE_SEED"); s != "" {
@@ -45,7 +45,7 @@ func Seed(t testing.TB, in string) uint64 {
 	return seed
 }
 
-// SameTexts ends the test unless two stores have the same texts.
+// SameTexts fails and ends the test unless two stores have the same texts.
 func SameTexts(t testing.TB, what string, got, want map[string]string) {
 	t.Helper()
 	if !maps.Equal(got, want) {

@@ -13,15 +13,15 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Stop stops a child with SIGSTOP, or skips the test where there is none.
+// Stop stops a child with SIGSTOP, or skips the test on systems without it.
 func Stop(t testing.TB, p *os.Process) {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// StopIdle stops a child that is waiting for us at a moment at which it holds none of
-// the locks that others need: preparing the log goes on while a process waits.
+// StopIdle stops a child that waits for the test, at a moment when it holds none of the locks that
+// others need: the preparation of log segments continues while a process waits.
 func StopIdle(t testing.TB, p *os.Process, dir string) {
 	t.Helper()
 	for range 1000 {
@@ -38,7 +38,7 @@ func StopIdle(t testing.TB, p *os.Process, dir string) {
 	t.Fatal("it holds a lock of the log whenever it is stopped")
 }
 
-// unlocked reports whether nobody has a lock of the log that is taken for a moment.
+// unlocked reports whether no process holds a lock of the log that is taken only for a moment.
 func unlocked(t testing.TB, dir string) bool {
 	t.Helper()
 	free := true
@@ -56,14 +56,14 @@ func unlocked(t testing.TB, dir string) bool {
 	return free
 }
 
-// Continue lets a child that was stopped go on.
+// Continue lets a stopped child continue.
 func Continue(t testing.TB, p *os.Process) {
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Allocated is what a file takes of the disk.
+// Allocated returns the space that a file occupies on the disk.
 func Allocated(info fs.FileInfo) int64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return st.Blocks * 512

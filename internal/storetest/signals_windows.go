@@ -9,11 +9,11 @@ import (
 // StopIdle skips the test: there is no SIGSTOP.
 func StopIdle(t testing.TB, _ *os.Process, _ string) { t.Skip("no SIGSTOP") }
 
-// Stop skips the test likewise.
+// Stop skips the test: there is no SIGSTOP.
 func Stop(t testing.TB, _ *os.Process) { t.Skip("no SIGSTOP") }
 
 // Continue does nothing: no child was stopped.
 func Continue(testing.TB, *os.Process) {}
 
-// Allocated is what a file takes of the disk.
+// Allocated returns the space that a file occupies on the disk.
 func Allocated(info fs.FileInfo) int64 { return info.Size() }

@@ -16,18 +16,17 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// What tests of several processes write: a document says its state in its text, and says
-// nothing else.
+// What tests of several processes write: a document whose text contains its state, and nothing else.
 
-// Members is how many memories a key of a batch stands for.
+// Members is how many memories belong to the key of a batch.
 const Members = 4
 
-// Content is a state and what makes it long.
+// Content returns a text with a state and filling.
 func Content(state string, size int) string {
 	return state + " " + strings.Repeat(state[len(state)-1:], size)
 }
 
-// Stated is the state that a Content says, or what is wrong with it.
+// Stated returns the state in a Content, or what is wrong with it.
 func Stated(text string) string {
 	state, rest, _ := strings.Cut(text, " ")
 	if state == "" || rest != strings.Repeat(state[len(state)-1:], len(rest)) {
@@ -36,7 +35,7 @@ func Stated(text string) string {
 	return state
 }
 
-// NoState is the state of what cannot be read: "-" where there is none.
+// NoState returns the state for an error of reading: "-" for a missing document.
 func NoState(err error) string {
 	if errors.Is(err, errs.ErrNotFound) {
 		return "-"
@@ -44,7 +43,7 @@ func NoState(err error) string {
 	return "error:" + strings.ReplaceAll(err.Error(), " ", "_")
 }
 
-// StateOf is the state that a memory says. Its embedding must say the same.
+// StateOf returns the state in a memory. Its embedding must have the same state.
 func StateOf(m memstore.Memory, err error) string {
 	if err != nil {
 		return NoState(err)
@@ -56,7 +55,7 @@ func StateOf(m memstore.Memory, err error) string {
 	return state
 }
 
-// Vector is the embedding of a memory in a state; some have none.
+// Vector returns the embedding of a memory in a state; some have none.
 func Vector(id, state string) []float32 {
 	if !strings.HasPrefix(id, "s") || !strings.HasSuffix(id, ".k1") && !strings.HasSuffix(id, ".k2") {
 		return nil
@@ -74,7 +73,7 @@ func Vector(id, state string) []float32 {
 // IsGroup reports whether a key is that of an assembly.
 func IsGroup(id string) bool { return strings.HasSuffix(id, ".group") }
 
-// MemberIDs are the memories that a key stands for.
+// MemberIDs returns the memories that belong to a key.
 func MemberIDs(key string) (ids []string) {
 	if !strings.HasSuffix(key, ".batch") {
 		return []string{key}
@@ -85,7 +84,7 @@ func MemberIDs(key string) (ids []string) {
 	return ids
 }
 
-// OneState is what all members of a key say.
+// OneState returns the state that all members of a key have.
 func OneState(key string, get func(id string) string) string {
 	ids := MemberIDs(key)
 	state := get(ids[0])
@@ -97,7 +96,7 @@ func OneState(key string, get func(id string) string) string {
 	return state
 }
 
-// StatesBelow reads states from the files, as anybody would.
+// StatesBelow returns a function that reads states from the files, as any program could.
 func StatesBelow(dir string) func(id string) string {
 	return func(id string) string {
 		folder := "memories"

@@ -15,24 +15,24 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// VectorReport compares vectors with memories, and with assemblies, whose ids it
-// lists with "assemblies/" before them.
+// VectorReport is the result of comparing vectors with memories, and with assemblies, whose ids it lists
+// with "assemblies/" before them.
 type VectorReport struct {
 	Vectors    int64    // of memories
 	Composites int64    // of assemblies
 	Dimension  int      // 0 while there is none
-	Missing    []string // memories whose embedding has no vector, the first of them
-	Stale      []string // memories whose vector is another one's, or an older one
+	Missing    []string // the first memories whose embedding has no vector
+	Stale      []string // memories whose vector is that of another memory or version
 	Ghosts     []string // vectors without a memory
-	Misfits    []string // memories whose embedding has another dimension: they have no vector
+	Misfits    []string // memories whose embedding has another dimension, and therefore no vector
 	Unread     []string // what cannot be read
 	counts     [3]int
 }
 
-// Drift is how many memories and vectors do not agree.
+// Drift returns how many memories and vectors disagree.
 func (r *VectorReport) Drift() int { return r.counts[0] + r.counts[1] + r.counts[2] }
 
-// mostListed is how many ids a report lists of each sort.
+// mostListed is the maximum number of ids of each kind in a report.
 const mostListed = 1000
 
 func listID(list []string, id string) []string {
@@ -117,7 +117,7 @@ type vectorChecker struct {
 	rows      [2]int64
 }
 
-// unread notes what cannot be read, and passes on what ends it.
+// unread records a document that cannot be read, and returns an error that must end the check.
 func (c *vectorChecker) unread(err error) error {
 	if err == nil || c.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) {
 		return err
@@ -168,7 +168,7 @@ func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []
 	return nil
 }
 
-// ghosts looks for vectors of what is not there; what has expired still is.
+// ghosts searches for vectors of documents that do not exist; expired documents still do.
 func (c *vectorChecker) ghosts() error {
 	for i, k := range []*engine.Kind{c.st.Engine.Kinds().Memories, c.st.Engine.Kinds().Assemblies} {
 		kind := vector.Kind(i)

@@ -12,13 +12,14 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Content is the content alone, and Turns what a turn of a conversation says, and to what.
+// Content is the template of the content alone, and Turns that of a turn of a conversation: its speaker
+// and what it replies to.
 const (
 	Content = "{content}"
 	Turns   = "{previous} {speaker|author|name}: {content} {caption}"
 )
 
-// The limits of a template, and of what it takes from elsewhere than the content.
+// The limits of a template, and of the texts that it takes from elsewhere than the content.
 const (
 	Most      = 256
 	mostValue = 1024
@@ -29,7 +30,7 @@ const (
 	content  = "content"
 )
 
-// Template is a template that was read.
+// Template is a parsed template.
 type Template struct {
 	text     string
 	pieces   [][]part
@@ -44,10 +45,10 @@ type part struct {
 
 var alone = &Template{text: Content, pieces: [][]part{{{names: []string{content}}}}}
 
-// Named are the templates that have a name in config.json.
+// Named returns the templates that have a name in config.json.
 func Named() map[string]string { return map[string]string{"content": Content, "turns": Turns} }
 
-// Parse reads what config.json says: a template, or the name of one.
+// Parse parses the value in config.json: a template, or the name of one.
 func Parse(s string) (*Template, error) {
 	if named, ok := Named()[s]; ok {
 		s = named
@@ -62,11 +63,11 @@ func Parse(s string) (*Template, error) {
 	}
 	switch {
 	case len(s) > Most:
-		return bad(fmt.Sprintf("it has %d bytes, the limit is %d", len(s), Most))
+		return bad(fmt.Sprintf("%d bytes, the limit is %d", len(s), Most))
 	case strings.Contains(strings.Join(strings.Fields(s), " "), separator):
-		return bad(fmt.Sprintf("it has %q, which in the name of a model begins the template", separator))
+		return bad(fmt.Sprintf("contains %q, which separates model and template in the name of a model", separator))
 	case !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl):
-		return bad("it has a character that cannot be shown")
+		return bad("contains a character that cannot be displayed")
 	}
 	t := &Template{text: strings.Join(strings.Fields(s), " ")}
 	seen := map[string]int{}
@@ -83,7 +84,7 @@ func Parse(s string) (*Template, error) {
 			}
 			end := strings.IndexByte(rest, '}')
 			if end <= 1 || rest[0] != '{' || strings.IndexByte(rest[1:end], '{') >= 0 {
-				return bad("its braces do not match, or have nothing in them")
+				return bad("unmatched or empty braces")
 			}
 			names := strings.Split(rest[1:end], "|")
 			for _, name := range names {
@@ -91,7 +92,7 @@ func Parse(s string) (*Template, error) {
 					return bad("a name in braces is empty")
 				}
 				if (name == content || name == previous) && len(names) > 1 {
-					return bad(fmt.Sprintf("{%s} is not one of several names", name))
+					return bad(fmt.Sprintf("{%s} cannot be one of several alternatives", name))
 				}
 			}
 			parts, rest = append(parts, part{names: names}), rest[end+1:]
@@ -99,22 +100,22 @@ func Parse(s string) (*Template, error) {
 		t.pieces = append(t.pieces, parts)
 	}
 	if seen[content] != 1 || seen[previous] > 1 {
-		return bad("it must have {content} once, and {previous} at most once")
+		return bad("must contain {content} once, and {previous} at most once")
 	}
 	t.previous = seen[previous] > 0
 	return t, nil
 }
 
-// String is the template as its identity has it.
+// String returns the template as its identity has it.
 func (t *Template) String() string { return t.text }
 
-// Previous reports whether the memory before is part of a text.
+// Previous reports whether the previous memory is part of a text.
 func (t *Template) Previous() bool { return t.previous }
 
-// Own is what a memory itself gives to its text.
+// Own returns a memory's own part of its text.
 func (t *Template) Own(m *memstore.Memory) string { return t.Text(m, "") }
 
-// Text is what is embedded of a memory, and of the content of the one before.
+// Text returns the text that is embedded for a memory, given the content of the previous one.
 func (t *Template) Text(m *memstore.Memory, before string) string {
 	if t.text == Content {
 		return m.Content
@@ -183,7 +184,7 @@ func last(s string) string {
 // separator is between the name of a model and the template.
 const separator = " as "
 
-// Split takes the name by which a store knows its model apart.
+// Split splits the name by which a store knows its model.
 func Split(identity string) (model string, t *Template) {
 	if i := strings.LastIndex(identity, separator); i >= 0 && strings.Contains(identity[i:], Content) {
 		if t, err := Parse(identity[i+len(separator):]); err == nil {
@@ -193,19 +194,19 @@ func Split(identity string) (model string, t *Template) {
 	return identity, alone
 }
 
-// Model is the model of such a name.
+// Model returns the model in such a name.
 func Model(identity string) string {
 	model, _ := Split(identity)
 	return model
 }
 
-// Of is the template of such a name.
+// Of returns the template in such a name.
 func Of(identity string) *Template {
 	_, t := Split(identity)
 	return t
 }
 
-// Join is the name by which a store knows a model that is asked by a template.
+// Join returns the name by which a store knows a model with a template.
 func Join(model string, t *Template) string {
 	if t.text == Content || model == "" {
 		return model

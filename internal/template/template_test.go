@@ -59,8 +59,7 @@ func TestBadTemplates(t *testing.T) {
 	}
 }
 
-// TestIdentity: a name is taken apart into what it was made of; one from before there were templates is the
-// model's alone.
+// TestIdentity: a name is split into its parts; a name older than templates is that of the model alone.
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"", "m", "nomic-embed-text", "a as b", "x as {previous}", "as {content}"} {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// taken keeps what Scan finds, with where it stands.
+// taken records what Scan finds, with the positions.
 type taken []string
 
 func (l *taken) Word(w []byte, from, to int) { *l = append(*l, fmt.Sprintf("%s@%d-%d", w, from, to)) }
@@ -21,8 +21,8 @@ func (l *taken) More(kind More, w []byte, from, to, n int) {
 	*l = append(*l, fmt.Sprintf("%s=%d:%d@%d-%d", w, kind, n, from, to))
 }
 
-// TestScanSimple: letters that isSimple says are in normal form are so beside any others, and the way for them finds
-// what the way for all others finds.
+// TestScanSimple: letters for which isSimple returns true are in normal form whatever is beside them,
+// and the fast path finds what the general one finds.
 func TestScanSimple(t *testing.T) {
 	t.Parallel()
 	n := 0

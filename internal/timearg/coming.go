@@ -10,8 +10,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Coming reads a time that is still to come. What Parse takes for the last one is the next one here: a weekday, and
-// a day without a year. in 3 days is a moment, too. Of a day, week, month or year it is the beginning.
+// Coming parses a time in the future. Where Parse returns the last one, Coming returns the next one: a
+// weekday, and a day without a year. "in 3 days" is valid, too. For a day, week, month or year it
+// returns the beginning.
 func Coming(s string, now time.Time) (time.Time, error) {
 	text := strings.ToLower(strings.Join(strings.Fields(s), " "))
 	if far, ok := strings.CutPrefix(text, "in "); ok {
@@ -33,10 +34,11 @@ func Coming(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s is in the past (%s)", human.Quote(s), at.From.Format("2006-01-02 15:04:05 -0700"))
 }
 
-// dayMonth is a day without a year, with a time of it or without; and 3 days ago.
+// dayMonth matches a day without a year, with or without a time of day; and 3 days ago.
 var dayMonth = regexp.MustCompile(`^(\d{1,2} [a-z]{3,9}|[a-z]{3,9} \d{1,2})( at)?( \S+)?$`)
 
-// again are the moments from which the last of what comes again is looked for.
+// again returns the times relative to which Parse searches for the last occurrence of a text that
+// recurs.
 func again(text string, now time.Time) (all []time.Time) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "on "), ",", "")
 	first, _, _ := strings.Cut(text, " ")
@@ -52,8 +54,8 @@ func again(text string, now time.Time) (all []time.Time) {
 	return all
 }
 
-// Spelled is how a time is written that Parse reads from a number alone, where a number alone is something else:
-// 20261122 is 2026-11-22, 1795341600 is @1795341600.
+// Spelled returns the unambiguous form of a number that Parse reads as a time, for callers to which a
+// number means something else: 20261122 is 2026-11-22, 1795341600 is @1795341600.
 func Spelled(s string, now time.Time) (string, bool) {
 	at, err := Parse(s, now)
 	switch {

@@ -1,4 +1,4 @@
-// Package timearg reads times as people write them.
+// Package timearg parses times as users write them.
 //
 //	2026-11-22, 20261122, 22.11.2026, 22 Nov 2026, Nov 22 2026   a day; without a year the last one
 //	today, yesterday, tomorrow, friday, last friday              a day; friday may be today, last friday is not
@@ -10,17 +10,18 @@
 //	now, @1795341600, 1795341600                                 a moment, by seconds since 1970
 //	7d, 2w, 36h, 1h30m, 3 days ago, two weeks ago                how long ago: a moment
 //
-// What has no zone is in the zone of now, which the caller chooses; memctl takes the local one.
-// "A day ago" is the same time of the day before, "a month ago" the same day of the month before, or its
-// last day where there is none.
+// A time without a zone is in the zone of now, which the caller chooses; memctl uses the local one. "A
+// day ago" is the same time of the previous day, "a month ago" the same day of the previous month, or
+// its last day if there is none.
 //
-// A period has a beginning and an end. One rule for filters follows: since and until take in the day, month
-// or year that they name, after and before do not.
+// A period has a beginning and an end. So one rule applies to filters: since and until include the day,
+// month or year that they name, after and before do not.
 //
-// What is still to come is read by Coming: there friday and 22 Nov are the next ones, and "in 3 days" is a moment.
+// Coming parses times in the future: there friday and 22 Nov are the next ones, and "in 3 days" is a
+// moment.
 //
-// Anything else is an error, also a date that is not in the calendar, and one such as 01/02/2026 that has
-// two readings.
+// Anything else is an error, including a date that is not in the calendar, and one such as 01/02/2026
+// that has two readings.
 //
 // # Why not a library
 //

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// MostDays is how many days a time may be ago, or a span of time long: 273 years; a Duration has 292.
+// MostDays is the maximum number of days that a time may be ago, or a span of time may last: 273 years;
+// the limit of a Duration is 292.
 const MostDays = 100_000
 
 var (
@@ -16,7 +17,7 @@ var (
 	errUnits = errors.New("units are s, m, h, d and w, each with a number before it")
 )
 
-// Split reads weeks and days, then what Go's durations have (hours and less), each unit at most
+// Split parses weeks and days, then the units of Go's durations (hours and less), each unit at most
 // once, the larger first.
 func Split(s string) (days int, rest time.Duration, err error) {
 	for _, unit := range []struct {

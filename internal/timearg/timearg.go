@@ -11,10 +11,11 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Span is what a text names: a moment, whose From and To are equal, or a period from From until before To.
+// Span is the meaning of a text: a moment, whose From and To are equal, or a period from From until
+// before To.
 type Span struct{ From, To time.Time }
 
-// After is the first moment that is not in it.
+// After returns the first moment after the span.
 func (s Span) After() time.Time {
 	if s.To.After(s.From) {
 		return s.To
@@ -22,13 +23,13 @@ func (s Span) After() time.Time {
 	return s.From.Add(1)
 }
 
-// Forms tells people what Parse reads.
+// Forms describes what Parse accepts, for messages.
 const Forms = "write a day (2026-11-22, 22 Nov 2026, yesterday, last friday), a month or a year (2026-11, last " +
 	"month, 2026), " +
 	"a moment (2026-11-22T10:00, with a zone 2026-11-22T10:00:00Z), or how long ago (7d, 36h, 3 days ago)"
 
-// Parse reads a time, in the zone of now where it has none. It reads none that is not after the zero
-// time, which as the end of a range says that there is none.
+// Parse parses a time, in the zone of now if it has none. It refuses times that are not after the zero
+// time, which as the end of a range means that there is none.
 func Parse(s string, now time.Time) (Span, error) {
 	at, err := parse(s, now)
 	if err == nil && (at.From.Year() < 1 || !at.From.After(time.Time{}) || !at.To.After(time.Time{})) {
@@ -66,7 +67,7 @@ func parse(s string, now time.Time) (Span, error) {
 	return Span{}, fmt.Errorf("%s is not a time: %s", human.Quote(s), Forms)
 }
 
-// Moment reads a date with a time of day, or seconds since 1970.
+// Moment parses a date with a time of day, or seconds since 1970.
 func Moment(s string, zone *time.Location) (time.Time, bool) {
 	for _, at := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
 		for _, z := range []string{"", "Z07:00", "Z0700", " Z07:00", " -0700"} {
@@ -88,8 +89,8 @@ func Moment(s string, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// begins is the first moment of a day, which is not 00:00 where the clocks leave that out. Of a day that they
-// leave out, it is that of the next.
+// begins returns the first moment of a day, which is not 00:00 if the clocks skip that. If the clocks
+// skip the whole day, it is the first moment of the next one.
 func begins(y int, m time.Month, d int, zone *time.Location) time.Time {
 	day := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 	t := time.Date(y, m, d, 0, 0, 0, 0, zone)
@@ -110,14 +111,14 @@ func begins(y int, m time.Month, d int, zone *time.Location) time.Time {
 	return day.Add(-time.Duration(offset) * time.Second).In(zone)
 }
 
-// date is the date of a time, as one of UTC.
+// date returns the date of a time, as midnight in UTC.
 func date(t time.Time) time.Time {
 	y, m, d := t.Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 }
 
-// in is when the clocks of a zone show what those of UTC do at t. Where they leave that out, it is on
-// the same day all the same.
+// in returns the time at which the clocks of a zone show what those of UTC show at t. If the clocks skip
+// that, the result is on the same day nevertheless.
 func in(t time.Time, zone *time.Location) time.Time {
 	y, m, d := t.Date()
 	at := time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
@@ -125,8 +126,8 @@ func in(t time.Time, zone *time.Location) time.Time {
 		return begins(y, m, d, zone).Add(t.Sub(day))
 	}
 	if !shown(at).Equal(t) {
-		// The clocks leave this out: as much later as they are put forward, in every zone. time.Date takes the offset of
-		// before or of after, by the zone.
+		// The clocks skip this time: the result is later by as much as they are set forward, in every
+		// zone. time.Date uses the offset from before or from after, depending on the zone.
 		_, before := at.Add(-beforeGap).Zone()
 		return time.Unix(t.Unix()-int64(before), int64(t.Nanosecond())).In(zone)
 	}
@@ -136,13 +137,13 @@ func in(t time.Time, zone *time.Location) time.Time {
 // beforeGap is longer than any step of the clocks within a day, and shorter than from one to the next.
 const beforeGap = 12 * time.Hour
 
-// shown is the time of UTC at which its clocks show what those of t do.
+// shown returns the time of UTC at which its clocks show what those of t show.
 func shown(t time.Time) time.Time {
 	return date(t).Add(time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute +
 		time.Duration(t.Second())*time.Second + time.Duration(t.Nanosecond()))
 }
 
-// dayOf is the day of a date.
+// dayOf returns the day of a date.
 func dayOf(date time.Time, zone *time.Location) Span {
 	y, m, d := date.Date()
 	return Span{begins(y, m, d, zone), begins(y, m, d+1, zone)}
@@ -150,7 +151,7 @@ func dayOf(date time.Time, zone *time.Location) Span {
 
 var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
-// day reads one.
+// day parses a day.
 func day(s string, now time.Time) (Span, bool) {
 	plain := strings.ReplaceAll(s, ",", "")
 	for _, layout := range []string{time.DateOnly, "20060102", "2006/01/02", "2.1.2006", "2 Jan 2006", "2 January 2006",
@@ -188,7 +189,7 @@ func day(s string, now time.Time) (Span, bool) {
 
 func weekday(t time.Time) string { return weekdays[t.Weekday()] }
 
-// misnamed refuses a day with the name of another before it.
+// misnamed returns an error for a day that is preceded by the name of another weekday.
 func misnamed(s, text string, now time.Time) error {
 	name, rest, _ := strings.Cut(text, " ")
 	name = strings.TrimSuffix(name, ",")
@@ -205,7 +206,7 @@ func misnamed(s, text string, now time.Time) error {
 	return fmt.Errorf("%s is not a time: %s is a %s", human.Quote(s), at.From.Format(time.DateOnly), at.From.Weekday())
 }
 
-// period reads a month, a year, or a week.
+// period parses a month, a year, or a week.
 func period(s string, now time.Time) (Span, bool) {
 	for _, layout := range []string{"2006-01", "Jan 2006", "January 2006"} {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -244,7 +245,7 @@ func period(s string, now time.Time) (Span, bool) {
 	return Span{}, false
 }
 
-// clocked reads a day with a time of it behind it.
+// clocked parses a day followed by a time of day.
 func clocked(s string, now time.Time) (Span, bool) {
 	at := strings.LastIndexByte(s, ' ')
 	if at < 0 {
@@ -266,12 +267,12 @@ func clocked(s string, now time.Time) (Span, bool) {
 var numbers = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
 	"twelve"}
 
-// ago reads how long ago a moment is.
+// ago parses how long ago a moment is.
 func ago(s string, now time.Time) (time.Time, error) {
 	return apart(strings.TrimSuffix(s, " ago"), now, -1)
 }
 
-// apart reads how far from now a moment is, later (1) or earlier (-1).
+// apart parses how far from now a moment is, later (1) or earlier (-1).
 func apart(s string, now time.Time, sign int) (time.Time, error) {
 	if count, unit, ok := strings.Cut(s, " "); ok {
 		n := slices.Index(numbers, count)
@@ -321,7 +322,7 @@ func apart(s string, now time.Time, sign int) (time.Time, error) {
 	return now.Add(time.Duration(sign) * rest), err
 }
 
-// monthsBefore is the same day of an earlier month, or its last.
+// monthsBefore returns the same day of an earlier month, or its last day.
 func monthsBefore(now time.Time, n int) time.Time {
 	y, m, d := now.Date()
 	last := time.Date(y, m-time.Month(n)+1, 0, 0, 0, 0, 0, time.UTC)
@@ -329,7 +330,7 @@ func monthsBefore(now time.Time, n int) time.Time {
 	return in(last.AddDate(0, 0, min(d, last.Day())-last.Day()).Add(t.Sub(date(t))), now.Location())
 }
 
-// slashed refuses what has two readings, or looks as if it had.
+// slashed returns an error for a date that has, or seems to have, two readings.
 func slashed(s string, parts []string) error {
 	var readings []string
 	for _, order := range [][2]int{{0, 1}, {1, 0}} {

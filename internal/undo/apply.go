@@ -17,19 +17,19 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// tries bounds how often a plan is made again because other writers have changed what it is about. Each time another
-// one has made progress.
+// tries bounds how often a plan is remade because other writers changed its documents. Each time
+// another writer has made progress.
 const tries = 100
 
-// partBytes is how much a commit takes, where an undo is several: others write between two of them.
+// partBytes is the size of a commit in an undo of several commits: other writers commit in between.
 const partBytes = 4 << 20
 
-// errPlanAgain is returned when a plan does not hold any more.
-var errPlanAgain = errors.New("the plan does not hold any more")
+// errPlanAgain is returned if the plan is no longer valid.
+var errPlanAgain = errors.New("the plan is no longer valid")
 
-// Undo takes back what options choose, and returns what it did. If there are conflicts and Options.Partial is not
-// set, it changes nothing and the error is an *Error. An undo of several commits that others have disturbed takes
-// back the rest, and then returns an *Error too.
+// Undo undoes the commits that the options choose, and returns what it did. If there are conflicts and
+// Options.Partial is not set, it changes nothing and the error is an *Error. An undo of several commits
+// with which other writers interfered undoes the rest, and then returns an *Error too.
 func (u *Undoer) Undo(ctx context.Context, o Options) (*Plan, error) {
 	if err := u.engine.KeepWriters(ctx); err != nil {
 		return nil, fmt.Errorf("an undo has to be recognized in the log: %w", err)
@@ -86,7 +86,7 @@ type run struct {
 	at    []wal.LSN
 }
 
-// begun reports whether the undo has changed something, so that it goes on with what it can.
+// begun reports whether the undo has changed something, and so must continue with what is possible.
 func (r *run) begun() bool { return r.s.continues || len(r.at) > 0 }
 
 // result returns the plan with what was done.
@@ -100,15 +100,16 @@ func (r *run) result(p *Plan) *Plan {
 	return p
 }
 
-// explain says of an undo that was interrupted that it can be continued.
+// explain wraps the error of an interrupted undo with the hint that it can be continued.
 func (r *run) explain(err error) error {
 	if len(r.at) == 0 || !r.parts {
 		return err
 	}
-	return fmt.Errorf("%d of %d changes are taken back, the same undo continues it: %w", r.done, len(r.plan.Changes), err)
+	return fmt.Errorf("%d of %d changes are taken back; run the same undo again to continue: %w", r.done,
+		len(r.plan.Changes), err)
 }
 
-// by returns the context in which an undo writes: that of several commits has a writer of its own.
+// by returns the context in which an undo writes: an undo of several commits has a writer of its own.
 func (r *run) by(ctx context.Context) context.Context {
 	if !r.parts {
 		return ctx
@@ -121,8 +122,8 @@ func (r *run) by(ctx context.Context) context.Context {
 	return engine.By(ctx, w)
 }
 
-// apply makes the changes of a plan. errPlanAgain asks for another plan: of an undo that is one commit, nothing was
-// changed then.
+// apply makes the changes of a plan. errPlanAgain means that another plan is needed; an undo of one
+// commit has changed nothing then.
 func (r *run) apply(ctx context.Context, list []*change) error {
 	p := &part{run: r, later: map[string]bool{}}
 	for _, c := range list {
@@ -135,7 +136,7 @@ func (r *run) apply(ctx context.Context, list []*change) error {
 	}
 	p.begin()
 	ctx = r.by(ctx)
-	for len(list) > 0 { // one phase behind the other; within one, in the order of the log
+	for len(list) > 0 { // one phase after the other; within a phase, in the order of the log
 		n := 1
 		for n < len(list) && r.u.phase(list[n]) == r.u.phase(list[0]) {
 			n++
@@ -158,21 +159,21 @@ type part struct {
 	restoration *commit.Restoration
 	docs        []*commit.Restored
 	changes     []*change
-	dirty       bool            // not everything of the plan could be done
-	later       map[string]bool // assemblies that are not put back or deleted yet
-	rest        commit.Effects  // of what is not committed yet, where limits are set
+	dirty       bool            // not everything in the plan could be done
+	later       map[string]bool // assemblies that are not restored or deleted yet
+	rest        commit.Effects  // the effects of what is not committed yet, if limits are set
 }
 
 func (p *part) begin() {
 	limit := uint64(0)
 	if p.parts {
-		limit = min(partBytes, p.u.engine.Log().Limit()/2) // the other half is for what changes along
+		limit = min(partBytes, p.u.engine.Log().Limit()/2) // the other half is for assemblies that change along
 	}
 	p.restoration, p.docs, p.changes = p.u.commits.Restoration(limit), nil, nil
 }
 
-// weigh adds up what the commits of an undo add to the memories, if limits are set: between two of them there may be
-// more than afterwards.
+// weigh adds up what the commits of an undo add to the store's size, if limits are set: between two of
+// them there may be more memories than afterwards.
 func (p *part) weigh(ctx context.Context, list []*change) error {
 	if p.rest = nil; !p.parts || counts.LimitsOf(p.u.engine.Settings().Now()) == nil {
 		return nil
@@ -239,7 +240,7 @@ func (p *part) load(ctx context.Context, list []*change) error {
 	return nil
 }
 
-// again notes that the plan does not hold for all documents: an undo that is one commit begins again.
+// again records that the plan is not valid for all documents: an undo of one commit starts again.
 func (p *part) again() error {
 	if p.dirty = true; p.parts {
 		return nil
@@ -247,7 +248,7 @@ func (p *part) again() error {
 	return errPlanAgain
 }
 
-// refuse notes that a document cannot be put back.
+// refuse records that a document cannot be restored.
 func (p *part) refuse(c *change, why error) error {
 	if rests := (*commit.RestsError)(nil); errors.As(why, &rests) {
 		why = fmt.Errorf("%w: %w", ErrBuiltUpon, why)
@@ -256,7 +257,7 @@ func (p *part) refuse(c *change, why error) error {
 	return p.again()
 }
 
-// add adds a change, and commits those before it if there is no room for it.
+// add adds a change, and commits the changes before it if there is no room for it.
 func (p *part) add(ctx context.Context, c *change, d *commit.Restored) error {
 	v, ok, err := p.u.newest(ctx, c)
 	if err != nil {
@@ -288,7 +289,8 @@ func (p *part) add(ctx context.Context, c *change, d *commit.Restored) error {
 	}
 }
 
-// newest returns the newest version of a document. It returns false if that is not the one of the plan.
+// newest returns the newest version of a document. It returns false if that is not the version in the
+// plan.
 func (u *Undoer) newest(ctx context.Context, c *change) (engine.Version, bool, error) {
 	v, err := u.engine.Find(ctx, c.kind, c.ID, false)
 	if errors.Is(err, errs.ErrNotFound) {
@@ -301,7 +303,7 @@ func (u *Undoer) newest(ctx context.Context, c *change) (engine.Version, bool, e
 	if c.Version == 0 {
 		return v, false, nil
 	}
-	// An assembly may have changed along with a memory that was put back.
+	// An assembly may have changed along with a memory that was restored.
 	e, err := u.engine.Log().ReadAt(ctx, v.LSN)
 	if err != nil {
 		return v, false, nil
@@ -310,7 +312,7 @@ func (u *Undoer) newest(ctx context.Context, c *change) (engine.Version, bool, e
 	return v, err == nil && e.Cause == wal.CauseUpkeep && view.Previous == c.Version, nil
 }
 
-// commit commits what was added. last is that nothing follows.
+// commit commits the changes that were added. last means that no others follow.
 func (p *part) commit(ctx context.Context, last bool) error {
 	for try := 1; p.restoration.Len() > 0; try++ {
 		o := commit.RestoreOptions{Cause: wal.CauseUndo, Later: func(id string) bool { return p.later[id] }}
@@ -351,7 +353,7 @@ func (p *part) commit(ctx context.Context, last bool) error {
 	return nil
 }
 
-// committed notes what a commit has done.
+// committed records the result of a commit.
 func (p *part) committed(at wal.LSN) {
 	p.done += len(p.changes)
 	p.at = append(p.at, at)
@@ -362,7 +364,8 @@ func (p *part) committed(at wal.LSN) {
 	}
 }
 
-// rebuild prepares the commit again, without some of it and without what is not as in the plan any more.
+// rebuild prepares the commit again, without some changes and without those for which the plan is no
+// longer valid.
 func (p *part) rebuild(ctx context.Context, without func(i int) bool) {
 	docs, changes := p.docs, p.changes
 	p.begin()
@@ -383,7 +386,8 @@ func (p *part) rebuild(ctx context.Context, without func(i int) bool) {
 	}
 }
 
-// halves commits in two parts what is too much for one commit with what changes along.
+// halves commits in two parts the changes that are too large for one commit because of assemblies that
+// change along.
 func (p *part) halves(ctx context.Context, last bool) error {
 	docs, changes := p.docs, p.changes
 	half := len(docs) / 2

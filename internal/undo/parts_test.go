@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// TestUndo: a run is taken back, whether the log or the files have what was before; what others have changed is a
-// conflict, with which nothing changes.
+// TestUndo: a run is undone, whether the log or the files have the previous versions; a change by others
+// is a conflict, because of which nothing changes.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())

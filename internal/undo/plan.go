@@ -14,19 +14,19 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// change is a Change with what it takes to make it.
+// change is a Change with what is needed to make it.
 type change struct {
 	Change
 	kind    *engine.Kind
 	key     string
-	last    wal.LSN  // the newest entry, which is a deletion where Version is 0
-	since   wal.LSN  // the first change that is taken back
-	source  wal.LSN  // the entry that has the bytes; 0: nothing is put back
-	members []string // of an assembly that is put back
+	last    wal.LSN  // the newest entry, which is a deletion if Version is 0
+	since   wal.LSN  // the first change that is undone
+	source  wal.LSN  // the entry that has the bytes; 0: nothing is restored
+	members []string // of an assembly that is restored
 }
 
-// phase orders the changes: see the package comment. What is deleted of documents in folders may be in the way of
-// what is put back.
+// phase returns the phase of a change: see the package comment. A deleted document of a kind with
+// folders may be in the way of one that is restored.
 func (u *Undoer) phase(c *change) int {
 	group := c.kind == u.engine.Kinds().Assemblies
 	switch {
@@ -91,11 +91,12 @@ func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, erro
 	return p, list, nil
 }
 
-// none is the state of a document that has nothing to be taken back.
+// none is the state of a document that has nothing to undo.
 const none = int32(-2)
 
-// back returns the state to which a document goes back, or none, and where the first of what is taken back is. other
-// is the newest state that others made on top of something that is to be taken back, or none.
+// back returns the state to which a document goes back, or none, and where the first of the undone
+// changes is. other is the newest state that others made on top of a change that is to be undone, or
+// none.
 func (d *document) back() (target int32, since wal.LSN, other int32) {
 	at, target := d.cur, none
 	for at >= 0 && (d.nodes[at].chosen || d.nodes[at].upkeep) {
@@ -119,7 +120,7 @@ func (d *document) back() (target int32, since wal.LSN, other int32) {
 	return target, since, other
 }
 
-// judge returns what is to be done to a document, and what is in the way.
+// judge returns the change of a document, and what conflicts with it.
 func (u *Undoer) judge(k *engine.Kind, key string, d *document, to wal.LSN) (*change, *Conflict) {
 	target, since, other := d.back()
 	var conflict *Conflict
@@ -148,10 +149,10 @@ func (u *Undoer) judge(k *engine.Kind, key string, d *document, to wal.LSN) (*ch
 	return c, conflict
 }
 
-// builtUpon returns the conflict with a version of others.
+// builtUpon returns the conflict with a later version of others.
 func (u *Undoer) builtUpon(n *node) *Conflict {
 	if n.unknown {
-		return &Conflict{Err: fmt.Errorf("%w: a version that the log does not have any more", ErrBuiltUpon)}
+		return &Conflict{Err: fmt.Errorf("%w: by a version that the log no longer has", ErrBuiltUpon)}
 	}
 	c := &Conflict{Version: n.lsn, Writer: u.engine.Writer(n.writer, n.lsn)}
 	by := "an unknown writer"
@@ -161,7 +162,7 @@ func (u *Undoer) builtUpon(n *node) *Conflict {
 	did := "changed it"
 	switch {
 	case n.cause == wal.CauseExpired:
-		did = "removed it, because it had expired"
+		did = "removed it when it expired"
 	case n.cause == wal.CauseEvicted:
 		did = "deleted it to make room"
 	case n.cause == wal.CauseEdited:
@@ -173,7 +174,7 @@ func (u *Undoer) builtUpon(n *node) *Conflict {
 	return c
 }
 
-// together drops what cannot be done without something that is not: see the package comment.
+// together drops the changes that depend on others which cannot be made: see the package comment.
 func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*change, error) {
 	memories, assemblies := u.engine.Kinds().Memories, u.engine.Kinds().Assemblies
 	for {
@@ -206,7 +207,7 @@ func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*chan
 	}
 }
 
-// rests returns why a memory has to stay: an assembly contains it that is not taken back.
+// rests returns why a memory must stay: an assembly that is not undone contains it.
 func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) (error, error) {
 	if c.What == Undelete {
 		return nil, nil
@@ -229,8 +230,8 @@ func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) 
 	return nil, nil
 }
 
-// sameVector reports whether the version that is put back has the vector of the one that it replaces. What cannot be
-// read now is judged when it is put back.
+// sameVector reports whether the version that is restored has the same vector as the one that it
+// replaces. If that cannot be read now, it is decided when the version is restored.
 func (u *Undoer) sameVector(ctx context.Context, c *change) (bool, error) {
 	was, err := u.vector(ctx, c, c.Version)
 	if err != nil {
@@ -243,7 +244,7 @@ func (u *Undoer) sameVector(ctx context.Context, c *change) (bool, error) {
 	return slices.Equal(was, is), nil
 }
 
-// lacks returns why an assembly cannot be put back: a member would not be there.
+// lacks returns why an assembly cannot be restored: a member would be missing.
 func (u *Undoer) lacks(c *change, done map[string]*change) (error, error) {
 	k := u.engine.Kinds().Memories
 	var missing []string

@@ -16,14 +16,14 @@ import (
 // batch is a commit of the log, without the documents.
 type batch struct {
 	at, next wal.LSN
-	time     time.Time // what the clock said
+	time     time.Time // the reading of the clock
 	writer   uint32
 	entries  []entry
-	expires  bool // something had expired
-	upkeep   bool // the store has changed nothing but what it derives
+	expires  bool // it removed an expired document
+	upkeep   bool // the store changed only derived data
 }
 
-// entry is what an entry of the log says, without its document.
+// entry is an entry of the log without its document.
 type entry struct {
 	key      string
 	lsn      wal.LSN
@@ -37,18 +37,18 @@ type entry struct {
 // undoes reports whether an undo wrote the entry.
 func (e *entry) undoes() bool { return e.cause == wal.CauseUndo || e.cause == wal.CauseUndoing }
 
-// purge reports whether the commit names what was purged or redacted.
+// purge reports whether the commit names purged or redacted documents.
 func (b *batch) purge() bool {
 	return slices.ContainsFunc(b.entries, func(e entry) bool { return e.key == state.PurgeKey })
 }
 
-// lost reports whether an error of reading the log is damage or a hole, behind which reading goes on.
+// lost reports whether an error of reading the log is damage or a hole, behind which reading continues.
 func lost(err error) bool {
 	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
 }
 
-// batches yields the commits in [from, to), until yield returns false. What is damaged or missing is yielded as err.
-// The batch is valid until yield returns.
+// batches yields the commits in [from, to), until yield returns false. Damaged or missing parts are
+// yielded as err. The batch is valid until yield returns.
 func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *batch, err error) bool) error {
 	var b batch
 	give := func() bool {
@@ -85,7 +85,7 @@ func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *ba
 			}
 			continue
 		}
-		if len(b.entries) > 0 && b.next != e.LSN && !give() { // what is between was erased
+		if len(b.entries) > 0 && b.next != e.LSN && !give() { // the entries between were erased
 			return nil
 		}
 		view, err := state.Read(&e)
@@ -118,29 +118,29 @@ type node struct {
 	writer  uint32
 	parent  int32 // -1: the state before the first commit that is taken back
 	cause   uint8
-	chosen  bool // a commit that is taken back made it
+	chosen  bool // made by a commit that is undone
 	upkeep  bool
 	deleted bool
-	unknown bool // what is between is not in the log
+	unknown bool // the entries between are not in the log
 }
 
-// document is what the log says of a document since the first commit that is taken back.
+// document is the history of a document in the log since the first commit that is undone.
 type document struct {
 	base  wal.LSN // the entry before that commit; 0: none
-	gone  bool    // it was none, or a deletion
+	gone  bool    // there was none, or it was a deletion
 	kept  wal.LSN // the position of a copy of it; 0: none was seen
 	last  wal.LSN // the newest entry
 	cur   int32   // the state that the newest entry made
 	nodes []node
-	// undos are the states to which the entries of undos went back: an undo that takes back the undo of one names its
-	// entry.
+	// undos maps entries of undos to the states that they restored: an undo that undoes another undo
+	// names its entry.
 	undos map[wal.LSN]int32
 }
 
-// add takes an entry in.
+// add adds an entry.
 func (d *document) add(e *entry, writer uint32, chosen, upkeep bool) {
 	if len(d.nodes) > 0 && e.previous != d.last && (e.deleted || !e.created) {
-		// Something wrote a version that is not there: it was erased, or made up when the index was rebuilt.
+		// The replaced version is not in the log: it was erased, or invented when the index was rebuilt.
 		d.nodes = append(d.nodes, node{parent: d.cur, unknown: true})
 		d.cur = int32(len(d.nodes) - 1)
 	}
@@ -159,7 +159,7 @@ func (d *document) add(e *entry, writer uint32, chosen, upkeep bool) {
 	d.cur = int32(len(d.nodes) - 1)
 }
 
-// find returns the state that an undo put back.
+// find returns the state that an undo restored.
 func (d *document) find(e *entry) (int32, bool) {
 	if e.deleted && e.restores == 0 {
 		return d.findAbsent()
@@ -178,9 +178,9 @@ func (d *document) find(e *entry) (int32, bool) {
 	return 0, false
 }
 
-// findAbsent returns the state without a document that an undo put back without naming its entry: an entry that creates
-// a document names the deletion before it only as long as the overlay has that. It is the last such state from which
-// the present one was made, or else any.
+// findAbsent returns the state without a document that an undo restored without naming its entry: an
+// entry that creates a document names the deletion before it only while the overlay has that deletion.
+// It is the last such state from which the present one was made, or else any.
 func (d *document) findAbsent() (int32, bool) {
 	for i := d.cur; i >= 0; {
 		if i = d.nodes[i].parent; d.absent(i) {
@@ -195,7 +195,7 @@ func (d *document) findAbsent() (int32, bool) {
 	return -1, d.gone
 }
 
-// absent reports whether there is no document in a state.
+// absent reports whether the document does not exist in a state.
 func (d *document) absent(at int32) bool {
 	if at < 0 {
 		return d.gone
@@ -217,10 +217,10 @@ type keptKey struct {
 	at  wal.LSN
 }
 
-// scan reads the commits of a selection and what followed. It returns the documents by key.
+// scan reads the commits of a selection and those that followed. It returns the documents by key.
 func (u *Undoer) scan(ctx context.Context, s *selection, p *Plan, to wal.LSN) (map[string]*document, error) {
 	docs, scopes := map[string]*document{}, map[string]bool{}
-	kept := map[keptKey]wal.LSN{} // copies that precede what replaces them
+	kept := map[keptKey]wal.LSN{} // copies that precede the entry that replaces them
 	err := u.batches(ctx, s.from, to, func(b *batch, err error) bool {
 		if err != nil {
 			p.Unread = append(p.Unread, err)

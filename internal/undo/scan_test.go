@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// timeline is a document as a test writes it: each letter is a version.
+// timeline returns the history of a document in which each letter is a version.
 //
 //	A…Z  a put, of which the run made those that are chosen
 //	-    a deletion, x one by the run
@@ -50,7 +50,7 @@ func TestTimelines(t *testing.T) {
 	for _, c := range []struct {
 		text, chosen string
 		target       int // how many letters there were; -1: nothing to do
-		other        int // likewise the letter that is in the way, by its number from 1
+		other        int // likewise the conflicting letter, by its number from 1
 	}{
 		{"A", "A", 0, 0},
 		{"AR", "R", 1, 0},
@@ -58,7 +58,7 @@ func TestTimelines(t *testing.T) {
 		{"ARB", "R", -1, 3},
 		{"ARBR", "R", 3, 3},
 		{"ARu", "R", 1, 0},      // upkeep goes along
-		{"AuR", "R", 2, 0},      // and stays where it was before
+		{"AuR", "R", 2, 0},      // and stays at its state
 		{"ARuB", "R", -1, 4},    //
 		{"R-", "R", -1, 0},      // gone as before
 		{"AR-", "R", -1, 3},     // deleted by others
@@ -66,23 +66,23 @@ func TestTimelines(t *testing.T) {
 		{"AR1", "R", -1, 0},     // taken back before
 		{"AR12", "R", 1, 0},     // and brought back
 		{"AR121", "R", -1, 0},   //
-		{"AR1R", "R", 1, 0},     // the run went on behind the undo
-		{"AR1B", "R", -1, 0},    // others went on behind the undo
+		{"AR1R", "R", 1, 0},     // the run continued after the undo
+		{"AR1B", "R", -1, 0},    // others continued after the undo
 		{"AR12B", "R", -1, 5},   //
 		{"AR1", "1", 2, 0},      // the undo is taken back
-		{"RB0", "R", -1, 0},     // more was taken back at once
+		{"RB0", "R", -1, 0},     // more was undone at once
 		{"AxB", "x", -1, 3},     // made again by others
 		{"Ax1", "x", -1, 0},     //
 		{"RxR", "Rx", 0, 0},     //
-		{"Rx", "Rx", -1, 0},     // made and deleted by the run
+		{"Rx", "Rx", -1, 0},     // created and deleted by the run
 		{"R0", "R", -1, 0},      // deleted by an undo, of which no deletion is known
 		{"R0R0", "R", -1, 0},    //
 		{"R01", "R", 0, 0},      //
-		{"ARRBR34", "R", -1, 4}, // what was between others' commits
+		{"ARRBR34", "R", -1, 4}, // what was between other writers' commits
 		{"AR1u", "R", -1, 0},    //
-		{"ARu13", "R", 1, 0},    // the upkeep is brought back, and what it is of
+		{"ARu13", "R", 1, 0},    // the upkeep is restored, with the version that it belongs to
 		{"ABR", "R", 2, 0},      //
-		{"ABR1", "R", -1, 4},    // an undo of a commit before the run: what it put back is not among the states
+		{"ABR1", "R", -1, 4},    // an undo of a commit before the run: the state that it restored is not among the states
 		{"ARBCR4", "R", -1, 4},  // taken back in part
 		{"ARR2", "R", 1, 0},     // the newest only
 		{"ARR2R", "R", 1, 0},    //
@@ -105,7 +105,7 @@ func TestTimelines(t *testing.T) {
 	}
 }
 
-// A version that is not in the log is in the way.
+// A version that is not in the log is a conflict.
 func TestUnknownBetween(t *testing.T) {
 	d := &document{gone: true, cur: -1}
 	d.add(&entry{lsn: 8, created: true}, 1, true, false)
@@ -116,7 +116,7 @@ func TestUnknownBetween(t *testing.T) {
 	}
 }
 
-// An undo that is read back is the one that was written, and what does not identify one is refused.
+// An undo that is parsed equals the one that was written, and text that identifies no undo is refused.
 func TestOptionsOf(t *testing.T) {
 	s := selection{Options: Options{Run: "a \"b\"\n", Since: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Before: 64,
 		Partial: true}}
@@ -136,7 +136,7 @@ func TestOptionsOf(t *testing.T) {
 	}
 }
 
-// Any order of versions is read without a state that is none.
+// Any order of versions is read without reaching an invalid state.
 func TestAnyTimeline(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 20_000 {

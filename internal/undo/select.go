@@ -16,14 +16,14 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// selection is which commits are taken back.
+// selection says which commits are undone.
 type selection struct {
 	Options
-	from      wal.LSN // none of them is before
+	from      wal.LSN // none of them is before this
 	has       func(b *batch) bool
 	continues bool  // the undo was interrupted
-	released  error // commits of the run are not kept any more; nil: none are known to be
-	// left are documents that turned out to have a conflict when they were to be put back, by key.
+	released  error // commits of the run are no longer kept; nil: none as far as is known
+	// left has the documents that turned out to have a conflict when they were to be restored, by key.
 	left map[string]Conflict
 }
 
@@ -42,12 +42,12 @@ func (s *selection) String() string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // six bytes for each < of a name would pass writer.MostUndo
 	if err := e.Encode(described{s.Position, s.Run, s.Since.UTC(), s.Before, s.Partial}); err != nil {
-		return "" // it has nothing that JSON lacks
+		return "" // every value can be encoded as JSON
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// optionsOf reads the JSON object of an undo.
+// optionsOf parses the JSON object of an undo.
 func optionsOf(undo string) (Options, error) {
 	var d described
 	if err := json.Unmarshal([]byte(undo), &d); err != nil || d.Before == 0 || (d.Position == 0) == (d.Run == "") {
@@ -56,13 +56,13 @@ func optionsOf(undo string) (Options, error) {
 	return Options(d), nil
 }
 
-// selection resolves options.
+// selection resolves the options.
 func (u *Undoer) selection(ctx context.Context, o Options) (*selection, error) {
 	if o.Position != 0 && (o.Run != "" || !o.Since.IsZero()) {
-		return nil, fmt.Errorf("%w: a position and a run are two undos", errs.ErrInvalid)
+		return nil, fmt.Errorf("%w: either a position or a run, not both", errs.ErrInvalid)
 	}
 	if o.Run == "" && !o.Since.IsZero() {
-		return nil, fmt.Errorf("%w: a time needs a run whose commits are taken back", errs.ErrInvalid)
+		return nil, fmt.Errorf("%w: a time requires a run whose commits are taken back", errs.ErrInvalid)
 	}
 	if err := u.engine.CatchUp(ctx); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (u *Undoer) selection(ctx context.Context, o Options) (*selection, error) {
 	if o.Before == 0 || o.Before > end {
 		o.Before = end
 	}
-	o.Run = writer.FitName(o.Run) // as the writers have it: the undo is identified by it
+	o.Run = writer.FitName(o.Run) // the form that writers store, by which the undo is identified
 	o.Since = o.Since.UTC().Truncate(time.Microsecond)
 	if o.Position != 0 || o.Run != "" {
 		undo, err := u.interrupted(ctx, o, end)
@@ -96,7 +96,7 @@ func (u *Undoer) selection(ctx context.Context, o Options) (*selection, error) {
 	return u.resolve(ctx, o)
 }
 
-// continued returns the selection of an undo that was interrupted, nil if it has nothing left to do.
+// continued returns the selection of an interrupted undo, nil if nothing is left to be done.
 func (u *Undoer) continued(ctx context.Context, undo string) (*selection, error) {
 	if undo == "" {
 		return nil, nil
@@ -152,12 +152,13 @@ func (u *Undoer) resolve(ctx context.Context, o Options) (*selection, error) {
 	return s, nil
 }
 
-// begin returns where the segment of a position begins, at the earliest at first.
+// begin returns where the segment of a position begins, but not less than first.
 func begin(log *past.Log, at, first wal.LSN) wal.LSN {
 	return max(first, log.Geometry.Start(log.SegmentOf(at)))
 }
 
-// resolvePosition finds the commit of a position, or the undo of several commits of which that is one.
+// resolvePosition finds the commit of a position, or the undo of several commits that the commit belongs
+// to.
 func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LSN) error {
 	log := u.engine.Log().Past()
 	none := fmt.Errorf("position %d: %w: no commit is there", s.Position, errs.ErrNotFound)
@@ -196,14 +197,14 @@ func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LS
 		return errors.Join(none, unread)
 	}
 	s.has = func(b *batch) bool { return at <= b.at && b.at < next }
-	if by.Undo != "" { // a part of it alone is no undo
+	if by.Undo != "" { // a part of an undo is not undone alone
 		s.from, err = u.parts(ctx, by.Undo, first)
 		s.has = func(b *batch) bool { w := u.engine.Writer(b.writer, b.at); return w.Undo == by.Undo }
 	}
 	return err
 }
 
-// parts returns where the commits of an undo of several begin.
+// parts returns the positions of the commits of an undo of several commits.
 func (u *Undoer) parts(ctx context.Context, undo string, first wal.LSN) (wal.LSN, error) {
 	t, err := u.engine.Writers(ctx)
 	if err != nil {
@@ -214,7 +215,7 @@ func (u *Undoer) parts(ctx context.Context, undo string, first wal.LSN) (wal.LSN
 	return begin(log, max(first, min(set.First(), u.engine.Log().Durable()-1)), first), nil
 }
 
-// interrupted returns an undo of the same that was interrupted, "" if there is none.
+// interrupted returns the interrupted undo of the same selection, "" if there is none.
 func (u *Undoer) interrupted(ctx context.Context, o Options, end wal.LSN) (string, error) {
 	t, err := u.engine.Writers(ctx)
 	if err != nil {
@@ -241,13 +242,13 @@ func (u *Undoer) interrupted(ctx context.Context, o Options, end wal.LSN) (strin
 // made is a commit that a writer made.
 type made struct {
 	at      wal.LSN
-	undo    string // the undo of several commits of which it is one
+	undo    string // the undo of several commits that it belongs to
 	undoing bool   // and not the last one
-	purge   bool   // it names what was purged or redacted
+	purge   bool   // it names purged or redacted documents
 }
 
-// newestBy returns the newest commit by some writers in a part of the log, of those that changed documents or name a
-// purge, and were not made by the store itself.
+// newestBy returns the newest commit by some writers in a part of the log, among those that changed
+// documents or name a purge, and were not made by the store itself.
 func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writer.Writer) bool) (m made, err error) {
 	log := u.engine.Log().Past()
 	first, err := log.First(to)
@@ -272,13 +273,14 @@ func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writ
 	return m, err
 }
 
-// last returns the newest commit of the caller. That is not the process alone, which one command is: a program with
-// the same name on the same machine, for the same agent, session, client and token.
+// last returns the newest commit of the caller. The caller is not only this process, which may run a
+// single command: it is every program with the same name on the same machine, for the same agent,
+// session, client and token.
 func (u *Undoer) last(ctx context.Context, before wal.LSN) (made, error) {
 	own := u.engine.Describe(ctx)
 	if own == nil {
-		return made{}, fmt.Errorf("%w: the store does not know who writes through this handle, so that it has no last "+
-			"commit of its own; name a position or a run", errs.ErrInvalid)
+		return made{}, fmt.Errorf("%w: the writer of this handle is unknown, so its last commit cannot be found; name a "+
+			"position or a run", errs.ErrInvalid)
 	}
 	m, err := u.newestBy(ctx, 0, before, func(w *writer.Writer) bool { return same(w, own) })
 	if err == nil && m.at == 0 {
@@ -297,7 +299,7 @@ func program(w *writer.Writer) string {
 	return name
 }
 
-// caller returns how an error names the writers that same takes for w.
+// caller returns how an error names the writers that same treats as w.
 func caller(w *writer.Writer) string {
 	name := w.Name()
 	if name == w.Program {

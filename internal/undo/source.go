@@ -18,11 +18,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// few is up to how many entries of one segment are read one by one, where the log has them.
+// few is up to how many entries of one segment are read one by one, if the log has them.
 const few = 16
 
-// read yields the entries at the sources of changes, which are sorted by it. A change whose entry is not there is not
-// yielded. What the entry has is valid until yield returns false or the next call.
+// read yields the entries at the sources of changes, which are sorted by source. A change whose entry is
+// missing is not yielded. The entry is valid until yield returns false or the next call.
 func (u *Undoer) read(ctx context.Context, list []*change, yield func(c *change, e *wal.Entry) bool) error {
 	log := u.engine.Log()
 	past := log.Past()
@@ -42,7 +42,7 @@ func (u *Undoer) read(ctx context.Context, list []*change, yield func(c *change,
 			for _, c := range part {
 				e, err := log.ReadAt(ctx, c.source)
 				if err != nil || !c.is(&e) {
-					continue // released, perhaps: then the archive has it
+					continue // perhaps released; then the archive has it
 				}
 				delete(at, c.source)
 				if !yield(c, &e) {
@@ -85,7 +85,7 @@ func (u *Undoer) read(ctx context.Context, list []*change, yield func(c *change,
 	return ctx.Err()
 }
 
-// is reports whether an entry has the version that a change puts back.
+// is reports whether an entry has the version that a change restores.
 func (c *change) is(e *wal.Entry) bool {
 	if e.Key == c.key {
 		return e.LSN == c.Restores && !e.Delete
@@ -104,7 +104,7 @@ func (u *Undoer) document(c *change, e *wal.Entry) (index.Entry, []byte, error) 
 	}
 	doc, err := u.engine.Codec().Doc(&view, places.StoredMost)
 	if err == nil && sha256.Sum256(doc) != line.ContentHash {
-		err = errors.New("its document is not the one that its line names")
+		err = errors.New("the document does not match the hash in its line")
 	}
 	if err != nil {
 		err = state.Invalid(e, err)
@@ -112,8 +112,8 @@ func (u *Undoer) document(c *change, e *wal.Entry) (index.Entry, []byte, error) 
 	return line, doc, err
 }
 
-// hidden returns why the version that a change puts back is not shown any more: it was redacted, or purged. nil if it
-// may be put back.
+// hidden returns why the version that a change restores is no longer shown: it was redacted or purged.
+// It returns nil if it may be restored.
 func (c *change) hidden(t *purgefile.Table) error {
 	if c.What == Delete {
 		return nil
@@ -127,7 +127,7 @@ func (c *change) hidden(t *purgefile.Table) error {
 	return nil
 }
 
-// locate finds the bytes of what is put back, and drops the changes for which there are none.
+// locate finds the bytes that are restored, and drops the changes for which there are none.
 func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document, list []*change) ([]*change, error) {
 	hidden, err := u.engine.Purged()
 	if err != nil {
@@ -158,7 +158,7 @@ func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document,
 		var ask []*change
 		for _, c := range want {
 			if c.source&7 == 0 && c.source >= u.engine.Log().Past().Geometry.Size {
-				ask = append(ask, c) // else it is no position of an entry
+				ask = append(ask, c) // otherwise it is no position of an entry
 			}
 		}
 		slices.SortFunc(ask, bySource)
@@ -194,7 +194,7 @@ func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document,
 	return slices.DeleteFunc(list, func(c *change) bool { return none[c] }), nil
 }
 
-// members notes which memories an assembly that is put back has.
+// members records which memories a restored assembly has.
 func (u *Undoer) members(c *change, e *wal.Entry) error {
 	if c.kind != u.engine.Kinds().Assemblies {
 		return nil

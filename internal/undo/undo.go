@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Undoer takes back what commits did.
+// Undoer undoes commits.
 type Undoer struct {
 	engine  *engine.Engine
 	commits *commit.Committer
@@ -24,14 +24,14 @@ type Undoer struct {
 // New returns an Undoer.
 func New(eng *engine.Engine, cm *commit.Committer) *Undoer { return &Undoer{engine: eng, commits: cm} }
 
-// Options choose what is taken back: the commit at Position, the commits of Run, or without either the last commit of
-// the caller.
+// Options choose what is undone: the commit at Position, the commits of Run, or, with neither, the last
+// commit of the caller.
 type Options struct {
 	Position wal.LSN
 	Run      string    // name or number of a writer
 	Since    time.Time // of Run: not before this time
 	Before   wal.LSN   // not at this position or behind it; 0: the end of the log
-	Partial  bool      // leave out what has conflicts
+	Partial  bool      // skip documents with conflicts
 }
 
 // Plan is what an undo does.
@@ -41,17 +41,17 @@ type Plan struct {
 	First, Last wal.LSN    // positions of the first and the last of them
 	Changes     []Change   // in the order in which they are made
 	Conflicts   []Conflict // by kind and id
-	Scopes      []string   // of working memory that they changed: that is not taken back
-	Unread      []error    // parts of the log that cannot be read: what is to be taken back may be there
-	Continues   bool       // an undo that was interrupted
+	Scopes      []string   // scopes of working memory that the commits changed, which is not undone
+	Unread      []error    // parts of the log that cannot be read, which may have commits that should be undone
+	Continues   bool       // the undo was interrupted and is continued
 	Done        int        // changes that were made
 	Parts       []wal.LSN  // positions of the commits that made them
 }
 
 // What an undo does to a document.
 const (
-	Restore  = "restore"  // puts an earlier version in the place of the present one
-	Undelete = "undelete" // puts a deleted document back
+	Restore  = "restore"  // restores an earlier version in place of the present one
+	Undelete = "undelete" // restores a deleted document
 	Delete   = "delete"   // deletes what was created
 )
 
@@ -59,16 +59,16 @@ const (
 type Change struct {
 	Kind, ID string
 	What     string
-	Version  wal.LSN // that it replaces or deletes; 0: there is none
-	Restores wal.LSN // that it puts back; of Delete, the deletion before, or 0
+	Version  wal.LSN // the version that it replaces or deletes; 0: there is none
+	Restores wal.LSN // the version that it restores; of Delete, the deletion before, or 0
 }
 
-// Conflict is a document that cannot be taken back, or not as far as the first of the commits.
+// Conflict is a document that cannot be undone, or not as far back as the first of the commits.
 type Conflict struct {
 	Kind, ID string
-	Version  wal.LSN       // that is in the way; 0: none is
-	Writer   writer.Writer // who wrote it
-	Err      error         // why
+	Version  wal.LSN       // the conflicting version; 0: there is none
+	Writer   writer.Writer // the writer of that version
+	Err      error         // the reason
 }
 
 // The reasons of conflicts. Others are errors of the store, such as a limit.
@@ -78,7 +78,7 @@ var (
 	ErrUnkept    error = &reason{"what was before is not kept in the history", errs.ErrTruncated}
 )
 
-// errPurge is the error of the commit of a purge.
+// errPurge is the error for undoing the commit of a purge.
 var errPurge error = &reason{"a purge cannot be taken back", errs.ErrPurged}
 
 // reason is an error that also matches another one.
@@ -114,7 +114,8 @@ func (u *Undoer) Plan(ctx context.Context, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// unknown returns an error for a run that is a number which no commit has and which was never issued, as far as known.
+// unknown returns an error for a run that is a number which no commit has and which was, as far as
+// known, never issued.
 func (u *Undoer) unknown(ctx context.Context, p *Plan) error {
 	n, err := strconv.ParseUint(p.Run, 10, 32)
 	if err != nil || p.Commits > 0 || len(p.Unread) > 0 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Who sleeps on a page is woken through another mapping of it, does not sleep when
-// the word has changed before, and wakes by himself after a while.
+// A waiter on a page is woken through another mapping of it, does not sleep if the word has already
+// changed, and returns by itself after the maximum time.
 func TestAwait(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "shared")
 	a, err := OS().OpenShared(name, true, 0o600)

@@ -35,7 +35,7 @@ func linkedFolders(t *testing.T) (root, outside string, links []string) {
 	return root, outside, links
 }
 
-// No operation goes through a link below the root.
+// No operation follows a link below the root.
 func TestBelowRefuses(t *testing.T) {
 	root, outside, links := linkedFolders(t)
 	before := listing(t, outside)
@@ -84,7 +84,7 @@ func TestBelowRefuses(t *testing.T) {
 	if after := listing(t, outside); after != before {
 		t.Errorf("%s\nbecame\n%s", before, after)
 	}
-	// A link itself can be looked at, and moved away.
+	// A link itself can be inspected, and moved away.
 	for i, link := range links {
 		if st, err := fsys.Stat(link); err != nil || st.Mode&fs.ModeSymlink == 0 {
 			t.Error(link, st.Mode, err)
@@ -111,8 +111,8 @@ func listing(t *testing.T, dir string) (s string) {
 	return s
 }
 
-// The root may be reached through links, be written in several ways, and have others
-// beside it; what is outside is not looked at.
+// The root may be reached through links, be written in several ways, and have other roots beside it;
+// paths outside are not checked.
 func TestBelowRoots(t *testing.T) {
 	root, outside, _ := linkedFolders(t)
 	dir := filepath.Dir(root)
@@ -150,7 +150,8 @@ func TestBelowRoots(t *testing.T) {
 	}
 }
 
-// A lock whose folder has become a link is not made where that leads, and one that is there is not taken.
+// If the folder of a lock has become a link, the lock is not created at its target, and an existing file
+// there is not locked.
 func TestBelowLockAgain(t *testing.T) {
 	root, outside, _ := linkedFolders(t)
 	fsys := Below(OS(), root)
@@ -212,7 +213,7 @@ func BenchmarkBelow(b *testing.B) {
 	}
 }
 
-// Only refuses what is below none of its roots, however it is written, and nothing that is.
+// Only refuses every path that is below none of its roots, however it is written, and no other.
 func TestOnlyRefuses(t *testing.T) {
 	root, outside, _ := linkedFolders(t)
 	state := filepath.Join(filepath.Dir(root), "state", "keys")
@@ -232,7 +233,7 @@ func TestOnlyRefuses(t *testing.T) {
 			_, ops["lock"] = fsys.OpenLock(path, 0o600)
 			_, ops["shared"] = fsys.OpenShared(path, true, 0o600)
 			_, _, ops["glance"] = fsys.(Glancer).Glance(path, nil, 10)
-			if path != "/" { // a folder above the root can be looked at
+			if path != "/" { // a folder above the root can be inspected
 				ops["mkdir"] = fsys.Mkdir(path, 0o700)
 				_, ops["stat"] = fsys.Stat(path)
 				_, ops["readdir"] = fsys.ReadDir(path)
@@ -387,7 +388,8 @@ func swapped(t *testing.T, linked bool) {
 	t.Logf("%d swaps, %d of %d calls met the folder", n, through, 2*rounds)
 }
 
-// TestWalk: where the system cannot refuse links itself, each folder is opened by itself, through none.
+// TestWalk: where the system cannot refuse links itself, each folder is opened separately, following no
+// link.
 func TestWalk(t *testing.T) {
 	root, _, links := linkedFolders(t)
 	top, err := unix.Open(root, onlyFolder, 0)

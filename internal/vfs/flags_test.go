@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A relative name is looked up beyond the current folder.
+// A relative name is resolved beyond the current folder.
 func TestMountPointRelative(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

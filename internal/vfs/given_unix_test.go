@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a user names is opened if it is a file, also through a link, and nothing waits.
+// A file that a user names is opened if it is regular, also through a link, and no open waits.
 func TestOpenGiven(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

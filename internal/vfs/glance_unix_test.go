@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A glance reads regular files, and neither follows nor waits for anything else.
+// Glance reads regular files, and neither follows links nor waits for other kinds of files.
 func TestGlance(t *testing.T) {
 	dir := t.TempDir()
 	g := OS().(Glancer)

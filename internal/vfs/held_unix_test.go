@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// After Hold every operation is one in the folder that was there, whatever has its path.
+// After Hold every operation works in the held folder, whatever has its path now.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -93,7 +93,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A lock on a folder excludes the handles of others, and needs no file.
+// A lock on a folder excludes other handles, and needs no file.
 func TestFolderLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

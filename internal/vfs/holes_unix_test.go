@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a sparse file has is overwritten, and its holes stay holes: the disk has no room for
-// 8 TiB of zeros.
+// The data of a sparse file are overwritten, and its holes stay holes: the disk has no room for 8 TiB of
+// zeros.
 func TestWipeSparse(t *testing.T) {
 	const huge = 8 << 40
 	name := filepath.Join(t.TempDir(), "sparse")

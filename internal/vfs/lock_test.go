@@ -19,8 +19,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain runs the test binary as a second process that holds a lock: it says
-// "held", waits for a line (or the end) of stdin, lets go.
+// TestMain runs the test binary as a second process that holds a lock: it prints "held", waits for a
+// line (or the end) of stdin, and releases the lock.
 func TestMain(m *testing.M) {
 	name := os.Getenv("VFS_TEST_HOLD")
 	if name == "" {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	fmt.Println("held", err)
 	bufio.NewReader(os.Stdin).ReadString('\n')
-	os.Exit(0) // without Unlock: the kernel lets go
+	os.Exit(0) // without Unlock: the kernel releases it
 }
 
 // holder is a second process that holds name; release ends it.
@@ -100,7 +100,7 @@ func TestLockHandlesExcludeEachOther(t *testing.T) {
 	tryLock(t, b, ModeShared, true)
 	must(t, b.Unlock())
 	tryLock(t, b, ModeExclusive, false)
-	tryLock(t, b, ModeShared, true) // the refused upgrade cost nothing
+	tryLock(t, b, ModeShared, true) // the refused upgrade has not lost the lock
 	must(t, a.Unlock())
 	if err := a.Unlock(); err == nil {
 		t.Fatal("Unlock of a lock that is not held succeeded")
@@ -130,7 +130,7 @@ func TestLockBetweenProcesses(t *testing.T) {
 	must(t, l.Unlock())
 }
 
-// A wait that was given up must not keep the lock when it is granted.
+// A canceled wait must not keep the lock when it is granted.
 func TestAbandonedWaitLetsGo(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	name := filepath.Join(t.TempDir(), "lock")
@@ -168,7 +168,7 @@ func TestCloseWhileWaiting(t *testing.T) {
 	if err := <-got; !errors.Is(err, os.ErrClosed) {
 		t.Fatalf("Lock on a closed handle = %v", err)
 	}
-	must(t, a.Close()) // lets go, and b's goroutine ends
+	must(t, a.Close()) // releases the lock, and b's goroutine ends
 	if err := a.Lock(context.Background(), ModeShared); !errors.Is(err, os.ErrClosed) {
 		t.Fatalf("Lock after Close = %v", err)
 	}
@@ -191,15 +191,15 @@ func TestUnlinkedLockFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	a, b, c := newLock(t, name), newLock(t, name), newLock(t, name)
 
-	// Before anybody locks: they meet on the new file.
+	// Before any lock is taken: both handles lock the new file.
 	must(t, os.Remove(name))
 	tryLock(t, a, ModeExclusive, true)
 	tryLock(t, b, ModeExclusive, false)
 
-	// While b waits: a's grant must not be enough for it when c has the new file.
+	// While b waits: the lock that a releases must not be enough for b once c has the new file.
 	got := make(chan error, 1)
 	go func() { got <- b.Lock(context.Background(), ModeExclusive) }()
-	for !inFlock(b.(*flock)) { // before, b may not have opened the file yet that it waits for
+	for !inFlock(b.(*flock)) { // before, b may not have opened the file that it waits for
 		runtime.Gosched()
 	}
 	must(t, os.Rename(name, name+".away"))
@@ -244,7 +244,7 @@ func TestLockOrdersGoroutines(t *testing.T) {
 	}
 }
 
-// TestKeptLocks: what holds for locks that are opened anew holds for those that are kept.
+// TestKeptLocks: locks whose file stays open behave like those that are opened for each acquire.
 func TestKeptLocks(t *testing.T) {
 	keepLocks = true
 	defer func() { keepLocks = false }()
@@ -256,7 +256,7 @@ func TestKeptLocks(t *testing.T) {
 	}
 }
 
-// BenchmarkLock: a handle of gofrs/flock for each acquire, and a descriptor that is kept.
+// BenchmarkLock compares a handle of gofrs/flock for each acquire with a descriptor that is kept.
 func BenchmarkLock(b *testing.B) {
 	for name, keep := range map[string]bool{"fresh": false, "kept": true} {
 		b.Run(name, func(b *testing.B) {

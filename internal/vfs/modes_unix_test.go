@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a process does in a folder, by its user and by what the folder says.
+// What a process does in a folder, depending on its user and on the folder's mode and owner.
 func TestManners(t *testing.T) {
 	const shared = fs.ModeDir | fs.ModeSetgid
 	for _, c := range []struct {
@@ -36,7 +36,7 @@ func TestManners(t *testing.T) {
 	}
 }
 
-// Everything that is made in a shared folder is its group's, whatever the umask, from the moment that
+// Everything created in a shared folder belongs to its group, whatever the umask, from the moment that
 // it has its name.
 func TestMadeInShared(t *testing.T) {
 	dir := t.TempDir()

@@ -17,8 +17,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// specials puts one of each kind that is no regular file into a folder. The keys
-// name them as errors do.
+// specials creates a file of each kind that is not regular in a folder. The keys name them as errors do.
 func specials(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -41,7 +40,7 @@ func specials(t *testing.T, dir string) map[string]string {
 	return list
 }
 
-// Nothing but a regular file is opened, in any way, and what it is is said.
+// Nothing but a regular file is opened, by any function, and the error names the kind of the file.
 func TestOpenRegularOnly(t *testing.T) {
 	dir := t.TempDir()
 	for name, kind := range specials(t, dir) {
@@ -84,7 +83,7 @@ func TestOpenRegularOnly(t *testing.T) {
 	}
 }
 
-// ReadDir enters a folder, ReadRoot also through a link, and neither waits or opens a device.
+// ReadDir reads a folder, ReadRoot also through a link; neither waits or opens a device.
 func TestReadDirFoldersOnly(t *testing.T) {
 	dir := t.TempDir()
 	list := specials(t, dir)
@@ -145,7 +144,8 @@ func BenchmarkOpen(b *testing.B) {
 	})
 }
 
-// A FIFO that takes the name of a leased file, while its opener waits for the lease, is not waited for.
+// If a FIFO takes the name of a leased file while an open waits for the lease, the open does not wait
+// for the FIFO.
 func TestOpenLeasedThenFIFO(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	leased := true

@@ -13,7 +13,7 @@ import (
 
 func linkNewTest(old, new string) error { return linkNew(old, new) }
 
-// FAILURES 63: a displaced file is reused while somebody holds it open.
+// FAILURES 63: a displaced file is reused while another process holds it open.
 func TestLease(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	write(t, name, "x")
@@ -57,7 +57,7 @@ func TestLease(t *testing.T) {
 	must(t, f.Unlease())
 	must(t, <-opened)
 	must(t, f.Unlease())
-	// Opened only for reading it can be leased too.
+	// A file that is opened only for reading can be leased too.
 	must(t, f.Close())
 	r := open(t, name, os.O_RDONLY)
 	if ok, err := r.Lease(); !ok || err != nil {
@@ -87,7 +87,7 @@ func TestKernelAtLeast(t *testing.T) {
 	}
 }
 
-// RenameNew moves a folder also where the file system has no flags of renameat2: it replaces nothing.
+// RenameNew moves a folder also where the file system has no flags of renameat2, and replaces nothing.
 func TestRenameFolderWithoutFlags(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")

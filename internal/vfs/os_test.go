@@ -202,7 +202,7 @@ func TestShared(t *testing.T) {
 	must(t, b.Close())
 }
 
-// FAILURES 25: a mapped file is cut short by somebody else.
+// FAILURES 25: another program cuts a mapped file short.
 func TestGuard(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	must(t, os.WriteFile(name, bytes.Repeat([]byte{1}, 1<<16), 0o600))

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A page whose file is cut to nothing faults. It becomes what the process saw last, and stays so when the file grows
-// again.
+// A page whose file is truncated to nothing does not fault. It becomes what the process saw last, and
+// stays so when the file grows again.
 func TestPageCut(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "shared")
@@ -40,7 +40,7 @@ func TestPageCut(t *testing.T) {
 	if p.Store(3, 31); p.Load(3) != 31 || p.Load(4) != 40 {
 		t.Error("the page has not what was stored")
 	}
-	if other.Load(3) != 0 || IsCut(other) { // it has not looked while the file was cut
+	if other.Load(3) != 0 || IsCut(other) { // it has not accessed the page while the file was cut
 		t.Error("a page that was cut reaches others")
 	}
 	must(t, os.Truncate(name, 0))
@@ -54,7 +54,7 @@ func TestPageCut(t *testing.T) {
 	}
 }
 
-// What every commit does dozens of times.
+// BenchmarkPageLoad measures what every commit does dozens of times.
 func BenchmarkPageLoad(b *testing.B) {
 	p, err := OS().OpenShared(filepath.Join(b.TempDir(), "shared"), true, 0o600)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// syncing notes how much of its files was written when they were synced.
+// syncing records how much of its files was written at each sync.
 type syncing struct {
 	FS
 	at   []int64
@@ -44,7 +44,7 @@ func (f *syncingFile) Datasync() error {
 	return f.osFile.Datasync()
 }
 
-// A long file is synced piece by piece, a short one once; a sync that fails is the end of it.
+// A long file is synced in pieces, a short one once; writing ends at the first sync that fails.
 func TestStreamed(t *testing.T) {
 	dir := t.TempDir()
 	piece := bytes.Repeat([]byte("0123456789abcdef"), streamPiece/2/16)

@@ -18,6 +18,24 @@ type Folder struct {
 	Temp       string // a file name in tmp/ that only this process uses
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
+	// Ready is called before the folder is created, and before a file takes its place: an error prevents that. nil: always
+	// ready.
+	Ready func() error
+}
+
+// make creates the folder, if it is missing.
+func (f *Folder) make() error {
+	if err := f.ready(); err != nil {
+		return err
+	}
+	return vfs.MkdirAll(f.FS, f.Path, f.FolderMode)
+}
+
+func (f *Folder) ready() error {
+	if f.Ready == nil {
+		return nil
+	}
+	return f.Ready()
 }
 
 // Read reads a file of at most limit bytes.
@@ -40,7 +58,7 @@ func (f *Folder) Map(name string) (vfs.Mapping, error) {
 
 // Write replaces a file atomically and durably.
 func (f *Folder) Write(name string, data []byte) error {
-	if err := vfs.MkdirAll(f.FS, f.Path, f.FolderMode); err != nil {
+	if err := f.make(); err != nil {
 		return err
 	}
 	return vfs.WriteDurable(f.FS, f.Temp, filepath.Join(f.Path, name), data, f.FileMode)
@@ -51,7 +69,7 @@ const pieceBytes = 1 << 20
 
 // WriteBy is like Write; write passes the contents to give in pieces.
 func (f *Folder) WriteBy(name string, write func(give func(b []byte) error) error) error {
-	if err := vfs.MkdirAll(f.FS, f.Path, f.FolderMode); err != nil {
+	if err := f.make(); err != nil {
 		return err
 	}
 	return vfs.WriteDurableBy(f.FS, f.Temp, filepath.Join(f.Path, name), func(to io.WriterAt) error {
@@ -75,6 +93,9 @@ func (f *Folder) WriteBy(name string, write func(give func(b []byte) error) erro
 		})
 		if err == nil && len(piece) > 0 {
 			err = flush()
+		}
+		if err == nil {
+			err = f.ready()
 		}
 		return err
 	}, f.FileMode)

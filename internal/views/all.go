@@ -9,5 +9,5 @@ import (
 // Maker makes an instance of a view.
 type Maker func(eng *engine.Engine) view.View
 
-// All are the views of every store. Tests can add views with Environment.Views.
+// All has the views of every store. Tests can add views with Environment.Views.
 var All = []Maker{words.New}

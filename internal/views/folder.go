@@ -45,6 +45,9 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 		return false, err
 	}
 	eng := vs.engine.Env()
+	if err := log.Folder().InPlace(); err != nil {
+		return false, err
+	}
 	if err := vfs.MkdirAll(eng.FS, vs.path(), eng.FolderMode); err != nil {
 		return false, err
 	}

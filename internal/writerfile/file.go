@@ -15,13 +15,13 @@ import (
 // Name is the name of the file in the folder wal/.
 const Name = "writers"
 
-// most bounds what is read of the file.
+// most is the maximum size of the file that is read.
 const most = 1 << 30
 
-// tail is how much of the end of the file is read first: its newest lines.
+// tail is how many bytes at the end of the file, with its newest lines, are read first.
 const tail = 64 << 10
 
-// longest is more than a row has, and farthest how much of the file is read without a row in it.
+// longest is more than the length of a row, and farthest is how many bytes without a row are read.
 const (
 	longest  = 16 << 10
 	farthest = 1 << 20
@@ -60,8 +60,8 @@ func (f *File) each(rows []byte, yield func(w writer.Writer)) (whole bool) {
 	return whole
 }
 
-// Read reads the file, and returns how many bytes it has. Without a file, or where a line of it does not
-// verify, whole is false.
+// Read reads the file, and returns its size. whole is false if there is no file, or a line does not
+// verify.
 func (f *File) Read() (t *writer.Table, size int64, whole bool, err error) {
 	t = new(writer.Table)
 	b, err := vfs.ReadFile(f.fs, f.path, most)
@@ -113,8 +113,9 @@ func (f *File) Below(position uint64) (newest writer.Writer, err error) {
 	if size > most {
 		return newest, nil
 	}
-	// Backwards, in pieces that overlap by a row: rows are in the order of their positions, so the first one that is
-	// below the position is the newest. What has no row for farthest bytes is not a file of writers.
+	// Backwards, in pieces that overlap by a row: rows are in the order of their positions, so the first
+	// one found below the position is the newest. A file without a row in farthest bytes is not a file
+	// of writers.
 	b := make([]byte, min(size, tail))
 	for end, seen := size, size; end > 0 && newest.Number == 0 && seen-end < farthest; {
 		begin := max(0, end-tail)
@@ -135,7 +136,7 @@ func (f *File) Below(position uint64) (newest writer.Writer, err error) {
 	return newest, nil
 }
 
-// Append appends lines; false if the file does not end with a line that verifies.
+// Append appends lines; it returns false if the file does not end with a line that verifies.
 func (f *File) Append(list []writer.Writer, perm fs.FileMode) (done bool, err error) {
 	b, err := f.rows(list)
 	if err != nil {

@@ -29,8 +29,8 @@ func newFile(t *testing.T) (f *File, temp string) {
 	return New(vfs.OS(), dir, store), filepath.Join(dir, "temp")
 }
 
-// What is written is read, from the end and as a whole; a line that does not verify is ignored, and nothing
-// is appended behind it.
+// Lines that were written are read, from the end and as a whole; a line that does not verify is ignored,
+// and nothing is appended after it.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	f, temp := newFile(t)
@@ -49,7 +49,7 @@ func TestFile(t *testing.T) {
 	}
 	below(1<<60, 0)
 	read(0, false)
-	const n = 1000 // more than is read of the end at first
+	const n = 1000 // more than is read at the end first
 	if err := f.Write(numbered(1, n), temp, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// The file of another store says nothing, and neither does a folder in its place.
+// The file of another store is ignored, and so is a folder in its place.
 func TestFileOfAnother(t *testing.T) {
 	t.Parallel()
 	f, temp := newFile(t)
@@ -109,7 +109,7 @@ func TestFileOfAnother(t *testing.T) {
 	}
 }
 
-// What is not a file of writers, however large, is not read whole.
+// A file that is not one of writers, however large, is not read completely.
 func TestSparse(t *testing.T) {
 	t.Parallel()
 	f, temp := newFile(t)

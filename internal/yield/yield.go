@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Turns says when the next turn of others is due. The zero value is ready, and is for one goroutine.
+// Turns records when the next turn of others is due. The zero value is ready for use by one goroutine.
 type Turns struct{ next time.Time }
 
-// One's own turn lasts so long at least, and no longer than most: a process may have been stopped meanwhile.
+// The minimum and the maximum duration of one's own turn: a process may have been stopped meanwhile.
 const (
 	least = 100 * time.Microsecond
 	most  = time.Second
 )
 
-// Always has each Give give one. It is for tests.
+// Always makes each Give give a turn. It is for tests.
 var Always atomic.Bool
 
-// Give gives others a turn, if it is due.
+// Give gives others a turn, if one is due.
 func (t *Turns) Give() {
 	if Always.Load() {
 		runtime.Gosched()

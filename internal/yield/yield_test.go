@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Beside goroutines that compute, what gives turns keeps a share of the processor: without a turn of one's own
-// after each of theirs, what takes 20 ms alone would take 30 ms for each of 2,000 turns here.
+// Beside goroutines that compute, a goroutine that gives turns keeps a share of the processor: without a
+// turn of its own after each turn of others, work that takes 20 ms alone would take 30 ms for each of
+// 2,000 turns here.
 func TestBesideOthersThatCompute(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var over atomic.Bool
@@ -43,7 +44,7 @@ func TestBesideOthersThatCompute(t *testing.T) {
 	}
 }
 
-// Where nobody else computes, turns are given again and again.
+// If no other goroutine computes, turns are given again and again.
 func TestAlone(t *testing.T) {
 	var own Turns
 	given := 0

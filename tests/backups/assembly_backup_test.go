@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// A backup has the assemblies, and each moment that can be restored has them with
-// the members and composites that they had then.
+// A backup has the assemblies, and each moment that can be restored has them with the members and
+// composites that they had then.
 func TestAssembliesInBackup(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -31,7 +31,7 @@ func TestAssembliesInBackup(t *testing.T) {
 	if err != nil || info.Memories != 2 || info.Assemblies != 2 {
 		t.Fatalf("%+v, %v", info, err)
 	}
-	// The living store goes on.
+	// The living store continues.
 	if err := st.Delete(ctx, "y"); err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +106,7 @@ func TestAssembliesInBackup(t *testing.T) {
 	}
 }
 
-// A store that moves takes the assemblies along, also those that change while it
-// is copied.
+// A store that is moved takes the assemblies along, including those that change while it is copied.
 func TestAssembliesMigrate(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

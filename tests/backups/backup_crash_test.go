@@ -20,9 +20,9 @@ func missing(fsys vfs.FS, name string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Wherever a backup is killed, or an operation of it fails, and whatever the loss of
-// power leaves: a folder that has its name is a whole backup, one that was called done
-// is there, the store has lost nothing, and the next backup of that name succeeds.
+// At whatever operation a backup is killed or fails, and whatever the loss of power leaves: a folder
+// that has its final name is a complete backup, one that was acknowledged exists, the store has lost
+// nothing, and the next backup of that name succeeds.
 func TestBackupCut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -76,7 +76,7 @@ func TestBackupCut(t *testing.T) {
 	}
 }
 
-// The same of a restore: what has the name is a whole store.
+// The same for a restore: a folder that has its final name is a complete store.
 func TestRestoreCut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -128,7 +128,8 @@ func TestRestoreCut(t *testing.T) {
 	}
 }
 
-// noLeftovers wants nothing of unfinished folders beside one that was made by now, and no mark in it.
+// noLeftovers fails the test if unfinished folders are beside a folder that was completed, or a mark is
+// in it.
 func noLeftovers(t *testing.T, fsys vfs.FS, made string) {
 	t.Helper()
 	names, err := fsys.ReadDir("/")

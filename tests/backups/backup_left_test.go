@@ -18,10 +18,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The letters of a name by chance, as those of a folder that is not whole.
+// The letters of the random part of the name of an unfinished folder.
 const chance = "abcdefghijklmnopqrstuvwxyz"
 
-// put writes a file and makes the folders that it is in.
+// putFile writes a file and creates its folders.
 func putFile(t *testing.T, path, text string) {
 	t.Helper()
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
@@ -33,7 +33,7 @@ func putFile(t *testing.T, path, text string) {
 	}
 }
 
-// tree is what a folder holds: names, and the bytes of files.
+// tree returns the content of a folder: names, and the bytes of files.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -58,8 +58,8 @@ func tree(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// FAILURES 168: nothing that a user has beside a backup, or a store that is restored, is taken for what a
-// killed process has left, whatever it is called: the folder X.partial was emptied.
+// FAILURES 168: nothing that a user has beside a backup, or beside a store that is restored, is treated
+// as the leftover of a killed process, whatever its name is: the folder X.partial was emptied.
 func TestNothingIsLeftByName(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
@@ -86,7 +86,7 @@ func TestNothingIsLeftByName(t *testing.T) {
 	}
 	part := func(name, chance string) string { return path(name + "." + chance + ".partial") }
 
-	// What is not ours, or is being made.
+	// What is not ours, or is being created.
 	putFile(t, path("b.partial", "letter"), "mine")
 	putFile(t, path("b.partial", "memories", "a.json"), "mine")
 	putFile(t, path("b.partial.lock"), "mine")
@@ -133,7 +133,7 @@ func TestNothingIsLeftByName(t *testing.T) {
 		before = append(before, tree(t, s))
 	}
 
-	// What killed processes have left, of other names as well.
+	// What killed processes have left, with other names as well.
 	gone := []string{part("2026-01-01", chance), part("2026-01-02", chance), part("empty", chance), part("begun", chance)}
 	for i, folder := range gone[:2] {
 		mark(folder, vfs.Mark{Kind: []string{"backup", "restore"}[i], Store: store})
@@ -187,7 +187,7 @@ func TestNothingIsLeftByName(t *testing.T) {
 	}
 }
 
-// FAILURES 168: a store that is called as a leftover of its own backup survives it.
+// FAILURES 168: a store that has the name of a leftover of its own backup survives it.
 func TestBackupOfAStoreCalledPartial(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
@@ -212,9 +212,9 @@ func TestBackupOfAStoreCalledPartial(t *testing.T) {
 	}
 }
 
-// FAILURES 197: what a killed restore has left looks like a store. It is not opened: it may lack documents, and
-// the next restore would remove what was written into it. One that a process has open all the same, with a
-// version of this program that opened it, is not removed.
+// FAILURES 197: what a killed restore has left looks like a store. It is not opened: it may lack
+// documents, and the next restore would remove what was written into it. If a process has it open
+// nevertheless, with a version of this program that opened it, it is not removed.
 func TestLeftoverIsNoStore(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
@@ -248,7 +248,7 @@ func TestLeftoverIsNoStore(t *testing.T) {
 		t.Errorf("it was\n%s, is\n%s", before, after)
 	}
 
-	// As an older version has it open.
+	// In the way in which an older version has it open.
 	mark := filepath.Join(left, vfs.MarkName)
 	if err := os.Rename(mark, mark+".aside"); err != nil {
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func TestLeftoverIsNoStore(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(left, "memories", "precious.json")); err != nil {
 		t.Error(err)
 	}
-	// Renamed, it is what its user says that it is.
+	// Once renamed, it is what its user says that it is.
 	own := filepath.Join(dir, "own")
 	if err := os.Rename(left, own); err != nil {
 		t.Fatal(err)

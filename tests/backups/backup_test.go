@@ -25,9 +25,9 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// moment is what a run knows of the time after one of its commits.
+// moment is what a run knows of the state after one of its commits.
 type moment struct {
-	lsn   uint64 // nothing later lies at or below it
+	lsn   uint64 // nothing later is at or below it
 	time  time.Time
 	state map[string]string
 	inner uint64 // a position in the middle of the commit, 0 if it has only one entry
@@ -80,8 +80,8 @@ func (p *past) run(commits int) {
 	}
 }
 
-// For every moment of a random run that a backup and the living log reach, the
-// restored store is what the run was then; for every other the error says so.
+// For every moment of a random run within the range of a backup and the living log, the restored store
+// has the state of the run at that moment; for every other moment the error says so.
 func TestRestoreToAMoment(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -143,7 +143,7 @@ func TestRestoreToAMoment(t *testing.T) {
 			}
 		}
 		for i := at; i < len(p.all); i++ {
-			if m := p.all[i]; m.inner != 0 { // half a batch is none of it
+			if m := p.all[i]; m.inner != 0 { // half a batch does not count
 				_, to, err := restore(varve.RestoreOptions{Version: m.inner, Log: living})
 				if err != nil {
 					t.Fatal(err)
@@ -166,7 +166,7 @@ func TestRestoreToAMoment(t *testing.T) {
 				t.Fatalf("%s: %v", what, err)
 			}
 		}
-		// The living log with a hole behind the backup.
+		// The living log with a hole after the position of the backup.
 		for range 2 {
 			p.run(1)
 			if err := p.st.Admin().Compact(ctx); err != nil {
@@ -189,7 +189,7 @@ func TestRestoreToAMoment(t *testing.T) {
 		if _, _, err := restore(varve.RestoreOptions{Time: p.all[at-1].time}); err != nil {
 			t.Fatal(err)
 		}
-		// A new store: another UUID, and no version of the old one fits anything in it.
+		// A new store: it has another UUID, and no version of the old store is valid in it.
 		re := fixture.Open(t, to, &varve.Options{Clock: clock})
 		if re.Admin().Stats().UUID == p.st.Admin().Stats().UUID {
 			t.Fatal("the restored store has the old one's UUID")
@@ -203,8 +203,8 @@ func TestRestoreToAMoment(t *testing.T) {
 	}
 }
 
-// FAILURES 14. Backups that are made while several write and delete: every version
-// that their log has can be restored, from the first on, and is what was there then.
+// FAILURES 14. Backups that are made while several processes write and delete: every version that their
+// log has can be restored, from the first on, with the state of that moment.
 func TestBackupBesideWriters(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -230,7 +230,7 @@ func TestBackupBesideWriters(t *testing.T) {
 		put, before, after uint64
 	}
 	var ghosts []ghost
-	for i := range 160 { // some stood in files for long before
+	for i := range 160 { // some were in files long before
 		id := fmt.Sprint("ghost", i/40, ".", i%40)
 		m, err := st.Put(ctx, varve.Memory{ID: id, Content: "soon gone"})
 		if err != nil {
@@ -316,14 +316,15 @@ func TestBackupBesideWriters(t *testing.T) {
 				if g.put > lsn {
 					continue
 				}
-				// The newest life that had begun decides; of a first one the end is that of the next.
+				// The newest lifetime that had begun decides; the end of the first one is the end of the
+				// next.
 				switch {
 				case g.after == 0, lsn < g.before:
 					state[g.id] = "soon gone"
 				case lsn+1 >= g.after:
 					delete(state, g.id)
 				default:
-					state[g.id] = got[g.id] // between the two it may be gone or not
+					state[g.id] = got[g.id] // between the two it may exist or not
 				}
 				if state[g.id] == "" {
 					delete(state, g.id)
@@ -335,8 +336,7 @@ func TestBackupBesideWriters(t *testing.T) {
 	}
 }
 
-// Damage anywhere in a backup is found, by CheckBackup and by Restore, and a
-// half one is none.
+// Damage anywhere in a backup is found, by CheckBackup and by Restore, and an incomplete backup is none.
 func TestBackupDamaged(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -406,8 +406,8 @@ func TestBackupDamaged(t *testing.T) {
 	}
 }
 
-// FAILURES 83: a backup that takes longer than the log's budget lasts fails by
-// itself; no put does, and nothing of it is left.
+// FAILURES 83: a backup that takes longer than the log's budget permits fails by itself; no put fails,
+// and nothing of the backup is left.
 func TestBackupPastTheBudget(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -445,8 +445,7 @@ func TestBackupPastTheBudget(t *testing.T) {
 	}
 }
 
-// A memory that nobody can read any more does not keep the others from being
-// saved, and is named.
+// A memory that cannot be read anymore does not prevent the backup of the others, and is named.
 func TestBackupOfADamagedMemory(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -456,7 +455,7 @@ func TestBackupOfADamagedMemory(t *testing.T) {
 	}
 	victim := ""
 	oldest := uint64(1 << 60)
-	for id, m := range want { // the oldest, so that the log has it no more
+	for id, m := range want { // the oldest, so that the log no longer has it
 		if m.Version < oldest {
 			victim, oldest = id, m.Version
 		}
@@ -477,7 +476,7 @@ func TestBackupOfADamagedMemory(t *testing.T) {
 	fixture.Compare(t, fixture.Contents(t, fixture.Open(t, to, nil)), want, false)
 }
 
-// What has expired is in a backup too: a clock may have been wrong.
+// Expired memories are in a backup too: a clock may have been wrong.
 func TestBackupOfTheExpired(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -505,8 +504,8 @@ func TestBackupOfTheExpired(t *testing.T) {
 	}
 }
 
-// FAILURES 14. Other processes write, and are killed: what they had been told to be
-// durable before a backup began is in it.
+// FAILURES 14. Other processes write, and are killed: writes that were acknowledged before a backup
+// began are in it.
 func TestBackupBesideProcesses(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

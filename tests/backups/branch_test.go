@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// FAILURES 188: git switches to a branch without the store and removes what it tracks; what .gitignore names
-// stays. Neither an open of the folder nor a store that is open makes any of it again.
+// FAILURES 188: git switches to a branch without the store and removes the tracked files; files named by
+// .gitignore stay. Neither opening the folder nor an open store creates any of the removed files again.
 func TestBranchWithoutStore(t *testing.T) {
 	e := fixture.NewEditing(t, 8, &varve.Options{})
 	if err := e.St.Flush(t.Context()); err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A memory that is not there is put, while somebody else puts and deletes one of
-// that name: absent before and absent after, but not the same absence. Each version
-// names the one before it, and the file of the other's, which was flushed in
-// between, is not taken for an edit by hand. Found by TestLinearizable.
+// A memory that does not exist is put, while another process puts and deletes one of that name: it is
+// absent before and after, but not by the same deletion. Each version names the one before it, and the
+// file of the other's version, which was flushed in between, is not treated as an edit by hand. Found by
+// TestLinearizable.
 func TestRegressChainOverDeletion(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -30,11 +30,11 @@ func TestRegressChainOverDeletion(t *testing.T) {
 		}
 		return time.Now()
 	}
-	// nobody else asks for the time
+	// nothing else calls the clock
 	st := fixture.Open(t, dir, storetest.In(&varve.Options{NoBackground: true, Clock: clock},
 		storetest.Environment{System: vfs.System{Inline: true}}))
 	met := 0
-	// The clock is asked before, between and after reading and writing.
+	// The clock is called before, between and after reading and writing.
 	for call := 1; call < 12; call++ {
 		id := fmt.Sprint("m", call)
 		came := false

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// renewed puts a copy of a file in the place of one, as rsync does.
+// renewed replaces a file by a copy of another one, as rsync does.
 func renewed(t *testing.T, from, to string) {
 	t.Helper()
 	b, err := os.ReadFile(from)
@@ -30,9 +30,9 @@ func renewed(t *testing.T, from, to string) {
 	}
 }
 
-// An older copy is put over an open store, file by file, and the checkpoint comes before the log. A flush in between
-// wrote into the older checkpoint that the log reaches as far as it did, which the older segments do not: what was
-// left was a damaged log.
+// An older copy replaces an open store, file by file, the checkpoint before the log. A flush in between
+// recorded in the older checkpoint that the log reaches as far as it did, which the older segments do
+// not: the result was a damaged log.
 func TestCopyOverBesideFlush(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -89,8 +89,8 @@ func TestCopyOverBesideFlush(t *testing.T) {
 	}
 }
 
-// TestCopyOverMappedIndex: a copy that is written in place cuts the mapped index short. What a reader of the open store
-// gets is ErrReplaced: it is not told that its store is damaged.
+// TestCopyOverMappedIndex: a copy that is written in place cuts the mapped index short. A reader of the
+// open store gets ErrReplaced, and not an error that reports damage.
 func TestCopyOverMappedIndex(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -107,7 +107,7 @@ func TestCopyOverMappedIndex(t *testing.T) {
 	_, err = a.Get(ctx, "m000")
 	fixture.Must(t, err)
 	fixture.Must(t, os.Truncate(filepath.Join(dir, "memory_index.json"), 0))
-	fixture.Must(t, os.Truncate(filepath.Join(dir, "wal", "shared"), 0)) // that of the copy has another life's numbers
+	fixture.Must(t, os.Truncate(filepath.Join(dir, "wal", "shared"), 0)) // its page has an earlier numbers
 	_, err = a.Get(ctx, "m399")
 	if !errors.Is(err, varve.ErrReplaced) || errors.Is(err, varve.ErrCorrupt) {
 		t.Errorf("Get: %v", err)

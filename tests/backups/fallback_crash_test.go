@@ -14,8 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// damagedIndex is a store with index backups, recycled segments, and a base that
-// is cut in half.
+// damagedIndex makes a store with index backups, recycled segments, and a base that is cut in half.
 func damagedIndex(t *testing.T) (*fixture.Rig, map[string]varve.Memory) {
 	t.Helper()
 	ctx := context.Background()
@@ -56,8 +55,8 @@ func damagedIndex(t *testing.T) (*fixture.Rig, map[string]varve.Memory) {
 	return r, want
 }
 
-// Killed anywhere while the index is made again from its backup, and with the
-// power cut after: the next open has every version.
+// Killed at any point while the index is rebuilt from its backup, with a power cut afterwards: the next
+// open has every version.
 func TestFallBackCut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -30,7 +30,7 @@ var indexDamage = map[string]func(b []byte) []byte{
 	"deleted":   func(b []byte) []byte { return nil },
 }
 
-// remade opens a store whose index is damaged, has it made again, and says from what.
+// remade opens a store whose index is damaged, which rebuilds it, and returns the source.
 func remade(t testing.TB, dir string) (from string, got map[string]varve.Memory) {
 	t.Helper()
 	ctx := context.Background()
@@ -42,7 +42,7 @@ func remade(t testing.TB, dir string) (from string, got map[string]varve.Memory)
 		}
 	}
 	st := fixture.Open(t, dir, &o)
-	for _, err := range st.Memories(ctx) { // a flipped bit is found by who reads there
+	for _, err := range st.Memories(ctx) { // a flipped bit is found by reading there
 		if err != nil && !errors.Is(err, varve.ErrCorrupt) {
 			t.Fatal(err)
 		}
@@ -68,8 +68,8 @@ func remade(t testing.TB, dir string) (from string, got map[string]varve.Memory)
 	return made, fixture.Contents(t, st)
 }
 
-// A damaged index is made again from the newest backup that serves and the log
-// since, over segments that were recycled: every version stays what it was.
+// A damaged index is rebuilt from the newest usable backup and the log since, over segments that were
+// recycled: every version stays.
 func TestIndexFallBack(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -132,7 +132,7 @@ func TestIndexFallBack(t *testing.T) {
 	t.Run("backups too old", func(t *testing.T) {
 		from, got, _ := use(t, "deleted", func(t *testing.T, d string, b []string) {
 			noArchive(t, d, b)
-			for _, name := range b[:2] { // the oldest lies below what the log still has
+			for _, name := range b[:2] { // the oldest is below what the log still has
 				if err := os.Remove(filepath.Join(d, name)); err != nil {
 					t.Fatal(err)
 				}
@@ -167,7 +167,7 @@ func TestIndexFallBack(t *testing.T) {
 	})
 }
 
-// A backup of another life of the store is not used, even where its name fits.
+// A backup from an earlier history of the store is not used, even if its name fits.
 func TestIndexFallBackOfAnotherLife(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -198,7 +198,7 @@ func TestIndexFallBackOfAnotherLife(t *testing.T) {
 	fixture.Compare(t, got, want, false)
 }
 
-// A damaged delta costs no version either: the base under it and the log have all.
+// A damaged delta loses no version either: the base under it and the log have everything.
 func TestIndexFallBackOnTheBase(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -246,8 +246,8 @@ func TestIndexFallBackOnTheBase(t *testing.T) {
 	}
 }
 
-// FAILURES 17: a backup that cannot be opened just now is not taken for a bad one,
-// which would cost the versions.
+// FAILURES 17: a backup that cannot be opened at the moment is not treated as a damaged one, which would
+// lose the versions.
 func TestIndexFallBackPassingError(t *testing.T) {
 	t.Parallel()
 	dir, want := fixture.Aged(t)

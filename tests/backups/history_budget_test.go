@@ -13,8 +13,9 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// history_bytes and history_days hold without opening the store again: the oldest history goes with the
-// next index, or with Compact where nothing was written, the rest stays, and Stats says what there is.
+// history_bytes and history_days take effect without opening the store again: the oldest history is
+// removed with the next index, or by Compact if nothing was written, the rest stays, and Stats reports
+// it.
 func TestHistorySettings(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -28,7 +29,7 @@ func TestHistorySettings(t *testing.T) {
 	}})
 	storetest.Of(o).System.SpillBytes = 64 << 10
 	st := fixture.Open(t, t.TempDir(), o)
-	random := rand.New(rand.NewPCG(1, 2)) // nothing that zstd makes small
+	random := rand.New(rand.NewPCG(1, 2)) // data that zstd does not compress
 	day := func() {
 		t.Helper()
 		c.Add(24 * time.Hour)
@@ -62,7 +63,8 @@ func TestHistorySettings(t *testing.T) {
 		t.Fatalf("%d bytes since %v, begun at %v", all.HistoryBytes, all.HistorySince, began)
 	}
 	set(func(c *varve.Config) { c.HistoryDays = 3 })
-	// One reading of the clock removes nothing: a put whose clock is a year ahead, with the clock right again behind it.
+	// One reading of the clock removes nothing: a put with a clock that is a year ahead and is corrected
+	// afterwards.
 	c.Jump(365 * 24 * time.Hour)
 	if _, err := st.Put(ctx, varve.Memory{ID: "ahead", Content: "x"}); err != nil {
 		t.Fatal(err)
@@ -78,7 +80,7 @@ func TestHistorySettings(t *testing.T) {
 		t.Fatalf("%d bytes of history are left of %d by a clock that was ahead once: %+v", s.HistoryBytes, all.HistoryBytes,
 			cut)
 	}
-	// Nor do several, hours apart, with the clock right between them.
+	// Nor do several, hours apart, with a correct clock in between.
 	set(func(c *varve.Config) { c.HistoryDays = 90 })
 	for range 3 {
 		c.Jump(91 * 24 * time.Hour)
@@ -110,7 +112,7 @@ func TestHistorySettings(t *testing.T) {
 	if s := st.Admin().Stats(); s.HistoryBytes > budget || s.HistoryBytes < budget/2 {
 		t.Errorf("of %d bytes it has %d", budget, s.HistoryBytes)
 	}
-	budget = 0 // nothing is written any more
+	budget = 0 // nothing is written anymore
 	set(func(c *varve.Config) { c.HistoryBytes = &budget })
 	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)

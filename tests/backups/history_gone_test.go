@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// A store whose folder wal/ was deleted goes on with what its files have, and says that the history
-// is gone: when it is opened, and where somebody asks for it.
+// A store whose folder wal/ was deleted continues with what its files have, and reports that the history
+// is gone: when it is opened, and when the history is requested.
 func TestHistoryGone(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -32,7 +32,7 @@ func TestHistoryGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("a", "two")
-	if err := st.Flush(ctx); err != nil { // the index before has become an older one
+	if err := st.Flush(ctx); err != nil { // the previous index has become an older one
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// Every version that was written is there, over recycled segments and for a
-// read-only handle, as it was.
+// Every version that was written is readable as it was, over recycled segments and with a read-only
+// handle.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -100,7 +100,7 @@ func TestHistory(t *testing.T) {
 			}
 		}
 	}
-	// Without the archive the log tells what it has, and the file what stands there.
+	// Without the archive the versions in the log are listed, and the one in the file.
 	if err := os.RemoveAll(filepath.Join(dir, "wal", "archive")); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A hole in the archive is told, and what lies around it too.
+// A hole in the archive is reported, and the history around it too.
 func TestHistoryOverAHole(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -151,7 +151,7 @@ func TestHistoryOverAHole(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// The newest may lie in what is damaged: its file still has it.
+		// The newest version may be in the damaged part: its file still has it.
 		at, err := st.GetAt(ctx, id, w.Version)
 		if err != nil || bad != 1 || newest.LSN != w.Version || string(newest.Document) != string(at.Document) {
 			t.Fatalf("%s: %d errors, newest %d, want %d: %v", id, bad, newest.LSN, w.Version, err)
@@ -159,7 +159,7 @@ func TestHistoryOverAHole(t *testing.T) {
 	}
 }
 
-// A file that rots, or goes, is put back also where only the archive has it.
+// A file that rots or disappears is restored even if only the archive has its content.
 func TestHealFileFromArchive(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

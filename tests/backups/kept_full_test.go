@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Where there is no room for a copy, the deletion is refused, the memory stays, and the message names
-// what removes it without a copy. That works.
+// If there is no space for a copy, the deletion is refused, the memory stays, and the message names the
+// command that removes it without a copy. That command works.
 func TestNoRoomForTheLastCopy(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -26,7 +26,7 @@ func TestNoRoomForTheLastCopy(t *testing.T) {
 	var full atomic.Bool
 	o := &varve.Options{NoBackground: true, Clock: c.Tick}
 	storetest.Of(o).System.FS = wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
-		// a copy, and no deletion alone
+		// a copy, and not a deletion alone
 		if full.Load() && op.Kind == wrap.Write && strings.HasSuffix(op.Path, ".wal") && op.Size > 400 && op.Size < 4096 {
 			return syscall.ENOSPC
 		}

@@ -44,7 +44,7 @@ func logHas(t *testing.T, st *varve.Store, text string) bool {
 	return false
 }
 
-// TestCopyFirst states the rule for all kinds: what a change replaces or deletes, while neither log nor
+// TestCopyFirst tests the rule for all kinds: what a change replaces or deletes, while neither log nor
 // archive has it, is in the log afterwards.
 func TestCopyFirst(t *testing.T) {
 	t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// A document of which two do not fit into a commit has its only copy in its file: it is replaced and
-// deleted all the same, and its version stays.
+// A document so large that two do not fit into a commit has its only copy in its file: it can be
+// replaced and deleted nevertheless, and its version stays.
 func TestLargeLastCopyIsKept(t *testing.T) {
 	t.Parallel()
 	ctx, top := t.Context(), t.TempDir()
@@ -69,7 +69,7 @@ func TestLargeLastCopyIsKept(t *testing.T) {
 			t.Errorf("%s: its first version is not kept", id)
 		}
 	}
-	// A file that was taken in as it is, and that no commit could hold.
+	// A file that was adopted as it is, and that no commit could contain.
 	huge := `{"id":"huge","content":"` + text(70<<10) + `"}`
 	clone := filepath.Join(top, "clone")
 	if err := os.MkdirAll(filepath.Join(clone, "memories"), 0o700); err != nil {

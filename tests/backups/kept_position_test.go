@@ -17,9 +17,9 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// FAILURES 196: whether log and archive have the text of working memory that a change deletes is decided by
-// positions. The time at which the scope was made proves nothing: the clock was ahead then, or it was that
-// of another machine. Nor does an earlier answer, when the archive was cut since.
+// FAILURES 196: whether log and archive have the text of working memory that a change deletes is decided
+// by positions. The time at which the scope was created proves nothing: the clock may have been ahead,
+// or that of another machine. Nor does an earlier answer, if the archive was cut since.
 func TestCopyFirstByPosition(t *testing.T) {
 	t.Parallel()
 	scope := working.Scope{Session: "s"}
@@ -84,7 +84,7 @@ func TestCopyFirstByPosition(t *testing.T) {
 					}
 				}
 				set(0)
-				if how == "cut while it is open" { // it knows that the log has all
+				if how == "cut while it is open" { // this process knows that the log has everything
 					if err := wm.Set(ctx, "m1", "another"); err != nil {
 						t.Fatal(err)
 					}
@@ -125,8 +125,8 @@ func TestCopyFirstByPosition(t *testing.T) {
 	}
 }
 
-// A copy of the file in quarantine, made because the log has no room for one, does not have what was written since:
-// when the log has let go of that, the next change that deletes it makes another copy.
+// A copy of the file in quarantine, made because the log has no space for one, does not have what was
+// written since: once the log has released that, the next change that deletes it makes another copy.
 func TestCopyOfAFileIsOfItsTime(t *testing.T) {
 	t.Parallel()
 	ctx, top := t.Context(), t.TempDir()
@@ -199,8 +199,8 @@ func TestCopyOfAFileIsOfItsTime(t *testing.T) {
 	}
 }
 
-// The file of a scope says from which entry on log and archive have all of it, so that what is asked once is
-// not copied again by each process.
+// The file of a scope records from which entry on log and archive have all of it, so that processes do
+// not each copy it again.
 func TestCopyFirstOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

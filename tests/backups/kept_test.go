@@ -21,8 +21,8 @@ import (
 	walpast "github.com/varve-db/varve/wal/past"
 )
 
-// lastCopies makes a store whose documents are in neither log nor archive: the memories m0 to m5
-// and the assembly a of m0, each with a content that is found nowhere else.
+// lastCopies makes a store whose documents are in neither log nor archive: the memories m0 to m5 and the
+// assembly a of m0, each with a unique content.
 func lastCopies(t *testing.T, how string, c *fixture.Clock) (dir string, versions map[string]uint64) {
 	t.Helper()
 	ctx := context.Background()
@@ -96,7 +96,8 @@ func lastCopies(t *testing.T, how string, c *fixture.Clock) (dir string, version
 	return dir, versions
 }
 
-// keeps says that the version which was standing is in the history of a document, and is read.
+// keeps checks that the version which was the present one is in the history of a document, and can be
+// read.
 func keeps(t *testing.T, st *varve.Store, id string, version uint64, content string) {
 	t.Helper()
 	ctx := context.Background()
@@ -121,8 +122,8 @@ func keeps(t *testing.T, st *varve.Store, id string, version uint64, content str
 	}
 }
 
-// The last copy of a memory is in its file alone where a store was restored, cloned, or has lost its
-// log: whatever replaces or deletes it takes it into the log first.
+// The last copy of a memory is only in its file if a store was restored or cloned, or has lost its log:
+// whatever replaces or deletes it first copies it into the log.
 func TestLastCopyIsKept(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"restore", "clone", "log gone"} {
@@ -143,7 +144,7 @@ func TestLastCopyIsKept(t *testing.T) {
 				slices.Values([]varve.Memory{{ID: "m2", Content: "another"}, {ID: "m3", Content: "another"}})); err != nil {
 				t.Fatal(err)
 			}
-			c.Add(2 * time.Hour) // m5 has expired, and makes room with m4
+			c.Add(2 * time.Hour) // m5 has expired, and together with m4 makes room
 			fixture.LimitTo(t, st, func(c *varve.Config) { c.MaxMemories, c.AtLimit = 4, varve.AtLimitEvictOldest })
 			if _, err := st.Put(ctx, varve.Memory{ID: "new", Content: "another"}); err != nil {
 				t.Fatal(err)
@@ -179,7 +180,7 @@ func TestLastCopyIsKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
-				if how == "log gone" && f.Kind == repair.BackupDamaged { // of the index, with the log's other life
+				if how == "log gone" && f.Kind == repair.BackupDamaged { // of the index, which belongs to the earlier log
 					continue
 				}
 				t.Errorf("verify: %v, %v", f, err)
@@ -223,7 +224,7 @@ func TestNoCopyOfWhatTheLogHas(t *testing.T) {
 	}
 }
 
-// After a purge the copies are nowhere, also those of the assembly that had the memory.
+// After a purge no copy is left, including those of the assembly that had the memory.
 func TestPurgeOfKeptCopies(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"restore", "clone"} {
@@ -258,8 +259,8 @@ func TestPurgeOfKeptCopies(t *testing.T) {
 	}
 }
 
-// A repair of the log that has copies leaves them in the history. What is deleted afterwards has its copy in the log
-// that the repair began.
+// A repair of a log with copies keeps them in the history. Documents that are deleted afterwards have
+// their copy in the log that the repair began.
 func TestRepairBesideKeptCopies(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"restore", "clone", "log gone"} {
@@ -335,7 +336,7 @@ func TestRepairBesideKeptCopies(t *testing.T) {
 	}
 }
 
-// filesWith are the files that hold some bytes, copies in the archive inflated.
+// filesWith returns the files that contain some bytes, with copies in the archive inflated.
 func filesWith(t *testing.T, dir, secret string) (list []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

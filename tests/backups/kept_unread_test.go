@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Row 134 of docs/failures.md: a last copy that cannot be read just now is not destroyed.
+// Row 134 of docs/failures.md: a last copy that cannot be read at the moment is not destroyed.
 func TestUnreadLastCopy(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

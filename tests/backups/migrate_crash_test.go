@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// usable opens a place that must be the store, or must refuse; it says which.
+// usable opens a place that must be the store, or must refuse; it reports which.
 func usable(t *testing.T, r *fixture.Rig, dir string, want map[string]string) bool {
 	t.Helper()
 	o := r.Options(7)
@@ -33,10 +33,9 @@ func usable(t *testing.T, r *fixture.Rig, dir string, want map[string]string) bo
 	return true
 }
 
-// Wherever a migration is killed, in copying, catching up, switching or removing, or
-// an operation of it fails, and whatever a loss of power leaves: exactly one of
-// the two places is the store, with all that was acknowledged; what is written
-// there then is in the new one when the migration was called again.
+// At whatever operation a migration is killed or fails, in copying, catching up, switching or removing,
+// and whatever a loss of power leaves: exactly one of the two places is the store, with all acknowledged
+// writes; what is written there then is in the new place after the migration was called again.
 func TestMigrateCut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -114,8 +113,7 @@ func TestMigrateCut(t *testing.T) {
 	}
 }
 
-// What is written between the copying and the switch is in the new place, and
-// the store is the same one there.
+// What is written between copying and switch is in the new place, and the store is the same one there.
 func TestMigrateIsTheSameStore(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -167,7 +165,7 @@ func TestMigrateIsTheSameStore(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// And back: the old place has the note only.
+	// And back: the old place has only the note.
 	if _, err := varve.Migrate(ctx, "/s", "/t",
 		&varve.MigrateOptions{Options: r.Options(8), RemoveSource: true}); err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// A migrate.json that came with a store may name any folder. What stands there is not quoted, and nobody
-// is advised to remove it.
+// A migrate.json that came with a store may name any folder. The content of that folder is not quoted,
+// and no message advises to remove it.
 func TestMigrationNamesAnotherFolder(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// Killed between the note's name and its sync; somebody opens the new place and
-// writes; then the power goes. Still there is one store.
+// A process is killed between the rename of the note and its sync; another opens the new place and
+// writes; then the power is cut. Still there is one store.
 func TestMigrateNoteIsDurableBeforeTheNewPlaceIsUsed(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -33,7 +33,7 @@ func TestMigrateNoteIsDurableBeforeTheNewPlaceIsUsed(t *testing.T) {
 		}
 		return r, ops, died
 	}
-	// Once the note has its name it keeps it: what is before that is skipped.
+	// Once the note has its name it keeps it: the operations before that are skipped.
 	_, all, _ := kill(0)
 	first := sort.Search(all, func(at int) bool {
 		r, _, _ := kill(at + 1)

@@ -13,9 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// The store is moved, and its old place emptied, before any of the operations of an
-// opening: that says where it went, or has the store still; never that a
-// file is missing.
+// The store is moved, and its old place emptied, before any of the operations of an open: the open
+// reports where the store is, or still has it; it never reports that a file is missing.
 func TestMovedWhileOpening(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -28,7 +27,7 @@ func TestMovedWhileOpening(t *testing.T) {
 		storetest.Of(o).System.FS = wrap.New(storetest.Of(o).System.FS, func(op *wrap.Op, call func() error) error {
 			if n++; n == at {
 				third := r.Options(3)
-				third.LockWait = time.Millisecond // the opening has it as long as this takes
+				third.LockWait = time.Millisecond // the open holds the lock as long as this takes
 				_, migrated = varve.Migrate(ctx, "/s", "/t",
 					&varve.MigrateOptions{Options: third, Switch: true, RemoveSource: true})
 			}
@@ -39,7 +38,7 @@ func TestMovedWhileOpening(t *testing.T) {
 			t.Fatalf("operation %d: %v", at, migrated)
 		}
 		var gone *varve.MovedError
-		// moved, and the old place was not emptied in that time: it goes on with that
+		// moved, and the old place was not emptied in that time: it continues to be served
 		if errors.As(err, &gone) && migrated != nil {
 			_, migrated = varve.Migrate(ctx, "/s", "/t",
 				&varve.MigrateOptions{Options: r.Options(3), Switch: true, RemoveSource: true})
@@ -54,7 +53,7 @@ func TestMovedWhileOpening(t *testing.T) {
 			}
 		case errors.As(err, &gone) && gone.To == "/t" && migrated == nil:
 			moved++
-			// What the opening has made there does not keep the store from coming back.
+			// What the open has created there does not prevent the store from coming back.
 			if _, err := varve.Migrate(ctx, "/t", "/s",
 				&varve.MigrateOptions{Options: r.Options(4), Switch: true, RemoveSource: true}); err != nil {
 				t.Fatalf("operation %d: moving the store back: %v", at, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A sync of the copy that failed leaves pages that look clean, and the next sync
-// says nothing of them: the run after writes all of it again.
+// A failed sync of the copy leaves pages that look clean, and the next sync does not report them: the
+// next run writes everything again.
 func TestMigrateAfterAFailedSync(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// The old place of a store that was moved, and the new one before that, are no
-// damaged stores: verify and repair say where it is.
+// The old place of a store that was moved, and the new place before that, are no damaged stores: verify
+// and repair report where the store is.
 func TestVerifyWhereTheStoreIsNot(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// aside is a store with things in quarantine/, each with a note if from is not "".
+// aside is a store with files in quarantine/, each with a note if from is not "".
 type aside struct {
 	*testing.T
 	st  *varve.Store
@@ -132,7 +132,7 @@ func TestQuarantineRestore(t *testing.T) {
 	}
 }
 
-// What is in quarantine/ can be listed and read in a store that may only be read.
+// The files in quarantine/ can be listed and read in a read-only store.
 func TestQuarantineReadOnly(t *testing.T) {
 	t.Parallel()
 	a := newAside(t)
@@ -177,7 +177,7 @@ func TestQuarantineReadOnly(t *testing.T) {
 	}
 }
 
-// A purge removes the undo file of an older version that names what is purged, and no other.
+// A purge removes the undo file of an older version that names a purged memory, and no other.
 func TestPurgeOfUndoFiles(t *testing.T) {
 	t.Parallel()
 	a := newAside(t)

@@ -80,7 +80,7 @@ func rescued(t *testing.T) (store, backup string, o *varve.Options) {
 	return store, backup, o
 }
 
-// documentsIn are the files of a store, or of a backup.
+// documentsIn returns the files of a store, or of a backup.
 func documentsIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -100,9 +100,8 @@ func documentsIn(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// FAILURES 106: one flipped bit, a file that is cut short, or one that is gone, anywhere in a
-// backup, costs at most one document; nothing is restored that was not backed up, and what is
-// damaged is named.
+// FAILURES 106: one flipped bit, or a file that is truncated or missing, anywhere in a backup, loses at
+// most one document; nothing is restored that was not backed up, and the damage is named.
 func TestBackupRescue(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -141,7 +140,7 @@ func TestBackupRescue(t *testing.T) {
 	if err != nil || len(sound.Damage) > 0 || len(want) < 15 {
 		t.Fatal(sound, len(want), err)
 	}
-	// Behind a hole of the log a document is as the backup's file has it, or as an older entry.
+	// After a hole of the log a document is as in the backup's file, or as in an older entry.
 	copied, content := documentsIn(t, backup),
 		regexp.MustCompile(`"content": "(memory \d+ of round \d |beside the backup \d+|huge )`)
 	older := func(name, text string) bool {
@@ -192,7 +191,7 @@ func TestBackupRescue(t *testing.T) {
 			at := fmt.Sprintf("%s, %s", rel, what)
 			_, cerr := varve.CheckBackup(ctx, backup)
 			r, got, err := restore(varve.RestoreOptions{})
-			if rel == "backup.json" && !strings.HasPrefix(what, "bit") { // nothing says what it is a backup of
+			if rel == "backup.json" && !strings.HasPrefix(what, "bit") { // nothing else says of which store it is a backup
 				if !errors.Is(err, varve.ErrCorrupt) && !errors.Is(err, varve.ErrNoStore) {
 					t.Errorf("%s: %v", at, err)
 				}
@@ -248,7 +247,7 @@ func TestBackupRescue(t *testing.T) {
 	}
 }
 
-// A backup of which nothing is left is refused, and leaves nothing behind.
+// A backup of which nothing can be restored is refused, and leaves nothing behind.
 func TestBackupNothingLeft(t *testing.T) {
 	t.Parallel()
 	_, backup, o := rescued(t)

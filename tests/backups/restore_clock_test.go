@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// A clock that is set anywhere between any two commits. The moment of a time is the last commit at which the clock said
-// that time or an earlier one, in the backup and with the living log; watching from a time begins at the first at which
-// it said that time or a later one.
+// A clock that is set to any time between any two commits. The moment of a time is the last commit at
+// which the clock showed that time or an earlier one, in the backup and with the living log; watching
+// from a time begins at the first commit at which it showed that time or a later one.
 func TestRestoreClockSet(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -42,7 +42,7 @@ func TestRestoreClockSet(t *testing.T) {
 			default:
 				clock.Add(time.Duration(random.IntN(100)) * time.Hour)
 			}
-			clock.Add(10 * time.Second) // no two are within the second that a frame may be ahead
+			clock.Add(10 * time.Second) // no two are within the second by which a frame may be ahead
 			m, err := st.Put(ctx,
 				varve.Memory{ID: fmt.Sprintf("m%03d", len(readings)), Content: fmt.Sprint("written at ", clock.Now())})
 			if err != nil {
@@ -103,7 +103,7 @@ func TestRestoreClockSet(t *testing.T) {
 					last+1, readings[last])
 			}
 		}
-		// Without the living log: no time behind the backup, when later commits may be of it.
+		// Without the living log: no time after the backup, since later commits may have it.
 		if _, err := varve.Restore(ctx, backup, filepath.Join(dir, "late"),
 			&varve.RestoreOptions{Time: info.Until.Add(time.Second)}); err == nil {
 			t.Errorf("seed %d, round %d: restored to behind the backup", seed, round)

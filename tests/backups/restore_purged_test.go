@@ -15,8 +15,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// TestRestoreBehindAPurge: what was purged between a backup and the moment is not in the restored store, which would
-// be a state that never was. What was deleted, has expired or was put again is as it was at the moment.
+// TestRestoreBehindAPurge: a document that was purged between a backup and the moment is not in the
+// restored store, whose state would never have existed. Documents that were deleted, have expired or
+// were put again are as they were at the moment.
 func TestRestoreBehindAPurge(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -53,7 +54,7 @@ func TestRestoreBehindAPurge(t *testing.T) {
 	put("again")
 	behind := put("behind the purge")
 	fixture.Must(t, st.Delete(ctx, "deleted behind"))
-	ahead.Store(int64(2 * time.Hour)) // what has expired is there, though nobody sees it
+	ahead.Store(int64(2 * time.Hour)) // expired memories are in the files, although they are not visible
 	put("newest")
 
 	for _, c := range []struct {
@@ -95,8 +96,8 @@ func TestRestoreBehindAPurge(t *testing.T) {
 	}
 }
 
-// TestRestoreBehindAnUnrecordedPurge is TestRestoreBehindAPurge with a purge by a program that did not record
-// purges yet: it is known by the erased frames of the living log.
+// TestRestoreBehindAnUnrecordedPurge is TestRestoreBehindAPurge with a purge by a program that did not
+// record purges yet: it is recognized by the erased frames of the living log.
 func TestRestoreBehindAnUnrecordedPurge(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()

@@ -25,8 +25,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// oneModel says by which model the rows are that there are, of any memories; "" and
-// why, when they are of more than one. missing are the memories without a row.
+// oneModel returns the model of the existing rows, of any memories; "" and the reason if they are of
+// more than one. missing are the memories without a row.
 func oneModel(t *testing.T, st *varve.Store,
 	models map[string]func(string) []float32) (by, why string, missing []string) {
 	t.Helper()
@@ -69,9 +69,9 @@ func oneModel(t *testing.T, st *varve.Store,
 	return by, "", missing
 }
 
-// A backup that was made in the midst of a change of the model is restored to a store
-// that is in the midst of it: no search answers by both, and the change goes on, to any
-// model, or is called off where it could be.
+// A backup that was made during a change of the model is restored to a store that is also in the middle
+// of it: no search uses both models, and the change continues, to any model, or is canceled where that
+// is possible.
 func TestRestoreAmidSwitch(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -110,7 +110,7 @@ func restoreAmidSwitch(t *testing.T, at string, dims int) {
 	if at == "computing" {
 		serving = "old"
 	} else {
-		// Its vector is nobody's computation, and by the new model.
+		// Its vector is the caller's own, and of the new model.
 		if _, err := st.Put(ctx, varve.Memory{ID: "own", Content: "own", Embedding: is("own")}); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func restoreAmidSwitch(t *testing.T, at string, dims int) {
 			t.Fatal(err)
 		}
 	}
-	// The index is lost as well, then the log too: the first is known again, the second told.
+	// The index is lost as well, then the log too: the first is detected, the second reported.
 	r = restore("lost")
 	loseIndex(t, r)
 	plain = fixture.Open(t, r, &varve.Options{NoBackground: true})
@@ -209,7 +209,7 @@ func restoreAmidSwitch(t *testing.T, at string, dims int) {
 	if plain.Admin().OpenReport().ProblemCount == 0 {
 		t.Error("index and log are gone amid the change, and nothing is told")
 	}
-	// What was computed has rotted in the backup: the rest is restored, and the loss named.
+	// The computed vectors have decayed in the backup: the rest is restored, and the loss named.
 	name := filepath.Join(backup, "vector_index", "reembed")
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -241,8 +241,8 @@ func loseIndex(t *testing.T, dir string) {
 	}
 }
 
-// Every moment of a backup in whose log the model was changed, or in the log that goes
-// on behind it, is restored as it was then.
+// Every moment of a backup in whose log the model was changed, or in the log that continues behind it,
+// is restored with the model of that moment.
 func TestRestoreMomentsOfSwitch(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -279,7 +279,7 @@ func restoreMoments(t *testing.T, when string) {
 	info, err := old.Backup(ctx, backup, varve.BackupOptions{Progress: func(done, total int64) {
 		if !begun && done == total {
 			begun = true
-			// In the log, before the change: it has an older vector like those of the files.
+			// In the log, before the change: its vector is by the older model like those of the files.
 			if _, err := old.Update(ctx, "m02", func(m *varve.Memory) error { m.AccessCount++; return nil }); err != nil {
 				t.Fatal(err)
 			}
@@ -353,8 +353,8 @@ func restoreMoments(t *testing.T, when string) {
 	}
 }
 
-// A log that begins anew, since it was damaged amid a change of the model, leaves the
-// store amid that change.
+// A log that begins again because it was damaged during a change of the model leaves the store in the
+// middle of that change.
 func TestNewLogAmidSwitch(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -414,7 +414,7 @@ func TestNewLogAmidSwitch(t *testing.T) {
 	if names, err := filepath.Glob(filepath.Join(to, "vector_index", "m*")); err != nil || len(names) == 0 {
 		t.Fatal(names, err)
 	} else {
-		for _, name := range names { // the vectors have to be made of what index and log say
+		for _, name := range names { // the vectors have to be rebuilt from index and log
 			if err := os.Remove(name); err != nil {
 				t.Fatal(err)
 			}
@@ -426,8 +426,8 @@ func TestNewLogAmidSwitch(t *testing.T) {
 	}
 }
 
-// A change of the model that is made while a backup copies the log's end is in none of
-// its moments: config.json, which is copied last, must not bring it along.
+// A change of the model that is made while a backup copies the log's end is in none of its moments:
+// config.json, which is copied last, must not contain it.
 func TestRestoreBeforeSwitchBehindTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -475,8 +475,8 @@ func TestRestoreBeforeSwitchBehindTheEnd(t *testing.T) {
 	}
 }
 
-// A store in which nothing has a content takes another model without a switch; restored to
-// a moment behind that, its config.json names it too.
+// A store in which no memory has a content changes the model without a switch; restored to a moment
+// after that, its config.json names the new model too.
 func TestRestoreBehindAnotherName(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -489,7 +489,7 @@ func TestRestoreBehindAnotherName(t *testing.T) {
 	if _, err := old.Put(ctx, varve.Memory{ID: "a", Content: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := old.Vectors().Reembed(ctx, varve.ReembedOptions{}); err != nil { // config.json says the dimension
+	if _, err := old.Vectors().Reembed(ctx, varve.ReembedOptions{}); err != nil { // config.json sets the dimension
 		t.Fatal(err)
 	}
 	backup := filepath.Join(dir, "b")
@@ -522,7 +522,7 @@ func TestRestoreBehindAnotherName(t *testing.T) {
 	}
 }
 
-// A program that knows nothing of models restores what needs none.
+// A program that does not know models can restore backups that need none.
 func TestBackupFormat(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -551,8 +551,8 @@ func TestBackupFormat(t *testing.T) {
 	}
 }
 
-// Who needs no more what was computed overwrites it before it goes: a backup that looks
-// just then has what it had copied before.
+// A process that no longer needs the computed vectors overwrites their file before it removes it: a
+// backup that reads it just then keeps what it had copied before.
 func TestBackupBesideOverwriting(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

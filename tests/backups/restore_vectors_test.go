@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// A restored store has its vectors, which no backup has, and verify finds nothing.
+// A restored store has its vectors, although no backup has vectors, and verify finds nothing.
 func TestRestoreVectors(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// What was deleted, in whatever way, comes back as it was, and what was replaced, too.
+// A document that was deleted, in whatever way, is restored as it was, and so is one that was replaced.
 func TestUndelete(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -68,7 +68,7 @@ func TestUndelete(t *testing.T) {
 	if got, err = st.Revert(ctx, "m", second.Version); err != nil || got.Content != "second" { // also of a deleted one
 		t.Errorf("%+v, %v", got, err)
 	}
-	// One that has expired comes back for good.
+	// An expired memory is restored for good.
 	if _, err := st.Put(ctx, varve.Memory{ID: "e", Content: "soon", ExpiresAt: c.Now().Add(time.Minute)}); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestUndelete(t *testing.T) {
 	}
 }
 
-// A member that is gone is not in an assembly that comes back.
+// A member that is gone is not in an assembly that is restored.
 func TestUndeleteAssembly(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -111,8 +111,8 @@ func TestUndeleteAssembly(t *testing.T) {
 	}
 }
 
-// In a store that was restored or cloned, what was deleted comes back from its kept copy; of what
-// was deleted by a program that kept none, only the deletion is known.
+// In a store that was restored or cloned, a deleted document is restored from its kept copy; if a
+// program that kept none deleted it, only the deletion is known.
 func TestUndeleteKept(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

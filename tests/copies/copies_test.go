@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(scratch.Around(m)) }
 
-// follower is a program that ships the log of a store and has no store open.
+// follower is a program that ships the log of a store without opening the store.
 type follower struct {
 	*testing.T
 	dir string
@@ -30,7 +30,8 @@ type follower struct {
 	at  past.Mark
 }
 
-// log returns the log of the folder, and up to where its checkpoint says that it is durable.
+// log returns the log of the folder, and the position up to which it is durable according to the
+// checkpoint.
 func (f *follower) log() (*past.Log, past.LSN) {
 	f.Helper()
 	c, err := wal.ReadCheckpoint(vfs.OS(), f.dir)
@@ -101,7 +102,7 @@ func (f *follower) open() *varve.Store {
 
 var random = rand.New(rand.NewPCG(1, 2)) // text that zstd does not make small
 
-// fill puts about a number of segments of memories.
+// fill puts memories that take about a number of segments.
 func (f *follower) fill(st *varve.Store, segments int) {
 	f.Helper()
 	for i := range segments * 50 {
@@ -127,8 +128,8 @@ func (f *follower) close(st *varve.Store) {
 	}
 }
 
-// The reader of a log is told the reason for which it has ended, whatever ended it, once the store was opened again.
-// A copy that begins again continues.
+// The reader of a log is told why it has ended, whatever ended it, once the store was opened again. A
+// copy that begins again continues.
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -228,7 +229,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// Health says that a copy is behind once what it lacks was removed, and not before.
+// Health reports that a copy is behind once what it lacks was removed, and not before.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	f := &follower{T: t, dir: filepath.Join(t.TempDir(), "s")}
@@ -267,7 +268,7 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// A store that is moved takes with it what a copy has: the log is the same.
+// A moved store keeps the history that a copy has: the log is the same.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	f := &follower{T: t, dir: filepath.Join(t.TempDir(), "s")}

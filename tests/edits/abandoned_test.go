@@ -13,20 +13,20 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// A process is killed while it flushes, others live on, write newer versions and
-// spill them. What it left in tmp/ is a version that stood in a file, no edit: it
-// does not end in quarantine when the store is recovered one day (FAILURES 24).
+// A process is killed while it flushes, other processes continue, write newer versions and spill them.
+// The file that it left in tmp/ is a version that was in a file, not an edit: it is not moved to
+// quarantine when the store is recovered one day (FAILURES 24).
 func TestKilledFlusherBesideOthers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	made, _ := fixture.Filled(t) // once; each kill has a copy, as the next boot finds it
+	made, _ := fixture.Filled(t) // made once; each kill gets a copy, as the next boot finds it
 	for at, died := 1, true; died; at += proofs.Every(2) {
 		r := made.Lose(crash.KeepAll, 1)
 		b, err := varve.Open(ctx, "/s", r.Options(2))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Flush(ctx); err != nil { // it looks through tmp/ once, having recovered the log
+		if err := b.Flush(ctx); err != nil { // it searches tmp/ once, after recovering the log
 			t.Fatal(err)
 		}
 		write := func(st *varve.Store, version int) error {

@@ -31,14 +31,14 @@ func keys(n int) (list []string) {
 	return list
 }
 
-// Many files that were edited cost few commits, and what is too much for one commit goes
-// in several.
+// Many edited files take few commits, and edits that are too large for one commit are adopted in
+// several.
 func TestAdoptedTogether(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ n, size, most, segment int }{
 		"small": {1200, 10, 3, 0},
 		"large": {12, 1 << 20, 6, 0},                       // bounded in memory
-		"log":   {40, 3000, 12, 64 << 10},                  // half a segment is the most
+		"log":   {40, 3000, 12, 64 << 10},                  // half a segment is the maximum
 		"alone": {3, 28 << 10, 4, 64 << 10},                // one after the other
 		"bytes": {600, commit.PartsBytes / 600 * 2, 14, 0}, // of many
 	} {
@@ -73,8 +73,8 @@ func TestAdoptedTogether(t *testing.T) {
 	}
 }
 
-// Among many one that somebody writes meanwhile, one that is not valid, one of an older
-// version and one that is gone: each has its own outcome, and none holds up the others.
+// One of many files is written meanwhile, one is not valid, one is of an older version and one is gone:
+// each has its own outcome, and none delays the others.
 func TestAdoptedBesideOthers(t *testing.T) {
 	t.Parallel()
 	var other *varve.Store
@@ -82,7 +82,7 @@ func TestAdoptedBesideOthers(t *testing.T) {
 	hook := func(op *wrap.Op, call func() error) error {
 		id := strings.TrimSuffix(filepath.Base(op.Path), ".json")
 		if op.Kind == wrap.Open && (id == "k3" || id == "k5") && other != nil && !wrote[id] {
-			wrote[id] = true // between the look at the index and the commit
+			wrote[id] = true // between the read of the index and the commit
 			m := had[id]     // it need not read the file
 			m.Content = "by another process"
 			if _, err := other.Put(t.Context(), m); err != nil {
@@ -153,8 +153,8 @@ func TestAdoptedBesideOthers(t *testing.T) {
 	}
 }
 
-// An edit of an older version that cannot be set aside, the disk being full, is not taken
-// over instead: that would put it over the newer version.
+// An edit of an older version that cannot be set aside because the disk is full is not adopted instead:
+// that would put it over the newer version.
 func TestStaleOnFullDisk(t *testing.T) {
 	t.Parallel()
 	var full atomic.Bool
@@ -193,8 +193,8 @@ func TestStaleOnFullDisk(t *testing.T) {
 	}
 }
 
-// A file that is empty when it is looked at, its editor having been slow, is put back;
-// what the editor then saves into it, displaced by now, is taken over all the same.
+// A file that is empty when it is examined, because its editor is slow, is restored; what the editor
+// then saves into the displaced file is adopted nevertheless.
 func TestSavedSlowly(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex // of f and text: the log prepares files beside the test
@@ -246,7 +246,7 @@ func TestSavedSlowly(t *testing.T) {
 	}
 }
 
-// Members of one assembly that get other embeddings by hand change it once for all.
+// Members of one assembly whose embeddings are changed by hand change the assembly once for all.
 func TestAdoptedMembers(t *testing.T) {
 	t.Parallel()
 	e := fixture.NewEditing(t, 0, &varve.Options{})
@@ -279,7 +279,7 @@ func TestAdoptedMembers(t *testing.T) {
 	}
 }
 
-// What is gone together is deleted, or put back, together.
+// Files that are deleted together are deleted, or restored, together.
 func TestGoneTogether(t *testing.T) {
 	t.Parallel()
 	for _, adopts := range []bool{true, false} {
@@ -298,7 +298,7 @@ func TestGoneTogether(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// One is written again before that is settled.
+		// One is written again before the deletion is adopted.
 		if _, err := e.St.Put(t.Context(), varve.Memory{ID: "k4", Content: "again"}); err != nil {
 			t.Fatal(err)
 		}
@@ -328,8 +328,8 @@ func TestGoneTogether(t *testing.T) {
 	}
 }
 
-// Killed or cut off anywhere while edits are taken over: nobody's text is lost, the served
-// one is the edit or what it was made of, and who looks again comes to the end.
+// Killed or cut off at any point while edits are adopted: no user's text is lost, the served text is the
+// edit or the one it was made from, and the next look completes the adoption.
 func TestAdoptCut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -396,7 +396,7 @@ func TestAdoptCut(t *testing.T) {
 	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected")} {
 		t.Run(what, func(t *testing.T) {
 			fixture.CutAtEach(t, prepare, fault, job, func(t *testing.T, r *fixture.Rig, done bool) {
-				done = done && fault == nil // an error about one file ends nothing
+				done = done && fault == nil // an error about one file does not end the adoption
 				for again := range 2 {
 					st, err := varve.Open(ctx, "/s", r.Options(byte(4+again)))
 					if err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// Somebody saves a memory by hand, and again, and again, without a thought for
-// updated_at: each is adopted, none is taken for the edit of an older version. Found
-// by TestStorm.
+// A memory is saved by hand several times in a row, without changing updated_at: each save is adopted,
+// none is treated as the edit of an older version. Found by TestStorm.
 func TestRegressEditedAgain(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

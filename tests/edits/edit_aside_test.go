@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// The second of two saves in a row, which a round puts aside, is taken over also where
-// that round fails, and where it is one that makes the index anew.
+// The second of two saves in a row, which a round sets aside, is adopted even if that round fails, or
+// rebuilds the index.
 func TestEditedAgainAmidFailure(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -10,8 +10,9 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// A folder of few files that is emptied at once is an accident as that of many is, and its files are
-// put back, also where no process watched; a part of them, and a single one, is deleted.
+// A folder of few files that is emptied at once is an accident as with many files, and its files are
+// restored, even if no process was watching; if a part of them, or a single one, is deleted, that is a
+// deletion.
 func TestEmptiedSmallFolder(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

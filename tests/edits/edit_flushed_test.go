@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// FAILURES 184: flushes of an open store do not hide that a file was deleted meanwhile: the next open still
-// sees that the folder was changed, and restores it.
+// FAILURES 184: flushes of an open store do not hide that a file was deleted meanwhile: the next open
+// still sees that the folder was changed, and restores the file.
 func TestDeletedBesideFlushes(t *testing.T) {
 	e := fixture.NewEditing(t, 3, &varve.Options{})
 	if err := os.WriteFile(filepath.Join(e.Dir, "config.json"), []byte(`{"varve": 1, "adopt_deletions": false}`),

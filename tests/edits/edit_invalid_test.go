@@ -22,8 +22,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// invalid are files of a memory that nobody can take over, by what made them; %s is the
-// file as it was.
+// invalid has files of a memory that cannot be adopted, by how they were made; %s is the file as it was.
 var invalid = map[string]string{
 	"marks of a merge": "<<<<<<< HEAD\n%s=======\n{}\n>>>>>>> other\n",
 	"marks in it":      "{\n<<<<<<< HEAD\n\"id\": \"k0\",\n=======\n\"id\": \"k0\",\n>>>>>>> other\n\"content\": \"x\"}",
@@ -44,9 +43,9 @@ var invalid = map[string]string{
 		"}",
 }
 
-// What cannot be taken over stays where it is and is told once, by whoever meets it; the
-// memory is served as it was; verify says where and what to do. A newer version takes its
-// place, and so does repair, with the text kept in quarantine; corrected, it is adopted.
+// A file that cannot be adopted stays where it is and is reported once, by the process that meets it;
+// the memory is served as before; verify says where the file is and what to do. A newer version replaces
+// it, and so does repair, with the text kept in quarantine; corrected, it is adopted.
 func TestInvalidEdit(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -158,7 +157,7 @@ func invalidEdit(t *testing.T, text, then string) {
 	}
 }
 
-// What editors leave beside a memory, and what is valid though it looks unusual.
+// Files that editors leave beside a memory, and valid files that look unusual.
 func TestEditorsLeave(t *testing.T) {
 	t.Parallel()
 	var told []varve.Event
@@ -209,8 +208,8 @@ func TestEditorsLeave(t *testing.T) {
 	}
 }
 
-// A copy with the id of another one, and a name that differs by case alone: told, with
-// what to do; neither is taken for the memory, and repair keeps it.
+// A copy with the id of another memory, and a name that differs only in case: both are reported, with
+// what to do; neither is treated as the memory, and repair keeps it.
 func TestOneIDTwice(t *testing.T) {
 	t.Parallel()
 	var told []varve.Event
@@ -260,8 +259,8 @@ func TestOneIDTwice(t *testing.T) {
 	}
 }
 
-// What is no file at all, or none that could be a memory's, gives way; nothing of it is
-// lost, and nothing behind a link is touched.
+// Something that is not a regular file, or cannot be a memory's, is moved away; nothing of it is lost,
+// and nothing behind a link is touched.
 func TestNoFileInPlace(t *testing.T) {
 	t.Parallel()
 	for name, put := range map[string]func(t *testing.T, path, outside string){
@@ -341,11 +340,11 @@ func TestNoFileInPlace(t *testing.T) {
 	}
 }
 
-// A file that this process may not read is left alone and told once; the memory is
-// served all the same, and adopted when it may be read.
+// A file that this process may not read is left alone and reported once; the memory is served
+// nevertheless, and the file is adopted when it may be read.
 func TestUnreadableEdit(t *testing.T) {
 	t.Parallel()
-	var barred atomic.Bool // the log's own goroutine asks as well
+	var barred atomic.Bool // the log's own goroutine calls it as well
 	hook := func(op *wrap.Op, call func() error) error {
 		if barred.Load() && op.Kind == wrap.Open && filepath.Base(op.Path) == "k0.json" {
 			return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.EACCES}

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// A file from before a change of the model that comes back by hand, from a checkout or
-// an editor that had it open, does not bring its vector among those of the new model.
+// A file from before a change of the model that returns by hand, from a checkout or an editor that had
+// it open, does not put its vector among those of the new model.
 func TestOlderFileBack(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

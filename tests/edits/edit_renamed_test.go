@@ -19,8 +19,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// forgotten is a store whose log and archive no longer have what k0 … k2 are, which is in
-// their files.
+// forgotten makes a store whose log and archive no longer have k0 … k2, which are only in their files.
 func forgotten(t *testing.T, heard func(varve.Event)) *fixture.Editing {
 	t.Helper()
 	e := fixture.NewEditing(t, 3, storetest.In(&varve.Options{CacheBytes: -1, SegmentSize: 64 << 10, Listener: heard},
@@ -29,7 +28,7 @@ func forgotten(t *testing.T, heard func(varve.Event)) *fixture.Editing {
 	return e
 }
 
-// Of several files with its id the one that is the version counts, whatever they are called.
+// Of several files with its id the one with the present version is used, whatever their names are.
 func TestRenamedBesideOthers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"aa", "mm", "zz"} {
@@ -49,7 +48,7 @@ func TestRenamedBesideOthers(t *testing.T) {
 	}
 }
 
-// A renamed file may be the only copy, or an edit of it: then that is what is put back.
+// A renamed file may be the only copy, or an edit of it: then it is restored under the right name.
 func TestRenamedIsTheOnlyCopy(t *testing.T) {
 	t.Parallel()
 	var told []varve.Event
@@ -72,7 +71,7 @@ func TestRenamedIsTheOnlyCopy(t *testing.T) {
 	if e.Text("other") != was || !strings.Contains(e.Text("another"), "edited") {
 		t.Error("what was renamed was touched")
 	}
-	// An older copy is not taken for it, and it is not deleted for all that.
+	// An older copy is not treated as the memory's file, and the memory is not deleted because of it.
 	e.Save("copy", e.Text("k0"))
 	if _, err := e.St.Put(t.Context(), varve.Memory{ID: "k0", Content: "newer"}); err != nil {
 		t.Fatal(err)
@@ -85,7 +84,7 @@ func TestRenamedIsTheOnlyCopy(t *testing.T) {
 	if m, err := e.St.Get(t.Context(), "k0"); !errors.Is(err, varve.ErrCorrupt) {
 		t.Errorf("gone but for an older copy: %+v, %v", m, err)
 	}
-	// Without them nobody has it: then it is deleted.
+	// Without these files no copy exists: then it is deleted.
 	for _, id := range []string{"k2", "other", "another"} {
 		if err := os.Remove(e.Path(id)); err != nil {
 			t.Fatal(err)
@@ -133,8 +132,8 @@ func TestRepairRenamed(t *testing.T) {
 	}
 }
 
-// An edit over the limits of a document stays, is told, and the version before it is
-// served; so does a new file. With the limit raised, or shortened, it is taken over.
+// An edit that exceeds the limits of a document stays and is reported, and the previous version is
+// served; so is a new file. With the limit raised, or the file shortened, it is adopted.
 func TestEditOverLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -198,7 +197,7 @@ func TestEditOverLimit(t *testing.T) {
 					t.Errorf("afterwards: %+v, %v", f, err)
 				}
 			}
-			// Lowered again, it is what is stored: read, and written with care.
+			// With the lower limit again, it is stored: it can be read, and written with care.
 			fixture.LimitTo(t, e.St, c.limit)
 			e.Want("k0", "long")
 			if n := len(refusedEdits(t, e.St)); n > 0 {
@@ -219,7 +218,7 @@ func refusedEdits(t *testing.T, st *varve.Store) (list []varve.RefusedEdit) {
 	return list
 }
 
-// RefusedEdits are found by who was told of none of them, and by nobody taken over.
+// A process that was told of no refused edit finds all with RefusedEdits, which adopts none.
 func TestRefusedEdits(t *testing.T) {
 	t.Parallel()
 	e := fixture.NewEditing(t, 5, &varve.Options{CacheBytes: -1})
@@ -244,8 +243,7 @@ func TestRefusedEdits(t *testing.T) {
 	e.Want("k2", "is 2")
 }
 
-// Health names three of the edits that were refused, counts the others, and leaves out
-// what somebody has changed since.
+// Health names three of the refused edits, counts the others, and omits those that were changed since.
 func TestHealthOfRefusedEdits(t *testing.T) {
 	t.Parallel()
 	e := fixture.NewEditing(t, 6, &varve.Options{CacheBytes: -1})
@@ -259,7 +257,7 @@ func TestHealthOfRefusedEdits(t *testing.T) {
 		}
 		return texts
 	}
-	if p := problems(); len(p) != 4 || !strings.HasPrefix(p[0], "memories/k0.json cannot be taken over") ||
+	if p := problems(); len(p) != 4 || !strings.HasPrefix(p[0], "memories/k0.json cannot be adopted") ||
 		!strings.HasPrefix(p[3], "2 more files") {
 		t.Errorf("%q", p)
 	}
@@ -271,7 +269,7 @@ func TestHealthOfRefusedEdits(t *testing.T) {
 	}
 }
 
-// repair takes many edited and many new files over in few commits.
+// repair adopts many edited and many new files in few commits.
 func TestRepairAdoptsTogether(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -284,7 +282,7 @@ func TestRepairAdoptsTogether(t *testing.T) {
 		e.Edit(fmt.Sprint("k", i), "was", "is")
 		e.Save(fmt.Sprint("new", i), fmt.Sprintf(`{"id":"new%d","content":"made %d"}`, i, i))
 	}
-	e.Save("k7", "{half") // what is wrong with one is its own
+	e.Save("k7", "{half") // the fault of one file does not affect the others
 	from := storetest.Inner(e.St).Engine.Log().Durable()
 	if err := e.St.Close(); err != nil {
 		t.Fatal(err)
@@ -315,7 +313,7 @@ func TestRepairAdoptsTogether(t *testing.T) {
 	e.Want("k7", "was 7")
 }
 
-// Of two new files with one id the one under its right name counts.
+// Of two new files with one id the one under its right name is used.
 func TestRepairNewTwice(t *testing.T) {
 	t.Parallel()
 	e := fixture.NewEditing(t, 1, &varve.Options{})
@@ -339,8 +337,8 @@ func TestRepairNewTwice(t *testing.T) {
 	}
 }
 
-// Without a process that watches, a deletion is taken over by the next read, once the folder has been
-// quiet, and not where the file was the last copy.
+// Without a process that watches, a deletion is adopted by the next read, once the folder has been
+// quiet, but not if the file was the last copy.
 func TestDeletedUnwatched(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

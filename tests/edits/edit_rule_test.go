@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// outcome is what becomes of a file that was edited by hand.
+// outcome is the result of an edit of a file by hand.
 type outcome struct {
 	Content string
 	Err     string
@@ -24,8 +24,8 @@ type outcome struct {
 	File    string // "same", "another" or "none"
 }
 
-// TestEditRule makes each edit once while a process watches and once while none does, and compares
-// what becomes of it, also when the index is rebuilt afterwards.
+// TestEditRule makes each edit once while a process watches and once while none does, and compares the
+// results, also after the index is rebuilt.
 func TestEditRule(t *testing.T) {
 	t.Parallel()
 	mtime := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -226,7 +226,7 @@ func TestEditRule(t *testing.T) {
 	}
 }
 
-// repairAll does what repair plans.
+// repairAll applies the plan of a repair.
 func repairAll(t *testing.T, dir string, clock func() time.Time) {
 	t.Helper()
 	plan, err := varve.PlanRepair(t.Context(), dir, &varve.Options{Clock: clock}, varve.VerifyOptions{})

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// A hard link in the place of a file that the log writes into is not written through: an
-// archive may bring one along that leads to any file of its user's.
+// A hard link in the place of a file that the log writes into is not written through: an archive may
+// contain one that leads to any file of its user.
 func TestHardLinks(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

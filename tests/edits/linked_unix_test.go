@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// linkTree is cp -al.
+// linkTree copies a tree as cp -al does.
 func linkTree(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
@@ -33,7 +33,7 @@ func linkTree(t *testing.T, from, to string) {
 	}
 }
 
-// copyTree is cp -a.
+// copyTree copies a tree as cp -a does.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
@@ -41,14 +41,14 @@ func copyTree(t *testing.T, from, to string) {
 	}
 }
 
-// cp -al makes two folders with one log. The one that it was made of goes on; the other is told, and
-// is read from its own files.
+// cp -al makes two folders with one log. The original folder continues; the other gets an error, and is
+// read from its own files.
 func TestLinkedCopy(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		open bool // the store is open while it is linked, and goes on
-		more int  // puts of the home behind it
+		open bool // the store is open while it is linked, and continues
+		more int  // puts of the home after it
 		last bool // the copy is opened first
 		lost bool // the page is gone: the machine lost power
 	}{
@@ -145,7 +145,7 @@ func TestLinkedCopy(t *testing.T) {
 			}
 			reads("behind the home")
 
-			// The remedy makes a store that takes writes, and the home stays one.
+			// The remedy makes a store that accepts writes, and the home stays one.
 			plain := filepath.Join(t.TempDir(), "plain")
 			copyTree(t, copied, plain)
 			for _, dir := range []string{plain, home} {
@@ -162,7 +162,7 @@ func TestLinkedCopy(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			// With the home gone the copy has files of its own.
+			// Once the home is gone the copy has files of its own.
 			if err := os.RemoveAll(home); err != nil {
 				t.Fatal(err)
 			}
@@ -177,7 +177,7 @@ func TestLinkedCopy(t *testing.T) {
 	}
 }
 
-// A store that was moved stays at home, links or not.
+// A store that was moved keeps its home, with or without links.
 func TestLinkedHomeMoved(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -201,7 +201,8 @@ func TestLinkedHomeMoved(t *testing.T) {
 	}
 }
 
-// Where no home was recorded, as by an older program, the first that opens the log to write has it.
+// If no home was recorded, as by an older program, the first folder that opens the log to write becomes
+// the home.
 func TestLinkedUnrecorded(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -211,7 +212,7 @@ func TestLinkedUnrecorded(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// What an older program leaves: zeros in the word 33 and behind the slots.
+	// What an older program leaves: zeros in word 33 and behind the slots.
 	zero := func(name string, at ...int64) {
 		t.Helper()
 		f, err := os.OpenFile(filepath.Join(one, name), os.O_RDWR, 0)

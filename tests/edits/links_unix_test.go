@@ -17,7 +17,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// aside is a folder beside a store with a file of each name, and what all of it is.
+// aside makes a folder beside a store with a file of each name, and returns a function that describes
+// all of it.
 func aside(t *testing.T, dir string, names ...string) (state func() string) {
 	t.Helper()
 	for _, name := range names {
@@ -51,8 +52,8 @@ func aside(t *testing.T, dir string, names ...string) (state func() string) {
 	}
 }
 
-// A folder that becomes a link while the store is open is not followed either: nothing
-// outside changes, what needs the folder says so, and with the folder back all goes on.
+// A folder that becomes a link while the store is open is not followed either: nothing outside changes,
+// operations that need the folder report it, and once the folder is back all work.
 func TestLinkWhileOpen(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{"memories", "tmp", "tmp/parked", "quarantine", "backups", "vector_index", "wal",
@@ -129,8 +130,8 @@ func TestLinkWhileOpen(t *testing.T) {
 	}
 }
 
-// A link that came with a clone may have a name that a backup once had until it was whole: the folder
-// that it leads to was emptied.
+// A link that came with a clone may have a name that a backup once had while it was unfinished: the
+// folder that the link leads to was emptied.
 func TestBackupPartialIsALink(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
@@ -157,7 +158,7 @@ func TestBackupPartialIsALink(t *testing.T) {
 	}
 }
 
-// A store may be reached through links, as ever.
+// A store may be reached through links, as before.
 func TestRootThroughLinks(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()

@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// FAILURES 20: with one torn file chromem-go does not open ("unexpected EOF",
-// without a name). Here the store opens, all are found by meaning, verify names
-// the file, and repair puts it back from the log, to the byte.
+// FAILURES 20: with one torn file chromem-go does not open ("unexpected EOF", without a name). Here the
+// store opens, all memories are found by vector, verify names the file, and repair restores it from the
+// log, byte for byte.
 func TestTornFile(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -27,7 +27,7 @@ func TestTornFile(t *testing.T) {
 	}{
 		{"half", func(n int64) int64 { return n / 2 }},
 		{"nothing", func(int64) int64 { return 0 }},
-		{"all but the brace", func(n int64) int64 { return n - 2 }}, // without the newline alone it is whole: an edit
+		{"all but the brace", func(n int64) int64 { return n - 2 }}, // without only the newline it is complete: an edit
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -89,8 +89,8 @@ func TestTornFile(t *testing.T) {
 	}
 }
 
-// FAILURES 20, unrepaired: what a store with a torn file still gives: all of it,
-// by id, in lists and by meaning, for the log has the one; and it takes writes.
+// FAILURES 20, unrepaired: a store with a torn file still gives everything, by id, in lists and by
+// vector, since the log has the document; and it accepts writes.
 func TestTornFileServes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -132,9 +132,9 @@ func TestTornFileServes(t *testing.T) {
 	}
 }
 
-// FAILURES 21: chromem-go names a file by the first 32 bits of the id's SHA-256,
-// and these ids meet there (bench/chromem finds them): of two documents one is
-// left. The others differ only where a slug does not show it.
+// FAILURES 21: chromem-go names a file by the first 32 bits of the id's SHA-256, and these ids collide
+// there (bench/chromem finds them): of two documents one is left. The other ids differ only in what a
+// slug does not show.
 func TestMeetingIDs(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -157,7 +157,7 @@ func TestMeetingIDs(t *testing.T) {
 	if err != nil || len(files) != len(ids) {
 		t.Errorf("%d files, %v", len(files), err)
 	}
-	// The files alone have them all.
+	// Rebuilt from the files alone, all of them are there.
 	for _, name := range []string{"wal", "checkpoint", "vector_index", "memory_index.json", "memory_index.delta.json"} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)

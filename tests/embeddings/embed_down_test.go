@@ -26,7 +26,7 @@ type moved struct{ atomic.Int64 }
 
 func (m *moved) now() time.Time { return time.Unix(1_800_000_000, 0).Add(time.Duration(m.Load())) }
 
-// hanging is a service over HTTP that hangs or fails until it is mended.
+// hanging is a service over HTTP that hangs or fails until it is repaired.
 type hanging struct {
 	*httptest.Server
 	requests atomic.Int64
@@ -68,8 +68,8 @@ func newHanging(t *testing.T, hang bool) (*hanging, func(context.Context, []stri
 	}
 }
 
-// A write waits for an embedder that hangs or fails, but not at every call; what it left is embedded
-// when the embedder works again.
+// A write waits for an embedder that hangs or fails, but not at every call; memories that it left
+// without a vector are embedded when the embedder works again.
 func TestEmbedderDown(t *testing.T) {
 	t.Parallel()
 	for _, hang := range []bool{true, false} {
@@ -132,7 +132,7 @@ func TestEmbedderDown(t *testing.T) {
 				t.Error(err, h.requests.Load())
 			}
 			h.mended.Store(true)
-			storetest.Inner(st).Embedding.Tune().Timeout = time.Minute // a loaded machine may take its time
+			storetest.Inner(st).Embedding.Tune().Timeout = time.Minute // a loaded machine may be slow
 			c.Add(int64(5 * time.Second))
 			if v, err := st.Vectors().Embed(ctx, []string{"a query"}); err != nil || !slices.Equal(v[0],
 				fixture.EmbeddingOf("a query")) {
@@ -157,8 +157,8 @@ func TestEmbedderDown(t *testing.T) {
 	}
 }
 
-// The queue of the background waits until the embedder may be asked, and asks it for a plain text:
-// one that it never takes does not keep it down.
+// The background queue waits until the embedder may be asked, and asks it for a plain text first: a text
+// that it always refuses does not keep the embedder down.
 func TestEmbedderDownInTheBackground(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -178,7 +178,7 @@ func TestEmbedderDownInTheBackground(t *testing.T) {
 				return nil
 			}
 			select {
-			case waits <- d: // the time passes when the test takes it
+			case waits <- d: // the time passes when the test receives this
 				c.Add(int64(d))
 				return nil
 			case <-ctx.Done():
@@ -222,7 +222,7 @@ func TestEmbedderDownInTheBackground(t *testing.T) {
 	}
 }
 
-// Processes that ask one service tell each other that it is down, outside of the store.
+// Processes that use one service inform each other that it is down, outside of the store.
 func TestEmbedderDownForOthers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -254,7 +254,7 @@ func TestEmbedderDownForOthers(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	h.mended.Store(true)
-	if n, err := st.Vectors().EmbedPending(ctx); err != nil || n != 4 { // what a user asks for is done at once
+	if n, err := st.Vectors().EmbedPending(ctx); err != nil || n != 4 { // tried at once for a user
 		t.Error(n, err)
 	}
 	other := fixture.Open(t, dir, &varve.Options{Embed: call, NoBackground: true, Clock: c.now, StateDir: state,

@@ -17,9 +17,9 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// An embedder whose vectors have another dimension than the store's, which it had
-// before or which another process decides while it is asked, keeps no memory from
-// being stored. A vector that the caller brings is refused as ever.
+// An embedder whose vectors have another dimension than the store's, whether fixed before or by another
+// process while the embedder is asked, prevents no memory from being stored. A vector that the caller
+// provides is refused as always.
 func TestEmbedderOfAnotherDimension(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -68,9 +68,9 @@ func TestEmbedderOfAnotherDimension(t *testing.T) {
 			t.Error(when, err)
 		}
 		if len(failed) != 3 {
-			t.Error(when, failed) // of the text; the caller's vector is no failure of the embedder
+			t.Error(when, failed) // an error about the text; the caller's vector is no failure of the embedder
 		}
-		// With the right model it goes on.
+		// With the right model it continues.
 		e.Set(func(texts []string) ([][]float32, error) {
 			return slices.Repeat([][]float32{{3, 4}}, len(texts)), nil
 		})
@@ -83,7 +83,7 @@ func TestEmbedderOfAnotherDimension(t *testing.T) {
 	}
 }
 
-// What an embedder returns is its own: it may write the next vector there.
+// The slices that an embedder returns belong to it: it may write the next vector there.
 func TestEmbedderUsesItsMemoryAgain(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -107,8 +107,7 @@ func TestEmbedderUsesItsMemoryAgain(t *testing.T) {
 	}
 }
 
-// A batch of the embedder's may be more than a commit can take: then it is written
-// in several.
+// A batch of the embedder may be more than fits in a commit: then it is written in several.
 func TestEmbedMoreThanACommit(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -143,8 +142,7 @@ func TestEmbedMoreThanACommit(t *testing.T) {
 	checkReembedded(t, st)
 }
 
-// A memory for which the queue has no room is found by the scan, also when that is
-// past it.
+// A memory for which the queue has no room is found by the scan, even if the scan was already past it.
 func TestEmbedQueueFull(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -175,8 +173,8 @@ func TestEmbedQueueFull(t *testing.T) {
 	}
 }
 
-// What a re-embedding is held to is the store's dimension, not that of the first
-// memory: that one may have been edited by hand.
+// The dimension of a re-embedding is the store's, not that of the first memory, which may have been
+// edited by hand.
 func TestReembedBesideAMisfit(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

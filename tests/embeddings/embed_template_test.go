@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// notes is an embedder that notes what it was asked.
+// notes is an embedder that records the texts that it was asked for.
 type notes struct {
 	mu    sync.Mutex
 	texts []string
@@ -62,7 +62,7 @@ func turn(id string, minute int, speaker, content string) varve.Memory {
 		Metadata: map[string]any{"session_id": "s", "speaker": speaker}}
 }
 
-// embeddedAs fails unless each memory has the vector of a text.
+// embeddedAs fails the test unless each memory has the vector of a text.
 func embeddedAs(t *testing.T, st *varve.Store, want map[string]string) {
 	t.Helper()
 	for id, text := range want {
@@ -77,8 +77,9 @@ func withEmbedder(n *notes) *varve.Options {
 	return &varve.Options{NoBackground: true, Embed: n.embed, EmbedModel: "m"}
 }
 
-// TestTurnsAreEmbedded: a store whose first vectors are of turns embeds what is before each, who speaks and what
-// is shown; what is before is looked for among those that are written together, and those that are stored.
+// TestTurnsAreEmbedded: a store whose first vectors are of turns embeds the previous turn with each one,
+// the speaker and the caption; the previous turn is searched for among those that are written together,
+// and those that are stored.
 func TestTurnsAreEmbedded(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -113,7 +114,7 @@ func TestTurnsAreEmbedded(t *testing.T) {
 		n.asked(t, fmt.Sprintf("At last. Ben: Flushed %v", flushed))
 	}
 	other.Delete(ctx, "3")
-	later := turn("6", 5, "Anna", "So late?") // of one time the id decides
+	later := turn("6", 5, "Anna", "So late?") // at the same time, the id decides
 	if _, err := other.Put(ctx, later); err != nil {
 		t.Fatal(err)
 	}
@@ -147,9 +148,9 @@ func TestTurnsAreEmbedded(t *testing.T) {
 	}
 }
 
-// TestPreviousArrivesLater: a vector is made of what is before its memory at that time. What comes between them
-// later, changes or is deleted does not change it; the memory's own words, names and caption do, and a
-// re-embedding makes all of them of what is there.
+// TestPreviousArrivesLater: a vector is made from the memory before its own at that time. A memory that
+// comes between them later, changes or is deleted does not change it; the memory's own words, names and
+// caption do, and a re-embedding makes all vectors from the present memories.
 func TestPreviousArrivesLater(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -189,16 +190,16 @@ func TestPreviousArrivesLater(t *testing.T) {
 	embeddedAs(t, st, map[string]string{"1": "Ben: Where are you?", "2": "Where are you? Anna: Yes. a door"})
 }
 
-// TestTemplateIsChanged: a store of before, whose model has the name alone, goes on with the contents alone and
-// is not embedded again; another template is taken by a re-embedding, and until then, also while it runs, the
-// one in use is.
+// TestTemplateIsChanged: an older store, whose model has only a name, continues with the contents alone
+// and is not embedded again; a re-embedding uses a new template, and until then, also while it runs, the
+// present one is used.
 func TestTemplateIsChanged(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := &notes{}
 	dir := t.TempDir()
 	st := fixture.Open(t, dir, withEmbedder(n))
-	if _, err := st.Put(ctx, varve.Memory{ID: "0", Content: "a note"}); err != nil { // of no session: the content alone
+	if _, err := st.Put(ctx, varve.Memory{ID: "0", Content: "a note"}); err != nil { // in no session: the content alone
 		t.Fatal(err)
 	}
 	for i, text := range []string{"Are you there?", "Yes."} {
@@ -293,8 +294,8 @@ func TestTemplateIsChanged(t *testing.T) {
 	}
 }
 
-// TestTemplateLater: what could not be embedded when it was put gets its vector by the template, and the first
-// vectors of a store may be such.
+// TestTemplateLater: a memory that could not be embedded when it was put gets its vector by the
+// template, also if it is among the first vectors of a store.
 func TestTemplateLater(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -330,8 +331,8 @@ func TestTemplateLater(t *testing.T) {
 	}
 }
 
-// TestFirstVectorsAgree: of processes that put the first vectors at once, some of memories in a session, one decides
-// what is embedded, and no vector is made in another way.
+// TestFirstVectorsAgree: if several processes put the first vectors at once, some of memories in a
+// session, one process decides what is embedded, and no vector is made in another way.
 func TestFirstVectorsAgree(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -340,7 +341,7 @@ func TestFirstVectorsAgree(t *testing.T) {
 		dir := t.TempDir()
 		const parties = 4
 		var all [parties]*varve.Store
-		var together sync.WaitGroup // each has asked before one of them decides
+		var together sync.WaitGroup // each has requested vectors before one of them decides
 		together.Add(parties)
 		for i := range all {
 			o, once := withEmbedder(n), sync.Once{}
@@ -388,8 +389,9 @@ func TestFirstVectorsAgree(t *testing.T) {
 	}
 }
 
-// TestQueryTemplate: a query is embedded in a text of its own. A change counts at once, embeds no memory again
-// and leaves the model's name; what is put, and like, which compares memories, do not have it.
+// TestQueryTemplate: a query is embedded in a text of its own. A change takes effect at once, embeds no
+// memory again and keeps the model's name; put memories and like, which compares memories, do not use
+// it.
 func TestQueryTemplate(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

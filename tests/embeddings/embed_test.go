@@ -103,7 +103,7 @@ func TestEmbedAtPut(t *testing.T) {
 	}
 }
 
-// A transaction whose function runs again does not ask again for the same texts.
+// A transaction whose function runs again does not request the same texts again.
 func TestEmbedOnceInATransaction(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -137,8 +137,8 @@ func TestEmbedOnceInATransaction(t *testing.T) {
 	}
 }
 
-// Whatever the embedder does wrong, the memory is stored, without a vector, and
-// that is seen; the background asks again, at growing distances, until it has one.
+// Whatever the embedder does wrong, the memory is stored without a vector, which is visible; the
+// background asks again, at growing intervals, until it has one.
 func TestEmbedFails(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(texts []string) ([][]float32, error){
@@ -209,7 +209,7 @@ func TestEmbedFails(t *testing.T) {
 				t.Errorf("another text's vector stayed: %v, %v", m.Embedding, err)
 			}
 			e.Set(nil)
-			// A call that goes well wakes those that wait.
+			// A successful call wakes those that wait.
 			if _, err := st.Put(ctx, varve.Memory{ID: "b", Content: "works again"}); err != nil {
 				t.Fatal(err)
 			}
@@ -230,7 +230,7 @@ func TestEmbedFails(t *testing.T) {
 	}
 }
 
-// A ctx that ends while the embedder is asked ends the write; nothing is stored.
+// If ctx ends while the embedder is asked, the write ends; nothing is stored.
 func TestEmbedCanceled(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, t.TempDir(), &varve.Options{NoBackground: true})
@@ -253,8 +253,8 @@ func TestEmbedCanceled(t *testing.T) {
 	}
 }
 
-// Close does not wait for an embedder: what is being put is stored without a
-// vector, and the next open gets it one.
+// Close does not wait for an embedder: a memory that is being put is stored without a vector, and the
+// next open requests one.
 func TestCloseWithAHangingEmbedder(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -296,9 +296,8 @@ func TestCloseWithAHangingEmbedder(t *testing.T) {
 	}
 }
 
-// What has no vector when the store is opened gets one: in the background, or
-// when it is asked for. A text that the embedder does not take keeps none of the
-// others back, and a vector that somebody set meanwhile stays.
+// Memories without a vector get one when the store is opened: in the background, or on request. A text
+// that the embedder refuses does not delay the others, and a vector that was set meanwhile stays.
 func TestEmbedAtOpen(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -372,8 +371,8 @@ func TestEmbedAtOpen(t *testing.T) {
 	}
 }
 
-// An embedder of another dimension than the store's: the memory is stored
-// without a vector, and the error names both.
+// If an embedder has another dimension than the store, the memory is stored without a vector, and the
+// error names both dimensions.
 func TestEmbedAnotherDimension(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -403,8 +402,8 @@ func TestEmbedAnotherDimension(t *testing.T) {
 	}
 }
 
-// The model's name stands with the vectors, also when somebody without an
-// embedder writes them again.
+// The model's name is stored with the vectors, also when a process without an embedder writes them
+// again.
 func TestEmbedModelIsRecorded(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -431,7 +430,8 @@ func TestEmbedModelIsRecorded(t *testing.T) {
 	}
 }
 
-// TestEmbedZerosAgain: an embedding of zeros, which an earlier version took from the embedder, counts as missing.
+// TestEmbedZerosAgain: an embedding of zeros, which an earlier version accepted from the embedder,
+// counts as missing.
 func TestEmbedZerosAgain(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

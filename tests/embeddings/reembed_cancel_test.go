@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// A re-embedding whose process is gone for ever is called off by another one, which has
-// no embedder; behind the switch it only goes on.
+// A re-embedding whose process is gone forever is canceled by another process, which has no embedder;
+// after the switch it can only be continued.
 func TestCancelReembed(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// emptiedStore had vectors of 3 dimensions in its files, and has no memory any more.
+// emptiedStore makes a store that had vectors of 3 dimensions in its files, and has no memory anymore.
 func emptiedStore(t *testing.T, dir string, o *varve.Options, n int, told bool) *varve.Store {
 	t.Helper()
 	ctx := context.Background()
@@ -38,7 +38,7 @@ func emptiedStore(t *testing.T, dir string, o *varve.Options, n int, told bool) 
 		}
 	}
 	if told {
-		// config.json says the dimension, the log that it was decided
+		// config.json sets the dimension, the log records that it was decided
 		_, err := st.Vectors().Reembed(ctx, varve.ReembedOptions{})
 		fixture.Must(t, err)
 	}
@@ -50,7 +50,7 @@ func emptiedStore(t *testing.T, dir string, o *varve.Options, n int, told bool) 
 	return st
 }
 
-// vectorFiles are those in vector_index, but for the lock.
+// vectorFiles returns the files in vector_index, without the lock.
 func vectorFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	names, err := os.ReadDir(filepath.Join(dir, vector.Folder))
@@ -64,8 +64,8 @@ func vectorFiles(t *testing.T, dir string) []string {
 	return list
 }
 
-// A store that had vectors and has none any more takes those of a model of another
-// dimension, in every process, once it was re-embedded.
+// A store that had vectors and has none anymore accepts those of a model of another dimension, in every
+// process, once it was re-embedded.
 func TestReembedEmptied(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -140,8 +140,8 @@ func TestReembedEmptied(t *testing.T) {
 	}
 }
 
-// What the model before has left goes with the first flush, also where nothing has come
-// since: a purge could not find it there.
+// The first flush removes what the previous model has left, even if nothing was put since: a purge could
+// not find it there.
 func TestReembedEmptiedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -184,7 +184,7 @@ func TestReembedEmptiedLeavesNothing(t *testing.T) {
 	fixture.CheckVectors(t, other, "purged", 0)
 }
 
-// Memories whose time is over keep no dimension.
+// Expired memories do not fix the dimension.
 func TestReembedExpired(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -210,8 +210,8 @@ func TestReembedExpired(t *testing.T) {
 	}
 }
 
-// Where the dimension need not be known the embedder is not asked; where it does not
-// answer nothing is changed, and the error says what it was asked for.
+// If the dimension need not be known, the embedder is not asked; if it does not answer, nothing is
+// changed, and the error says what it was asked for.
 func TestReembedAsksForTheDimension(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -242,8 +242,7 @@ func TestReembedAsksForTheDimension(t *testing.T) {
 	fixture.CheckVectors(t, st, "called off", 1)
 }
 
-// config.json says of an emptied store that it takes another dimension, as the refusal
-// of one says.
+// config.json can give an emptied store another dimension, as the message of a refused write advises.
 func TestEmptiedByConfig(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -264,8 +263,8 @@ func TestEmptiedByConfig(t *testing.T) {
 	fixture.CheckVectors(t, fixture.Open(t, dir, o), "opened", 1)
 }
 
-// Wherever a re-embedding of an emptied store is killed, and whatever the loss of power
-// leaves: the next one ends it, and all is well before and after.
+// Wherever a re-embedding of an emptied store is killed, and whatever the loss of power leaves: the next
+// run completes it, and the store is intact before and after.
 func TestReembedEmptiedCut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -336,16 +335,16 @@ func TestReembedEmptiedCut(t *testing.T) {
 	}
 }
 
-// Amid a change of the model, memories that had no embedding before it are found by what
-// was computed for them, also where the store had no vector at all and every index and
-// every process knew that its vectors, none, were complete.
+// During a change of the model, memories that had no embedding before it are found by the computed
+// vectors, even if the store had no vector at all and every index and every process knew that its
+// vectors, none, were complete.
 func TestReembedOfNoVectors(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	is := fixture.ModelOf("new", 4)
 	const n = 6
 	for _, had := range []string{"no vectors ever", "vectors of what is gone", "vectors of a model that is gone"} {
-		for _, rebuilt := range []bool{false, true} { // the index, which then says nothing of the vectors
+		for _, rebuilt := range []bool{false, true} { // the index, which then does not describe the vectors
 			t.Run(fmt.Sprint(had, ", rebuilt ", rebuilt), func(t *testing.T) {
 				dir := t.TempDir()
 				o := storetest.In(&varve.Options{NoBackground: true}, storetest.Environment{System: vfs.System{SmallVectors: 1}})
@@ -415,8 +414,8 @@ func TestReembedOfNoVectors(t *testing.T) {
 	}
 }
 
-// The vectors that searches have written amid a change of the model go with their
-// memories, also when the index was last written before it, when there was none.
+// Vectors that searches have written during a change of the model are removed with their memories, even
+// if the index was last written before the change, when there were none.
 func TestReembedOfNoVectorsThenEmptied(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// reembedChild makes everything anew by a model, and says so when it has. Its embedder
-// is slow enough to be killed in the middle.
+// reembedChild re-embeds everything with a model, and prints a line when it is done. Its embedder is
+// slow enough to be killed in the middle.
 func reembedChild(ctx context.Context, arg, dir string) error {
 	var model string
 	var dim int
@@ -47,9 +47,8 @@ func reembedChild(ctx context.Context, arg, dir string) error {
 	return err
 }
 
-// TestReembedKilled kills a re-embedding with SIGKILL again and again, while this
-// process puts, edits and deletes; what it was told is what is there in the end, all of
-// it by the new model.
+// TestReembedKilled kills a re-embedding with SIGKILL again and again, while this process puts, edits
+// and deletes; all acknowledged writes are there in the end, all with vectors of the new model.
 //
 //	VARVE_REPEAT=50 go test -run TestReembedKilled ./tests/embeddings
 func TestReembedKilled(t *testing.T) {
@@ -93,7 +92,7 @@ func reembedKilled(t *testing.T, seed uint64) {
 	}
 	models := map[string]func(string) []float32{"old": was, "new": is}
 	kills, switched := 0, false
-	later := 20 * proofs.Every(1) // milliseconds by which each kill comes later than the one before
+	later := 20 * proofs.Every(1) // each kill comes so many milliseconds later than the one before
 	for done := false; !done && kills < 200; {
 		cmd, out := storetest.Start(t, fmt.Sprintf("reembed:new:%d", dim), dir)
 		ended := make(chan string, 1)
@@ -132,7 +131,7 @@ func reembedKilled(t *testing.T, seed uint64) {
 					t.Fatal(err)
 				}
 				delete(acked, id)
-			default: // m0 to m2 are left alone: they are found, by the one or the other
+			default: // m0 to m2 are not changed: they are found, by the one model or the other
 				q := varve.Query{Vector: models["old"](acked["m0"]), Limit: 200}
 				hits, err := st.Search(ctx, q)
 				if errors.Is(err, varve.ErrDimension) && dim != 3 {
@@ -164,7 +163,7 @@ func reembedKilled(t *testing.T, seed uint64) {
 	if s := st.Admin().Stats(); s.Model != "new" || s.Switching || s.NextModel != "" {
 		t.Errorf("%+v", s)
 	}
-	if _, err := st.Vectors().EmbedPending(ctx); err != nil { // what the old process has put since
+	if _, err := st.Vectors().EmbedPending(ctx); err != nil { // what the old process has put since then
 		t.Fatal(err)
 	}
 	n := 0

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// What is put while a re-embedding goes on ends with a vector of its model, whoever
-// put it, and never stands among the others before.
+// A memory that is put during a re-embedding ends with a vector of its model, whichever process put it,
+// and that vector is never among those of the previous model.
 func TestPutWhileReembedding(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -30,7 +30,7 @@ func TestPutWhileReembedding(t *testing.T) {
 		}
 	}
 	st, e := asks("new", is)
-	other, _ := asks("new", is) // another process that has the new model already
+	other, _ := asks("new", is) // another process that already has the new model
 	mine, err := other.Get(ctx, "d")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestPutWhileReembedding(t *testing.T) {
 			t.Errorf("%s %q has %v, want %v, %v", id, m.Content, m.Embedding, want, err)
 		}
 	}
-	// Before anything was announced its model is not the store's: it is pending.
+	// Before anything was announced its model is not the store's: the memory is pending.
 	if _, err := other.Put(ctx, varve.Memory{ID: "early", Content: "text early"}); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestPutWhileReembedding(t *testing.T) {
 		if s := old.Admin().Stats(); s.Model != "new" || !s.Switching {
 			t.Errorf("%+v", s)
 		}
-		// Now it is the old model that is nobody's.
+		// Now no store uses the old model anymore.
 		if _, err := old.Put(ctx, varve.Memory{ID: "late", Content: "text late"}); err != nil {
 			t.Error(err)
 		}
@@ -121,7 +121,7 @@ func TestPutWhileReembedding(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "d", "e", "f", "early", "late"} {
 		has(id, is)
 	}
-	// A copy from before may come back much later, reworded or not.
+	// A copy from before may be put back much later, reworded or not.
 	mine.Content = "reworded"
 	if _, err := other.Put(ctx, mine); err != nil {
 		t.Fatal(err)
@@ -132,8 +132,8 @@ func TestPutWhileReembedding(t *testing.T) {
 	}
 }
 
-// A memory that was read is put back with another content, while the stored one has
-// changed: what it was read with is not this content's embedding.
+// A memory that was read is put back with another content, while the stored one has changed: the
+// embedding that was read does not belong to this content.
 func TestEmbedReworded(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -155,7 +155,7 @@ func TestEmbedReworded(t *testing.T) {
 	}
 }
 
-// An embedding that the store fills in is not the user's update.
+// An embedding that the store fills in does not count as an update by the user.
 func TestEmbeddingKeepsUpdatedAt(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -174,7 +174,8 @@ func TestEmbeddingKeepsUpdatedAt(t *testing.T) {
 	if err != nil || len(m.Embedding) == 0 || !m.UpdatedAt.Equal(was.UpdatedAt) || m.Version == was.Version {
 		t.Fatalf("%+v, was %+v, %v", m, was, err)
 	}
-	// Who has read it before may go on by the time, and not by the version. The vector stays.
+	// A caller that has read it before may write on the condition of the time, and not of the version.
+	// The vector stays.
 	if _, err := st.Put(ctx, was, varve.IfVersion(was.Version)); !errors.Is(err, varve.ErrConflict) {
 		t.Error(err)
 	}
@@ -184,8 +185,8 @@ func TestEmbeddingKeepsUpdatedAt(t *testing.T) {
 	}
 }
 
-// A process of the model before goes on putting what only the new model can embed, faster than it
-// is embedded: the run ends all the same, and the rest is pending.
+// A process with the previous model continues to put memories that only the new model can embed, faster
+// than they are embedded: the run ends nevertheless, and the rest is pending.
 func TestReembedEndsBesideWriter(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

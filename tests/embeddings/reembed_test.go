@@ -38,8 +38,8 @@ func newerOf(text string) []float32 {
 	return list[0]
 }
 
-// reembedStore has ten memories with the vectors of the older model, one without
-// a content and one that an embedder has not seen.
+// reembedStore makes a store with ten memories with vectors of the older model, one without a content
+// and one that no embedder has seen.
 func reembedStore(t *testing.T, dir string) (*varve.Store, *fixture.Embedder) {
 	t.Helper()
 	ctx := context.Background()
@@ -86,7 +86,7 @@ func TestReembed(t *testing.T) {
 		if computing && (err != nil || !slices.Equal(m.Embedding, fixture.EmbeddingOf(m.Content))) {
 			t.Errorf("the old vectors do not serve until the new ones are there: %v, %v", m.Embedding, err)
 		}
-		if slices.Contains(texts, "text e9") { // the last of them: then somebody changes one, and deletes one
+		if slices.Contains(texts, "text e9") { // the last of them: then one memory is changed, and one deleted
 			err := st.Delete(ctx, "m2")
 			if err == nil {
 				_, err = st.Put(ctx, varve.Memory{ID: "m1", Content: "changed", Embedding: []float32{1, 1, 1}})
@@ -115,7 +115,7 @@ func TestReembed(t *testing.T) {
 	}
 }
 
-// Wherever it ends, the next run goes on from what is whole.
+// Wherever a run ends, the next one continues from the complete part.
 func TestReembedGoesOn(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -180,7 +180,7 @@ func TestReembedGoesOn(t *testing.T) {
 	checkReembedded(t, st)
 }
 
-// What another model has computed, or what is not wanted any more, does not count.
+// Vectors that another model has computed, or that are no longer wanted, are not used.
 func TestReembedAnew(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -211,7 +211,7 @@ func TestReembedAnew(t *testing.T) {
 	}
 	checkReembedded(t, st)
 	half()
-	if _, err := st.Admin().Purge(ctx, "m0"); err != nil { // its id is among what was computed
+	if _, err := st.Admin().Purge(ctx, "m0"); err != nil { // its id is among the computed ones
 		t.Fatal(err)
 	}
 	if r, err := st.Vectors().Reembed(ctx, varve.ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 9 {
@@ -234,8 +234,8 @@ func TestReembedAnew(t *testing.T) {
 	checkReembedded(t, st)
 }
 
-// What a purge that was killed behind the switch has left of the file before goes with
-// the next one, also when the switch has ended since.
+// What a purge that was killed after the switch has left of the previous file is removed by the next
+// purge, even if the switch has ended since.
 func TestPurgeTakesComputedOld(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -255,8 +255,8 @@ func TestPurgeTakesComputedOld(t *testing.T) {
 	}
 }
 
-// A text that the embedder does not take is left without a vector and named; nothing else
-// is held up by it. It is asked again by the next run, and for another content.
+// A text that the embedder refuses is left without a vector and named; it delays nothing else. The next
+// run asks for it again, and a changed content is asked for at once.
 func TestReembedLeavesWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -329,7 +329,7 @@ func TestReembedLeavesWhatIsRefused(t *testing.T) {
 			if !strings.Contains(named, fmt.Sprintf("%q", bad[0])) || !strings.Contains(named, fmt.Sprint(len(bad))) {
 				t.Errorf("%s: verify says %q", what, named)
 			}
-			// Another content is taken at once; the next run asks for the others.
+			// Another content is embedded at once; the next run asks for the others.
 			if _, err := st.Put(ctx, varve.Memory{ID: bad[0], Content: "shorter"}); err != nil {
 				t.Fatal(err)
 			}
@@ -343,15 +343,15 @@ func TestReembedLeavesWhatIsRefused(t *testing.T) {
 	}
 }
 
-// An embedder that takes nothing is not one that refuses: nothing is changed, and the
-// next run goes on.
+// An embedder that fails for every text is not one that refuses texts: nothing is changed, and the next
+// run continues.
 func TestReembedAnswersNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	st, e := reembedStore(t, t.TempDir())
 	storetest.Inner(st).Embedding.Tune().Model = "another"
 	stop := errors.New("down")
-	for n := range 12 { // it ends after so many calls
+	for n := range 12 { // it fails after so many calls
 		calls := 0
 		e.Set(func(texts []string) ([][]float32, error) {
 			if calls++; calls > n {
@@ -364,7 +364,7 @@ func TestReembedAnswersNothing(t *testing.T) {
 			t.Fatalf("%d calls: %+v, %v", n, r, err)
 		}
 	}
-	e.Set(func(texts []string) ([][]float32, error) { // it takes others, but none of these
+	e.Set(func(texts []string) ([][]float32, error) { // it accepts other texts, but none of these
 		if texts[0] == embedding.ProbeText {
 			return newer(texts)
 		}
@@ -382,8 +382,8 @@ func TestReembedAnswersNothing(t *testing.T) {
 	checkReembedded(t, st)
 }
 
-// Where nothing has a content the model is changed all the same, and, where nothing has a
-// vector, the dimension.
+// If no memory has a content, the model is changed nevertheless, and, if there is no vector, the
+// dimension.
 func TestReembedNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -395,7 +395,7 @@ func TestReembedNothing(t *testing.T) {
 		if _, err := st.Put(ctx, varve.Memory{ID: "a", Content: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := st.Vectors().Reembed(ctx, varve.ReembedOptions{}); err != nil { // config.json says the dimension
+		if _, err := st.Vectors().Reembed(ctx, varve.ReembedOptions{}); err != nil { // config.json sets the dimension
 			t.Fatal(err)
 		}
 		if err := st.Delete(ctx, "a"); err != nil {
@@ -429,7 +429,7 @@ func TestReembedNothing(t *testing.T) {
 	}
 }
 
-// A memory without an embedding is counted once, also where its file is looked at again.
+// A memory without an embedding is counted once, even if its file is examined again.
 func TestVerifyCountsPendingOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -464,8 +464,7 @@ func TestVerifyCountsPendingOnce(t *testing.T) {
 	}
 }
 
-// A purge in the midst of a change of the model takes what was computed for the memory,
-// and says that all went well.
+// A purge during a change of the model removes what was computed for the memory, and reports success.
 func TestPurgeAmidSwitch(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

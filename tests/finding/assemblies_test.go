@@ -75,7 +75,7 @@ func TestAssemblies(t *testing.T) {
 	}
 	check("with the index made again")
 
-	// Memories in assemblies: deleted, embedded anew.
+	// Memories in assemblies: deleted, embedded again.
 	if err := st.Delete(ctx, "y"); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestAssemblies(t *testing.T) {
 		t.Error("a memory without an embedding was put and its assembly written")
 	}
 
-	// Who is in it.
+	// The members.
 	if _, err := as.Add(ctx, "a", []string{"plain", "ghost"}); !errors.Is(err, varve.ErrNotFound) {
 		t.Errorf("adding what is not there: %v", err)
 	} else if missing := (*varve.MissingMembersError)(nil); !errors.As(err, &missing) ||
@@ -106,7 +106,7 @@ func TestAssemblies(t *testing.T) {
 		varve.AllowMissing()); err != nil || !slices.Equal(a.MemoryIDs, []string{"x", "plain", "ghost"}) {
 		t.Errorf("%+v, %v", a, err)
 	}
-	// The one that was missing comes: it counts.
+	// The missing member is created: it counts.
 	fixture.Put(t, st, "ghost", 1, 0)
 	if got := fixture.Grouped(t, st, "a"); !fixture.Near(got.CompositeEmbedding, []float32{root, root}) {
 		t.Errorf("with the member that was missing: %v", got.CompositeEmbedding)
@@ -169,8 +169,8 @@ func TestAssemblyNamedLikeMemory(t *testing.T) {
 	}
 }
 
-// One entry for each assembly, however many of its memories a batch deletes, and
-// also when the batch names it.
+// A batch writes each assembly once, however many of its memories the batch deletes, and also when the
+// batch itself names it.
 func TestAssemblyInBatch(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -215,7 +215,7 @@ func TestAssemblyInBatch(t *testing.T) {
 	if want := []string{"memory m1", "memory new", "assembly a", "memory m2", "assembly b"}; !slices.Equal(seen, want) {
 		t.Errorf("one commit with %q, want %q", seen, want)
 	}
-	// What is deleted before is not there.
+	// A memory that was deleted before is not there.
 	b = new(varve.Batch)
 	b.Delete("m3")
 	b.PutAssembly(varve.Assembly{ID: "c", MemoryIDs: []string{"m3"}})
@@ -242,7 +242,7 @@ func TestAssemblyTransaction(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if runs == 1 { // somebody else, between the look and the commit
+		if runs == 1 { // another writer, between the check and the commit
 			if _, err := st.Assemblies().Add(ctx, "a", []string{"y"}); err != nil {
 				return err
 			}
@@ -294,7 +294,8 @@ func TestAssemblyMerge(t *testing.T) {
 	if got := fixture.Containing(t, st, "m2"); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("m2 is in %q", got)
 	}
-	// Round in a circle: what was merged comes back and takes in its heir.
+	// In a circle: an assembly that was merged is created again, and the one that it was merged into is
+	// merged into it.
 	fixture.Group(t, st, "b", "m3")
 	if merged, err = as.Merge(ctx, "b", "a"); err != nil || !slices.Equal(merged.MergedFrom, []string{"c", "a"}) {
 		t.Errorf("%q, %v", merged.MergedFrom, err)
@@ -356,7 +357,8 @@ func TestAssemblyActivate(t *testing.T) {
 	}
 }
 
-// A member whose time is over is absent for who adds it, and leaves with its deletion.
+// An expired member is absent for a caller that adds it, and is removed from the assembly when it is
+// deleted.
 func TestAssemblyExpiredMember(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -407,8 +409,8 @@ func TestAssemblyBatchTooLarge(t *testing.T) {
 	}
 }
 
-// The number of a composite's vector is the version that brought it, however often
-// the assembly is written since; a new composite has a new one.
+// The number of a composite's vector is the version that brought it, however often the assembly is
+// written since; a new composite has a new number.
 func TestCompositeNumber(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

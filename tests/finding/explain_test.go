@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// refusing is a file system in which some files belong to others, or are immutable.
+// refusing is a file system in which some files belong to other users, or are immutable.
 type refusing struct {
 	vfs.FS
 	info  func(name string, info vfs.Info) vfs.Info
@@ -44,12 +44,12 @@ func (r refusing) Volume(name string) (vfs.Volume, error) {
 	return v, err
 }
 
-// What the system refuses is told with the path that stands in the way, its owner
-// and mode, and the command that would change it.
+// An error because the system refuses an operation names the path that causes it, its owner and mode,
+// and the command that would change it.
 func TestRefusalNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		return // no owners and modes there: what the system says is all there is
+		return // no owners and modes there: only the system's message is available
 	}
 	dir := filepath.Join(t.TempDir(), "a store")
 	st, err := varve.Open(t.Context(), dir, nil)
@@ -82,7 +82,7 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 		path  string
 		why   string
 		fix   string
-		root  bool // also told to root, for whom modes do not count
+		root  bool // also reported to root, to which modes do not apply
 	}{
 		{"read-only mount", refusing{mount: true}, syscall.EROFS, dir, "mounted read-only", "", true},
 		{"immutable folder", refusing{flags: map[string]vfs.Flags{wal: {Immutable: true}}}, syscall.EPERM, wal,
@@ -96,13 +96,13 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			if mount := vfs.MountPoint(vfs.OS(), dir); c.errno == syscall.EROFS && mount == filepath.Dir(mount) {
-				c.fix = "memctl backup DIR" // nobody is told to mount the whole system again
+				c.fix = "memctl backup DIR" // no message advises to mount the whole system again
 			}
 			c.fs.FS = fault.New(vfs.OS(), fault.Nth(1, 0,
 				func(op *fault.Op) bool { return op.Kind == wrap.OpenLock && op.Path == lock },
 				&fs.PathError{Op: "open", Path: lock, Err: c.errno}))
 			if you == 0 && !c.root {
-				return // modes do not count for root; TestRefuses of internal/env has the rule
+				return // modes do not apply to root; TestRefuses of internal/env has the rule
 			}
 			_, err := varve.Open(t.Context(), dir,
 				storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: c.fs}}))
@@ -122,8 +122,8 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 	}
 }
 
-// On real files: an immutable file and a disk that becomes read-only, where the
-// machine lets us make them; the cases above have shown the rest.
+// On real files: an immutable file and a disk that becomes read-only, if the machine permits creating
+// them; the cases above have shown the rest.
 func TestRefusalOfTheRealSystem(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// TestHappened: Since and Until are about when it happened, Created and Updated about the store; in a
-// store of many memories, where the view of words leaves out what happened at another time, as in a
+// TestHappened: Since and Until compare the time of the event, Created and Updated the times of the
+// store; in a store of many memories, where the view of words omits memories of other times, as in a
 // small one.
 func TestHappened(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestHappened(t *testing.T) {
 				if err != nil || len(hits) != len(want) {
 					t.Errorf("%d, %s, %s: %d are near, want %d: %v", n, when, c.name, len(hits), len(want), err)
 				}
-				// Of many the times are asked, before any of them is read.
+				// If there are many, the times are compared before any memory is read.
 				if few := when == "in the index" && len(want) < n; n > 10_000 && len(c.filters) > 0 &&
 					(asked == 0 || few && told == 0) {
 					t.Errorf("%d, %s, %s: by their vectors all are looked at", n, when, c.name)
@@ -127,7 +127,7 @@ func TestHappened(t *testing.T) {
 	}
 }
 
-// TestWithTag: a tag is a text as it is, whatever an expression would read in it.
+// TestWithTag: a tag is matched literally, even if a query would parse it as an expression.
 func TestWithTag(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

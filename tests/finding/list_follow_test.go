@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// A listing takes in what has changed since the one before. It says what there is, written by this process or
-// by another, whichever index came in between, and also when that was made from the files.
+// A listing includes the changes since the previous one. It lists the present memories, written by this
+// process or by another, whichever index came in between, also one that was rebuilt from the files.
 func TestListFollows(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -73,8 +73,8 @@ func TestListFollows(t *testing.T) {
 	}
 }
 
-// BenchmarkListUnderWrites lists a small session of a store in which others write, with many changes
-// that are not in the index yet.
+// BenchmarkListUnderWrites lists a small session of a store while others write, with many changes that
+// are not in the index yet.
 func BenchmarkListUnderWrites(b *testing.B) {
 	ctx := context.Background()
 	st := fixture.Open(b, b.TempDir(), &varve.Options{NoBackground: true})

@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
 
-// rawAll has what ScanRaw gives, by id.
+// rawAll returns what ScanRaw yields, by id.
 func rawAll(t *testing.T, st *varve.Store, filters ...varve.Filter) (docs map[string]string, errs []error) {
 	t.Helper()
 	docs = map[string]string{}
@@ -44,8 +44,8 @@ func rawAll(t *testing.T, st *varve.Store, filters ...varve.Filter) (docs map[st
 	return docs, errs
 }
 
-// ScanRaw gives what GetRaw gives, wherever it lies: in files that the index names, in
-// the log, edited by hand since.
+// ScanRaw yields what GetRaw returns, wherever the document is: in files that the index names, in the
+// log, or edited by hand since.
 func TestScanRaw(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -129,7 +129,7 @@ func TestScanRaw(t *testing.T) {
 	}
 }
 
-// One that cannot be read is named, and the others come. It ends with its context, and
+// A document that cannot be read is named, and the others follow. The scan ends with its context, and
 // with the store.
 func TestScanRawBesideTheUnreadable(t *testing.T) {
 	t.Parallel()
@@ -171,8 +171,7 @@ func TestScanRawBesideTheUnreadable(t *testing.T) {
 	}
 }
 
-// A memory that goes to another session while one is listed is in no list of the one
-// that it has left.
+// A memory that is moved to another session while its previous session is listed is not in that listing.
 func TestListedSessionIsLeft(t *testing.T) {
 	st := fixture.Open(t, t.TempDir(), &varve.Options{NoBackground: true})
 	put := func(id, session string) {

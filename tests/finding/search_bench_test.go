@@ -57,7 +57,8 @@ func BenchmarkSearchText(b *testing.B) {
 	}
 }
 
-// BenchmarkSearchUnderWrites is a search behind each 60 updates, of 5,000 memories that are all in the log still.
+// BenchmarkSearchUnderWrites searches after every 60 updates, of 5,000 memories that are all still in
+// the log.
 func BenchmarkSearchUnderWrites(b *testing.B) {
 	st := fixture.Open(b, b.TempDir(), &varve.Options{NoBackground: true})
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
 
-// TestBoosts: scores are raised by what the explanation says, for what is new and what is important, in
-// searches of each kind; pages continue one another, also behind the window; without them nothing changes.
+// TestBoosts: scores are raised for new and important memories by what the explanation says, in searches
+// of each kind; pages continue one another, also behind the window; without boosts nothing changes.
 func TestBoosts(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -95,7 +95,7 @@ func TestBoosts(t *testing.T) {
 	}
 }
 
-// What boosts cannot be is refused.
+// Invalid boosts are refused.
 func TestBoostsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -119,7 +119,7 @@ func TestBoostsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What is new is raised, and not what is unlike it most.
+	// New memories are raised, and not those least similar to it.
 	for _, boost := range []float64{0, 1, 2, 1000} {
 		hits, err := st.Search(ctx, varve.Query{Vector: []float32{1, 0}, Recency: boost})
 		if err != nil || len(hits) != 3 || hits[0].ID != "m0" || hits[1].ID != "m1" || hits[2].ID != "m2" {
@@ -128,7 +128,7 @@ func TestBoostsRefused(t *testing.T) {
 	}
 }
 
-// A memory that cannot be read is named by the page that it is on, once, and keeps no other out.
+// A memory that cannot be read is named on its page, once, and does not exclude others.
 func TestBoostsUnreadable(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
@@ -160,7 +160,7 @@ func TestBoostsUnreadable(t *testing.T) {
 	}
 }
 
-// A search by vectors is raised also where the index of words cannot be read, from the documents.
+// A search by vectors is boosted even if the index of words cannot be read, using the documents.
 func TestBoostsWithoutWords(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// Words and a vector in one query rank the best of both together.
+// A query with words and a vector ranks the best of both together.
 func TestSearchByBoth(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
 
-// A search after a put looks at what was put, not at all that has changed since the
-// index was written.
+// A search after a put examines what was put, not everything that has changed since the index was
+// written.
 func TestSearchAfterPutReadsLittle(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -61,8 +61,8 @@ func TestSearchAfterPutReadsLittle(t *testing.T) {
 	}
 }
 
-// Whose time is over takes nobody's place among the hits: in the log of this
-// process or of another, before and after the index takes it in.
+// Expired memories take no place among the hits: in the log of this process or of another, before and
+// after the index includes them.
 func TestSearchExpired(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

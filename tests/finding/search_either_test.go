@@ -9,7 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// TestSearchEither: of what OR stands between a memory has one, whatever else it says; a phrase there is one too.
+// TestSearchEither: a hit has one of the alternatives between which OR is, whatever else it contains; a
+// phrase can be an alternative.
 func TestSearchEither(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, t.TempDir(), nil)
@@ -58,7 +59,8 @@ func TestSearchEither(t *testing.T) {
 	}
 }
 
-// TestSearchMustBeThere: a word that must be there may be anywhere, also where another memory has it as a name.
+// TestSearchMustBeThere: a required word may be anywhere in a memory, even if another memory has it as a
+// name.
 func TestSearchMustBeThere(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, t.TempDir(), nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// exact is a store of some memories, without sessions where these are not given, in which searches are compared in the
-// log and in the files.
+// exact is a store of some memories, without sessions unless they are given, in which searches in the
+// log and in the files are compared.
 type exact struct {
 	*testing.T
 	st *varve.Store
@@ -31,7 +31,7 @@ func exactly(t *testing.T, memories ...varve.Memory) exact {
 	return exact{t, st}
 }
 
-// saying are memories with these contents, whose ids are their first words.
+// saying returns memories with these contents, whose ids are their first words.
 func saying(contents ...string) (list []varve.Memory) {
 	for _, s := range contents {
 		id, text, _ := strings.Cut(s, ": ")
@@ -40,7 +40,7 @@ func saying(contents ...string) (list []varve.Memory) {
 	return list
 }
 
-// finds expects ids in their order, or, after "any", in any.
+// finds expects ids in their order, or, after "any", in any order.
 func (e exact) finds(cases map[string]string) {
 	e.Helper()
 	for _, when := range []string{"in the log", "in the files"} {
@@ -67,7 +67,8 @@ func (e exact) finds(cases map[string]string) {
 	}
 }
 
-// TestConditionsHold: a condition on a word that is in every text, or that has no word, holds as any other.
+// TestConditionsHold: a condition on a word that is in every text, or that has no letters, holds like
+// any other.
 func TestConditionsHold(t *testing.T) {
 	t.Parallel()
 	list := saying("yes: it is allowed to park", "no: parking is not allowed", "rain: it rains", "sun: sun again",
@@ -109,7 +110,8 @@ func TestConditionsHold(t *testing.T) {
 	})
 }
 
-// TestFieldOrWords: what looks like a field in which no memory has the word is words, and a note says so.
+// TestFieldOrWords: something that looks like a field in which no memory has the word is treated as
+// words, and a note reports it.
 func TestFieldOrWords(t *testing.T) {
 	t.Parallel()
 	list := saying("redis: a key and value store", "image: docker pull with tag latest",
@@ -148,7 +150,7 @@ func TestFieldOrWords(t *testing.T) {
 	}
 }
 
-// TestScripts: texts that are equal to a reader find each other.
+// TestScripts: texts that look equal to a reader are equal for a search.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	exactly(t, saying("ko: \u1112\u1161\u11ab\u1100\u116e\u11a8 여행", "ja: か\u3099くせい ﾃｽﾄ", "ar: \u0627\u0653 ب",
@@ -184,7 +186,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestNames: names of code, versions, emoji and words without their apostrophe are found as they are written.
+// TestNames: names in code, versions, emoji and words without their apostrophe are found as they are
+// written.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	exactly(t, saying("cpp: written in C++ and fast", "cs: C# for games", "c: the C compiler",
@@ -231,8 +234,8 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// TestNeighboursComeBehind: what has not the word itself comes behind all that have it, and goes where its neighbour is
-// excluded.
+// TestNeighboursComeBehind: memories without the word itself rank behind all that have it, and are
+// excluded where their neighbour is.
 func TestNeighboursComeBehind(t *testing.T) {
 	t.Parallel()
 	var list []varve.Memory

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// TestExplain: the parts that a hit's explanation names are its score, to the last bit, and they are named
-// where they are.
+// TestExplain: the parts in a hit's explanation add up to its score, to the last bit, and are named at
+// their places.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// boats makes a store of memories that are all alike, with a time to live or, 0, without, in which it is an
-// hour later from a look at the clock on.
+// boats makes a store of memories that are all alike, with a time to live or, 0, without. An hour passes
+// at a certain call of the clock.
 func boats(t *testing.T, live map[string]time.Duration) (st *varve.Store, looks, jump *atomic.Int64) {
 	t.Helper()
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -68,7 +68,8 @@ func TestSearchOfWhatExpires(t *testing.T) {
 	}
 }
 
-// What a search is like may go together with what it finds: the search has begun, and says what it found.
+// The memory that a search is like may be deleted during the search: the search has begun, and returns
+// what it found.
 func TestSearchLikeWhatExpires(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

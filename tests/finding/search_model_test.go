@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// A query whose model is named finds nothing by the vectors of another one; before,
-// amid and after a change of the model.
+// A query that names its model finds nothing by the vectors of another one; before, during and after a
+// change of the model.
 func TestSearchModel(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -64,7 +64,7 @@ func TestSearchModel(t *testing.T) {
 	if _, err := plain.Search(ctx, varve.Query{Text: "text", Model: "new"}); !errors.Is(err, varve.ErrInvalid) {
 		t.Error("a model without a vector:", err)
 	}
-	// Where nobody ever named a model none is refused.
+	// If no model was ever named, none is refused.
 	unnamed := fixture.Open(t, t.TempDir(), &varve.Options{NoBackground: true})
 	if _, err := unnamed.Put(ctx, varve.Memory{ID: "a", Embedding: []float32{1, 2, 3}}); err != nil {
 		t.Fatal(err)

@@ -11,8 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// TestBothPages: pages of a search by words and a vector continue one another, beyond the 200 of each side that
-// are ranked together: each hit is there once, with one score, and none that either side finds is missing.
+// TestBothPages: pages of a search by words and a vector continue one another, beyond the 200 of each
+// side that are ranked together: each hit occurs once, with one score, and no hit of either side is
+// missing.
 func TestBothPages(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -29,7 +29,7 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// ranked is what one segment of all memories answers.
+// ranked returns the result of one segment with all memories.
 func ranked(t *testing.T, st *varve.Store, all map[string]varve.Memory, q varve.Query,
 	filters ...varve.Filter) (ids []string) {
 	t.Helper()
@@ -69,8 +69,8 @@ func ranked(t *testing.T, st *varve.Store, all map[string]varve.Memory, q varve.
 	return ids
 }
 
-// A search finds what the formula finds, wherever the memories lie: in the log,
-// compressed there, in files, edited files, in index, delta and overlay.
+// A search finds what the formula finds, wherever the memories are: in the log, compressed there, in
+// files, edited files, in index, delta and overlay.
 func TestSearchText(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -108,7 +108,7 @@ func TestSearchText(t *testing.T) {
 				if r.IntN(8) == 0 {
 					if err := st.Delete(ctx, id); err == nil {
 						delete(all, id)
-					} else if !errors.Is(err, varve.ErrNotFound) { // of one that has expired it is said, and it counts
+					} else if !errors.Is(err, varve.ErrNotFound) { // for an expired one the error says so, and it counts
 						t.Fatal(err)
 					}
 					continue
@@ -139,7 +139,7 @@ func TestSearchText(t *testing.T) {
 		if err := st.Flush(ctx); err != nil {
 			t.Fatal(err)
 		}
-		for m := range st.Memories(ctx) { // somebody edits one by hand
+		for m := range st.Memories(ctx) { // one is edited by hand
 			path := filepath.Join(dir, "memories", jsondoc.FileName(m.ID))
 			m.Content = "zebra zebra"
 			doc, err := m.Encode(kind.Stored)
@@ -166,7 +166,7 @@ func TestSearchText(t *testing.T) {
 	}
 }
 
-// One that cannot be read is named, and the others are found.
+// A memory that cannot be read is named, and the others are found.
 func TestSearchTextOfDamage(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

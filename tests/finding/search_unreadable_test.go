@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// unreadable is the system's files, of which those whose path ends so cannot be read.
+// unreadable returns the system's files, of which those with a path that ends so cannot be read.
 func unreadable(path string) vfs.System {
 	return vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 		if strings.HasSuffix(op.Path, path) {
@@ -28,8 +28,8 @@ func unreadable(path string) vfs.System {
 	})}
 }
 
-// A memory that cannot be read keeps the others from being found in no kind of
-// search, and through no filter; and the error names it.
+// A memory that cannot be read does not prevent any kind of search, or any filter, from finding the
+// others; and the error names it.
 func TestSearchBesideTheUnreadable(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -52,7 +52,7 @@ func TestSearchBesideTheUnreadable(t *testing.T) {
 		for _, q := range []varve.Query{{Vector: []float32{1, 2}}, {Like: "b"}, {Text: "word"}, {Text: "word", Recency: 1},
 			{Vector: []float32{1, 2}, Limit: 1}} {
 			want := 2
-			if q.Like != "" || q.Limit == 1 { // nor does it take another one's place
+			if q.Like != "" || q.Limit == 1 { // nor does it take the place of another one
 				want = 1
 			}
 			hits, err := st.Search(ctx, q, filters...)
@@ -63,8 +63,9 @@ func TestSearchBesideTheUnreadable(t *testing.T) {
 	}
 }
 
-// What the doc comments of Memories, Count and Search say of a memory whose file became unreadable after the index
-// had it: what reads documents names it, what does not has it. A store this large asks the index of words.
+// The doc comments of Memories, Count and Search hold for a memory whose file became unreadable after it
+// was indexed: calls that read documents name it, calls that do not return it. A store this large uses
+// the index of words.
 func TestIndexedThenUnreadable(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -87,7 +88,7 @@ func TestIndexedThenUnreadable(t *testing.T) {
 		f             varve.Filter
 		listed, count int64
 		reads         bool // documents
-		found         bool // the search for x comes across it
+		found         bool // the search for x meets it
 	}{
 		{"prefix", varve.WithPrefix(""), 1499, 1500, false, false},
 		{"session", varve.InSession("k3"), 4, 5, false, true},
@@ -130,7 +131,7 @@ func TestIndexedThenUnreadable(t *testing.T) {
 	}
 }
 
-// A search that is cancelled while it reads a hit ends with the context's error, and not without hits.
+// A search that is canceled while it reads a hit ends with the context's error, and not without hits.
 func TestSearchCancelledInARead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

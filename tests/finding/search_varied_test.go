@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// TestPerSession: so many hits of a session are found as are asked for, the best of each, in the order that
-// they have among all, also where a session has more of the best than are looked at first; pages continue
+// TestPerSession: the requested number of hits per session is found, the best of each, in the order that
+// they have among all, even if a session has more of the best than are examined first; pages continue
 // one another.
 func TestPerSession(t *testing.T) {
 	t.Parallel()

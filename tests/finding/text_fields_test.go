@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// TestTextFields: other members of the metadata are searched after the next flush, by any process; until then the old
-// ones answer, also for what is put meanwhile.
+// TestTextFields: changed members of the metadata are searched after the next flush, by any process;
+// until then the previous ones are used, also for memories that are put meanwhile.
 func TestTextFields(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

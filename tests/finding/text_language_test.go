@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// TestTextLanguage: another language of the words is applied by the next flush, whoever makes it; until then
-// the old words answer, and what is put meanwhile is found by them too.
+// TestTextLanguage: another language of the words takes effect with the next flush, by whichever
+// process; until then the previous words are used, also for memories that are put meanwhile.
 func TestTextLanguage(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

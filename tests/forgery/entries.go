@@ -22,7 +22,7 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// line is an index line as a put writes it, for a document.
+// line returns the index line that a put would write for a document.
 func (s *Store) line(id string, doc []byte, change func(*index.Entry)) []byte {
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	e := index.Entry{Filepath: "memories/" + jsondoc.FileName(id), CreatedAt: now, UpdatedAt: now, Score: 0.5,
@@ -41,8 +41,8 @@ func document(id string) []byte {
 	return fmt.Appendf(nil, "{\n  \"id\": %q,\n  \"content\": \"forged\"\n}\n", id)
 }
 
-// put appends a memory's entry. What change does to the record and alter to its encoded
-// form is signed as it is.
+// put appends a memory's entry. change modifies the record and alter its encoded form; the result is
+// signed.
 func (s *Store) put(id string, change func(*record.Record), alter func([]byte) []byte) segment.LSN {
 	doc := document(id)
 	r := record.Record{Created: true, Line: s.line(id, doc, nil), Doc: doc}
@@ -56,7 +56,7 @@ func (s *Store) put(id string, change func(*record.Record), alter func([]byte) [
 	return s.log.Append(forge.Frame{Key: "m" + id, Value: value, Inflated: inflated})
 }
 
-// entry is a forgery of one entry of the memory x.
+// entry returns a forgery of one entry of the memory x.
 func entry(name string, change func(s *Store, r *record.Record), alter func([]byte) []byte) Forgery {
 	return Forgery{Name: name, do: func(s *Store) {
 		s.put("x", func(r *record.Record) {
@@ -89,8 +89,8 @@ func badLine(name, line string) Forgery {
 }
 
 // pack compresses head, a repetitive text and end, size bytes in all, as far as zstd does it: to a few
-// thousandths of the size, as no version of the store writes it any more. What it inflates to is never in
-// memory: hostile counts what this process has, too.
+// thousandths of the size, as no version of the store writes it anymore. The inflated text is never in
+// memory: package hostile counts the memory of this process, too.
 func pack(head, end []byte, size int) (packed []byte, sum [32]byte) {
 	var to bytes.Buffer
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
@@ -133,7 +133,7 @@ func (s *Store) bomb(id string, previous segment.LSN, size int) segment.LSN {
 	return s.packed("m"+id, &record.Record{Previous: previous, Created: previous == 0, Line: line}, doc, size)
 }
 
-// Bombs is a forgery of n memories of size bytes each: x0, x1 …
+// Bombs returns a forgery of n memories of size bytes each: x0, x1 …
 func Bombs(n, size int) Forgery {
 	return sound(Forgery{Name: fmt.Sprintf("bombs: %d of %d bytes", n, size), do: func(s *Store) {
 		for i := range n {
@@ -143,7 +143,7 @@ func Bombs(n, size int) Forgery {
 	}})
 }
 
-// VersionBombs is a forgery of n versions of the memory x, of size bytes each.
+// VersionBombs returns a forgery of n versions of the memory x, of size bytes each.
 func VersionBombs(n, size int) Forgery {
 	return sound(Forgery{Name: fmt.Sprintf("bombs: %d versions of %d bytes", n, size), do: func(s *Store) {
 		at := segment.LSN(0)
@@ -154,8 +154,8 @@ func VersionBombs(n, size int) Forgery {
 	}})
 }
 
-// WorkBombs is a forgery of n entries of the scope session:s, which put values of size bytes: each under
-// a name of its own, or all under one.
+// WorkBombs returns a forgery of n entries of the scope session:s, which put values of size bytes: each
+// under a name of its own if names is set, otherwise all under one.
 func WorkBombs(n, size int, names bool) Forgery {
 	return sound(Forgery{Name: fmt.Sprintf("bombs: %d values of %d bytes", n, size), do: func(s *Store) {
 		at := segment.LSN(0)
@@ -179,10 +179,10 @@ func put32(at int, n uint32) func([]byte) []byte {
 	return func(b []byte) []byte { binary.LittleEndian.PutUint32(b[at:], n); return b }
 }
 
-// harmless says that verify may find nothing in it: it is what a put may have written.
+// harmless permits that verify finds nothing in the forgery: a put may have written it.
 func harmless(f Forgery) Forgery { f.Codes = []int{0, 2, 3}; return f }
 
-// sound says that verify finds nothing in it.
+// sound requires that verify finds nothing in the forgery.
 func sound(f Forgery) Forgery { f.Codes = []int{0}; return f }
 
 func vectorOf(v ...float32) func(s *Store, r *record.Record) {
@@ -195,7 +195,7 @@ func vectorOf(v ...float32) func(s *Store, r *record.Record) {
 	}
 }
 
-// group is a forgery of the line of an assembly with two members.
+// group returns a forgery of the line of an assembly with two members.
 func group(name, change string) Forgery {
 	return Forgery{Name: "assembly: " + name, do: func(s *Store) {
 		a := varve.Assembly{ID: "x", MemoryIDs: []string{"m0", "m1"}}
@@ -215,7 +215,7 @@ func group(name, change string) Forgery {
 	}}
 }
 
-// scoped is an entry of working memory.
+// scoped returns a forgery of an entry of working memory.
 func scoped(name, scope, head, body string) Forgery {
 	return Forgery{Name: "working: " + name, do: func(s *Store) {
 		value, inflated := new(record.Codec).Encode(nil, &record.Record{Line: []byte(head), Doc: []byte(body)})
@@ -224,7 +224,7 @@ func scoped(name, scope, head, body string) Forgery {
 	}}
 }
 
-// read is a put of the memory x with fields.
+// read returns a forgery of a put of the memory x with fields.
 func read(name string, fields []byte) Forgery {
 	return Forgery{Name: "reading: " + name, do: func(s *Store) {
 		doc := document("x")
@@ -243,7 +243,7 @@ func key(name, key string, kind uint8) Forgery {
 	}}
 }
 
-// kept is a copy of an older version of the memory m0, or of what its line says.
+// kept returns a forgery of a copy of an older version of the memory m0, or of its line.
 func kept(name, key string, change func(s *Store, r *record.Record)) Forgery {
 	return Forgery{Name: "kept: " + name, do: func(s *Store) {
 		doc := document("m0")

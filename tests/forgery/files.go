@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// table is a change of a table of which the checksums are right.
+// table returns a forgery that changes a table and gives it the right checksums.
 func table(name, file, old, replaced string) Forgery {
 	return harmless(Forgery{Name: "table: " + name, File: file, do: func(s *Store) {
 		path := filepath.Join(s.Dir, filepath.FromSlash(file))

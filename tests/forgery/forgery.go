@@ -5,15 +5,15 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Forgery is one such change.
+// Forgery is one change of a store.
 type Forgery struct {
 	Name string
 	File string // the file that it changes, by its path in the store; "": the end of the log
-	// Codes are those that memctl verify may give before the repair; without them it must
-	// find something that repair can heal, or that is lost.
+	// Codes are the exit codes that memctl verify may give before the repair; without them it must find
+	// something that repair can heal, or that is lost.
 	Codes []int
-	// Lost: it cannot be told from a log of which the end was lost. The store can be read, and is
-	// written to again after the repair.
+	// Lost: the damage cannot be distinguished from a log whose end was lost. The store can be read, and
+	// is written to again after the repair.
 	Lost bool
 
 	do func(s *Store)
@@ -25,10 +25,10 @@ type Store struct {
 	log *forge.Log
 }
 
-// All are the forgeries of entries, tables and checkpoints.
+// All returns the forgeries of entries, tables and checkpoints.
 func All() []Forgery { return append(append([]Forgery{}, entries...), files...) }
 
-// Make does it in the store in dir.
+// Make makes the forgery in the store in dir.
 func (f Forgery) Make(dir string) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -46,7 +46,7 @@ func (f Forgery) Make(dir string) (err error) {
 	return err
 }
 
-// failure ends a forgery that cannot be made.
+// failure is the panic value that ends a forgery that cannot be made.
 type failure struct{ error }
 
 func fail(err error) { panic(failure{err}) }

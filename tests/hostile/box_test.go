@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// secret is in every file outside; it must not be seen anywhere else.
+// secret is in every file outside the store; it must not be anywhere else.
 const secret = "CANARY-5f1b2e"
 
 // The folders of a box. The commands run in sub, and find the store above it.
@@ -24,8 +24,8 @@ const (
 	subDir    = "project/sub"
 	backupDir = "backup"      // a backup of the store
 	begunDir  = "begun"       // a copy that migrate has begun
-	inputDir  = "input"       // what commands are given to read
-	outDir    = "out"         // what commands are told to write
+	inputDir  = "input"       // the inputs of commands
+	outDir    = "out"         // the outputs of commands
 	tempDir   = "temp"        // TMPDIR
 	homeDir   = "home"        // HOME
 	stateDir  = "state"       // XDG_STATE_HOME
@@ -34,14 +34,14 @@ const (
 	targetDir = "elsewhere"   // what a replaced thing was moved to, and is linked from
 )
 
-// box is a copy of a template, with the store and what is around it.
+// box is a copy of a template: the store and its surroundings.
 type box struct{ dir string }
 
 func (b box) path(elem ...string) string {
 	return filepath.Join(append([]string{b.dir}, elem...)...)
 }
 
-// copyTree copies a folder with modes and times, and links as they are.
+// copyTree copies a folder with modes and times, and links as links.
 func copyTree(from, to string) error {
 	type folder struct {
 		path string
@@ -104,7 +104,7 @@ func copyFile(from, to string, info fs.FileInfo) error {
 	return err
 }
 
-// seen is what the watcher knows of a file outside the store.
+// seen describes a file outside the store.
 type seen struct {
 	mode  fs.FileMode
 	size  int64
@@ -117,7 +117,7 @@ func (s seen) String() string {
 	return fmt.Sprintf("%s %d bytes %s inode %d %.12s", s.mode, s.size, s.mtime.UTC().Format(time.RFC3339Nano), s.ino, s.sum)
 }
 
-// watch lists everything in the box but the folders in which a command may write.
+// watch returns everything in the box except the folders in which a command may write.
 func (b box) watch(skip []string) (map[string]seen, error) {
 	all := map[string]seen{}
 	err := filepath.WalkDir(b.dir, func(path string, d fs.DirEntry, err error) error {
@@ -156,7 +156,8 @@ func (b box) watch(skip []string) (map[string]seen, error) {
 	return all, err
 }
 
-// holds: a folder whose entry is left out changes its own time when that is replaced.
+// holds reports whether a folder contains an entry that is skipped: its own time changes when that is
+// replaced.
 func holds(rel string, skip []string) bool {
 	for _, s := range skip {
 		if filepath.Dir(s) == rel {
@@ -173,7 +174,7 @@ func inode(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// changes compares two looks at what is outside.
+// changes returns the differences outside between two calls of watch.
 func changes(before, after map[string]seen) []string {
 	var all []string
 	for path, was := range before {
@@ -192,7 +193,7 @@ func changes(before, after map[string]seen) []string {
 	return all
 }
 
-// leaks are the files below dir that hold the secret.
+// leaks returns the files below dir that contain the secret.
 func leaks(dir string) ([]string, error) {
 	var all []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -212,8 +213,8 @@ func leaks(dir string) ([]string, error) {
 	return all, err
 }
 
-// mentions reports whether a file holds the secret. It is not read as a whole: the memory of this
-// process counts as that of its children, until they have begun.
+// mentions reports whether a file contains the secret. It does not read the file as a whole: the memory
+// of this process counts as that of its children until they have started.
 func mentions(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// place is what is replaced, by its path in the box.
+// place is a place in the box that is replaced, by its path.
 type place struct {
 	group string // store, above, backup, begun, input
 	path  string
@@ -28,19 +28,19 @@ type trial struct {
 
 func (c *trial) String() string { return c.place.path + " " + c.kind.name + " " + c.command.name }
 
-// finding is one thing that did not hold.
+// finding is a violation of one of the rules.
 type finding struct {
 	class string
 	trial string
 	text  string
 }
 
-// documented are the exit codes of the help.
+// documented are the exit codes in the help.
 var documented = []int{0, 1, 2, 3, 4, 5, 6, 10, 11, 12, 13, 14, 64, 130}
 
 var crash = regexp.MustCompile(`(?m)^(panic: |fatal error: |unexpected fault address|goroutine \d+ \[|SIG[A-Z]+: )`)
 
-// run runs the case in dir, which is made and removed, and returns what did not hold.
+// run runs the case in dir, which it creates and removes, and returns the violations.
 func (c *trial) run(tp *template, dir string) (all []finding, r *result, err error) {
 	b := box{dir}
 	defer func() {
@@ -109,7 +109,7 @@ func (c *trial) run(tp *template, dir string) (all []finding, r *result, err err
 	return all, r, nil
 }
 
-// judge looks at how the command ended.
+// judge checks how the command ended.
 func (c *trial) judge(r *result, found func(class, format string, args ...any)) {
 	switch {
 	case r.hung:
@@ -135,18 +135,18 @@ func (c *trial) judge(r *result, found func(class, format string, args ...any)) 
 	}
 }
 
-// moves: the place says that the store is elsewhere, or a copy. Repair does not decide that
-// for its user when it cannot be read.
+// moves reports whether the place says that the store is elsewhere, or a copy. Repair does not decide
+// that for its user when the place cannot be read.
 func (c *trial) moves() bool {
 	return slices.Contains([]string{"moved.json", "migrate.json"}, filepath.Base(c.path))
 }
 
-// explained: the command fails on the sound store too, by what it is asked for.
+// explained reports whether the command also fails on the intact store, because of its arguments.
 func (c *trial) explained(r *result) bool {
 	return r.code == c.usual || slices.Contains([]int{4, 5, 64}, r.code)
 }
 
-// writes are the folders that the command may change.
+// writes returns the folders that the command may change.
 func (c *trial) writes() []string {
 	all := []string{storeDir, outDir, tempDir, stateDir}
 	if strings.HasPrefix(c.command.name, "migrate begun") {
@@ -155,7 +155,7 @@ func (c *trial) writes() []string {
 	return all
 }
 
-// hostile is what stands at a place instead of what was there.
+// hostile is what replaces the original at a place.
 type hostile struct {
 	c     *trial
 	path  string
@@ -163,7 +163,7 @@ type hostile struct {
 	made  fs.FileInfo
 }
 
-// replace puts the kind in its place.
+// replace puts an object of the kind in its place.
 func (c *trial) replace(b box) (*hostile, error) {
 	h := &hostile{c: c, path: b.path(c.path), moved: b.dir + ".moved"}
 	if c.stays {
@@ -183,8 +183,8 @@ func (c *trial) replace(b box) (*hostile, error) {
 	return h, nil
 }
 
-// takeAway puts back what was there, if the thing is still in its place: the store then
-// has the same as before.
+// takeAway restores the original, if the replacement is still in its place: the store then has the same
+// content as before.
 func (h *hostile) takeAway() error {
 	if h.c.stays {
 		if info, err := os.Lstat(h.path); err != nil || info.Mode()&fs.ModeSymlink != 0 {
@@ -213,7 +213,7 @@ func (h *hostile) takeAway() error {
 	return os.Rename(h.moved, h.path)
 }
 
-// kept looks whether every document is there, after a repair if it must be.
+// kept checks that every document exists, after a repair if one is necessary.
 func (c *trial) kept(tp *template, b box, r *result, found func(class, format string, args ...any)) error {
 	var missing []string
 	var last string
@@ -261,7 +261,7 @@ func (c *trial) kept(tp *template, b box, r *result, found func(class, format st
 	return nil
 }
 
-// stores are the folders in which the store may be afterwards.
+// stores returns the folders in which the store may be afterwards.
 func (c *trial) stores() []string {
 	if c.gone {
 		return []string{storeDir, outDir + "/moved", begunDir}
@@ -269,11 +269,11 @@ func (c *trial) stores() []string {
 	return []string{storeDir}
 }
 
-// ours is a line of a dump that names a function of this module.
+// ours matches a line of a dump that names a function of this module.
 var ours = regexp.MustCompile(`(?m)^(?:main|github\.com/varve-db/varve[^(]*)\..*\(`)
 
-// where says which of our functions a stopped process was in: those of the goroutine
-// with the most of them.
+// where returns the functions of this module in which a stopped process was: those of the goroutine with
+// the most of them.
 func where(dump string) string {
 	var best []string
 	for part := range strings.SplitSeq(dump, "\n\n") {
@@ -295,7 +295,7 @@ func short(s string) string {
 	return s
 }
 
-// give makes everything the file of the user without rights.
+// give makes the unprivileged user the owner of everything.
 func give(dir string) error {
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
@@ -305,7 +305,7 @@ func give(dir string) error {
 	})
 }
 
-// clear removes a folder, also of what may not be read.
+// clear removes a folder, including files that may not be read.
 func clear(dir string) error {
 	err := os.RemoveAll(dir)
 	if err != nil {

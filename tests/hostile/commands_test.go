@@ -11,10 +11,10 @@ type command struct {
 	first []string // run before it, as a part of it
 	stdin string
 	env   []string
-	loses []string // the documents that it is told to delete
+	loses []string // the documents that it deletes
 	takes []string // the inputs that it reads, besides the store; places of other groups
 	store bool     // it works on the store
-	ends  bool     // it may wait for what does not come, as for a FIFO that it is told to read: SIGINT ends it
+	ends  bool     // it may wait forever, as for a FIFO that it reads: SIGINT ends it
 	room  int64    // resident bytes that it may have more than others: a line of an import is long
 	mcp   bool     // stdin closes after the answers
 	copy  bool     // it copies whatever is in the store
@@ -37,10 +37,10 @@ const requests = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"proto
 {"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"recall","arguments":{"query":"of yesterday"}}}
 `
 
-// answers is how many lines the server sends.
+// answers is the number of lines that the server sends.
 const answers = 11
 
-// commands are all that are run. {box} in an argument is the box's folder.
+// commands returns all commands that are run. {box} in an argument is the box's folder.
 func commands() []command {
 	store := "{box}/" + storeDir
 	all := []command{

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// optional are names that a store may have; where they are not there, they are put there.
+// optional are names that a store may have; if they do not exist, they are created.
 var optional = []string{
 	"moved.json", "wal/moved.json", "migrate.json", "wal/migrate.lock", "wal/expiry", "wal/aged", "tmp/parked", "tmp/purge", "tmp/purge.manifest", "tmp/7", "tmp/7/0", "tmp/checkpoint.new",
 	"vector_index/reembed", "vector_index/reembed.lock", "vector_index/mapping.delta.json", "vector_index/memory_vectors.delta.faiss",
@@ -32,7 +32,7 @@ var optional = []string{
 var above = []string{subDir + "/config.json", subDir + "/moved.json", subDir + "/storage", subDir + "/storage/config.json", subDir + "/storage/moved.json", subDir + "/storage/wal/open.lock",
 	"project/config.json", "project/moved.json"}
 
-// places are all that may be replaced.
+// places returns everything that may be replaced.
 func (tp *template) places(t *testing.T) []place {
 	t.Helper()
 	var all []place
@@ -68,7 +68,7 @@ func (tp *template) places(t *testing.T) []place {
 	return all
 }
 
-// reads: the command has to do with the place.
+// reads reports whether the command is concerned with the place.
 func (c *command) reads(p place) bool {
 	switch p.group {
 	case "store", "above":
@@ -79,7 +79,7 @@ func (c *command) reads(p place) bool {
 	})
 }
 
-// trials are all cases.
+// trials returns all cases.
 func (tp *template) trials(t *testing.T) []*trial {
 	t.Helper()
 	var all []*trial
@@ -94,7 +94,7 @@ func (tp *template) trials(t *testing.T) []*trial {
 			}
 			for i := range cmds {
 				c := &cmds[i]
-				// What a user names may be a link; inside it none is followed.
+				// A path that a user names may be a link; inside it none is followed.
 				if c.reads(p) && !(k.large && c.copy) && !(strings.HasPrefix(k.name, "link-") && slices.Contains(c.takes, p.path)) {
 					all = append(all, &trial{&p, &k, c})
 				}
@@ -104,8 +104,8 @@ func (tp *template) trials(t *testing.T) []*trial {
 	return all
 }
 
-// usual runs each command on the store as it is, which must end well in every way that
-// is looked at, and notes its exit code.
+// usual runs each command on the unchanged store, which must pass every check, and records its exit
+// code.
 func (tp *template) usual(t *testing.T) []command {
 	t.Helper()
 	all := commands()
@@ -191,7 +191,7 @@ func TestHostile(t *testing.T) {
 	report(t, len(all), ran, found, slows)
 }
 
-// choose takes the cases to run, and says when to stop.
+// choose selects the cases to run, and the time at which to stop.
 func choose(t *testing.T, all []*trial) (chosen []*trial, until time.Time) {
 	t.Helper()
 	never := time.Now().Add(1000 * time.Hour)
@@ -230,10 +230,10 @@ func choose(t *testing.T, all []*trial) (chosen []*trial, until time.Time) {
 	return chosen, time.Now().Add(size)
 }
 
-// told only: these are counted, and do not fail the test.
+// soft are the classes that are counted and reported, and do not fail the test.
 var soft = []string{"internal", "unnamed", "lost, as repair says"}
 
-// report tells what did not hold, by class.
+// report reports the violations, by class.
 func report(t *testing.T, cases, ran int, found []finding, slows []string) {
 	t.Helper()
 	slices.SortFunc(found, func(a, b finding) int { return strings.Compare(a.class+a.trial, b.class+b.trial) })
@@ -251,7 +251,7 @@ func report(t *testing.T, cases, ran int, found []finding, slows []string) {
 	t.Logf("%d of %d cases ran; slower than %s: %d; what did not hold: %v", ran, cases, slow, len(slows), counts)
 }
 
-// logged writes what did not hold as it is found: a full run takes an hour or two.
+// logged writes violations as they are found: a full run takes an hour or two.
 type logged struct{ file *os.File }
 
 func newLog(t *testing.T) *logged {

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kind is what a thing is replaced with. make puts it at path; the thing itself was moved
-// to moved, or is not there (was is nil).
+// kind is a kind of replacement. make puts it at path; the original was moved to moved, or does not
+// exist (was is nil).
 type kind struct {
 	name   string
 	fits   func(was fs.FileInfo) bool // nil: in the place of anything
 	at     string                     // "": in every place
-	nobody bool                       // the command runs as a user without rights
+	nobody bool                       // the command runs as an unprivileged user
 	stays  bool                       // make changes the thing where it is
 	root   bool                       // only root can make it
 	closed bool                       // the store says that it is in another place, and is not opened here
@@ -32,10 +32,10 @@ func isFile(was fs.FileInfo) bool   { return was != nil && was.Mode().IsRegular(
 func isFilled(was fs.FileInfo) bool { return isFile(was) && was.Size() > 0 }
 func isThere(was fs.FileInfo) bool  { return was != nil }
 
-// kinds are all of them.
+// kinds returns all kinds.
 func kinds() []kind { return append(anywhere(), forged()...) }
 
-// anywhere are those of which each may stand in every place that it fits.
+// anywhere returns the kinds that may be in every place.
 func anywhere() []kind {
 	return []kind{
 		{name: "link-file-in", make: func(b box, path, _ string, _ fs.FileInfo) error {
@@ -120,7 +120,7 @@ func isJSON(was fs.FileInfo) bool {
 	return isFile(was) && (strings.HasSuffix(was.Name(), ".json") || strings.HasSuffix(was.Name(), ".jsonl"))
 }
 
-// hardLink makes a file outside that has a second name at path.
+// hardLink creates a file outside that has a second name at path.
 func hardLink(b box, path string, text []byte) error {
 	other := b.path(targetDir, "other-"+filepath.Base(path))
 	if err := os.WriteFile(other, text, 0o600); err != nil {
@@ -148,7 +148,7 @@ func copyAny(from, to string) error {
 	return copyFile(from, to, info)
 }
 
-// socket is bound by its short name: the path of a socket has at most 108 bytes.
+// socket binds a socket by its short name: the path of a socket has at most 108 bytes.
 func socket(path string) error {
 	short, err := os.MkdirTemp("", "s")
 	if err != nil {

@@ -23,7 +23,7 @@ var (
 	outFlag  = flag.String("hostile.out", "", "write all findings to this file")
 )
 
-// base is a folder of this run: the command, the boxes that are copied, their copies.
+// base is the folder of this run: the command, the boxes that are copied, their copies.
 var base string
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// build makes the command that every case starts, once.
+// build builds the command that every case starts, once.
 var build = sync.OnceValue(func() error {
 	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", memctl(), "github.com/varve-db/varve/cmd/memctl").CombinedOutput(); err != nil {
 		return fmt.Errorf("building memctl: %w\n%s", err, out)
@@ -55,7 +55,7 @@ var build = sync.OnceValue(func() error {
 	return nil
 })
 
-// needs makes what a test starts. Without a flag that asks for it, the test is not for every day.
+// needs builds what a test starts. Without a flag that requests it, the test is skipped.
 func needs(t *testing.T) {
 	t.Helper()
 	if *sizeFlag == "" && *caseFlag == "" {

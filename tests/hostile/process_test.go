@@ -22,7 +22,7 @@ const (
 	told    = 4 << 20   // bytes of output that are kept
 )
 
-// result is what came of one run.
+// result is the result of one run.
 type result struct {
 	code    int
 	out     string
@@ -33,10 +33,10 @@ type result struct {
 	endless bool // it wrote more than told
 }
 
-// text is all that the command has written.
+// text returns everything that the command has written.
 func (r *result) text() string { return r.out + r.err }
 
-// environ is the whole environment of a command.
+// environ returns the whole environment of a command.
 func environ(b box) []string {
 	return []string{
 		"HOME=" + b.path(homeDir), "TMPDIR=" + b.path(tempDir), "XDG_STATE_HOME=" + b.path(stateDir), "PATH=" + os.Getenv("PATH"), "TZ=UTC", "NO_COLOR=1",
@@ -44,7 +44,7 @@ func environ(b box) []string {
 	}
 }
 
-// capped keeps the beginning of what is written, and counts the lines.
+// capped keeps the beginning of an output, and counts the lines.
 type capped struct {
 	mu    sync.Mutex
 	b     bytes.Buffer
@@ -72,7 +72,7 @@ func (c *capped) text() (string, bool) {
 	return c.b.String(), c.all > told
 }
 
-// start runs memctl in the box, as a user without rights if nobody is set, and bounds it.
+// start runs memctl in the box, as an unprivileged user if nobody is set, within bounds.
 func (c *command) start(b box, nobody bool) (*result, error) {
 	if c.first != nil {
 		begin := command{args: c.first}
@@ -130,8 +130,8 @@ func (c *command) start(b box, nobody bool) (*result, error) {
 	return r, nil
 }
 
-// bound waits for the command; it says whether it had to be killed. Go then writes where
-// each goroutine is.
+// bound waits for the command; it reports whether it had to be killed. Go then prints where each
+// goroutine is.
 func bound(cmd *exec.Cmd, c *command, end func()) (hung bool) {
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
@@ -146,8 +146,8 @@ func bound(cmd *exec.Cmd, c *command, end func()) (hung bool) {
 			}
 		}},
 		{longest - 3*time.Second, func() { hung = true; _ = cmd.Process.Signal(syscall.SIGQUIT) }},
-		// The whole group, while its leader is not waited for yet: afterwards the number may be
-		// that of somebody else's.
+		// The whole group, before its leader is waited for: afterwards the number may belong to another
+		// process.
 		{2 * time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }},
 	}
 	for _, s := range steps {

@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/tests/forgery"
 )
 
-// forged are the kinds that say something invalid in a form that is right: what package
-// forgery signs, notes and manifests that name places outside, and the store as a clone.
+// forged returns the kinds with invalid content in a valid form: what package forgery signs, notes and
+// manifests that name places outside, and the store as a clone.
 func forged() (all []kind) {
 	for _, f := range forgery.All() {
 		file := f.File
@@ -60,7 +60,8 @@ func forged() (all []kind) {
 	return all
 }
 
-// clones makes what git makes of the project: of what it takes by itself, and of all.
+// clones makes the copies that git makes of the project: of the files that it tracks by default, and of
+// all.
 func (tp *template) clones() error {
 	git := func(dir string, args ...string) error {
 		cmd := exec.Command("git", args...)

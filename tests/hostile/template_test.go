@@ -22,7 +22,7 @@ type template struct {
 	want map[string]string // the documents by kind and id
 }
 
-// newTemplate makes a store with everything in it, and what is around it.
+// newTemplate makes a store with everything in it, and its surroundings.
 func newTemplate(t *testing.T) *template {
 	t.Helper()
 	tp := &template{box: box{filepath.Join(base, "template")}}
@@ -75,7 +75,7 @@ func (tp *template) fill(t *testing.T) {
 	t.Helper()
 	do := func(args ...string) { t.Helper(); tp.do(t, "", args...) }
 	do("init", tp.path(storeDir), "--segment-size", "65536")
-	for _, id := range []string{"m0", "m1"} { // what package forgery lies about
+	for _, id := range []string{"m0", "m1"} { // the memories that package forgery forges
 		do("put", "memory "+id, "--id", id, "--embedding", "[0.5,0.5,"+id[1:]+"]")
 	}
 	for i, id := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -111,7 +111,7 @@ func (tp *template) fill(t *testing.T) {
 	tp.leave(t)
 }
 
-// rot changes a file and keeps its time.
+// rot changes a file and keeps its mtime.
 func (tp *template) rot(t *testing.T, name string) {
 	t.Helper()
 	path := tp.path(storeDir, name)
@@ -125,8 +125,8 @@ func (tp *template) rot(t *testing.T, name string) {
 	}
 }
 
-// leave makes what processes leave that were killed: a displaced file in tmp/parked, one
-// in the folder of a worker.
+// leave creates the leftovers of killed processes: a displaced file in tmp/parked, one in the folder of
+// a worker.
 func (tp *template) leave(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(tp.path(storeDir, "memories/b.json"))
@@ -165,7 +165,7 @@ func (tp *template) inputs(t *testing.T) {
 	}
 }
 
-// documents are those of a store, by kind and id.
+// documents returns the documents of a store, by kind and id.
 func (tp *template) documents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all, err := documents(tp.do(t, "", "--store", tp.path(dir), "export"))
@@ -175,7 +175,7 @@ func (tp *template) documents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// documents are the lines of an export: of each what it says, not when it was counted or moved.
+// documents returns the documents in the lines of an export, without counts and times of accesses and moves.
 func documents(lines []byte) (map[string]string, error) {
 	all := map[string]string{}
 	for line := range bytes.Lines(lines) {

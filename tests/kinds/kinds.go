@@ -24,7 +24,7 @@ func Register() error {
 	return kind.Register(Notes)
 }
 
-// paths are those of notes: a note is at its id.
+// paths are the paths of notes: the path of a note is its id.
 type paths struct{}
 
 func (paths) Path(id string) string { return id }
@@ -37,7 +37,7 @@ func (paths) IsOwn(path string, _ bool) bool { return isPath(path) }
 
 func (paths) Tree() bool { return true }
 
-// Fold is how a file system without case compares paths.
+// Fold returns the form in which a file system that ignores case compares paths.
 func (paths) Fold(path string) string { return strings.ToLower(norm.NFC.String(path)) }
 
 func isPath(path string) bool {
@@ -55,13 +55,13 @@ func decode(data []byte, o kind.DecodeOptions) (kind.Content, error) {
 	return kind.Content{ID: o.ID, Created: &n.created, Updated: &n.updated, Line: n.line}, nil
 }
 
-// note is what the index has of a note beside its size and hash.
+// note has what the index stores of a note besides its size and hash.
 type note struct {
 	path             string
 	created, updated time.Time
 }
 
-// line is the line of a note in the index.
+// line returns the line of a note in the index.
 func (n *note) line(doc []byte, _ int64) ([]byte, error) {
 	dst := append(jsondoc.AppendEscaped([]byte(`{"filepath":"`), Notes.File(n.path)), `","created_at":`...)
 	dst = jsondoc.AppendTime(dst, n.created.Truncate(time.Microsecond))

@@ -62,7 +62,7 @@ func notes(st *varve.Store) *engine.Kind {
 	return k
 }
 
-// put stores a note as a package of its own would: by its document.
+// put stores a note as a package for notes would: by its document.
 func put(ctx context.Context, st *varve.Store, id, text string) error {
 	_, err := storetest.Inner(st).Committer.PutDocument(ctx, notes(st), id, []byte(text))
 	return err
@@ -72,10 +72,10 @@ func remove(ctx context.Context, st *varve.Store, id string) error {
 	return storetest.Inner(st).Committer.DeleteDocument(ctx, notes(st), id)
 }
 
-// none is in the place of the text of a note that is not there.
+// none stands for the text of a note that does not exist.
 const none = "(none)"
 
-// text is what the store answers for a note, none where there is none.
+// text returns the text of a note, none if it does not exist.
 func text(t *testing.T, st *varve.Store, id string) string {
 	t.Helper()
 	v, err := storetest.Inner(st).Engine.Find(t.Context(), notes(st), id, true)
@@ -145,7 +145,7 @@ const (
 
 var long = strings.Repeat("a long name/", 30) + "ü@%.txt"
 
-// filled is a store with notes beside a memory and an assembly of the same id.
+// filled makes a store with notes beside a memory and an assembly of the same id.
 func filled(t *testing.T, dir string) *varve.Store {
 	t.Helper()
 	st := opened(t, dir)
@@ -247,7 +247,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestRebuild: the index is made again from the files, and from the log.
+// TestRebuild: the index is rebuilt from the files, and from the log.
 func TestRebuild(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
@@ -269,8 +269,8 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// TestEdit: what a user writes into a file of a note, or into a new one, is taken over; a file that
-// a user deletes is missed.
+// TestEdit: a user's edit of the file of a note, and a new file, are adopted; a file that a user deletes
+// is noticed.
 func TestEdit(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
@@ -293,8 +293,8 @@ func TestEdit(t *testing.T) {
 	clean(t, st)
 }
 
-// TestWatched: where a process watches, what a user does to files and folders is taken over: an edit, a new file in
-// new folders, a file and a folder that are removed, and a folder that gets another name.
+// TestWatched: if a process watches, a user's changes of files and folders are adopted: an edit, a new
+// file in new folders, a file and a folder that are removed, and a folder that is renamed.
 func TestWatched(t *testing.T) {
 	dir := t.TempDir()
 	st := watched(t, dir)
@@ -329,7 +329,7 @@ func TestWatched(t *testing.T) {
 	clean(t, st)
 }
 
-// TestVerify: verify names what is wrong with a file of a note, and repair mends it.
+// TestVerify: verify names the faults in the file of a note, and repair fixes them.
 func TestVerify(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
@@ -391,7 +391,7 @@ func TestPurge(t *testing.T) {
 	clean(t, st)
 }
 
-// TestBackup: a backup has the notes, checks, and is restored, also as of a moment.
+// TestBackup: a backup has the notes, passes its check, and is restored, also as of a moment.
 func TestBackup(t *testing.T) {
 	dir, to, back := t.TempDir(), filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "back")
 	st := filled(t, dir)
@@ -426,8 +426,8 @@ func TestMigrate(t *testing.T) {
 	clean(t, st)
 }
 
-// TestPowerCut: what was acknowledged survives a loss of power at any moment, with what of the
-// unsynced the disk keeps, and all files are right afterwards.
+// TestPowerCut: acknowledged writes survive a loss of power at any moment, with any part of the unsynced
+// data on the disk, and all files are right afterwards.
 func TestPowerCut(t *testing.T) {
 	clock := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	run := func(disk *crash.Disk, dieAt int, job func(st *varve.Store) error) (ops int, died bool) {
@@ -561,7 +561,7 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// TestSalvage: a note of which neither index nor log knows anything is what its file has.
+// TestSalvage: a note that neither index nor log knows is restored from its file.
 func TestSalvage(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
@@ -585,8 +585,8 @@ func TestSalvage(t *testing.T) {
 	expect(t, st, map[string]string{plain: "first", deep: broken, long: "third", empty: "", "empty.md": ""})
 }
 
-// TestBeside: a note is where no folder of another one is, and in no place that differs only in case or in how
-// Unicode is written. What is refused changes nothing.
+// TestBeside: a note cannot be in the place of another's folder, nor at a path that differs only in case
+// or in how Unicode is written. A refusal changes nothing.
 func TestBeside(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
@@ -629,8 +629,8 @@ func TestBeside(t *testing.T) {
 	expect(t, st, now)
 }
 
-// TestBesideTogether: of two processes that create a file and a folder of one name, or names that differ in case, at
-// once, one is refused.
+// TestBesideTogether: if two processes at once create a file and a folder of one name, or names that
+// differ in case, one is refused.
 func TestBesideTogether(t *testing.T) {
 	dir := t.TempDir()
 	stores := []*varve.Store{opened(t, dir), opened(t, dir)}
@@ -658,8 +658,8 @@ func TestBesideTogether(t *testing.T) {
 	clean(t, stores[1])
 }
 
-// TestForeign: what is in the folders and is no note is named by verify and left alone, also by a repair unless it has
-// the path of a note, and no link is followed.
+// TestForeign: files in the folders that are not notes are named by verify and left alone, also by a
+// repair unless they have the path of a note, and no link is followed.
 func TestForeign(t *testing.T) {
 	dir, out := t.TempDir(), t.TempDir()
 	st := filled(t, dir)
@@ -691,7 +691,7 @@ func TestForeign(t *testing.T) {
 	}
 	for _, name := range foreign {
 		if name == "b/link" {
-			continue // set aside, for a note needed the place
+			continue // set aside, since a note needed the place
 		}
 		if !named[Notes.File(name)] {
 			t.Errorf("%s is not named: %v", name, named)
@@ -708,7 +708,7 @@ func TestForeign(t *testing.T) {
 	must(t, err)
 	_, err = plan.Apply(t.Context())
 	must(t, err)
-	for _, name := range foreign { // a repair sets aside what has the path of a note, and leaves the rest alone
+	for _, name := range foreign { // a repair sets aside files with the path of a note, and leaves others alone
 		_, err := os.Lstat(at(name))
 		if aside := name == "A" || strings.HasPrefix(name, "b/link.md"); aside != (err != nil) && name != "b/link" {
 			t.Errorf("%s after a repair: %v", name, err)
@@ -725,7 +725,7 @@ func TestForeign(t *testing.T) {
 	expect(t, st, now)
 }
 
-// TestRenamed: a file that gets another name by hand is deleted, and created under that name.
+// TestRenamed: a file that is renamed by hand is deleted, and created under the new name.
 func TestRenamed(t *testing.T) {
 	dir := t.TempDir()
 	st := watched(t, dir)
@@ -758,8 +758,8 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// TestPurgeAside: a purge of a note takes what was set aside of it, under its path or without one, and nothing of
-// another note.
+// TestPurgeAside: a purge of a note removes its files that were set aside, under its path or without
+// one, and nothing of another note.
 func TestPurgeAside(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
@@ -798,8 +798,9 @@ func TestPurgeAside(t *testing.T) {
 	}
 }
 
-// TestUndo: a run that replaced, deleted and created notes is taken back to the exact bytes, also where what it created
-// is in the way of a folder that was there, before a flush and after it, and the undo is undone.
+// TestUndo: a run that replaced, deleted and created notes is undone to the exact bytes, even if a note
+// that it created is in the way of an earlier folder, before a flush and after it, and the undo is
+// undone.
 func TestUndo(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)

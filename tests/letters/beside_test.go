@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// slow is a view that takes its time to save.
+// slow is a view that is slow to save.
 type slow struct {
 	view.View
 	saves *atomic.Pointer[func()]
@@ -28,13 +28,13 @@ func (s slow) Save(f *view.Folder, at wal.Mark) error {
 	return s.View.Save(f, at)
 }
 
-// TestFilesBesideView: while a view takes in what an index has, documents go on being put into files,
-// and what others want of the files waits for both.
+// TestFilesBesideView: while a view processes an index, documents continue to be put into files, and
+// operations that need the files wait for both.
 func TestFilesBesideView(t *testing.T) {
 	var saves atomic.Pointer[func()]
 	flushed := make(chan struct{}, 1000)
 	o := storetest.In(&varve.Options{Listener: func(e varve.Event) {
-		if e.Kind == varve.EventFlush { // behind the marks; Count is 0 where there was only an index to write
+		if e.Kind == varve.EventFlush { // sent after the marks are written; Count is 0 if there was only an index to write
 			flushed <- struct{}{}
 		}
 	}}, storetest.Environment{System: vfs.System{SpillBytes: 4 << 10},
@@ -45,7 +45,7 @@ func TestFilesBesideView(t *testing.T) {
 	}
 	defer st.Close()
 	put(t, st, "anna")
-	flush(t, st) // the first index with views writes to the checkpoint too, and nothing goes beside it
+	flush(t, st) // the first index with views writes to the checkpoint too, and nothing runs in parallel with it
 	entered := make(chan struct{}, 1)
 	hold := func() (leave chan struct{}) { // each save from here on waits until leave is closed
 		leave = make(chan struct{})
@@ -82,7 +82,7 @@ func TestFilesBesideView(t *testing.T) {
 	saves.Store(&free)
 	close(leave)
 	leave = nil
-	// None could be written meanwhile, and nobody writes any more.
+	// None could be written meanwhile, and no process writes anymore.
 	for s := st.Admin().Stats(); s.Spilled != s.Durable; s = st.Admin().Stats() {
 		within("the index that had become due was not written", flushed)
 	}

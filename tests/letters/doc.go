@@ -7,5 +7,5 @@
 //
 //	{"lsn": 4096, "sum": 77, "ids": ["anna", "bert"]}
 //
-// with the moment of the log that it covers, and the ids, sorted.
+// with the position and the checksum of the log up to which it is complete, and the ids, sorted.
 package letters

@@ -30,8 +30,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// TestForeignFolder: a folder of this name that the user made is left as it is, by a store with
-// the view and by one without.
+// TestForeignFolder: a folder of this name that the user created is left unchanged, by a store with the
+// view and by one without.
 func TestForeignFolder(t *testing.T) {
 	for _, letters := range []bool{false, true} {
 		dir := t.TempDir()
@@ -58,7 +58,7 @@ func TestForeignFolder(t *testing.T) {
 	}
 }
 
-// refusing refuses to remove a view's file.
+// refusing is a file system that refuses to remove a view's file.
 type refusing struct {
 	vfs.FS
 	on *bool
@@ -71,7 +71,7 @@ func (f refusing) Remove(name string) error {
 	return f.FS.Remove(name)
 }
 
-// TestPurgeSaysWhatIsLeft: where the file of a view cannot be taken away, a purge is not done.
+// TestPurgeSaysWhatIsLeft: if the file of a view cannot be removed, a purge is not complete.
 func TestPurgeSaysWhatIsLeft(t *testing.T) {
 	dir, on := t.TempDir(), false
 	st, err := varve.Open(t.Context(), dir, storetest.In(&varve.Options{NoBackground: true}, storetest.Environment{
@@ -95,7 +95,7 @@ func TestPurgeSaysWhatIsLeft(t *testing.T) {
 	expect(t, dir, "anna")
 }
 
-// TestHalfWritten: what a killed process has left of a file does not outlive a purge.
+// TestHalfWritten: a file that a killed process has left half written does not outlive a purge.
 func TestHalfWritten(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir, true)
@@ -183,7 +183,7 @@ func TestInTheWay(t *testing.T) {
 	}
 }
 
-// TestBackground: files are made though nobody writes.
+// TestBackground: files are written although no process writes to the store.
 func TestBackground(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir, false)
@@ -206,7 +206,7 @@ func TestBackground(t *testing.T) {
 	expect(t, dir, "anna")
 }
 
-// noticing says when a view's file is put in place.
+// noticing reports when a view's file is put in place.
 type noticing struct {
 	vfs.FS
 	made chan struct{}
@@ -220,7 +220,7 @@ func (f noticing) Rename(old, name string) error {
 	return err
 }
 
-// TestFollowerKeepsItsFold: a query that is given up costs nothing made again.
+// TestFollowerKeepsItsFold: a canceled query does not lead to a rebuild.
 func TestFollowerKeepsItsFold(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir, false)

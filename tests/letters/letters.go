@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Name is the view's, Folder where it has its File.
+// Name is the name of the view, Folder the folder with its File.
 const (
 	Name   = "letters"
 	Folder = places.Views + "/" + Name
@@ -111,21 +111,21 @@ func (l *Letters) Verify(ctx context.Context, f *view.Folder, set *index.Set) er
 	return nil
 }
 
-// Query answers from an open store, as of each call or later.
+// Query answers queries from an open store, as of each call or later.
 type Query struct {
 	eng    *engine.Engine
 	view   *Letters
 	follow engine.Follower
 }
 
-// NewQuery makes one; it may be kept as long as the store is open.
+// NewQuery returns a Query, which is valid as long as the store is open.
 func NewQuery(eng *engine.Engine) *Query {
 	q := &Query{eng: eng, view: &Letters{eng: eng}}
 	q.follow.Fold = view.FromFiles{View: q.view, Folder: eng.ViewFolder(Name)}
 	return q
 }
 
-// Counts are the numbers of memories by first letter.
+// Counts returns the numbers of memories by first letter.
 func (q *Query) Counts(ctx context.Context) (map[byte]int, error) {
 	if err := q.eng.CatchUp(ctx); err != nil {
 		return nil, err

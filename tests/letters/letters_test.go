@@ -57,7 +57,7 @@ func flush(t *testing.T, st *varve.Store) {
 	}
 }
 
-// stored are the ids that the view's file has; nil when there is none.
+// stored returns the ids in the view's file; nil if there is none.
 func stored(t *testing.T, dir string) []string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, Folder, File))
@@ -86,7 +86,7 @@ func clean(t *testing.T, st *varve.Store) {
 	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{}))
 }
 
-// TestRounds: each flush makes the file complete, also for what other processes wrote.
+// TestRounds: each flush completes the file, also with what other processes wrote.
 func TestRounds(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir, true)
@@ -106,7 +106,7 @@ func TestRounds(t *testing.T) {
 	clean(t, st)
 }
 
-// TestQuery: a query knows what any process has made durable, and begins with the files.
+// TestQuery: a query includes what any process has made durable, and starts from the files.
 func TestQuery(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir, true)
@@ -141,8 +141,8 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestBehind: what a program without the view writes is made up for, from the log or, where
-// the files are not there, from the index.
+// TestBehind: what a program without the view writes is added later, from the log or, if the files are
+// missing, from the index.
 func TestBehind(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir, true)
@@ -176,8 +176,7 @@ func TestFirstFlush(t *testing.T) {
 	expect(t, dir, "anna")
 }
 
-// TestWrong: verify finds files that are damaged or say something else, and repair makes them
-// again.
+// TestWrong: verify finds files that are damaged or wrong, and repair rebuilds them.
 func TestWrong(t *testing.T) {
 	for name, change := range map[string]func([]byte) []byte{
 		"damaged": func(b []byte) []byte { return b[:len(b)/2] },
@@ -212,8 +211,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestRebuild: an index that is made again has the view made again, though it is of the same
-// moment.
+// TestRebuild: if the index is rebuilt, so is the view, although the index is of the same moment.
 func TestRebuild(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir, true)
@@ -280,8 +278,8 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestCopies: a backup does without, a restored store makes the file again, and a store that is
-// moved has it.
+// TestCopies: a backup omits the view, a restored store rebuilds the file, and a store that is moved has
+// it.
 func TestCopies(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir, true)
@@ -326,7 +324,7 @@ func putting(ctx context.Context, _, dir string) error {
 	return err
 }
 
-// TestKilled: a process that is killed at it leaves files that are right or made again.
+// TestKilled: a process that is killed while writing leaves files that are right or are rebuilt.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	for round := range storetest.Repeat(t, 5) {
@@ -352,7 +350,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestOtherLog: files of a store that went another way, put here by hand, are not gone on with.
+// TestOtherLog: files of a store whose log diverged, put here by hand, are not continued.
 func TestOtherLog(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	for _, d := range []string{dir, other} {

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// TestEvictionSparesMembers: who puts a memory and an assembly in one commit does not
-// lose the assembly's members to that memory.
+// TestEvictionSparesMembers: putting a memory and an assembly in one commit does not evict the
+// assembly's members because of that memory.
 func TestEvictionSparesMembers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -42,7 +42,7 @@ func TestEvictionSparesMembers(t *testing.T) {
 	}
 }
 
-// TestMarkStays: the mark of a take-over is taken by no limit and by no age.
+// TestMarkStays: the mark of a take-over is never deleted because of a limit or an age.
 func TestMarkStays(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

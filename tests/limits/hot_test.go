@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Puts of one memory by several goroutines of two processes: none is lost, each is the version
-// behind the one before it, and takes over what a put keeps; a conditional put succeeds only
-// behind the version that it names; an update sees the version before it.
+// Puts of one memory by several goroutines of two processes: none is lost, each is the version after the
+// one before it, and takes over what a put keeps; a conditional put succeeds only after the version that
+// it names; an update sees the version before it.
 func TestHotPut(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -36,7 +36,7 @@ func TestHotPut(t *testing.T) {
 	const goroutines, each = 8, 25
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	wrote := map[uint64]uint64{created.Version: 0} // the version that it demanded to be behind, if it did
+	wrote := map[uint64]uint64{created.Version: 0} // the version that it required before it, if any
 	did := func(version, behind uint64) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -122,8 +122,8 @@ func TestHotPut(t *testing.T) {
 	}
 }
 
-// Puts that demand nothing are not prepared again by their caller, however many there are: the log
-// does it in their turn.
+// Unconditional puts are not prepared again by their caller, however many there are: the log prepares
+// them when it is their turn.
 func TestHotGroups(t *testing.T) {
 	t.Parallel()
 	l := &fixture.Conflicts{}
@@ -147,7 +147,7 @@ func TestHotGroups(t *testing.T) {
 	}
 }
 
-// An update of a memory that others put without a pause ends.
+// An update of a memory that others put continuously ends.
 func TestHotUpdate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -188,8 +188,8 @@ func TestHotUpdate(t *testing.T) {
 	wg.Wait()
 }
 
-// Once a short transaction has been beaten for some time, all other writers wait for it, those of
-// another process as well.
+// Once a short transaction has lost for some time, all other writers wait for it, including those of
+// another process.
 func TestHotBeaten(t *testing.T) {
 	t.Parallel()
 	c := fixture.ClockAt(time.Unix(1_700_000_000, 0))
@@ -208,7 +208,7 @@ func TestHotBeaten(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		if runs > 8 { // its turn has come: who puts meanwhile waits until it gives up
+		if runs > 8 { // its turn has come: puts wait meanwhile until it gives up
 			ctx, stop = context.WithTimeout(ctx, 10*time.Millisecond)
 			defer stop()
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// What a person does by hand is adopted whatever the limits: a file that grows, and one
-// that is new. It counts from then on: what is put is refused, or others go.
+// Edits by hand are adopted whatever the limits: a file that grows, and a new one. They count from then
+// on: the next put is refused, or others are deleted.
 func TestLimitsAndHandEdits(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -55,8 +55,8 @@ func TestLimitsAndHandEdits(t *testing.T) {
 	}
 }
 
-// An embedding that comes later, and an access that is counted, are written whatever the
-// limits: the memory was let in. Their bytes count: what is put next is refused.
+// A later embedding, and a counted access, are written whatever the limits, because the memory exists
+// already. Their bytes count: the next put is refused.
 func TestLimitsAndOwnWrites(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

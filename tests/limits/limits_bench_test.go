@@ -12,9 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// BenchmarkLimits is what a put costs under limits, 32 goroutines at once: where none
-// holds, where there is room, at the limit where others go, and at the limit where each
-// makes its own room.
+// BenchmarkLimits measures a put under limits, with 32 goroutines at once: without a limit, with room
+// left, at the limit where others are deleted, and at the limit where each put makes its own room.
 func BenchmarkLimits(b *testing.B) {
 	ctx := context.Background()
 	const full = 2000 // memories, of about a kilobyte

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// limitChild puts a hundred memories from four goroutines, and says which were acknowledged.
+// limitChild puts a hundred memories from four goroutines, and prints which were acknowledged.
 func limitChild(ctx context.Context, name, dir string) error {
 	st, err := varve.Open(ctx, dir, nil)
 	if err != nil {
@@ -44,8 +44,8 @@ func limitChild(ctx context.Context, name, dir string) error {
 	return errors.Join(err, st.Close())
 }
 
-// What another process has put is replaced in a full store, also by one that has not
-// heard of it yet: that takes no room.
+// A memory that another process has put can be replaced in a full store, also by a process that does not
+// know of it yet: that takes no room.
 func TestLimitOfWhatAnotherPut(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{varve.AtLimitRefuse, varve.AtLimitEvictOldest} {
@@ -64,8 +64,8 @@ func TestLimitOfWhatAnotherPut(t *testing.T) {
 	}
 }
 
-// Four processes put against a limit: exactly as many as it allows remain, and these are
-// those that were acknowledged, but for what was evicted.
+// Four processes put against a limit: exactly as many as it allows remain, and these are those that were
+// acknowledged, except for what was evicted.
 func TestLimitProcesses(t *testing.T) {
 	proofs.ManyProcesses(t, "it starts processes")
 	ctx := context.Background()

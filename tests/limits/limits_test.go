@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/internal/view/counts"
 )
 
-// bytesIn adds up what is there, and how much of it is in a session.
+// bytesIn adds up the bytes of all memories, and of those in a session.
 func bytesIn(t testing.TB, st *varve.Store, filters ...varve.Filter) (s counts.Sum) {
 	t.Helper()
 	ctx := context.Background()
@@ -72,7 +72,7 @@ func TestLimitRefuses(t *testing.T) {
 	if err := put("d", ""); !errors.As(err, &le) || le.Session != "" || le.Limit != 3 || le.Setting != "max_memories" {
 		t.Errorf("the fourth: %v", err)
 	}
-	// What replaces needs no room, nor does what makes it itself.
+	// A replacement needs no room, nor does a write that makes its own.
 	if err := put("a", "s"); err != nil {
 		t.Error(err)
 	}
@@ -98,7 +98,7 @@ func TestLimitRefuses(t *testing.T) {
 	if _, err := st.Get(ctx, "e"); err != nil {
 		t.Errorf("a part of what was refused was done: %v", err)
 	}
-	// What was there before may pass the limit; nothing more comes.
+	// Existing memories may exceed the limit; no others are added.
 	fixture.LimitTo(t, st, func(c *varve.Config) { c.MaxMemories = 1 })
 	if err := put("h", ""); !errors.As(err, &le) || le.Have != 3 {
 		t.Errorf("%v", err)
@@ -133,8 +133,8 @@ func TestLimitRefuses(t *testing.T) {
 	}
 }
 
-// The sums are right after every kind of change, before and after the index takes them
-// in, for this process and for one that comes new.
+// The sums are right after every kind of change, before and after the index includes them, for this
+// process and for a new one.
 func TestTally(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -193,8 +193,8 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// An index that is rebuilt may have other documents below the moment that the sums are of, and
-// they are those of the newer one then.
+// A rebuilt index may have other documents below the moment of the sums; these are then those of the
+// newer index.
 func TestTallyOfRebuilt(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -292,8 +292,8 @@ func TestLimitEvicts(t *testing.T) {
 			if evicted == 0 {
 				t.Error("nobody is said to be evicted")
 			}
-			// An assembly loses those that go; a batch never evicts what it writes, a
-			// transaction not what it has read.
+			// An assembly loses members that are deleted; a batch never evicts what it writes, a
+			// transaction never what it has read.
 			var members []string
 			for m, err := range st.Memories(ctx) {
 				if err != nil {
@@ -353,9 +353,9 @@ func TestLimitEvicts(t *testing.T) {
 	}
 }
 
-// Several processes (handles, which share nothing but the folder) write against a limit:
-// it is never passed, for anybody who looks; exactly as many as allowed remain; what was
-// acknowledged is there, or was evicted; what was refused is not.
+// Several processes (handles, which share only the folder) write against a limit: no observer ever sees
+// it exceeded; exactly as many as allowed remain; what was acknowledged is there, or was evicted; what
+// was refused is not.
 func TestLimitHolds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -446,8 +446,8 @@ func TestLimitHolds(t *testing.T) {
 	}
 }
 
-// The same for a limit in bytes, which are about as many as a hundred memories have: it
-// is never passed, and what remains of the room is less than a memory takes.
+// The same for a limit in bytes, which are about as many as a hundred memories have: it is never
+// exceeded, and the remaining room is less than a memory takes.
 func TestLimitHoldsBytes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -527,7 +527,7 @@ func TestLimitHoldsBytes(t *testing.T) {
 	}
 }
 
-// A limit that is lowered below what is there is reached while several processes write.
+// A limit that is lowered below the present size is reached while several processes write.
 func TestLimitLowered(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -566,8 +566,8 @@ func TestLimitLowered(t *testing.T) {
 	}
 }
 
-// Who needs the last of the room gets it, though others never cease to put: what these
-// replace does not pass the limit, but as long as they do it nobody can know that.
+// A put that needs the last of the room gets it, although others never stop putting: their replacements
+// do not exceed the limit, but while they continue no process can know that.
 func TestLimitBesideUpdates(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// jobs are those of the processes that the tests start.
+// jobs are the jobs of the processes that the tests start.
 var jobs = storetest.Jobs(map[string]storetest.Job{
 	"limit": limitChild,
 })

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// sessionNow is what a memory's session is by now, "-" when it is not there.
+// sessionNow returns a memory's present session, "-" if it does not exist.
 func sessionNow(t *testing.T, st *varve.Store, id string) string {
 	t.Helper()
 	m, err := st.Get(context.Background(), id)
@@ -30,8 +30,8 @@ func sessionNow(t *testing.T, st *varve.Store, id string) string {
 	return m.Session()
 }
 
-// Every way to write refuses the memories of other sessions and of none, and says
-// which they are of; nothing of the write is there afterwards.
+// Every way to write refuses memories of other sessions and of none, and names their session; nothing of
+// the write is there afterwards.
 func TestInSessionWrites(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -162,7 +162,7 @@ func TestInSessionJoins(t *testing.T) {
 			t.Errorf("an empty session: %v", err)
 		}
 	}
-	// It moves only where nobody is confined.
+	// It can be moved only by a handle that is not confined.
 	if _, err := st.Update(ctx, "new", func(m *varve.Memory) error { m.Metadata["session_id"] = "t"; return nil },
 		varve.InSession("s")); !errors.Is(err, varve.ErrSession) {
 		t.Errorf("out of the session: %v", err)
@@ -174,7 +174,7 @@ func TestInSessionJoins(t *testing.T) {
 	if s := sessionNow(t, st, "new"); s != "t" {
 		t.Errorf("it is in %q", s)
 	}
-	// One whose time is over is nobody's.
+	// An expired memory belongs to no session.
 	if _, err := st.Put(ctx,
 		varve.Memory{ID: "late", Content: "x", Metadata: fixture.InSession("t"),
 			ExpiresAt: c.Now().Add(time.Minute)}); err != nil {
@@ -197,8 +197,8 @@ func TestInSessionJoins(t *testing.T) {
 	}
 }
 
-// Two sessions fight for memories: whoever is confined never writes the other's,
-// also when it moves between the look and the commit.
+// Two sessions compete for memories: a confined writer never writes the other's, even if a memory moves
+// between the check and the commit.
 func TestInSessionRace(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -251,7 +251,7 @@ func TestInSessionRace(t *testing.T) {
 		}
 		last[v.LSN] = m
 	}
-	// Only who hands it over changes its session.
+	// Only an explicit move changes its session.
 	from := ""
 	for _, at := range slices.Sorted(maps.Keys(last)) {
 		m := last[at]
@@ -265,7 +265,7 @@ func TestInSessionRace(t *testing.T) {
 	}
 }
 
-// uglySessions are the ids of FAILURES 30.
+// uglySessions returns the ids of FAILURES 30.
 func uglySessions() []string {
 	return []string{
 		"../../etc/passwd", "..", ".", "/", `C:\con`, "con", "a b", " ", "\n", "a\nb", "a\x00b", "\x00", "\x00\x00", "\x01",
@@ -274,8 +274,8 @@ func uglySessions() []string {
 	}
 }
 
-// Sessions of every ugly kind keep their memories apart, before and after the
-// index has them.
+// Sessions with unusual ids of every kind keep their memories apart, before and after the index has
+// them.
 func TestFailures30(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

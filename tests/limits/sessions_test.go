@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// sessionsOf lists the sessions, and holds each against what Session says of it.
+// sessionsOf lists the sessions, and compares each with the result of Session.
 func sessionsOf(t testing.TB, st *varve.Store) map[string]varve.Session {
 	t.Helper()
 	ctx := context.Background()
@@ -36,7 +36,7 @@ func sessionsOf(t testing.TB, st *varve.Store) map[string]varve.Session {
 	return all
 }
 
-// What is listed is what is there, wherever it lies, for sessions of every kind.
+// The listing has all memories, wherever they are, for sessions of every kind.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -118,7 +118,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// A session goes as a whole, for every reader; what others put into it meanwhile stays.
+// A session is deleted as a whole, for every reader; memories that others put into it meanwhile stay.
 func TestDeleteSession(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -152,7 +152,7 @@ func TestDeleteSession(t *testing.T) {
 					a, err := tx.Get("m0")
 					b, err2 := tx.Get("m99")
 					if (err == nil) != (err2 == nil) {
-						// two moments; the commit says so
+						// two different moments; the commit reports it
 						_, perr := tx.Put(varve.Memory{ID: "probe", Content: a.ID + b.ID})
 						return perr
 					}
@@ -202,7 +202,7 @@ func TestDeleteSession(t *testing.T) {
 	}
 }
 
-// One that is larger than a commit goes in several.
+// A session that is larger than a commit is deleted in several.
 func TestDeleteLargeSession(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -283,7 +283,7 @@ func TestSweepSessions(t *testing.T) {
 	}
 }
 
-// Sessions that are used while they are swept are spared whole.
+// Sessions that are used while they are swept are spared as a whole.
 func TestSweepSessionsInUse(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -13,8 +13,9 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// The disk becomes full and is freed: a warning comes before the first refusal, the refusal says
-// how much is missing and what helps, deletes go on, and puts work again as soon as there is space.
+// The disk becomes full and is freed: a warning comes before the first refusal, the refusal says how
+// many bytes are missing and what helps, deletes continue to work, and puts work again as soon as there
+// is space.
 func TestFullDiskAsTheUserMeetsIt(t *testing.T) {
 	t.Parallel()
 	fixture.OnSmallDisks(t, func(t *testing.T, d *fixture.SmallDisk) {
@@ -105,8 +106,8 @@ func TestFullDiskAsTheUserMeetsIt(t *testing.T) {
 	})
 }
 
-// Where the store alone has filled its disk, what is deleted makes the room in which the
-// files of all that was put before it find their place.
+// If the store alone has filled its disk, deletions make the room for the files of everything that was
+// put before.
 func TestDeletionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	for _, failed := range []bool{true, false} { // a flush before the deletions
@@ -160,7 +161,7 @@ func deletionsMakeRoom(t *testing.T, d *fixture.SmallDisk, failed bool) {
 	}
 }
 
-// A migration to a disk that becomes full says so, hurts nothing, and goes on.
+// A migration to a disk that becomes full reports it, does no harm, and can be continued.
 func TestMigrateToAFullDisk(t *testing.T) {
 	t.Parallel()
 	fixture.OnSmallDisks(t, func(t *testing.T, d *fixture.SmallDisk) {

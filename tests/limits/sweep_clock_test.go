@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A clock that jumps ahead twice, with nobody running between, deletes nothing: an hour
-// of the machine's uptime has to go by between the two, in one boot.
+// A clock that jumps ahead twice, while no process is running in between, deletes nothing: an hour of
+// the machine's uptime has to pass between the two, in one boot.
 func TestSweepTwoJumps(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -40,7 +40,7 @@ func TestSweepTwoJumps(t *testing.T) {
 			if err := st.Close(); err != nil {
 				t.Fatal(err)
 			}
-			// run opens the store for a moment, and says whether it is still there.
+			// run opens the store for a moment, and reports whether the memory still exists.
 			run := func() bool {
 				t.Helper()
 				st, err := varve.Open(ctx, dir, o)
@@ -64,7 +64,7 @@ func TestSweepTwoJumps(t *testing.T) {
 			if later(time.Minute, 9*time.Minute); !run() {
 				t.Fatal("deleted 59 minutes after the first of the jumps was seen")
 			}
-			// Another boot: the hour begins anew.
+			// Another boot: the hour begins again.
 			name := filepath.Join(dir, "wal", retention.ExpiryName)
 			b, err := os.ReadFile(name)
 			if err != nil {
@@ -98,7 +98,7 @@ func TestSweepTwoJumps(t *testing.T) {
 	}
 }
 
-// Where no uptime is known, one process has to see the hour pass.
+// If no uptime is known, one process has to see the hour pass.
 func TestSweepWithoutUptime(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, t.TempDir(), &varve.Options{NoBackground: true})
@@ -118,7 +118,7 @@ func TestSweepWithoutUptime(t *testing.T) {
 	}
 }
 
-// unknownBoot is a machine that does not say which boot it is in.
+// unknownBoot is a machine that does not report its boot.
 type unknownBoot struct{ vfs.FS }
 
 func (f unknownBoot) Host() vfs.Host {
@@ -127,7 +127,7 @@ func (f unknownBoot) Host() vfs.Host {
 	return h
 }
 
-// An uptime counts for nothing where nobody knows since which boot.
+// An uptime is ignored if it is not known to which boot it belongs.
 func TestSweepInUnknownBoot(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, t.TempDir(), storetest.In(&varve.Options{NoBackground: true},

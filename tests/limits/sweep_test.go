@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// A memory is absent from every read the moment its time is over, wherever it lies.
+// A memory is absent from every read from the moment it expires, wherever it is.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -48,7 +48,7 @@ func TestExpired(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if where == "delta" { // something lies over the index that is no change of it
+			if where == "delta" { // something is over the index that does not change it
 				if _, err := st.Put(ctx, varve.Memory{ID: "more", Content: "x", ExpiresAt: end}); err != nil {
 					t.Fatal(err)
 				}
@@ -155,8 +155,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// What is over is deleted, through the log, when it has been for an hour; not before,
-// and not by a clock that jumps and is put right.
+// An expired memory is deleted, through the log, when it has been expired for an hour; not before, and
+// not because of a clock that jumps and is corrected.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -222,7 +222,7 @@ func TestSweep(t *testing.T) {
 			}
 		}
 	}
-	// The clock goes on as it should.
+	// The clock continues normally.
 	c.Add(time.Minute)
 	if n := there("minute", "day", "year"); n != 3 {
 		t.Fatal("deleted at once")
@@ -244,7 +244,7 @@ func TestSweep(t *testing.T) {
 		}
 		_ = v
 	}
-	// One that was written again, or given more time, stays.
+	// A memory that was written again, or given more time, stays.
 	put("again", time.Minute)
 	put("longer", time.Minute)
 	c.Add(2 * time.Minute)
@@ -259,7 +259,7 @@ func TestSweep(t *testing.T) {
 	if n := there("again", "longer"); n != 2 {
 		t.Errorf("of those written again %d are left", n)
 	}
-	// A note that cannot be read counts for nothing.
+	// A note that cannot be read is ignored.
 	put("late", time.Minute)
 	c.Add(2 * time.Hour)
 	if err := os.WriteFile(storetest.Inner(st).Retention.Expiry.Path(), []byte("2001-01-01"), 0o600); err != nil {
@@ -273,7 +273,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Many expire at once: each sweep deletes some, and what is counted is right between them.
+// Many memories expire at once: each sweep deletes some, and the counts are right in between.
 func TestSweepMany(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -322,8 +322,8 @@ func TestSweepMany(t *testing.T) {
 	}
 }
 
-// Two processes, one of which sweeps in the background; nothing is deleted that was put
-// again meanwhile.
+// Two processes, of which one sweeps in the background; a memory that was put again meanwhile is not
+// deleted.
 func TestSweepBesideWriters(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -20,11 +20,11 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// linearWorkers is how many goroutines a process has; the last one reads through
-// a handle of its own that changes nothing.
+// linearWorkers is the number of goroutines of a process; the last one reads through a read-only handle
+// of its own.
 const linearWorkers = 4
 
-// linearOptions make everything happen every few histories.
+// linearOptions returns options that make everything happen every few histories.
 func linearOptions() *varve.Options {
 	return storetest.In(&varve.Options{SegmentSize: 64 << 10, CacheBytes: 64 << 10},
 		storetest.Environment{System: vfs.System{SpillBytes: 64 << 10, BacklogBytes: 1 << 20, ArchiveBytes: 256 << 10}})
@@ -45,8 +45,8 @@ func (p *linearProcess) fault(format string, args ...any) {
 	fmt.Printf("wrong "+strings.ReplaceAll(format, "\n", " ")+"\n", args...)
 }
 
-// linearChild does its part of each history that its input names, and writes down
-// each call and each answer before it goes on.
+// linearChild does its part of each history that its input names, and records each call and each answer
+// before it continues.
 func linearChild(ctx context.Context, arg, dir string) error {
 	var life int
 	var seed uint64
@@ -102,7 +102,7 @@ func linearRecord(dir string, life int) string {
 	return filepath.Join(filepath.Dir(dir), fmt.Sprintf("record-%d", life))
 }
 
-// last reads every key once, when all others are done.
+// last reads every key once, when all other goroutines are done.
 func (p *linearProcess) last(h int) {
 	w := &linearWorker{p: p, h: h, rng: rand.New(rand.NewPCG(1, 1))}
 	for k := range linearKeys {
@@ -113,7 +113,7 @@ func (p *linearProcess) last(h int) {
 	}
 }
 
-// past writes down which versions there were, if the log and its archive still know.
+// past records which versions there were, if the log and its archive still have them.
 func (w *linearWorker) past(k int) {
 	past := &linearPast{Key: k, Whole: true}
 	for v, err := range w.p.st.History(context.Background(), w.id(k)) {
@@ -134,7 +134,7 @@ func (w *linearWorker) past(k int) {
 	w.write(&linearEvent{History: w.h, Past: past})
 }
 
-// keep flushes, merges, spills and recycles beside the histories.
+// keep flushes, merges, spills and recycles during the histories.
 func (p *linearProcess) keep(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		var err error
@@ -168,7 +168,7 @@ type linearWorker struct {
 
 func (w *linearWorker) id(k int) string { return fmt.Sprintf("h%d.k%d", w.h, k) }
 
-// value is a new one, which no other operation writes.
+// value returns a new value, which no other operation writes.
 func (w *linearWorker) value() int64 { return int64(w.p.life)<<32 | w.p.numbers.Add(1) }
 
 func (w *linearWorker) write(e *linearEvent) {
@@ -181,7 +181,8 @@ func (w *linearWorker) write(e *linearEvent) {
 	}
 }
 
-// errWroteNothing is of a transaction that only read: those promise no one moment.
+// errWroteNothing is the error of a transaction that only read: such transactions do not take effect at
+// one moment.
 var errWroteNothing = errors.New("it wrote nothing")
 
 // do records an operation around its call.
@@ -248,7 +249,7 @@ func (w *linearWorker) step() {
 	}
 }
 
-// seen is a memory as a value.
+// seen converts a memory to a value.
 func (w *linearWorker) seen(k int, m varve.Memory, err error) (int64, uint64, error) {
 	if errors.Is(err, varve.ErrNotFound) {
 		return 0, 0, nil
@@ -287,7 +288,7 @@ func (w *linearWorker) conds(wr linearWrite) (conds []varve.Cond) {
 	return conds
 }
 
-// options are conditions as a put takes them.
+// options converts conditions to those of a put.
 func options(conds []varve.Cond) (list []varve.PutOption) {
 	for _, c := range conds {
 		list = append(list, c)
@@ -330,7 +331,7 @@ func (w *linearWorker) remove(ctx context.Context, wr linearWrite) {
 	})
 }
 
-// batch writes two or three keys at once, now and then on a condition.
+// batch writes two or three keys at once, sometimes with a condition.
 func (w *linearWorker) batch(ctx context.Context) {
 	op := &linearOp{Kind: "batch"}
 	b := new(varve.Batch)

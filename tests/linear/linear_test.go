@@ -37,11 +37,10 @@ const (
 	linearPatience  = time.Minute // to judge a history, or to wait for one to end
 )
 
-// Histories of puts, conditional puts, deletions, gets, batches and transactions,
-// from 4 processes of 4 goroutines, some of them killed, some stopped for a while,
-// beside flushes, merges, spills and recycling: each must be what one map could
-// have done that does one operation at a time (porcupine). Calls and answers are
-// written down outside the store, with the times of one clock.
+// Histories of puts, conditional puts, deletions, gets, batches and transactions, from 4 processes of 4
+// goroutines, some of them killed, some stopped for a while, beside flushes, merges, spills and
+// recycling: each must be a possible history of a single map that does one operation at a time
+// (porcupine). Calls and answers are recorded outside the store, with the times of one clock.
 //
 //	go test ./tests/linear -histories 5000 -timeout 1h
 //	go test ./tests/linear -seed N      the same choices again; what the machine makes of them may differ
@@ -96,7 +95,7 @@ func TestLinearizable(t *testing.T) {
 		l.made, time.Since(began).Seconds(), l.ops, l.unknown, l.conflicts, l.started, l.kills, l.stops)
 }
 
-// linear makes histories.
+// linear produces histories.
 type linear struct {
 	t       *testing.T
 	dir     string
@@ -112,7 +111,7 @@ type linear struct {
 	ops, unknown, conflicts int // of the judge
 }
 
-// judged is a history on its way to the judge.
+// judged is a history that waits for its verdict.
 type judged struct {
 	number    int
 	ops       []porcupine.Operation
@@ -120,7 +119,7 @@ type judged struct {
 	wrong     []string
 }
 
-// linearLife is one process.
+// linearLife is the life of one process.
 type linearLife struct {
 	life   int
 	cmd    *exec.Cmd
@@ -161,7 +160,7 @@ func (l *linear) start() *linearLife {
 	return p
 }
 
-// end kills a process, or lets it close its store, and waits for its last word.
+// end kills a process, or lets it close its store, and reads the rest of its output.
 func (l *linear) end(p *linearLife, kill bool) {
 	if kill {
 		l.kills++
@@ -198,7 +197,7 @@ func (l *linear) gather(p *linearLife) {
 	for len(b) > 0 {
 		line, rest, whole := bytes.Cut(b, []byte("\n"))
 		if !whole {
-			return // it was killed in the middle of it
+			return // the process was killed in the middle of a line
 		}
 		var e linearEvent
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -210,7 +209,7 @@ func (l *linear) gather(p *linearLife) {
 	}
 }
 
-// history makes one: all processes work at once, while some are killed or stopped.
+// history produces one history: all processes work at once, while some are killed or stopped.
 func (l *linear) history(h int) {
 	for len(l.lives) < linearProcesses {
 		l.lives = append(l.lives, l.start())
@@ -271,7 +270,7 @@ func (l *linear) disturb() []int {
 		}
 	}
 	dead := []int{i}
-	if l.rng.IntN(6) == 0 { // all, and somebody has to recover
+	if l.rng.IntN(6) == 0 { // all, so that the next process has to recover
 		dead = []int{0, 1, 2, 3}
 	}
 	for _, i := range dead {
@@ -305,7 +304,7 @@ func (l *linear) await(p *linearLife, h int) {
 	}
 }
 
-// judgeAll judges histories beside those that are being made.
+// judgeAll judges histories while others are produced.
 func (l *linear) judgeAll() {
 	defer close(l.done)
 	for j := range l.judge {

@@ -6,5 +6,5 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// The test binary is its own second process: each is one of a history.
+// The test binary is also each of the other processes of a history.
 func TestMain(m *testing.M) { storetest.Main(m, linearChild) }

@@ -10,11 +10,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// linearKeys is how many memories a history is about: few, so that all meet.
+// linearKeys is the number of memories in a history: few, so that operations collide.
 const linearKeys = 4
 
-// linearOp is an operation as it is called. Each value is written by one
-// operation only, so a value stands for the version that it was written as.
+// linearOp is an operation as it is called. Each value is written by only one operation, so a value
+// stands for the version that it was written as.
 type linearOp struct {
 	Kind   string        `json:"kind"` // get, put, delete, batch, tx
 	Reads  []int         `json:"reads,omitempty"`
@@ -26,16 +26,16 @@ type linearWrite struct {
 	Value  int64  `json:"value"` // 0: deleted
 	Absent bool   `json:"absent,omitempty"`
 	If     int64  `json:"if,omitempty"` // it has this value; 0: no condition
-	at     uint64 // the version it became, where anybody was told
+	at     uint64 // the version that it became, if it was reported
 }
 
-// What an operation comes to.
+// The outcomes of an operation.
 const (
 	linearOK       = "ok"
 	linearNotFound = "not found" // of a deletion
 	linearConflict = "conflict"
 	linearRefused  = "refused" // nothing was written
-	linearUnknown  = "unknown" // it may happen at any time from the call on, or never
+	linearUnknown  = "unknown" // it may take effect at any time from the call on, or never
 )
 
 // linearOut is the answer.
@@ -57,8 +57,8 @@ type linearEvent struct {
 	Past    *linearPast `json:"past,omitempty"`
 }
 
-// linearPast is what the store says in the end of one key's versions. Nothing is
-// believed of it but to choose what to try first, and which version a value became.
+// linearPast has the versions of one key that the store reports at the end. It is used only to choose
+// what to try first, and to find which version a value became.
 type linearPast struct {
 	Key      int      `json:"key"`
 	Whole    bool     `json:"whole"` // none before them
@@ -66,16 +66,15 @@ type linearPast struct {
 	Values   []int64  `json:"values"` // 0: deleted
 }
 
-// linearState is what the store holds of one history.
+// linearState is the content of the store for one history.
 type linearState struct {
 	cells [linearKeys]int64
 	last  uint64 // the highest version written
 }
 
-// linearModel is the store as one map that does one operation after the other.
-// Versions order writes as time does: so a write whose version is known comes
-// behind all those of lower ones. A write whose outcome is unknown may come at any
-// time; one that never happened is one that comes behind everything.
+// linearModel is the store as one map that does one operation after the other. Versions are in the order
+// of the writes in time: a write whose version is known comes after all those of lower versions. A write
+// whose outcome is unknown may come at any time; one that never happened comes after everything.
 var linearModel = porcupine.Model{
 	Partition: linearPartition,
 	Init:      func() any { return linearState{} },
@@ -113,7 +112,7 @@ func linearStep(s linearState, op *linearOp, out *linearOut) (bool, linearState)
 	case linearNotFound:
 		return holds && s.cells[op.Writes[0].Key] == 0, s
 	case linearUnknown:
-		if !holds { // it came to nothing, unless somebody saw it
+		if !holds { // it failed, unless its effect was seen
 			return !slices.ContainsFunc(op.Writes, func(w linearWrite) bool { return w.at != 0 }), s
 		}
 	case linearOK:
@@ -135,8 +134,8 @@ func linearStep(s linearState, op *linearOp, out *linearOut) (bool, linearState)
 	return true, s
 }
 
-// linearPartition judges each key by itself where no operation is about several:
-// then the whole is linearizable if each is.
+// linearPartition separates the keys if no operation concerns several: then the whole is linearizable if
+// each part is.
 func linearPartition(history []porcupine.Operation) [][]porcupine.Operation {
 	parts := make([][]porcupine.Operation, linearKeys)
 	for _, o := range history {
@@ -155,9 +154,9 @@ func linearPartition(history []porcupine.Operation) [][]porcupine.Operation {
 	return slices.DeleteFunc(parts, func(p []porcupine.Operation) bool { return len(p) == 0 })
 }
 
-// linearHistory makes a history of what was recorded of it. Who was killed before
-// he was answered left an outcome that nobody knows. wrong says what needs no
-// model: one value with two versions, or one version of two values.
+// linearHistory makes a history from the records. An operation of a process that was killed before the
+// answer has an unknown outcome. wrong has the contradictions that need no model: one value with two
+// versions, or one version of two values.
 func linearHistory(events []linearEvent) (ops []porcupine.Operation, deletions [linearKeys]int, wrong []string) {
 	outs := map[int64]*linearEvent{}
 	for i := range events {
@@ -216,7 +215,7 @@ func linearHistory(events []linearEvent) (ops []porcupine.Operation, deletions [
 			}
 		}
 		if len(e.Op.Writes) == 0 && o.Output.(*linearOut).Result == linearUnknown {
-			continue // it changed nothing and told nobody anything
+			continue // it changed nothing and reported nothing
 		}
 		ops = append(ops, o)
 	}
@@ -237,9 +236,9 @@ func linearHistory(events []linearEvent) (ops []porcupine.Operation, deletions [
 	return ops, deletions, wrong
 }
 
-// linearJudge judges a history, at first as if nothing had happened of which nobody
-// was told and which left no trace in the past of its keys: that is so, and much
-// less to try. deletions are those that the past has.
+// linearJudge judges a history, at first on the assumption that an operation with an unknown outcome
+// which left no trace in the past of its keys did not happen: that is usually so, and there is much less
+// to try. deletions has those in the past.
 func linearJudge(ops []porcupine.Operation, deletions [linearKeys]int) (porcupine.CheckResult, porcupine.LinearizationInfo) {
 	for _, o := range ops {
 		op := o.Input.(*linearOp)
@@ -263,7 +262,7 @@ func linearJudge(ops []porcupine.Operation, deletions [linearKeys]int) (porcupin
 	return porcupine.CheckOperationsVerbose(linearModel, ops, linearPatience)
 }
 
-// linearText is an operation for people.
+// linearText returns an operation as text.
 func linearText(op *linearOp, out *linearOut) string {
 	var b strings.Builder
 	b.WriteString(op.Kind)
@@ -288,7 +287,7 @@ func linearText(op *linearOp, out *linearOut) string {
 	return b.String() + ": " + out.Result
 }
 
-// linearList is a history for people, by time of call.
+// linearList returns a history as text, by the time of the calls.
 func linearList(ops []porcupine.Operation) string {
 	var b strings.Builder
 	for _, o := range ops {

@@ -14,7 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// AloneAmong runs the function again for a memory that is wanted and for no other, whoever puts it.
+// AloneAmong runs the function again if a memory that it requires was put, and for no other memory,
+// whichever process puts it.
 func TestAloneAmong(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -59,7 +60,7 @@ func TestAloneAmong(t *testing.T) {
 	}
 }
 
-// A flush and an index that is mapped anew in between do not let one pass.
+// No such put is missed because of a flush or a new index in between.
 func TestAloneAmongRounds(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -89,8 +90,8 @@ func TestAloneAmongRounds(t *testing.T) {
 	}
 }
 
-// A transaction ends although something that it wants is put in each of its runs, in this process
-// and in another: finally those who put wait, and their memories are there afterwards.
+// A transaction ends although a memory that it requires is put in each of its runs, in this process and
+// in another: finally those puts wait, and their memories are there afterwards.
 func TestAloneAmongEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -114,7 +115,7 @@ func TestAloneAmongEnds(t *testing.T) {
 			})
 			select {
 			case <-done:
-			case <-time.After(100 * time.Millisecond): // it waits, or is slow and goes to the next run
+			case <-time.After(100 * time.Millisecond): // it waits, or is slow and takes part in the next run
 			}
 			tx.DeleteAll(id)
 			_, err := tx.Put(varve.Memory{ID: fmt.Sprint("r", by == st), Content: strings.Repeat("result", 1000)})
@@ -130,7 +131,7 @@ func TestAloneAmongEnds(t *testing.T) {
 	}
 }
 
-// Who holds the others up and gives up, or fails, lets them go on.
+// A transaction that blocks others and is abandoned, or fails, lets them continue.
 func TestAloneAmongGivesUp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

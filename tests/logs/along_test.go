@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// The number of a composite's vector stays as long as the composite does, however
-// often the assembly is written: else each activation would write the vector anew.
+// The number of a composite's vector stays as long as the composite does, however often the assembly is
+// written: otherwise each activation would write the vector again.
 func TestCompositeKeepsItsNumber(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -46,9 +46,8 @@ func TestCompositeKeepsItsNumber(t *testing.T) {
 	}
 }
 
-// Two members that change places leave the composite where it is. Who adds a third
-// one meanwhile may have read one member before and one after: the assembly's
-// version has to tell.
+// Two members that exchange their vectors leave the composite unchanged. A writer that adds a third
+// member meanwhile may have read one member before and one after: the assembly's version must show that.
 func TestMembersChangePlaces(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -24,8 +24,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// While somebody writes a round in the background is small and followed by a
-// rest; when nobody does, what a burst left is put into files without one.
+// While a process writes, a background round is small and followed by a pause; when no process writes,
+// the rest of a burst is put into files without a pause.
 func TestRestAfter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -98,8 +98,8 @@ func TestBackgroundRounds(t *testing.T) {
 	}
 }
 
-// While somebody writes, the rest after a round is that of all processes: each with
-// one of its own would leave the writers no disk.
+// While a process writes, the pause after a round is shared by all processes: with a separate one each,
+// the writers would get no share of the disk.
 func TestRestForAll(t *testing.T) {
 	t.Parallel()
 	dir, up := t.TempDir(), time.Hour
@@ -156,8 +156,8 @@ func TestRestForAll(t *testing.T) {
 	}
 }
 
-// Several rounds of one flush, the files of the next put while the last is made
-// durable, and the index with them: all of it is there, and reads say so.
+// Several rounds of one flush, where the files of the next are put while the last is made durable, and
+// the index with them: everything is there, and reads return it.
 func TestFlushInRounds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -200,9 +200,9 @@ func TestFlushInRounds(t *testing.T) {
 	}
 }
 
-// FAILURES 71: a barrier that failed in a flush of several rounds. All that was put
-// in this flush is written again by the next one, of whatever kind, each file
-// into a fresh inode and synced by itself; the mark has not moved.
+// FAILURES 71: a barrier failed in a flush of several rounds. Everything that was put in this flush is
+// written again by the next one, of whatever kind, each file into a fresh inode and synced separately;
+// the mark has not moved.
 func TestFailedBarrierAmongRounds(t *testing.T) {
 	t.Parallel()
 	var fail atomic.Bool
@@ -267,8 +267,8 @@ func TestFailedBarrierAmongRounds(t *testing.T) {
 	}
 }
 
-// A flush that is given up, as one in the background is when the store is closed, is no
-// failure that somebody would have to hear of; the next one does it.
+// A flush that is canceled, as in the background when the store is closed, is no failure that must be
+// reported; the next one does its work.
 func TestFlushGivenUp(t *testing.T) {
 	t.Parallel()
 	ctx, giveUp := context.WithCancel(t.Context())

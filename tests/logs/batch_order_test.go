@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// The memories of a large batch, which several goroutines prepare, are written in its order: the turns of a session
-// that are put together are neighbours as they were given, and so are the ids that were generated.
+// The memories of a large batch, which several goroutines prepare, are written in its order: turns of a
+// session that are put together are neighbours in the given order, and so are generated ids.
 func TestBatchOrder(t *testing.T) {
 	t.Parallel()
 	const n = 3000

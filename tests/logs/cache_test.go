@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// cacheFile is the file of a memory.
+// cacheFile returns the path of a memory's file.
 func cacheFile(dir, id string) string { return filepath.Join(dir, "memories", id+".json") }
 
 func contentOf(t *testing.T, st *varve.Store, id string) string {
@@ -30,7 +30,7 @@ func contentOf(t *testing.T, st *varve.Store, id string) string {
 	return m.Content
 }
 
-// What was written, and what was read, is in the cache, and stays there when the index is replaced.
+// Memories that were written or read are in the cache, and stay there when the index is replaced.
 func TestCacheStays(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, t.TempDir(), &varve.Options{NoBackground: true})
@@ -69,8 +69,8 @@ func TestCacheStays(t *testing.T) {
 	}
 }
 
-// An edit by hand of a memory in the cache is seen by the first read behind the flush, and by the
-// first one behind a new index.
+// An edit by hand of a memory in the cache is seen by the first read after the flush, and by the first
+// one after a new index.
 func TestCacheEdited(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -134,9 +134,9 @@ func TestCacheEdited(t *testing.T) {
 	}
 }
 
-// A newer version from another process is seen once that was told that it is durable, also where
-// the index has taken both out of the overlay, and also by a put that was on its way meanwhile:
-// what it puts into the cache counts from before it was appended.
+// A newer version from another process is seen once this process knows that it is durable, even if the
+// index has removed both from the overlay, and also by a put that was in progress meanwhile: what it
+// puts into the cache is valid from before it was appended.
 func TestCacheOther(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -172,7 +172,7 @@ func TestCacheOther(t *testing.T) {
 		if got := contentOf(t, one, id); got != "new" {
 			t.Errorf("read %q, not what the other process has put", got)
 		}
-		// With the time of the newer one's file: the look at it finds no difference.
+		// With the mtime of the newer version's file: checking the file finds no difference.
 		newer, err := storetest.Inner(one).Engine.Find(ctx, storetest.Inner(one).Engine.Kinds().Memories, id, true)
 		if err != nil {
 			t.Fatal(err)
@@ -185,7 +185,7 @@ func TestCacheOther(t *testing.T) {
 	}
 }
 
-// What is in the cache has the times, the session and the number of the vector of what was written.
+// A cached memory has the times, the session and the number of the vector as they were written.
 func TestCacheLine(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -37,8 +37,9 @@ func putMany(t *testing.T, st *varve.Store, n int) {
 	}
 }
 
-// A Close behind another process that has flush.lock for longer than one waits for a lock waits while files get
-// on, and leaves without the lock when its own are there; and gives up when nothing moves.
+// If another process has flush.lock for longer than the maximum wait for a lock, a Close waits while
+// files are being written, and returns without the lock when its own are there; it gives up when there
+// is no progress.
 func TestCloseBehindAFlusher(t *testing.T) {
 	t.Parallel()
 	for _, gives := range []bool{true, false} {
@@ -52,7 +53,7 @@ func TestCloseBehindAFlusher(t *testing.T) {
 		rounds := 0
 		one := fixture.Open(t, dir, &varve.Options{NoBackground: true, LockWait: 60 * time.Millisecond,
 			Listener: func(e varve.Event) {
-				if e.Kind == varve.EventLockWait && gives { // it has waited for so long, and the other one makes some files
+				if e.Kind == varve.EventLockWait && gives { // it has waited for so long, and the other process writes some files
 					rounds++
 					if err := storetest.Inner(two).Flusher.FlushLocked(t.Context(), held, flush.MergeWhenDue); err != nil {
 						t.Error(err)
@@ -72,8 +73,8 @@ func TestCloseBehindAFlusher(t *testing.T) {
 	}
 }
 
-// A Close makes files in rounds, between which others get flush.lock, and writes the index with the last. So it is
-// where the round in the background was given up for it, which is repeated.
+// A Close writes files in rounds, between which others get flush.lock, and writes the index with the
+// last. The same if the background round was canceled for it, which is repeated.
 func TestCloseInRounds(t *testing.T) {
 	t.Parallel()
 	for _, givenUp := range []bool{false, true} {
@@ -138,7 +139,7 @@ func TestCloseInRounds(t *testing.T) {
 	}
 }
 
-// A store that must be closed soon makes no more files when its time is over, and says so; nothing is lost.
+// A Close with a deadline writes no more files when its time is over, and reports that; nothing is lost.
 func TestCloseWithin(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -170,8 +171,8 @@ func TestCloseWithin(t *testing.T) {
 	}
 }
 
-// While a Close makes the words of an index, which may take minutes, it makes files of what others write
-// meanwhile: their Close does not wait for the words.
+// While a Close writes the words of an index, which may take minutes, it also writes files with what
+// others write meanwhile: their Close does not wait for the words.
 func TestCloseBesideWords(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -210,8 +211,8 @@ func TestCloseBesideWords(t *testing.T) {
 	}
 }
 
-// After an unclean end nothing is trusted that the log has, and a store that must be closed soon makes its files in
-// rounds all the same: with all of them in one it would never get on.
+// After an unclean end no file of what the log has is trusted, and a Close with a deadline writes its
+// files in rounds nevertheless: with all of them in one round there would never be progress.
 func TestCloseWithinAfterUncleanEnd(t *testing.T) {
 	t.Parallel()
 	dir, crashed := t.TempDir(), filepath.Join(t.TempDir(), "crashed")
@@ -243,7 +244,7 @@ func TestCloseWithinAfterUncleanEnd(t *testing.T) {
 	}
 }
 
-// How far a long round is can be seen while it goes on, by those who wait for its end.
+// The progress of a long round is visible to processes that wait for its end.
 func TestFlushTellsHowFar(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -274,7 +275,8 @@ func TestFlushTellsHowFar(t *testing.T) {
 	}
 }
 
-// After an unclean end the rounds in the background are pieces, and trust has an end beside writers that go on.
+// After an unclean end the background rounds are pieces, and the distrust ends although writers
+// continue.
 func TestTrustBesideWriters(t *testing.T) {
 	t.Parallel()
 	dir, crashed := t.TempDir(), filepath.Join(t.TempDir(), "crashed")

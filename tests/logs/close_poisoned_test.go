@@ -16,8 +16,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// A disk that is slow is waited for: Close gives nothing up as long as the log takes
-// something.
+// Close waits for a slow disk: it abandons nothing as long as the log makes progress.
 func TestCloseOnSlowLog(t *testing.T) {
 	t.Parallel()
 	const wait, n = 2 * time.Second, 6
@@ -48,12 +47,12 @@ func TestCloseOnSlowLog(t *testing.T) {
 	}
 }
 
-// A disk that takes no sync any more does not keep Close for ever: what no caller
-// waits for is given up after LockWait, and named.
+// A disk that accepts no sync anymore does not block Close forever: writes for which no caller waits are
+// abandoned after LockWait, and named.
 func TestCloseOnPoisonedLog(t *testing.T) {
 	t.Parallel()
-	// Once a sync has failed the log takes nothing and says so; what was written before
-	// that waits, here what comes first.
+	// Once a sync has failed the log accepts nothing and reports that; what was written before waits,
+	// here for the first outcome.
 	t.Run("working", func(t *testing.T) {
 		testCloseOnPoisonedLog(t, "working memory of session:a%3Ab: 1", func(st *varve.Store, w *working.Memory) {
 			ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -85,7 +84,7 @@ func testCloseOnPoisonedLog(t *testing.T, named string, begin func(st *varve.Sto
 		}
 		return nil
 	})
-	// By a clock that stands, no writer gives up by itself.
+	// With a clock that stands still, no writer gives up by itself.
 	clock := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 	st, err := varve.Open(t.Context(), t.TempDir(),
 		storetest.In(&varve.Options{NoBackground: true, Clock: clock, LockWait: 300 * time.Millisecond},

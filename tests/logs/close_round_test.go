@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A Close lets the round that is under way in the background end: a round that is cut counts as failed, and the next
-// one makes all its files again, with a sync of each.
+// A Close lets the background round in progress end: an interrupted round counts as failed, and the next
+// one writes all its files again, with a sync of each.
 func TestCloseLetsTheRoundEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -47,7 +47,7 @@ func TestCloseLetsTheRoundEnd(t *testing.T) {
 	for !storetest.Inner(st).Engine.Closed().Load() {
 		time.Sleep(time.Millisecond)
 	}
-	time.AfterFunc(50*time.Millisecond, func() { close(closed) }) // the background is told to stop meanwhile
+	time.AfterFunc(50*time.Millisecond, func() { close(closed) }) // the background is canceled meanwhile
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// What a store deletes because it has expired, and accesses that it counts, are no commits of its caller: a host would
-// say of a refused put that something was stored.
+// Deletions of expired memories and counts of accesses by the store are not commits of its caller:
+// otherwise a host would report for a refused put that something was stored.
 func TestCommitsThatNoCallerAsked(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()

@@ -11,7 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// A condition on a memory that is not there says so; it was not changed meanwhile.
+// If a condition is on a memory that does not exist, the error says so, and not that it was changed
+// meanwhile.
 func TestConditionOnNothing(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, t.TempDir(), &varve.Options{NoBackground: true})
@@ -56,8 +57,8 @@ func TestConditionOnNothing(t *testing.T) {
 	}
 }
 
-// A condition of a batch holds for the operation that supersedes its own, also when the
-// batch is prepared again because of something else.
+// A condition of a batch applies to the operation that supersedes its own, even if the batch is prepared
+// again for another reason.
 func TestConditionsInherited(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

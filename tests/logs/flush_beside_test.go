@@ -21,8 +21,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// slowIndex is a store whose index is past the size that each round writes, and is held or fails at a call that
-// writes it in the background.
+// slowIndex is a store whose index is larger than what each round writes, and is stopped or fails at a
+// call that writes it in the background.
 type slowIndex struct {
 	t       *testing.T
 	dir     string
@@ -33,7 +33,7 @@ type slowIndex struct {
 	fate    atomic.Pointer[fate]
 }
 
-// fate is what becomes of a call.
+// fate is what happens to a call.
 type fate struct {
 	at func(op *fault.Op) bool
 	do func() error
@@ -43,7 +43,7 @@ func temporary(op *fault.Op) bool {
 	return filepath.Base(filepath.Dir(op.Path)) == "tmp" && strings.HasPrefix(filepath.Base(op.Path), "index.")
 }
 
-// The calls that write an index: into its temporary file, to its place, and what follows that.
+// The calls that write an index: into its temporary file, into its place, and those that follow.
 func intoFile(op *fault.Op) bool { return op.Kind == wrap.Write && temporary(op) }
 func syncOf(op *fault.Op) bool   { return op.Kind == wrap.Sync && temporary(op) }
 func toPlace(op *fault.Op) bool  { return op.Kind == wrap.Rename && temporary(op) }
@@ -51,7 +51,7 @@ func ofDelta(op *fault.Op) bool {
 	return op.Kind == wrap.Remove && filepath.Base(op.Path) == "memory_index.delta.json"
 }
 
-// inPlace is what makes the index durable in its place.
+// inPlace reports whether a call makes the index durable in its place.
 func (s *slowIndex) inPlace(op *fault.Op) bool {
 	return op.Kind == wrap.SyncDir && op.Path == s.dir
 }
@@ -99,7 +99,7 @@ func (s *slowIndex) put(n int) {
 	}
 }
 
-// hold puts as much as makes an index due, and stops the one that writes it at a call until leave is called.
+// hold puts enough for an index to be due, and stops its writing at a call until leave is called.
 func (s *slowIndex) hold(at func(*fault.Op) bool) (leave func()) {
 	free := make(chan struct{})
 	s.fate.Store(&fate{at, func() error { <-free; return nil }})
@@ -146,7 +146,7 @@ func (s *slowIndex) sound(dir string) {
 		s.t.Errorf("%d memories of %d, %v", n, s.n, err)
 	}
 	for f := range st.Admin().Verify(s.t.Context(), varve.VerifyOptions{}) {
-		if f.Severity != repair.Info { // the file of the one that was killed
+		if f.Severity != repair.Info { // the file of the process that was killed
 			s.t.Error(f)
 		}
 	}
@@ -158,8 +158,8 @@ func (s *slowIndex) sound(dir string) {
 	}
 }
 
-// While the background writes an index, memories go on being put into files. A store that is killed meanwhile, or
-// when the index is in its place and no mark says so, lacks nothing.
+// While an index is written in the background, memories continue to be put into files. A store that is
+// killed meanwhile, or when the index is in its place and no mark says so, loses nothing.
 func TestFilesBesideIndex(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)
@@ -202,7 +202,8 @@ func TestFilesBesideIndex(t *testing.T) {
 	}
 }
 
-// An index that cannot be written in the background is said, and written again; nothing else is held up.
+// If an index cannot be written in the background, that is reported, and it is written again; nothing
+// else is delayed.
 func TestIndexFailsBeside(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -250,7 +251,7 @@ func TestIndexFailsBeside(t *testing.T) {
 }
 
 // Another process reads, writes and closes while an index is in its place and no mark says so. What it
-// leaves names only an index that is durable there.
+// leaves refers only to an index that is durable there.
 func TestOthersBesideIndex(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)
@@ -274,7 +275,8 @@ func TestOthersBesideIndex(t *testing.T) {
 	s.sound(s.dir)
 }
 
-// An index whose place could not be made durable is in it all the same, and who takes it makes that durable.
+// An index whose place could not be made durable is there nevertheless, and a process that uses it makes
+// that durable.
 func TestIndexTakenBeside(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)
@@ -317,7 +319,8 @@ func TestIndexTakenBeside(t *testing.T) {
 	s.sound(s.dir)
 }
 
-// A store that is killed when a new base is in its place, and the delta that it holds is there still, lacks nothing.
+// A store that is killed when a new base is in its place, and the delta that it includes still exists,
+// loses nothing.
 func TestBaseBeside(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)
@@ -334,7 +337,7 @@ func TestBaseBeside(t *testing.T) {
 	s.sound(s.dir)
 }
 
-// A damaged base that is met in the background is made again, and memories go on being put into files.
+// A damaged base that is found in the background is rebuilt, and memories continue to be put into files.
 func TestDamageBesideIndex(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)
@@ -349,7 +352,7 @@ func TestDamageBesideIndex(t *testing.T) {
 	s.sound(s.dir)
 }
 
-// Close and purge wait for an index that is written beside rounds.
+// Close and purge wait for an index that is written in parallel with rounds.
 func TestPurgeBesideIndex(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)
@@ -384,7 +387,7 @@ func TestPurgeBesideIndex(t *testing.T) {
 	}
 }
 
-// Close waits for an index that is written beside rounds, and what it leaves is whole.
+// Close waits for an index that is written in parallel with rounds, and leaves a complete one.
 func TestCloseBesideIndex(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)

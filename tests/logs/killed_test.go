@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A process that is killed while others have the store open is not named among
-// those that have it open any more, and what it left in tmp/ goes with the next
-// flush of somebody else. What a living one has there is not touched.
+// A process that is killed while others have the store open is no longer named among those that have it
+// open, and the next flush of another process removes what it left in tmp/. The files of a live process
+// there are not touched.
 func TestKilledIdle(t *testing.T) {
 	t.Parallel()
 	if vfs.OS().Host().Birth == 0 {
@@ -47,7 +47,7 @@ func TestKilledIdle(t *testing.T) {
 	if err := dead.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// It is known to be dead before anybody has waited for it.
+	// It is known to be dead before its parent has waited for it.
 	for began := time.Now(); len(storetest.Inner(st).Engine.Log().Processes().Dead()) == 0 &&
 		time.Since(began) < 10*time.Second; {
 		time.Sleep(time.Millisecond)
@@ -77,7 +77,7 @@ func TestKilledIdle(t *testing.T) {
 	}
 }
 
-// files are the paths of the files below a folder.
+// files returns the paths of the files below a folder.
 func files(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {

@@ -23,8 +23,8 @@ const lagKeys = 40
 
 func lagKey(i int) string { return fmt.Sprintf("k%02d", i) }
 
-// lagging is a process that reads everything, and again whenever it is told to. It
-// is stopped in between.
+// lagging is a process that reads everything, and again each time that it is told to. It is stopped in
+// between.
 func lagging(ctx context.Context, mode, dir string) error {
 	o := fixture.BusyOptions()
 	o.NoBackground = true
@@ -75,8 +75,7 @@ func lagging(ctx context.Context, mode, dir string) error {
 	}
 }
 
-// holding opens a document as any program does, reads half of it, and the rest when
-// it is told to.
+// holding opens a document as any program does, reads half of it, and the rest when it is told to.
 func holding(_ context.Context, _, dir string) error {
 	f, err := os.Open(filepath.Join(dir, "memories", jsondoc.FileName(lagKey(0))))
 	if err != nil {
@@ -97,7 +96,7 @@ func holding(_ context.Context, _, dir string) error {
 	return nil
 }
 
-// lagStates are what a child says, up to a word.
+// lagStates returns the states that a child prints, up to a word.
 func lagStates(t *testing.T, out *bufio.Reader, end string) map[string]string {
 	t.Helper()
 	states := map[string]string{}
@@ -114,10 +113,9 @@ func lagStates(t *testing.T, out *bufio.Reader, end string) map[string]string {
 	}
 }
 
-// FAILURES 78 and 80: a process is stopped, and while it sleeps everything that it
-// knows is replaced: the log is recycled under its place, index and delta are written
-// anew and merged many times, its cache says what was long ago. When it wakes it
-// serves what is so, and goes on writing.
+// FAILURES 78 and 80: a process is stopped, and meanwhile everything that it knows is replaced: the log
+// is recycled below its position, index and delta are rewritten and merged many times, its cache is
+// outdated. When it continues it serves the present state, and can write.
 func TestStoppedReader(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -173,7 +171,7 @@ func TestStoppedReader(t *testing.T) {
 					if err := flush(ctx); err != nil {
 						t.Fatal(err)
 					}
-					// The place of the one that sleeps is gone from the log.
+					// The position of the stopped process is no longer in the log.
 					_, err := storetest.Inner(st).Engine.Log().ReadAt(ctx, seen)
 					if gone := errors.Is(err, varve.ErrTruncated); n > 4 && (stop == "spilled" || gone) {
 						break
@@ -199,8 +197,8 @@ func TestStoppedReader(t *testing.T) {
 	}
 }
 
-// FAILURES 63: another program has a document open, and is stopped in the middle of
-// it, while its memory is written and flushed many times: it reads the old one whole.
+// FAILURES 63: another program has a document open, and is stopped in the middle of reading it, while
+// its memory is written and flushed many times: it reads the old version completely.
 func TestStoppedHolderOfAFile(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// mappedBelow counts the files of a folder that this process has mapped.
+// mappedBelow returns the number of files of a folder that this process has mapped.
 func mappedBelow(t *testing.T, dir string) int {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/maps")
@@ -25,9 +25,8 @@ func mappedBelow(t *testing.T, dir string) int {
 	return strings.Count(string(b), dir+"/")
 }
 
-// A process that opens and closes stores all day, and one that has a store open
-// while others write its index anew all day, keep no file, no mapping and no
-// goroutine.
+// A process that opens and closes stores all day, and one that has a store open while others rewrite its
+// index all day, leak no file, no mapping and no goroutine.
 func TestNothingIsKept(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -89,7 +88,7 @@ func TestNothingIsKept(t *testing.T) {
 	f, m, g := take()
 	t.Logf("%d files, %d mapped, %d goroutines after 6 times; %d, %d, %d after %d more", files, mapped, goroutines, f, m,
 		g, n)
-	// Those of a flush that is just under way; never one for each time.
+	// Those of a flush in progress; never one for each time.
 	if f > files+8 || m > mapped+4 || g > goroutines+8 {
 		t.Errorf("it grows with every time")
 	}

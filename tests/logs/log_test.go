@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// The commits, newest first, with what they changed and why.
+// The commits, newest first, with their changes and causes.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")

@@ -39,7 +39,8 @@ func writing(ctx context.Context, arg, dir string) error {
 	return errors.Join(append(errs, st.Close())...)
 }
 
-// idling is the job of a process: it flushes, so that it has a pool, and does nothing until it is killed.
+// idling is the job of a process: it flushes, so that it has a pool, and does nothing until it is
+// killed.
 func idling(ctx context.Context, _, dir string) error {
 	st, err := varve.Open(ctx, dir, nil)
 	if err != nil {
@@ -59,7 +60,7 @@ func idling(ctx context.Context, _, dir string) error {
 	select {}
 }
 
-// FAILURES 12, 27: of 10 × 20 concurrent writes others keep 1, 3 or 20.
+// FAILURES 12, 27: of 10 × 20 concurrent writes other systems keep 1, 3 or 20.
 //
 //	VARVE_REPEAT=100 go test -run 'TestTenWriters' ./tests/logs
 func TestTenWritersOfOneProcess(t *testing.T) {
@@ -128,8 +129,8 @@ func expect200(t *testing.T, dir string) {
 	}
 }
 
-// Writers are killed in mid-load (VARVE_REPEAT=40 for the documented figure), again and again in one store; what they
-// were told is durable is written down outside it.
+// Writers are killed under load (VARVE_REPEAT=40 for the documented figure), again and again in one
+// store; acknowledged writes are recorded outside it.
 func TestKilledWriters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -210,7 +211,7 @@ func TestKilledWriters(t *testing.T) {
 	t.Logf("%d acknowledged operations on distinct ids", len(want))
 }
 
-// committing has append.lock until it is killed: it stops before the write of a commit.
+// committing holds append.lock until it is killed: it stops before the write of a commit.
 func committing(ctx context.Context, _, dir string) error {
 	var armed atomic.Bool
 	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
@@ -230,8 +231,8 @@ func committing(ctx context.Context, _, dir string) error {
 	return err
 }
 
-// FAILURES 26: a stopped process holds a lock. Others wait as long as they were
-// told to and name the holder; once it is killed they go on.
+// FAILURES 26: a stopped process holds a lock. Others wait as long as they are configured to, and name
+// the holder; once it is killed they continue.
 func TestStoppedHolder(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

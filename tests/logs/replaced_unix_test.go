@@ -23,7 +23,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// removeLog does what git clean -fdX does in a store: what its own .gitignore names goes.
+// removeLog removes from a store what git clean -fdX would: the files named by its .gitignore.
 func removeLog(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"wal", "tmp", "backups", "vector_index", "checkpoint", "memory_index.json",
@@ -38,8 +38,8 @@ func removeLog(t *testing.T, dir string) {
 	}
 }
 
-// After its folder was replaced a store answers ErrReplaced, touches nothing in the new one, and loses nothing
-// of what the new one acknowledges.
+// After its folder was replaced a store returns ErrReplaced, touches nothing in the new folder, and
+// loses nothing that the new store acknowledges.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	for name, replace := range map[string]func(t *testing.T, dir string){
@@ -121,7 +121,7 @@ func TestReplaced(t *testing.T) {
 			}
 			for f, err := range c.Admin().Verify(ctx, varve.VerifyOptions{}) {
 				if err != nil || !strings.HasPrefix(f.Path, "backups/") && !strings.HasPrefix(f.Path, "tmp/") {
-					// of an index of the log that was removed, and what a has not removed any more
+					// of an index of the log that was removed, and files that a has not removed yet
 					t.Error(f, err)
 				}
 			}
@@ -129,8 +129,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// What was acknowledged and is in no file yet is put into files when only the log was removed: by a handle that
-// is idle, by one that closes, and of all kinds of documents.
+// If only the log was removed, acknowledged documents that are in no file yet are put into files: by a
+// handle that is idle, by one that closes, and for all kinds of documents.
 func TestReplacedRescue(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -229,8 +229,8 @@ func TestReplacedRescue(t *testing.T) {
 	}
 }
 
-// A cleaner removes the checkpoint, and a store closes, long before the log goes as well: without a checkpoint no
-// round of the close can end, and what only the log has is put into files.
+// A cleaner removes the checkpoint, and a store closes, long before the log is removed as well: without
+// a checkpoint no round of the close can end, and documents that are only in the log are put into files.
 func TestCloseWithoutCheckpoint(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -259,7 +259,7 @@ func TestCloseWithoutCheckpoint(t *testing.T) {
 	}
 }
 
-// noise is a text that does not get smaller by compression.
+// noise returns a text that does not compress.
 func noise(n int) string {
 	var b strings.Builder
 	for b.Len() < n {
@@ -268,8 +268,8 @@ func noise(n int) string {
 	return b.String()
 }
 
-// A process that was behind when the log was removed does not put its older version in the place of what another
-// process has rescued.
+// A process that was behind when the log was removed does not replace a version that another process has
+// rescued by its older one.
 func TestReplacedRescueBehind(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -307,7 +307,7 @@ func TestReplacedRescueBehind(t *testing.T) {
 	}
 }
 
-// Another process that rescues may be stopped while it has the lock: Close does not wait for it without end.
+// Another process that rescues may be stopped while it has the lock: Close does not wait for it forever.
 func TestReplacedRescueWaits(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -346,7 +346,8 @@ func TestReplacedRescueWaits(t *testing.T) {
 	}
 }
 
-// What hinders a rescue may pass: it is done again, and no other process begins a log until then.
+// The cause that prevents a rescue may pass: it is tried again, and no other process begins a log until
+// then.
 func TestReplacedRescueAgain(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -395,7 +396,8 @@ func TestReplacedRescueAgain(t *testing.T) {
 	}
 }
 
-// withMemory opens a store without background, with the memory "a" in its log. It is closed when the test ends.
+// withMemory opens a store without background work, with the memory "a" in its log. It is closed when
+// the test ends.
 func withMemory(t *testing.T, dir, content string) *varve.Store {
 	t.Helper()
 	st, err := varve.Open(context.Background(), dir, &varve.Options{NoBackground: true})
@@ -409,8 +411,8 @@ func withMemory(t *testing.T, dir, content string) *varve.Store {
 	return st
 }
 
-// Where the content of the folder was removed as a whole, documents have no place any more: no process is kept from
-// making a store there.
+// If the whole content of the folder was removed, documents are not put into files anymore: another
+// process may create a store there.
 func TestReplacedContentRemoved(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -446,20 +448,21 @@ func TestReplacedContentRemoved(t *testing.T) {
 	}
 }
 
-// rescueLog is a log that tells of each rescue that failed.
+// rescueLog is a logger that reports each rescue that failed.
 type rescueLog struct{ failed chan struct{} }
 
 func (rescueLog) Enabled(context.Context, slog.Level) bool { return true }
 func (l rescueLog) WithAttrs([]slog.Attr) slog.Handler     { return l }
 func (l rescueLog) WithGroup(string) slog.Handler          { return l }
 func (l rescueLog) Handle(_ context.Context, r slog.Record) error {
-	if strings.Contains(r.Message, "only the removed log had") {
+	if strings.Contains(r.Message, "entries of the removed log") {
 		l.failed <- struct{}{}
 	}
 	return nil
 }
 
-// A process that opens the store while its log is being removed under another one waits until that has let go of it.
+// A process that opens the store while its log is being removed under another one waits until the other
+// has released it.
 func TestOpenDuringRemoval(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]string{"checkpoint": "checkpoint", "page": "wal/shared"} {
@@ -488,7 +491,8 @@ func TestOpenDuringRemoval(t *testing.T) {
 	}
 }
 
-// What needs no write is not acknowledged either, and a store that only reads is asked.
+// Calls that need no write are not acknowledged either, and the folder of a read-only store is checked
+// too.
 func TestReplacedNothingWritten(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -517,7 +521,8 @@ func TestReplacedNothingWritten(t *testing.T) {
 	}
 }
 
-// A store that was opened by a relative path stays the one that it was when the process changes its folder.
+// A store that was opened by a relative path stays the same one when the process changes its working
+// directory.
 func TestReplacedChdir(t *testing.T) { // not parallel: the folder is that of the process
 	ctx := context.Background()
 	dir := t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// What a purge that was cut has left of the views' files is overwritten by a round in the background as well:
-// the views are replaced before what they had is looked at, and not beside.
+// What an interrupted purge has left of the views' files is overwritten by a background round as well:
+// the views are replaced before their old files are examined, and not in parallel.
 func TestCutPurgeInBackground(t *testing.T) {
 	t.Parallel()
 	const word = "xsecretzebra" // no month and no day of the week, which are words too, begins as it does
@@ -48,7 +48,7 @@ func TestCutPurgeInBackground(t *testing.T) {
 		}
 		files[name] = fd
 	}
-	storetest.Inner(st).Engine.Log().Purges().Fail() // as one that finds tmp/purge of a worker that was killed
+	storetest.Inner(st).Engine.Log().Purges().Fail() // like a process that finds tmp/purge of a worker that was killed
 	for _, id := range ids {
 		if err := st.Delete(t.Context(), id); err != nil {
 			t.Fatal(err)

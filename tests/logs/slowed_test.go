@@ -19,7 +19,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// machineTime is an uptime that goes on while somebody sleeps.
+// machineTime is an uptime that advances while a goroutine sleeps.
 type machineTime struct {
 	mu    sync.Mutex
 	now   time.Duration
@@ -48,10 +48,11 @@ func (m *machineTime) took() time.Duration {
 	return d
 }
 
-// slowRate is at what rate the files of slowFiles follow, in bytes a second.
+// slowRate is the rate, in bytes a second, at which the files of slowFiles are written.
 const slowRate = 1 << 20
 
-// slowFiles bounds the backlog by a MiB and lets no flusher get on, as after five seconds at slowRate.
+// slowFiles limits the backlog to a MiB and stops all flushers, in the state after five seconds at
+// slowRate.
 func slowFiles(t *testing.T, st *varve.Store) *wal.Held {
 	t.Helper()
 	c := st.Admin().Config()
@@ -63,9 +64,9 @@ func slowFiles(t *testing.T, st *varve.Store) *wal.Held {
 	return held
 }
 
-// While the files cannot follow, writers are slowed by small delays, as long as their bytes take to
-// settle and no longer than one and a half times that, through any process; none flushes in its own
-// call, and Health says why.
+// While files are written too slowly, writers are slowed down by small delays, as long as their bytes
+// take to be written and no longer than one and a half times that, through any process; none flushes in
+// its own call, and Health gives the reason.
 func TestSlowedWriters(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), &machineTime{now: time.Hour}
@@ -114,7 +115,7 @@ func TestSlowedWriters(t *testing.T) {
 		bytes += put(one) + put(two)
 	}
 	took := clock.uptime() - began
-	// The text is compressed in the log, so that the estimate of its bytes is what counts.
+	// The text is compressed in the log, so the estimate of its bytes decides.
 	least := time.Duration(float64(100*len(text)) / slowRate * float64(time.Second))
 	if took < least*9/10 || took > least*16/10 {
 		t.Errorf("100 puts of %d bytes (%d in the log) took %v, at the rate of the files it is %v", len(text), bytes, took,
@@ -144,7 +145,8 @@ func TestSlowedWriters(t *testing.T) {
 	}
 }
 
-// A batch that takes seconds to settle does not stop all commits for as long, as long as there is room.
+// A batch that takes seconds to be written to files does not stop all commits for as long, provided that
+// there is room.
 func TestSlowedBatches(t *testing.T) {
 	t.Parallel()
 	clock := &machineTime{now: time.Hour}
@@ -197,8 +199,8 @@ func TestBacklogSetting(t *testing.T) {
 	}
 }
 
-// An operation on working memory that is given up while it waits for the files was not begun, and is not done
-// later.
+// An operation on working memory that is canceled while it waits for the files was not begun, and is not
+// done later.
 func TestSlowedScope(t *testing.T) {
 	t.Parallel()
 	clock := &machineTime{now: time.Hour}
@@ -259,7 +261,7 @@ func TestSlowedScope(t *testing.T) {
 	}
 }
 
-// Where the index is what the writers wait for, Health names it, and not the files.
+// If writers wait for the index, Health names the index, and not the files.
 func TestSlowedByIndex(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, t.TempDir(), storetest.In(&varve.Options{NoBackground: true},

@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A sparse file in the place of a store's file costs a few reads and not its size, whatever is done
-// with the store; a repair sets it aside.
+// A sparse file in the place of a store's file costs a few reads, regardless of its size, whatever is
+// done with the store; a repair sets it aside.
 func TestSparse(t *testing.T) {
 	t.Parallel()
 	for _, rel := range []string{

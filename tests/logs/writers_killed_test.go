@@ -12,7 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// writingChild puts and deletes until it is killed, as a writer of its own, and says what was acknowledged.
+// writingChild puts and deletes until it is killed, as a writer of its own, and prints what was
+// acknowledged.
 func writingChild(ctx context.Context, arg, dir string) error {
 	o := fixture.BusyOptions()
 	o.Writer = &varve.Writer{Program: "test", Agent: arg}
@@ -35,8 +36,8 @@ func writingChild(ctx context.Context, arg, dir string) error {
 	}
 }
 
-// Processes are killed, from their first write on. What they acknowledged has its writer, and no number
-// was issued twice.
+// Processes are killed, from their first write on. Acknowledged writes have the right writer, and no
+// number was issued twice.
 func TestWritersKilled(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "s")

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// writerOptions are those of a handle with a small log, which is flushed when the test says so.
+// writerOptions returns the options of a handle with a small log, which is flushed only by the test.
 func writerOptions(agent string) *varve.Options {
 	o := *fixture.SmallLog
 	o.NoBackground, o.Writer = true, &varve.Writer{Program: "test", Agent: agent}
@@ -37,8 +37,8 @@ func fill(t *testing.T, st *varve.Store, n int) {
 	}
 }
 
-// Each version has its writer: of two handles, of a client of one of them, and none where a handle has
-// none. The numbers outlive the log that explained them, and a new index.
+// Each version has its writer: of two handles, of a client of one of them, and none for a handle without
+// a writer. The numbers outlive the log that explained them, and a new index.
 func TestWriters(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")
@@ -119,7 +119,7 @@ func TestWriters(t *testing.T) {
 	}
 }
 
-// A store without writers is written as before there were any.
+// A store without writers is written as by programs that do not know writers.
 func TestWritersNone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "s")
@@ -140,8 +140,8 @@ func TestWritersNone(t *testing.T) {
 	}
 }
 
-// What explains the numbers may be lost: with wal/writers from log and archive, without these nothing
-// is known, and no other writer is named.
+// The explanations of the numbers may be lost: if wal/writers is lost they are taken from log and
+// archive; without these no writer is known, and no wrong writer is named.
 func TestWritersLost(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")
@@ -209,7 +209,7 @@ func TestWritersLost(t *testing.T) {
 	}
 }
 
-// Many handles that write at once get numbers of their own.
+// Many handles that write at once get different numbers.
 func TestWritersAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")
@@ -309,8 +309,8 @@ func writersNow(t *testing.T, st *varve.Store) map[string]string {
 	return all
 }
 
-// A store that is restored names the writers of its memories, at each moment; so do the copies of versions
-// that it keeps when they are replaced, and an index that is made again.
+// A store that is restored names the writers of its memories, at each moment; so do the copies of
+// versions that it keeps when they are replaced, and a rebuilt index.
 func TestWritersRestored(t *testing.T) {
 	t.Parallel()
 	ctx, top := t.Context(), t.TempDir()
@@ -430,7 +430,7 @@ func TestWritersCopied(t *testing.T) {
 		_, err := st.Put(ctx, varve.Memory{ID: id, Content: "x"})
 		fixture.Must(t, err)
 	}
-	fill(t, st, 400) // what explains the writer is released
+	fill(t, st, 400) // the explanation of the writer is released
 	fixture.Must(t, errors.Join(st.Admin().Compact(ctx), st.Close()))
 	clone, copied, moved := filepath.Join(top, "clone"), filepath.Join(top, "copy"), filepath.Join(top, "moved")
 	fixture.Must(t, os.CopyFS(copied, os.DirFS(from)))
@@ -445,8 +445,8 @@ func TestWritersCopied(t *testing.T) {
 	}
 }
 
-// A repair that begins another log, and makes the index again, keeps the writers. No number is issued again
-// where the index is lost, too.
+// A repair that begins another log, and rebuilds the index, keeps the writers. No number is issued
+// again, even if the index is lost, too.
 func TestWritersRepaired(t *testing.T) {
 	t.Parallel()
 	for _, index := range []bool{true, false} {
@@ -497,8 +497,8 @@ func TestWritersRepaired(t *testing.T) {
 	}
 }
 
-// A name of Options.Writer has a limit, which the error names; a name that a client gives is cut. What
-// would do something in a terminal is escaped.
+// A name in Options.Writer has a limit, which the error names; a name that a client gives is cut.
+// Control characters for terminals are escaped.
 func TestWriterNames(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")
@@ -526,7 +526,7 @@ func TestWriterNames(t *testing.T) {
 	}
 }
 
-// Working memory that several writers change at once: each entry is by one of them.
+// Working memory that several writers change at once: each entry has one writer.
 func TestWritersOfWorkingMemory(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")
@@ -563,7 +563,7 @@ func TestWritersOfWorkingMemory(t *testing.T) {
 	}
 }
 
-// Events about a version name its writer, and those about a change its own.
+// Events about a version name its writer, and events about a change the writer of the change.
 func TestWriterOfEvents(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")
@@ -594,7 +594,8 @@ func TestWriterOfEvents(t *testing.T) {
 	}
 }
 
-// Verify names a damaged line of wal/writers, and a repair writes the file again with what log and archive have.
+// Verify names a damaged line of wal/writers, and a repair rewrites the file with what log and archive
+// have.
 func TestWritersVerified(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")

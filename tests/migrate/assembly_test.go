@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// groupedAndMovable is movable with an assembly of which only the file is left.
+// groupedAndMovable is movable with an assembly whose only copy is its file.
 func groupedAndMovable(t *testing.T, dir string) {
 	t.Helper()
 	ctx := context.Background()
@@ -38,8 +38,8 @@ func groupedAndMovable(t *testing.T, dir string) {
 	}
 }
 
-// An assembly that rots in the old place after it was copied: the copy is the only
-// good one, and is not written over.
+// An assembly rots in the old place after it was copied: the copy is the only intact one, and is not
+// overwritten.
 func TestMigrateRotOfAnAssembly(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
@@ -72,7 +72,7 @@ func TestMigrateRotOfAnAssembly(t *testing.T) {
 			t.Errorf("once more: %+v, %v", r, err)
 		}
 	}
-	// The other way round the next run finds out, and makes the copy anew.
+	// In the opposite case the next run detects it, and writes the copy again.
 	if err := os.WriteFile(source, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestMigrateRotOfAnAssembly(t *testing.T) {
 	}
 }
 
-// A name that leaves no room for more is copied as it is, in whatever folder it lies.
+// A file name that leaves no room for a suffix is copied unchanged, in whatever folder it is.
 func TestMigrateLongNames(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// coarse keeps times below a folder in steps of two seconds, as FAT does.
+// coarse is a file system that stores times below a folder in steps of two seconds, as FAT does.
 type coarse struct {
 	vfs.FS
 	below string
@@ -32,8 +32,7 @@ func (c coarse) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, err
 
 func (f coarseFile) SetMtime(t time.Time) error { return f.File.SetMtime(t.Truncate(2 * time.Second)) }
 
-// A file system that keeps times in coarse steps will do: a copy is not written again for
-// its time alone.
+// A file system with coarse times is sufficient: a copy is not written again only because of its time.
 func TestMigrateToCoarseTimes(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// The note is git's to leave alone: cleaning up would make the old place a second
-// store, committing it would close every clone.
+// git must ignore the note: if a cleanup removed it, the old place would become a second store; if it
+// were committed, no clone could be opened.
 func TestMigrateNoteIsIgnoredByGit(t *testing.T) {
 	for what, older := range map[string]bool{"new": false, "of an older program": true} {
 		t.Run(what, func(t *testing.T) { cleanedByGit(t, older) })

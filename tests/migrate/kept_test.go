@@ -12,8 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// A memory that rots in the store after it was copied: its copy is the only good
-// one, and stays.
+// A memory rots in the store after it was copied: its copy is the only intact one, and stays.
 func TestMigrateKeepsTheOnlyGoodCopy(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// A folder of the copy that has become a link leads to what is not ours.
+// A folder of the copy that has become a link leads to files that are not ours.
 func TestMigrateFollowsNoLinkInTheCopy(t *testing.T) {
 	ctx := context.Background()
 	for _, folder := range []string{"memories", "backups"} {

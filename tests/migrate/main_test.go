@@ -8,11 +8,10 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// The tests use no other process, but the key of repairs is their own, and no goroutine may be
-// left.
+// The tests use no other process, but have a repair key of their own, and no goroutine may be left.
 func TestMain(m *testing.M) { storetest.Main(m, nil) }
 
-// texts are what the memories of a store say.
+// texts returns the contents of a store's memories.
 func texts(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	st, err := varve.Open(context.Background(), dir, &varve.Options{ReadOnly: true})

@@ -22,8 +22,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// A store is copied, and interrupted at random, while several goroutines write in
-// it; nobody notices, and at the switch all of it is in the new place.
+// A store is copied, with interruptions at random, while several goroutines write to it; they are not
+// disturbed, and after the switch everything is in the new place.
 func TestMigrateBesideWriters(t *testing.T) {
 	seed := storetest.Seed(t, "./tests/migrate")
 	ctx := context.Background()
@@ -39,8 +39,8 @@ func TestMigrateBesideWriters(t *testing.T) {
 		}
 	}
 	stop := make(chan struct{})
-	// They write as the copying goes on: it has to catch up, and is not outrun by
-	// writers who are faster than any copying.
+	// They write at the pace of the copying: it has to catch up, and must not be outrun by writers that
+	// are faster than any copying.
 	turns := make(chan struct{}, 300)
 	var writers sync.WaitGroup
 	for w := range 3 {
@@ -128,7 +128,7 @@ func TestMigrateBesideWriters(t *testing.T) {
 	storetest.AllWell(t, varve.VerifyFolder(context.Background(), to, nil, varve.VerifyOptions{}))
 }
 
-// Who may read a store may read it where it goes.
+// A user who may read a store may read it in its new place.
 func TestMigrateKeepsModes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // no such modes
@@ -155,7 +155,7 @@ func TestMigrateKeepsModes(t *testing.T) {
 	}
 }
 
-// What rots in the copy, or in the place it is copied from, is not carried over.
+// Decay in the copy, or in the place from which it is copied, is not propagated.
 func TestMigrateFindsRot(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
@@ -187,7 +187,7 @@ func TestMigrateFindsRot(t *testing.T) {
 	}
 	want := texts(t, dir)
 
-	// Without log and archive no other copy is left of what rots now.
+	// Without log and archive no other copy exists of what decays now.
 	if st, err = varve.Open(ctx, dir, o); err != nil {
 		t.Fatal(err)
 	}
@@ -226,8 +226,8 @@ func TestMigrateFindsRot(t *testing.T) {
 	}
 }
 
-// Who waits for open.lock while the store is switched, having found it there
-// before, does not get it: that would be its second life.
+// A process that found the store in the old place, and waits for open.lock during the switch, does not
+// open it: that would be a second store.
 func TestMigrateUnderOneWhoOpens(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
@@ -239,7 +239,7 @@ func TestMigrateUnderOneWhoOpens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The opener has looked at the folder when it opens the lock; there it is held up.
+	// The open has examined the folder when it opens the lock; there it is stopped.
 	looked, switched := make(chan struct{}), make(chan struct{})
 	once := sync.OnceFunc(func() { close(looked); <-switched })
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// A new place is where links lead: that may be in the store, or around it, or fine.
+// A new place is where links lead: that may be inside the store, or contain it, or be acceptable.
 func TestMigrateThroughLinks(t *testing.T) {
 	ctx := context.Background()
 	base := t.TempDir()

@@ -17,9 +17,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// What comes into the old place after the switch with the time of an older file (by mv,
-// cp -p, tar or git) was not moved, and stays; so does what was changed and
-// given its old time and size again. What the new place has changed since goes.
+// A file that comes into the old place after the switch with the time of an older file (by mv, cp -p,
+// tar or git) was not moved, and stays; so does a file that was changed and given its old time and size
+// again. A file that has changed only in the new place is removed.
 func TestMigrateRemovesOnlyWhatIsProven(t *testing.T) {
 	ctx := context.Background()
 	for _, full := range []bool{false, true} { // no room in the old place for the list of what was moved
@@ -85,8 +85,8 @@ func TestMigrateRemovesOnlyWhatIsProven(t *testing.T) {
 	}
 }
 
-// A memory that rots in the old place between the comparison and the switch: its copy
-// is the only good one, and is not written over.
+// A memory rots in the old place between the comparison and the switch: its copy is the only intact one,
+// and is not overwritten.
 func TestMigrateRotBeforeTheSwitch(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
@@ -109,7 +109,7 @@ func TestMigrateRotBeforeTheSwitch(t *testing.T) {
 	flips := 0
 	o := storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(),
 		func(op *fault.Op) error {
-			// The copy is whole, and nobody has the store open any more.
+			// The copy is complete, and no process has the store open anymore.
 			if b,
 				_ := os.ReadFile(target); op.Kind == wrap.OpenLock && filepath.Base(op.Path) == "attach.lock" &&
 				string(b) == string(good) && flips == 0 {

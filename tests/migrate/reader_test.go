@@ -11,8 +11,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// A read-only handle keeps nobody from moving the store, but does not go on reading
-// what is no longer true.
+// A read-only handle does not prevent moving the store, but does not continue to read outdated data.
 func TestMigrateUnderAReader(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")

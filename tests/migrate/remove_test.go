@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// What somebody puts into the old place after the switch is not in the new one,
-// and stays when the old one is emptied: a save by hand, a full backup.
+// A file that is put into the old place after the switch is not in the new one, and stays when the old
+// place is emptied: a save by hand, a full backup.
 func TestMigrateRemovesOnlyWhatWasMoved(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")

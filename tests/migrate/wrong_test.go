@@ -26,8 +26,8 @@ func movable(t *testing.T, dir string) {
 	}
 }
 
-// An older copy of the folder is not moved over the new place, which is the store
-// though nobody has opened it since the switch.
+// An older copy of the folder is not moved over the new place, which is the store although no process
+// has opened it since the switch.
 func TestMigrateOfAnOlderCopy(t *testing.T) {
 	ctx := context.Background()
 	dir, older, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "old"), filepath.Join(t.TempDir(), "t")
@@ -60,8 +60,8 @@ func TestMigrateOfAnOlderCopy(t *testing.T) {
 	}
 }
 
-// A note of another store is not thrown away; and where the new place is not, the
-// switch is not said to be done.
+// A note of another store is not overwritten; and if the new place does not exist, the switch is not
+// reported as done.
 func TestMigrateSaysWhatIs(t *testing.T) {
 	ctx := context.Background()
 	one, two, to := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two"), filepath.Join(t.TempDir(), "t")

@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// TestAnyBytes: a note may have any bytes up to the limit, and has them as they are in its file, after a flush and
-// after a rebuild. What is no text is said so, and is not searched.
+// TestAnyBytes: a note may have any bytes up to the limit, and its file has exactly these, after a flush
+// and after a rebuild. Content that is not text is reported as such, and is not searched.
 func TestAnyBytes(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir)
@@ -47,8 +47,8 @@ func TestAnyBytes(t *testing.T) {
 	}
 }
 
-// TestManyInAFolder: many notes in one folder, at the deepest path that there is, are renamed in one commit, and
-// removed by hand and brought back from the trash.
+// TestManyInAFolder: many notes in one folder, at the deepest possible path, are renamed in one commit,
+// and removed by hand and restored from the trash.
 func TestManyInAFolder(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir)
@@ -105,8 +105,8 @@ func TestRenameRefused(t *testing.T) {
 	expect(t, st, all)
 }
 
-// TestFolderForFile: a folder in the place of a note's file is the deletion of the note, and what is in it becomes
-// notes; a file in the place of a folder the other way round.
+// TestFolderForFile: a folder in the place of a note's file deletes the note, and its files become
+// notes; likewise a file in the place of a folder.
 func TestFolderForFile(t *testing.T) {
 	dir := t.TempDir()
 	st := watched(t, dir)
@@ -125,8 +125,8 @@ func TestFolderForFile(t *testing.T) {
 	clean(t, st)
 }
 
-// TestEditedByTwo: of two handles that edit one note, each edit is made of the newest content, and those with a hash
-// are refused where it is another one: no edit that was acknowledged is lost.
+// TestEditedByTwo: of two handles that edit one note, each edit is applied to the newest content, and
+// edits with a hash are refused if the content differs: no acknowledged edit is lost.
 func TestEditedByTwo(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir)

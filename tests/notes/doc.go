@@ -1,3 +1,3 @@
-// Package notes tests the notes of a store: package note, internal/notes, and what the other packages do with notes
-// as with any kind of document.
+// Package notes tests the notes of a store: package note, internal/notes, and how the other packages
+// handle notes as one kind of document.
 package notes

@@ -70,7 +70,7 @@ func versions(t testing.TB, st *varve.Store, path string) (list []string) {
 	return list
 }
 
-// untouched reports an error if a file is not as it was, with its inode, its time and its content.
+// untouched reports an error if a file has changed, in its inode, its time or its content.
 func untouched(t testing.TB, name string, was os.FileInfo, text string) {
 	t.Helper()
 	is, err := os.Stat(name)
@@ -82,8 +82,9 @@ func untouched(t testing.TB, name string, was os.FileInfo, text string) {
 	}
 }
 
-// TestEditedByHand: an edit is adopted by a read, and its file keeps its inode and its time over flushes, also of a
-// file that was edited while a newer version was not in it yet. What it replaces is in the history.
+// TestEditedByHand: an edit is adopted by a read, and its file keeps its inode and its time over
+// flushes, even if the file was edited before a newer version was written to it. The replaced version is
+// in the history.
 func TestEditedByHand(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir)
@@ -100,7 +101,8 @@ func TestEditedByHand(t *testing.T) {
 	clean(t, st)
 	untouched(t, name, was, "edited")
 
-	// The store has a newer version that is not in the file, which has an older one's bytes: it lags.
+	// The store has a newer version that is not in the file, which has the bytes of an older one: it
+	// lags.
 	write(t, st, "a.md", "three")
 	must(t, st.Flush(t.Context()))
 	if s := text(t, st, "a.md"); s != "three" {
@@ -108,7 +110,7 @@ func TestEditedByHand(t *testing.T) {
 	}
 	clean(t, st)
 
-	// The same, and a person edits the file meanwhile: the edit becomes the newest version.
+	// The same, and a user edits the file meanwhile: the edit becomes the newest version.
 	write(t, st, "a.md", "four")
 	was = save(t, name, "by hand, made of three")
 	must(t, st.Flush(t.Context()))
@@ -119,7 +121,7 @@ func TestEditedByHand(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 	untouched(t, name, was, "by hand, made of three")
 
-	// Older bytes that come back are an edit; bytes that are equal to the newest make no version.
+	// Older bytes that return are an edit; bytes that equal the newest version make no version.
 	save(t, name, "one")
 	if s := text(t, st, "a.md"); s != "one" {
 		t.Errorf("%q", s)
@@ -134,7 +136,8 @@ func TestEditedByHand(t *testing.T) {
 		t.Errorf("%q, want %q", has, want)
 	}
 	must(t, st.Flush(t.Context()))
-	// Older bytes that come back before the adopted version was in a round: it was in the file, so they do not lag.
+	// Older bytes that return before the adopted version was in a round: it was in the file, so they do
+	// not lag.
 	save(t, name, "saved")
 	inner := storetest.Inner(st)
 	v, err := inner.Engine.Find(t.Context(), inner.Notes.Kind(), "a.md", true)
@@ -149,7 +152,7 @@ func TestEditedByHand(t *testing.T) {
 	if s := text(t, st, "a.md"); s != "one" {
 		t.Errorf("%q", s)
 	}
-	// A deletion that is not carried out yet, and an edit meanwhile: the note is there again.
+	// A deletion that is not adopted yet, and an edit meanwhile: the note exists again.
 	must(t, st.Flush(t.Context()))
 	must(t, st.Notes().Delete(t.Context(), "a.md"))
 	save(t, name, "saved after the deletion")
@@ -163,7 +166,8 @@ func TestEditedByHand(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 }
 
-// TestEditedBeforeWrite: a write adopts what is on the disk first, and its conditions are judged against that.
+// TestEditedBeforeWrite: a write first adopts what is on the disk, and its conditions are compared with
+// that.
 func TestEditedBeforeWrite(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir)
@@ -185,8 +189,8 @@ func TestEditedBeforeWrite(t *testing.T) {
 	}
 }
 
-// TestEmptied: a file that was emptied a moment ago is waited for, by reads and by the process that watches; one that
-// stays empty is adopted.
+// TestEmptied: reads and the process that watches wait for a file that was emptied a moment ago; one
+// that stays empty is adopted.
 func TestEmptied(t *testing.T) {
 	dir := t.TempDir()
 	var clock, slept atomic.Int64
@@ -227,8 +231,8 @@ func TestEmptied(t *testing.T) {
 	}
 }
 
-// TestWatched: where a process watches, saves in place and by renaming, new files and folders, and deletions are
-// adopted, also of most notes at once; a folder that is gone as a whole is an accident.
+// TestWatched: if a process watches, saves in place and by renaming, new files and folders, and
+// deletions are adopted, even of most notes at once; the loss of the whole folder is an accident.
 func TestWatched(t *testing.T) {
 	dir := t.TempDir()
 	st := watched(t, dir)
@@ -329,8 +333,8 @@ func TestCheckout(t *testing.T) {
 	git("diff", "--exit-code")
 }
 
-// TestFirstByHand: the first note of a store is a file that was made by hand, while a process watches and while none
-// does.
+// TestFirstByHand: the first note of a store is a file that was created by hand, while a process watches
+// and while none does.
 func TestFirstByHand(t *testing.T) {
 	dir := t.TempDir()
 	st := watched(t, dir)

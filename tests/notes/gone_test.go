@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// TestVanished: a folder of notes that is gone as a whole is an accident, of which nothing is adopted and which Health
-// names; the next read restores the files. A folder in it that is gone was deleted.
+// TestVanished: the loss of the whole folder of notes is an accident, which is not adopted and which
+// Health names; the next read restores the files. A subfolder that is gone was deleted.
 func TestVanished(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir)
@@ -27,7 +27,7 @@ func TestVanished(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 	must(t, os.RemoveAll(filepath.Join(dir, "notes")))
 	h := st.Health(t.Context())
-	if h.OK || !strings.Contains(errors.Join(h.Problems...).Error(), "notes is gone, with 2 files") {
+	if h.OK || !strings.Contains(errors.Join(h.Problems...).Error(), "notes is missing, with 2 files") {
 		t.Errorf("%+v", h.Problems)
 	}
 	expect(t, st, map[string]string{"a.md": "one", "x/b.md": "two"})
@@ -42,8 +42,8 @@ func TestVanished(t *testing.T) {
 	clean(t, st)
 }
 
-// TestSidecarDeleted: the properties of a note that is deleted by hand go with it, and no other note at its path has
-// them. A file that only has the properties may be deleted too.
+// TestSidecarDeleted: the properties of a note that is deleted by hand are deleted with it, and no other
+// note at its path gets them. A file that has only the properties may be deleted too.
 func TestSidecarDeleted(t *testing.T) {
 	dir := t.TempDir()
 	st := watched(t, dir)
@@ -79,8 +79,8 @@ func TestSidecarDeleted(t *testing.T) {
 	clean(t, st)
 }
 
-// TestExpired: a note whose time is over is absent at once, and deleted with its properties an hour later, by the rule
-// that also holds for memories; a clock that jumps deletes nothing.
+// TestExpired: an expired note is absent at once, and deleted with its properties an hour later, by the
+// same rule as for memories; a clock that jumps deletes nothing.
 func TestExpired(t *testing.T) {
 	var ahead, up atomic.Int64
 	up.Store(int64(time.Hour))
@@ -141,8 +141,9 @@ func has(t *testing.T, dir, text string) (list []string) {
 	return list
 }
 
-// TestPurgeMoved: a purge of a note takes its properties, and what history has of it at the paths that it had; a note
-// that is at one of these now stays, with its own history. A version from before a rename is redacted by itself.
+// TestPurgeMoved: a purge of a note removes its properties, and its history at its earlier paths; a note
+// that is at one of these now stays, with its own history. A version from before a rename can be
+// redacted separately.
 func TestPurgeMoved(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir)

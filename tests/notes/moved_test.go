@@ -15,7 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// awaitMoved waits until a note at a path is the one that was created at another path, and compares its history.
+// awaitMoved waits until the note at a path is the one that was created at another path, and compares
+// its history.
 func awaitMoved(t *testing.T, st *varve.Store, from, to string, history ...string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -33,7 +34,7 @@ func awaitMoved(t *testing.T, st *varve.Store, from, to string, history ...strin
 	await(t, st, from, none)
 }
 
-// files are the paths of all notes.
+// files returns the paths of all notes.
 func files(t *testing.T, st *varve.Store) (list []string) {
 	t.Helper()
 	for e, err := range st.Notes().List(t.Context(), "", 0) {
@@ -43,9 +44,9 @@ func files(t *testing.T, st *varve.Store) (list []string) {
 	return list
 }
 
-// TestMovedByHand: a file that gets another name by hand keeps id, properties and history: known by its inode, also
-// when another file has the same content or when it was edited then, or by its content, where that is the only one. A
-// file that was written at the inode of a deleted one is another note.
+// TestMovedByHand: a file that is renamed by hand keeps id, properties and history: it is recognized by
+// its inode, even if another file has the same content or if it was edited, or by its content, if that
+// is unique. A file that was written at the inode of a deleted one is another note.
 func TestMovedByHand(t *testing.T) {
 	dir := t.TempDir()
 	st := watched(t, dir)
@@ -121,8 +122,8 @@ func TestMovedByHand(t *testing.T) {
 	clean(t, st)
 }
 
-// TestFoundAtOpen: what was written, renamed and deleted while no process had the store open is adopted by the next
-// process that opens it, without a watcher.
+// TestFoundAtOpen: files that were written, renamed and deleted while no process had the store open are
+// adopted by the next process that opens it, without a watcher.
 func TestFoundAtOpen(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir)
@@ -145,8 +146,8 @@ func TestFoundAtOpen(t *testing.T) {
 	clean(t, st)
 }
 
-// TestIgnored: what editors leave is not adopted, and verify does not want it to be. A note at such a path that the API
-// wrote is one. The setting replaces the patterns.
+// TestIgnored: files that editors leave are not adopted, and verify does not ask for it. A note that the
+// API wrote at such a path is a note. The setting replaces the patterns.
 func TestIgnored(t *testing.T) {
 	dir := t.TempDir()
 	st := watched(t, dir)
@@ -186,7 +187,8 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestFormD: a file whose name is in Unicode's normal form D, as macOS writes it, is the note at the path in form C.
+// TestFormD: a file whose name is in Unicode's normal form D, as macOS writes it, is the note at the
+// path in form C.
 func TestFormD(t *testing.T) {
 	dir := t.TempDir()
 	st := watched(t, dir)

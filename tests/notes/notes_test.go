@@ -259,7 +259,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// TestTogether: two handles that append to one note, and that replace the same text, lose nothing.
+// TestTogether: two handles that append to one note, or replace the same text, lose nothing.
 func TestTogether(t *testing.T) {
 	dir := t.TempDir()
 	stores := []*varve.Store{opened(t, dir), opened(t, dir)}
@@ -290,8 +290,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestRename: a note keeps its id and its history, over several renames and beside another note that was there
-// before; a folder is renamed in one commit, or not at all.
+// TestRename: a note keeps its id and its history, over several renames and although another note was at
+// the new path before; a folder is renamed in one commit, or not at all.
 func TestRename(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir)
@@ -356,7 +356,7 @@ func TestRename(t *testing.T) {
 	clean(t, st)
 }
 
-// TestRenameLarge: a folder with more than a commit takes is not renamed, and its size is told.
+// TestRenameLarge: a folder that is too large for one commit is not renamed, and the error has its size.
 func TestRenameLarge(t *testing.T) {
 	dir := t.TempDir()
 	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 256 << 10})
@@ -371,7 +371,7 @@ func TestRenameLarge(t *testing.T) {
 	}
 }
 
-// TestProperties: they stay over writes, renames and a rebuild; a note whose time is over is no note.
+// TestProperties: properties stay over writes, renames and a rebuild; an expired note does not exist.
 func TestProperties(t *testing.T) {
 	dir := t.TempDir()
 	var ahead atomic.Int64

@@ -12,16 +12,17 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// older are the options of a program that does not know notes.
+// older returns the options of a program that does not know notes.
 func older(readOnly bool) *varve.Options {
 	return storetest.In(&varve.Options{NoBackground: true, ReadOnly: readOnly},
 		storetest.Environment{System: vfs.System{Lacks: uint64(wal.FeatureNotes)}})
 }
 
-// TestBesideAnOlderProgram: while a program that does not know notes has the store open, no note is written, by a call
-// or by the adoption of a file, and both programs write memories; the file stays. When it has closed the store, the
-// first note is written, and from then on it can neither write the store nor read it: it would take the section of the
-// index, the count in its metadata, and the times in adopted versions for damage.
+// TestBesideAnOlderProgram: while a program that does not know notes has the store open, no note is
+// written, by a call or by the adoption of a file, and both programs write memories; the file stays.
+// When it has closed the store, the first note is written, and from then on the older program can
+// neither write nor read the store: it would treat the section of the index, the count in its metadata,
+// and the times in adopted versions as damage.
 func TestBesideAnOlderProgram(t *testing.T) {
 	dir := t.TempDir()
 	before, err := varve.Open(t.Context(), dir, older(false))

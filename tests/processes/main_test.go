@@ -6,5 +6,5 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// The test binary is its own second process.
+// The test binary is also the second process.
 func TestMain(m *testing.M) { storetest.Main(m, workChild) }

@@ -19,8 +19,8 @@ var processScope = working.Scope{Session: "processes"}
 
 const workGoroutines = 8
 
-// workChild is one process of TestWorkingProcesses: its goroutines append and
-// increment, and say what was acknowledged, until all is done or it is killed.
+// workChild is one process of TestWorkingProcesses: its goroutines append and increment, and print what
+// was acknowledged, until all is done or it is killed.
 func workChild(ctx context.Context, arg, dir string) error {
 	var name string
 	var each int
@@ -93,8 +93,8 @@ func TestWorkingProcesses(t *testing.T) {
 	t.Logf("%d entries and increments by %d processes × %d goroutines", count, processes, workGoroutines)
 }
 
-// TestWorkingKilledProcesses kills one of two after a while: what it was told is
-// there, and the other one goes on.
+// TestWorkingKilledProcesses kills one of two processes after a while: its acknowledged operations are
+// there, and the other process continues.
 func TestWorkingKilledProcesses(t *testing.T) {
 	dir := t.TempDir()
 	killed, out := storetest.Start(t, "killed:100000", dir)
@@ -105,7 +105,7 @@ func TestWorkingKilledProcesses(t *testing.T) {
 	in := bufio.NewScanner(out)
 	for in.Scan() {
 		told[in.Text()] = true
-		if len(told) == 500 { // what it had said by then is read on
+		if len(told) == 500 { // what it had printed by then is read to the end
 			if err := killed.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -119,9 +119,9 @@ func TestWorkingKilledProcesses(t *testing.T) {
 	checkWork(t, dir, told)
 }
 
-// checkWork opens the store and wants each entry once, those of a goroutine in its
-// order, all that somebody was told of, and a count of as many, or as many less as
-// goroutines were killed between the two. It returns the count.
+// checkWork opens the store and checks that each entry is there once, those of a goroutine in order,
+// including all that were acknowledged, and that the count equals the number of entries, or is lower by
+// at most the number of goroutines that were killed between the two. It returns the count.
 func checkWork(t *testing.T, dir string, told map[string]bool) int {
 	t.Helper()
 	st, err := varve.Open(t.Context(), dir, nil)

@@ -25,8 +25,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// What is purged is in no version of an assembly either: that would have its id,
-// and a composite made of its embedding.
+// A purged memory is in no version of an assembly either: that would have its id, and a composite
+// computed from its embedding.
 func TestPurgeMember(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -103,7 +103,7 @@ func TestPurgeMember(t *testing.T) {
 	}
 }
 
-// having lists the files of a store that have one of some things.
+// having returns the files of a store that contain one of some byte sequences.
 func having(t *testing.T, dir string, parts ...[]byte) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -124,9 +124,8 @@ func having(t *testing.T, dir string, parts ...[]byte) (names []string) {
 	return names
 }
 
-// An assembly that is purged leaves nothing of itself: not its versions, its
-// composite, its lines, nor what was set aside of it. Its members stay, and a
-// memory of the same id stays with all that it has.
+// A purged assembly leaves nothing: not its versions, its composite, its lines, nor its files that were
+// set aside. Its members stay, and a memory of the same id stays with all its data.
 func TestPurgeAssembly(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -157,8 +156,8 @@ func TestPurgeAssembly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A damaged file of it goes to quarantine when it is written again, and a
-	// displaced one is in the pool.
+	// A damaged file of it goes to quarantine when it is written again, and a displaced one is in the
+	// pool.
 	path := filepath.Join(dir, "assemblies", jsondoc.FileName(secret))
 	b, err := os.ReadFile(path)
 	if err == nil {
@@ -214,8 +213,8 @@ func TestPurgeAssembly(t *testing.T) {
 	}
 }
 
-// A memory and an assembly of one id have files of one name, in two folders: purge
-// of the one leaves the other, its versions, and what was set aside of it.
+// A memory and an assembly with one id have files with one name, in two folders: purging the one leaves
+// the other, its versions, and its files that were set aside.
 func TestPurgeOfOneKind(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -290,8 +289,8 @@ func TestPurgeOfOneKind(t *testing.T) {
 	}
 }
 
-// A memory that is not there, but named by an assembly, is taken out of it; and what
-// was set aside of an assembly with it is told: the composite is made of it.
+// A memory that does not exist, but is named by an assembly, is removed from it; and set-aside files of
+// an assembly with that memory are reported, since the composite was computed from it.
 func TestPurgeMissingMember(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -321,7 +320,7 @@ func TestPurgeMissingMember(t *testing.T) {
 	}
 }
 
-// An assembly that cannot be read keeps nobody from purging, and is told.
+// An assembly that cannot be read does not prevent a purge, and is reported.
 func TestPurgeUnreadableAssembly(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -360,8 +359,8 @@ func TestPurgeUnreadableAssembly(t *testing.T) {
 	}
 }
 
-// What was set aside of index and vectors may still be mapped: it goes, and who has
-// it open reads on what it said.
+// Set-aside files of index and vectors may still be mapped: they are removed, and a process that has
+// them open continues to read the old content.
 func TestPurgeMappedAside(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -1,2 +1,2 @@
-// Package purges tests purges: what is removed, where it is looked for, and what stays.
+// Package purges tests purges: what is removed, where purges search, and what stays.
 package purges

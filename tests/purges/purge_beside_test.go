@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// While a purge is running, in whatever process, rounds in the background leave flush.lock to it, until the
-// writers would be slowed; and no longer than its process lives.
+// While a purge is running, in any process, background rounds leave flush.lock to it, until the writers
+// would be slowed down; and no longer than its process lives.
 func TestPurgeIsLeftTheLock(t *testing.T) {
 	t.Parallel()
 	dir, now := t.TempDir(), time.Now()

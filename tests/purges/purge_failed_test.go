@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// failedPurge is what a purge leaves that fails once it has deleted.
+// failedPurge leaves the state of a purge that failed after it had deleted.
 func failedPurge(t *testing.T, st *varve.Store, id string) {
 	t.Helper()
 	if err := storetest.Inner(st).Engine.Log().Purges().Begin(t.Context()); err != nil {
@@ -33,8 +33,8 @@ func failedPurge(t *testing.T, st *varve.Store, id string) {
 	storetest.Inner(st).Engine.Log().Purges().End()
 }
 
-// Rounds overwrite what they displace until the deletion of a purge that failed has its file, however much is
-// to be put into files before it.
+// Rounds overwrite what they displace until the deletion of a failed purge is in the files, however much
+// has to be put into files before it.
 func TestPurgeFailedBehindBacklog(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -79,7 +79,7 @@ func TestPurgeFailedBehindBacklog(t *testing.T) {
 	s.checkFreed(t, r.Disk, true)
 }
 
-// What a purge has left that failed in one process is known to all, and over for all once any of them has
+// All processes know that a purge failed in one process, and for all it is over once any process has
 // completed one.
 func TestPurgeFailedElsewhere(t *testing.T) {
 	t.Parallel()
@@ -113,7 +113,8 @@ func TestPurgeFailedElsewhere(t *testing.T) {
 	}
 }
 
-// A round that was there before a purge keeps nothing for it: what the purge deletes is in a later one.
+// A round that began before a purge keeps nothing for it: the documents that the purge deletes are in a
+// later round.
 func TestPurgeAnnouncedAmidARound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -157,7 +158,8 @@ func TestPurgeAnnouncedAmidARound(t *testing.T) {
 	storetest.Inner(two).Engine.Log().Purges().End()
 }
 
-// What another program had open during a purge is overwritten once it is closed, also when nobody purges again.
+// A file that another program had open during a purge is overwritten once it is closed, even without
+// another purge.
 func TestPurgeOfAnOpenFile(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -195,7 +197,7 @@ func TestPurgeOfAnOpenFile(t *testing.T) {
 	s.checkFreed(t, r.Disk, true)
 }
 
-// A purge that gives up before it has deleted leaves nothing that says that one was cut.
+// A purge that gives up before it has deleted leaves no record of an interrupted purge.
 func TestPurgeGivenUp(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

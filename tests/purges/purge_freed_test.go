@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// checkFreed looks for the secrets in what was given up. Where there are no leases the
-// files of the index go without being overwritten, and the report names them: then only
-// what the secrets said must not be there.
+// checkFreed searches the freed blocks for the secrets. On systems without leases the files of the index
+// are removed without being overwritten, and the report names them: then only the content of the secrets
+// must not be there.
 func (s *secrets) checkFreed(t testing.TB, d *crash.Disk, contentOnly bool) {
 	t.Helper()
 	if found := s.inFreed(t, d, contentOnly); len(found) > 0 {
@@ -48,7 +48,7 @@ func (s *secrets) inFreed(t testing.TB, d *crash.Disk, contentOnly bool) (found 
 				break
 			}
 			at += next
-			plain, _ := dec.DecodeAll(b[at:], nil) // what follows the frame is no frame: what it has by then counts
+			plain, _ := dec.DecodeAll(b[at:], nil) // an error: what follows is not a frame
 			look(fmt.Sprintf("%s, inflated at %d", p.Name, at), plain)
 		}
 	}

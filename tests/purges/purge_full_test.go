@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// On a full disk a purge makes its own room, where the files are as new as the log; where
-// they are not the memories are deleted, and it is said what is missing for the rest.
+// On a full disk a purge makes its own room, if the files are as new as the log; otherwise the memories
+// are deleted, and the error says how much space is missing for the rest.
 func TestPurgeOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	fixture.OnSmallDisks(t, func(t *testing.T, d *fixture.SmallDisk) {

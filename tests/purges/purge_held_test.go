@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// All of many memories that one process purges are overwritten, not only those whose
-// files its pool takes.
+// All files of many memories that one process purges are overwritten, not only as many as fit into its
+// pool.
 func TestPurgeMany(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -50,7 +50,7 @@ func TestPurgeMany(t *testing.T) {
 	}
 }
 
-// What somebody else flushes between the deletion and the rest of a purge is kept for it.
+// What another process flushes between the deletion and the rest of a purge is kept for it.
 func TestPurgeBesideFlusher(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -95,7 +95,7 @@ func TestPurgeBesideFlusher(t *testing.T) {
 	s.checkFreed(t, r.Disk, true)
 }
 
-// A hard link of somebody's keeps its bytes, and purge says so.
+// A hard link by a user keeps its bytes, and purge reports it.
 func TestPurgeHardLink(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -19,8 +19,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// The index of before, and backups that are written again, are overwritten once their
-// names are gone, unless somebody has them mapped: he goes on reading what they say.
+// The previous index, and backups that are rewritten, are overwritten once their names are removed,
+// unless a process has them mapped: it continues to read their content.
 func TestPurgeOverwritesTheIndex(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -88,8 +88,8 @@ func TestPurgeOverwritesTheIndex(t *testing.T) {
 	}
 }
 
-// A backup of the index that cannot be read goes, and is named if no line of the memory is seen in it.
-// Another store's that has none is none of our business.
+// A backup of the index that cannot be read is removed, and is named if no line of the memory is found
+// in it. A backup of another store without such a line is left alone.
 func TestPurgeAndBackupsThatAreNone(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

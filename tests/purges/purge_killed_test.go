@@ -16,7 +16,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// hosted is a file system of a process that others can tell from theirs, and see whether it lives.
+// hosted is the file system of a process that others can distinguish from theirs, and whose process they
+// can see to be alive or not.
 type hosted struct {
 	vfs.FS
 	pid   int
@@ -35,8 +36,8 @@ func of(o *varve.Options, pid int, birth uint64) *varve.Options {
 	return storetest.In(&varve.Options{Clock: o.Clock, SegmentSize: o.SegmentSize, NoBackground: true, CacheBytes: -1}, e)
 }
 
-// What a purge that was killed leaves is overwritten by whichever process comes next, also after one there
-// that was given up before it began.
+// What a killed purge leaves is overwritten by the next process, even after another purge there was
+// canceled before it began.
 func TestPurgeKilledBeside(t *testing.T) {
 	proofs.OneGoroutine(t)
 	ctx := context.Background()
@@ -52,7 +53,7 @@ func TestPurgeKilledBeside(t *testing.T) {
 	for _, given := range []bool{false, true} {
 		for at, died := 1, true; died; at += step {
 			r := &fixture.Rig{Disk: crash.New()}
-			one, err := varve.Open(ctx, "/s", of(r.Options(2), 1<<22+9, own.Birth>>32<<32|5)) // of a process that is no more
+			one, err := varve.Open(ctx, "/s", of(r.Options(2), 1<<22+9, own.Birth>>32<<32|5)) // of a process that has ended
 			if err != nil {
 				t.Fatal(err)
 			}

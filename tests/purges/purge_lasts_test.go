@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// remembers checks that a store knows memories to be purged.
+// remembers checks that a store knows memories as purged.
 func remembers(t testing.TB, st *varve.Store, ids ...string) {
 	t.Helper()
 	table, err := storetest.Inner(st).Engine.Purged()
@@ -55,9 +55,10 @@ func held(t testing.TB, st *varve.Store) (ids []string) {
 	return ids
 }
 
-// What was purged is in no store that is restored of a backup made before it, where the living store, or a backup made
-// since, says so: not its documents, not its versions, and not its bytes. A store restored of a restored store's
-// backup knows too. What was put again since is there.
+// A purged memory is in no store that is restored from a backup made before the purge, if the living
+// store, or a backup made since, has the record: not its documents, not its versions, and not its bytes.
+// A store that is restored from the backup of a restored store has the record too. A memory that was put
+// again since is there.
 func TestPurgeLasts(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -89,7 +90,7 @@ func TestPurgeLasts(t *testing.T) {
 	_, err = st.Working().Purge(ctx, scope)
 	fixture.Must(t, err)
 	put("again", "harmless now")
-	for i := range 100 { // the entry is in no segment of the log any more
+	for i := range 100 { // no segment of the log has the entry anymore
 		put("l", fmt.Sprint(i, strings.Repeat("later ", 500)))
 	}
 	fixture.Must(t, st.Admin().Compact(ctx))
@@ -137,7 +138,7 @@ func TestPurgeLasts(t *testing.T) {
 	fixture.Must(t, err)
 	check(third, "again", "l", "other")
 
-	// The backup alone cannot know, and with the store purged data may be asked for.
+	// The backup alone cannot know, and with the store purged data may be requested.
 	with := filepath.Join(dir, "with")
 	_, err = varve.Restore(ctx, old, with, &varve.RestoreOptions{Options: lasting()})
 	fixture.Must(t, err)
@@ -147,7 +148,7 @@ func TestPurgeLasts(t *testing.T) {
 	}
 }
 
-// A purge is remembered beside a backup that is older than the re-writing of the document.
+// The record of a purge is kept in a backup that is older than the rewriting of the document.
 func TestPurgeBeforeTheBackup(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -174,7 +175,7 @@ func TestPurgeBeforeTheBackup(t *testing.T) {
 	}
 }
 
-// What was purged is known when neither log nor archive has the entry any more, also to the next process.
+// A purge is known when neither log nor archive has the entry anymore, also to the next process.
 func TestPurgeOutlivesTheLog(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")
@@ -208,8 +209,8 @@ func TestPurgeOutlivesTheLog(t *testing.T) {
 	remembers(t, openLasting(t, dir), "ada")
 }
 
-// A damaged line of wal/purges is reported, and written again of the archive. Without the file a store still knows what
-// log and archive have.
+// A damaged line of wal/purges is reported, and restored from the archive. Without the file a store
+// still knows what log and archive have.
 func TestPurgesFile(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")

@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A purge makes the words of the index that it has written, also where a listing of the same process began to
-// map the one before, and is slower than the purge.
+// A purge builds the words of the index that it has written, even if a listing of the same process began
+// to map the previous index, and is slower than the purge.
 func TestPurgeBesideMapping(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -29,7 +29,7 @@ func TestPurgeBesideMapping(t *testing.T) {
 			case <-armed: // the round begins to write the index
 				go func() {
 					defer close(mapping)
-					_ = storetest.Inner(st).Engine.Refresh() // as a listing does that met a segment of the log that is gone
+					_ = storetest.Inner(st).Engine.Refresh() // like a listing that met a removed segment of the log
 				}()
 				<-mapped
 			default:

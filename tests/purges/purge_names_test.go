@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A folder in tmp/ that could not be removed brings its names back after a loss of
-// power, unless it was synced without them. (Found by TestPurgeCut, every
-// operation of it: VARVE_STEP=1 VARVE_CUT=917 go test ./tests/purges -run TestPurgeCut/error.)
+// The names in a folder in tmp/ that could not be removed return after a loss of power, unless the
+// folder was synced without them. (Found by TestPurgeCut, every operation of it: VARVE_STEP=1
+// VARVE_CUT=917 go test ./tests/purges -run TestPurgeCut/error.)
 func TestPurgeSyncsNames(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

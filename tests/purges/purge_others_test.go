@@ -17,8 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// What only resembles a purged memory by name, or speaks of it, is somebody
-// else's: it stays, byte for byte.
+// Documents of others that only resemble a purged memory by name, or mention it, stay, byte for byte.
 func TestPurgeSparesOthers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -77,8 +76,8 @@ func TestPurgeSparesOthers(t *testing.T) {
 	}
 }
 
-// A parked file with a second name, such as a snapshot by hard links gives it, is
-// the snapshot's as well.
+// A parked file with a second name, such as that of a snapshot by hard links, also belongs to the
+// snapshot.
 func TestPurgeSparesSecondNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -98,7 +97,8 @@ func TestPurgeSparesSecondNames(t *testing.T) {
 	}
 }
 
-// A parked file that only mentions what is purged is named by the folder in which its user finds it.
+// A parked file that only mentions a purged memory is reported under the folder in which the user finds
+// it.
 func TestPurgeNamesParked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -117,8 +117,8 @@ func TestPurgeNamesParked(t *testing.T) {
 	}
 }
 
-// A piece of the log that was set aside holds other memories as well, perhaps as
-// their only copy: that it mentions a word is no reason to destroy it.
+// A piece of the log that was set aside also has other memories, perhaps as their only copy: that it
+// mentions a word is no reason to destroy it.
 func TestPurgeLeavesPiecesThatMention(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -143,8 +143,7 @@ func TestPurgeLeavesPiecesThatMention(t *testing.T) {
 	}
 }
 
-// An id that nothing is known of is told from one that is deleted, or of which only
-// a trace is left.
+// An unknown id is distinguished from a deleted one, and from one of which only a trace is left.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -170,8 +169,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// What the user has put into the folder is his: it stays, and what has something of a
-// purged memory is named, in whatever folder, be it only some of what it once said.
+// A user's own files in the folder stay, and those with data of a purged memory are named, in whatever
+// folder, even if they have only some of its content.
 func TestPurgeNamesWhatMentions(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -214,10 +213,11 @@ func TestPurgeNamesWhatMentions(t *testing.T) {
 		got[m.Path] = m.How
 	}
 	for name, how := range map[string]string{
-		"export.csv": "has bytes of what it said", "old/deep/copy of journal.txt": "has bytes of what it said",
-		"memories/mine/notes.txt": "names it",
-		"backups/mine.txt":        "names it", "assemblies/a.json": "names it", "journal.json.bak": "is called after it",
-		"old/large": "was not looked into: it is larger than 64 MiB",
+		"export.csv": "contains purged text", "old/deep/copy of journal.txt": "contains purged text",
+		"memories/mine/notes.txt": "contains the purged id",
+		"backups/mine.txt":        "contains the purged id", "assemblies/a.json": "contains the purged id",
+		"journal.json.bak": "is named after the purged id",
+		"old/large":        "was not searched: larger than 64 MiB",
 	} {
 		if got[name] != how {
 			t.Errorf("%s: %q", name, got[name])

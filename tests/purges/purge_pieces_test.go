@@ -20,8 +20,8 @@ import (
 	walpast "github.com/varve-db/varve/wal/past"
 )
 
-// A segment or a torn tail in quarantine that has a purged memory loses that, and what
-// is not sound; the entries of others stay, and can still be read.
+// A segment or a torn tail in quarantine that has entries of a purged memory loses these, and the
+// damaged parts; the entries of others stay, and can still be read.
 func TestPurgeKeepsOthersInPieces(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -19,10 +19,10 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// longTold is recognised in any document.
+// longTold is long enough to be recognized in any document.
 const longTold = "the combination of the safe is seventeen, four and ninety"
 
-// returning makes a store in which ada and a short text are purged, and returns the files that the two had.
+// returning makes a store in which ada and a short text are purged, and returns their former files.
 func returning(t *testing.T) (dir string, files map[string][]byte) {
 	t.Helper()
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")
@@ -52,8 +52,9 @@ func putBack(t *testing.T, dir string, name string, b []byte) {
 	fixture.Must(t, os.Chtimes(path, now, now))
 }
 
-// Files that come back, as from the trash, a copy or a checkout, are not adopted: not by the process that watches,
-// not by a repair, and not by an index that is made from the files. They stay, and status and verify say why.
+// Files that return, as from the trash, a copy or a checkout, are not adopted: not by the process that
+// watches, not by a repair, and not by an index that is rebuilt from the files. They stay, and status
+// and verify say why.
 func TestPurgedFilesComeBack(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -67,7 +68,7 @@ func TestPurgedFilesComeBack(t *testing.T) {
 	fixture.Must(t, err)
 	edited := bytes.ReplaceAll(other, []byte("something else"), []byte(longTold))
 	putBack(t, dir, "other.json", edited)
-	// A short text counts only with its id.
+	// A short text is recognized only with its id.
 	fine := bytes.ReplaceAll(files["short.json"], []byte(`"short"`), []byte(`"fine"`))
 	putBack(t, dir, "fine.json", fine)
 	refused := []string{"ada.json", "copy.json", "other.json", "short.json"}
@@ -151,8 +152,8 @@ func TestPurgedFilesComeBack(t *testing.T) {
 	}
 }
 
-// The other ways back: an import and quarantine are refused, and so are put and remember with block_purged; on
-// purpose a text is stored, and then counts as any other.
+// The other ways back: an import and quarantine are refused, and so are put and remember with
+// block_purged; without it a text that is put on purpose is stored, and then treated like any other.
 func TestPurgedTextsComeBack(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -222,7 +223,8 @@ func TestPurgedTextsComeBack(t *testing.T) {
 	}
 }
 
-// A migration takes along what was purged; a restore knows the ids and not the texts, and a clone by git nothing.
+// A migration copies the records of purges; a restore has the ids and not the texts, and a clone by git
+// nothing.
 func TestPurgedElsewhere(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -260,7 +262,7 @@ func TestPurgedElsewhere(t *testing.T) {
 	}
 }
 
-// Damaged lines of wal/purged-texts are reported, and the others hold.
+// Damaged lines of wal/purged-texts are reported, and the others apply.
 func TestPurgedTextsDamaged(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -302,8 +304,8 @@ func TestPurgedTextsDamaged(t *testing.T) {
 	}
 }
 
-// A memory that has the text of a purged one keeps it: in an edit of its other members, and in a put, also where
-// neither log nor archive have its version.
+// A memory that has the text of a purged one keeps it: in an edit of its other members, and in a put,
+// even if neither log nor archive have its version.
 func TestPurgedTextOfAnother(t *testing.T) {
 	t.Parallel()
 	for _, archive := range []bool{true, false} {

@@ -24,7 +24,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// wide is a text as UTF-16, little-endian.
+// wide returns a text as UTF-16, little-endian.
 func wide(s string) (b []byte) {
 	for _, c := range utf16.Encode([]rune(s)) {
 		b = binary.LittleEndian.AppendUint16(b, c)
@@ -32,10 +32,10 @@ func wide(s string) (b []byte) {
 	return b
 }
 
-// A leaky session has secrets in every version, in metadata, in embeddings and in an assembly, among memories of
-// others. One purge takes all of them: nothing is found afterwards in log, archive, files, index, vectors and
-// words, nor in a backup made since, plain, as UTF-16, as bytes of numbers, or below a compression. Then each is
-// brought back in the ways that there are: only those succeed that docs/howto/secrets.md names.
+// A session with secrets in every version, in metadata, in embeddings and in an assembly, among memories
+// of others. One purge removes all of them: nothing is found afterwards in log, archive, files, index,
+// vectors and words, nor in a backup made since, plain, as UTF-16, as bytes of numbers, or compressed.
+// Then each is brought back in all possible ways: only those that docs/howto/secrets.md names succeed.
 func TestPurgeSession(t *testing.T) {
 	t.Parallel()
 	ctx, root := t.Context(), t.TempDir()
@@ -198,7 +198,8 @@ func TestPurgeSession(t *testing.T) {
 	}
 }
 
-// A session of very many memories goes in one purge, with memory that is bounded and without a rewrite for each.
+// A session of very many memories is purged at once, with bounded memory and without a rewrite for each
+// memory.
 func TestPurgeLargeSession(t *testing.T) {
 	proofs.OneGoroutine(t)
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")

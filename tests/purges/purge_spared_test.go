@@ -15,14 +15,15 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// told is what nobody may read again.
+// told is the text that must not be readable anymore.
 const told = "what nobody may read again"
 
 func toldSecrets(ids ...string) *secrets {
 	return &secrets{ids: ids, parts: map[string][]byte{"it at 0": []byte(told)}}
 }
 
-// A purge spares the files of other memories, which may be those of a purge before it that did not come to its end.
+// A purge spares the files of other memories, but must overwrite those that an earlier, interrupted purge has
+// left.
 func TestPurgeAfterAnother(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -72,9 +73,9 @@ func TestPurgeAfterAnother(t *testing.T) {
 	})
 }
 
-// A round that was cut has put documents into inodes of others, whose blocks on the disk may still have what
-// these were: the purge that comes next overwrites what it displaces there too. killed: another process,
-// which the purge is of, goes on; else the power is lost.
+// An interrupted round has put documents into inodes of others, whose blocks on the disk may still have
+// the old content: the next purge overwrites what it displaces there too. killed: another process, which
+// makes the purge, continues; otherwise the power is lost.
 func TestPurgeAfterACutRound(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// A file of 8 TiB that was set aside neither stops a purge nor is read or overwritten: it is
-// named, for it may hold what was purged.
+// A file of 8 TiB that was set aside neither stops a purge nor is read or overwritten: it is named,
+// since it may hold purged data.
 func TestPurgeBesideSparse(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -37,7 +37,7 @@ func TestPurgeBesideSparse(t *testing.T) {
 		defer close(done)
 		r, err := st.Admin().Purge(ctx, "a")
 		if len(r.Left) != 1 || err == nil || !strings.Contains(err.Error(),
-			"unreadable-b.json: it may hold what was purged") {
+			"unreadable-b.json: the file may contain purged data") {
 			t.Errorf("left: %v, %v", r.Left, err)
 		}
 	}()
@@ -51,8 +51,8 @@ func TestPurgeBesideSparse(t *testing.T) {
 	}
 }
 
-// A sparse file in a store is not copied to where there is no room for it: that is found
-// before the disk is full.
+// A sparse file in a store is not copied to a disk without room for it: that is detected before the disk
+// is full.
 func TestMigrateSparse(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

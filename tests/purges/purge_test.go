@@ -29,8 +29,8 @@ import (
 	"github.com/varve-db/varve/tests/letters"
 )
 
-// secrets are memories that are going to be purged, and all that must not be
-// found afterwards.
+// secrets are memories that are going to be purged, and all byte sequences that must not be found
+// afterwards.
 type secrets struct {
 	ids   []string
 	parts map[string][]byte // what it is: bytes
@@ -38,7 +38,7 @@ type secrets struct {
 
 func (s *secrets) add(what string, b []byte) { s.parts[what] = b }
 
-// text that occurs nowhere else, of n bytes; every 24 of them tell.
+// text returns a text of n bytes that occurs nowhere else; every 24 bytes identify it.
 func (s *secrets) text(r *rand.Rand, what string, n int) string {
 	b := make([]byte, n)
 	for i := range b {
@@ -51,8 +51,8 @@ func (s *secrets) text(r *rand.Rand, what string, n int) string {
 	return text
 }
 
-// secretive fills a store: secrets in every version and place that there is,
-// among others whose contents and histories it returns.
+// secretive fills a store: secrets in every possible version and place, among other memories, whose
+// contents and histories it returns.
 func secretive(t testing.TB, st *varve.Store, seed uint64) *secrets {
 	t.Helper()
 	ctx := context.Background()
@@ -111,7 +111,7 @@ func secretive(t testing.TB, st *varve.Store, seed uint64) *secrets {
 	return s
 }
 
-// traces lists where something of the secrets is, in any file, also compressed.
+// traces lists where parts of the secrets are, in any file, also compressed.
 func (s *secrets) traces(t testing.TB, fsys vfs.FS, dir string) (found []string) {
 	t.Helper()
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
@@ -128,7 +128,7 @@ func (s *secrets) traces(t testing.TB, fsys vfs.FS, dir string) (found []string)
 		}
 		magic := []byte{0x28, 0xb5, 0x2f, 0xfd}
 		for at := bytes.Index(b, magic); at >= 0 && depth < 3; {
-			plain, _ := dec.DecodeAll(b[at:], nil) // what follows the frame is no frame: what it has by then counts
+			plain, _ := dec.DecodeAll(b[at:], nil) // an error: what follows is not a frame
 			look(fmt.Sprintf("%s, inflated at %d", where, at), plain, depth+1)
 			next := bytes.Index(b[at+4:], magic)
 			if next < 0 {
@@ -137,8 +137,8 @@ func (s *secrets) traces(t testing.TB, fsys vfs.FS, dir string) (found []string)
 			at += 4 + next
 		}
 	}
-	// The store prepares segments beside the walk, and renames them: then it begins again, so that it
-	// misses nothing. gone says that a name was there no more.
+	// The store prepares segments during the walk, and renames them: then the walk begins again, so that
+	// it misses nothing. gone reports that a name no longer exists.
 	gone := func(err error) bool {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
@@ -183,7 +183,7 @@ func (s *secrets) traces(t testing.TB, fsys vfs.FS, dir string) (found []string)
 	return found
 }
 
-// pasts are the versions of all memories but the secrets.
+// pasts returns the versions of all memories except the secrets.
 func (s *secrets) pasts(t testing.TB, st *varve.Store) map[string][]uint64 {
 	t.Helper()
 	all := map[string][]uint64{}
@@ -211,8 +211,8 @@ func (s *secrets) others(all map[string]varve.Memory) map[string]varve.Memory {
 	return all
 }
 
-// After a purge no file of the folder has a byte of what it was about, whatever
-// shape it was in; the others have all that they had.
+// After a purge no file of the folder has a byte of the purged memories, in whatever form; the others
+// have all their data.
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -221,7 +221,7 @@ func TestPurge(t *testing.T) {
 	st := fixture.Open(t, dir, fixture.SmallLog)
 	beside := fixture.Open(t, dir, fixture.SmallLog)
 	s := secretive(t, st, seed)
-	// Segments go round: behind the ends of newer ones stand frames of older ones.
+	// Segments are recycled: frames of older ones are behind the ends of newer ones.
 	for i := range 40 {
 		m := varve.Memory{ID: s.ids[1], Content: s.text(rand.New(rand.NewPCG(seed, uint64(100+i))),
 			fmt.Sprint("going round ", i), 2500)}
@@ -248,8 +248,8 @@ func TestPurge(t *testing.T) {
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// An edit that is not valid goes to quarantine when the memory is written again;
-	// so does a file that stood where it was deleted.
+	// An invalid edit goes to quarantine when the memory is written again; so does a file in the place
+	// of a deleted memory.
 	path := filepath.Join(dir, "memories", jsondoc.FileName(s.ids[0]))
 	spoil := func() {
 		b, err := os.ReadFile(path)
@@ -283,7 +283,7 @@ func TestPurge(t *testing.T) {
 	if _, err := beside.Get(ctx, s.ids[0]); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 { // the one before is in the pool
+	for i := range 3 { // the previous file is in the pool
 		for _, st := range []*varve.Store{st, beside} {
 			if _, err := st.Put(ctx,
 				varve.Memory{ID: s.ids[0], Content: s.text(rand.New(rand.NewPCG(seed, uint64(3+i))), fmt.Sprint("late ", i),
@@ -306,7 +306,7 @@ func TestPurge(t *testing.T) {
 			t.Fatalf("the case is too weak: nothing of it is in %s: %v", folder, where)
 		}
 	}
-	// Somebody has made a copy, and somebody put one back that is deleted.
+	// One copy was made by hand, and one deleted file was restored.
 	b, err := os.ReadFile(path)
 	if err == nil {
 		err = errors.Join(os.WriteFile(filepath.Join(dir, "memories", "copy of it.json"), b, 0o600),
@@ -349,7 +349,7 @@ func TestPurge(t *testing.T) {
 			t.Errorf("verify: %+v", f)
 		}
 	}
-	// Both go on writing, and what they write stays.
+	// Both continue to write, and what they write stays.
 	for i, st := range []*varve.Store{st, beside} {
 		for n := range 30 {
 			if _, err := st.Put(ctx,
@@ -372,8 +372,8 @@ func TestPurge(t *testing.T) {
 	fixture.Compare(t, fixture.Contents(t, st), want, true)
 }
 
-// Killed at any operation of it, or failing there, power lost after: nobody
-// else has lost anything, and done again it is complete.
+// A purge is killed at each of its operations, or one fails, and the power is lost afterwards: other
+// memories have lost nothing, and a repeated purge is complete.
 func TestPurgeCut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -383,7 +383,7 @@ func TestPurgeCut(t *testing.T) {
 			var s *secrets
 			var want map[string]varve.Memory
 			var pasts map[string][]uint64
-			var made *fixture.Rig // once; each cut has a copy, as the next boot finds it
+			var made *fixture.Rig // made once; each cut gets a copy, as the next boot finds it
 			options := func(r *fixture.Rig, seed byte) *varve.Options {
 				o := r.Options(seed)
 				if what == "killed" {
@@ -417,14 +417,14 @@ func TestPurgeCut(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				r.Disk.KeepFreed() // an index that had to be made again at the open has gone before
+				r.Disk.KeepFreed() // an index that had to be rebuilt at the open has left such blocks before
 				_, err = st.Admin().Purge(ctx, s.ids...)
 				return errors.Join(err, st.Close())
 			}, func(t *testing.T, r *fixture.Rig, done bool) {
 				o := options(r, 4)
 				if done {
-					// After a loss of power a file that is never synced has what its blocks
-					// held when they were another's. The next open writes it anew.
+					// After a loss of power a file that is never synced has the old content of its
+					// blocks. The next open rewrites it.
 					left := slices.DeleteFunc(s.traces(t, storetest.Of(o).System.FS, "/s"), func(where string) bool {
 						return strings.HasPrefix(where, "/s/wal/shared at") || strings.HasPrefix(where, "/s/wal/owner at")
 					})
@@ -432,7 +432,8 @@ func TestPurgeCut(t *testing.T) {
 						t.Errorf("it was called done, and left:\n%s", strings.Join(left[:min(len(left), 20)], "\n"))
 					}
 				}
-				// Without links nothing leads to what was to be overwritten when it was killed.
+				// Without links nothing refers to what was to be overwritten when the process was
+				// killed.
 				if done || what != "lacking" {
 					s.checkFreed(t, r.Disk, what == "lacking")
 				}
@@ -497,7 +498,7 @@ func setAsideASegment(t *testing.T, fsys vfs.FS, dir string) {
 	t.Fatal("the case is too weak: no segment has it")
 }
 
-// Where something cannot go yet, the rest does, and it is said what helps.
+// If something cannot be removed yet, the rest is, and the error says what helps.
 func TestPurgeRefused(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -599,7 +600,7 @@ func TestPurgeRefused(t *testing.T) {
 	})
 }
 
-// What was purged does not come back out of an index that is made again.
+// Purged data do not return from a rebuilt index.
 func TestPurgeThenFallBack(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -20,9 +20,9 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// A torn tail, or a damaged segment, in quarantine may have a frame whose head is lost, and with it
-// whose it is: no purge says that nothing of a memory is left until its user has removed that. What is
-// whole is known: it is kept where it is of others.
+// A torn tail, or a damaged segment, in quarantine may have a frame whose header is lost, and with it
+// the key: no purge reports that nothing of a memory is left until the user has removed that file.
+// Complete frames are known: those of other memories are kept.
 func TestPurgeTornTail(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -48,7 +48,7 @@ func TestPurgeTornTail(t *testing.T) {
 		t.Fatal("the last does not mention it")
 	}
 	whole := bytes.Clone(headless[at[2]-at[0]:])
-	lose := func(b []byte) []byte { // the head, and what names it
+	lose := func(b []byte) []byte { // the header, and the key
 		clear(b[:segment.HeaderSize])
 		return bytes.ReplaceAll(b, []byte("journal"), []byte("others'"))
 	}
@@ -84,7 +84,7 @@ func TestPurgeTornTail(t *testing.T) {
 		t.Fatalf("the user is asked for %q, not %q: %v", asked, left, err)
 	}
 	for _, name := range left {
-		if !strings.Contains(err.Error(), name+": it may hold what was purged") {
+		if !strings.Contains(err.Error(), name+": the file may contain purged data") {
 			t.Errorf("%s is not named: %v", name, err)
 		}
 		if err := vfs.Wipe(vfs.OS(), filepath.Join(dir, name)); err != nil {
@@ -99,7 +99,7 @@ func TestPurgeTornTail(t *testing.T) {
 	}
 }
 
-// What becomes of a piece of the log in quarantine that has, or may have, something of a purged memory.
+// What happens to a piece of the log in quarantine that has, or may have, data of a purged memory.
 func TestPurgePieces(t *testing.T) {
 	t.Parallel()
 	const asked, kept, reduced, gone = "asked", "kept", "reduced", "gone"
@@ -117,7 +117,7 @@ func TestPurgePieces(t *testing.T) {
 	for name, c := range map[string]struct {
 		piece func(all []byte, geo segment.Geometry, at [4]uint64) []byte // of the log
 		tail  bool                                                        // a torn tail, and no segment
-		name  string                                                      // of the file, another than it would have
+		name  string                                                      // of the file, other than it would have
 		purge func(st *varve.Store) (*varve.PurgeReport, error)
 		is    string
 	}{
@@ -241,8 +241,8 @@ func TestPurgePieces(t *testing.T) {
 	}
 }
 
-// purgeTails purges as somebody who needs nothing of the torn tails that a purge names: a loss of power may leave some
-// in which nobody can say what is whose.
+// purgeTails purges as a user who does not need the torn tails that a purge names: a loss of power may
+// leave some whose frames have unknown keys.
 func purgeTails(ctx context.Context, st *varve.Store, ids ...string) error {
 	for {
 		_, err := st.Admin().Purge(ctx, ids...)

@@ -21,8 +21,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// The vectors of before are overwritten once their names are gone, also when this
-// process has just searched them, and what a repair has set aside of them goes.
+// The previous vector files are overwritten once their names are removed, even if this process has just
+// searched them, and vector files that a repair has set aside are removed.
 func TestPurgeOverwritesTheVectors(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

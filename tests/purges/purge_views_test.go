@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A purge that cannot see, open or remove a file of the words ends with an error, and rounds until it is
-// repeated leave that file as it is: when it is replaced it is overwritten.
+// A purge that cannot examine, open or remove a file of the words ends with an error, and rounds until
+// it is repeated leave that file unchanged: when it is replaced it is overwritten.
 func TestPurgeOfUnseenWords(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// After a purge of a scope no file of the folder has a byte of what it held, or of what
-// was set aside of it; one whose name begins like its own has all that it had.
+// After a purge of a scope no file of the folder has a byte of its content, or of its files that were
+// set aside; a scope whose name has the same beginning has all its data.
 func TestPurgeWorking(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -47,7 +47,7 @@ func TestPurgeWorking(t *testing.T) {
 		if _, err := st.Put(ctx, varve.Memory{ID: "other", Content: strings.Repeat("z", 9000)}); err != nil {
 			t.Fatal(err)
 		}
-		if i == 7 { // a spoilt file goes into quarantine
+		if i == 7 { // a damaged file goes into quarantine
 			b, err := os.ReadFile(path)
 			fixture.Must(t, err)
 			fixture.Must(t, os.WriteFile(path, b[:len(b)/2], 0o600))
@@ -97,8 +97,8 @@ func TestPurgeWorking(t *testing.T) {
 	fixture.Sound(t, dir)
 }
 
-// A memory that was made of working memory is purged with what it was made of; a scope
-// that still has that is named.
+// A memory that was made from working memory is purged with its source; a scope that still has the text
+// is named.
 func TestPurgeConsolidated(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// shown is a history as a line for each version.
+// shown returns a history with a line for each version.
 func shown(t testing.TB, st *varve.Store, id string) (list []string) {
 	t.Helper()
 	for v, err := range st.History(t.Context(), id) {
@@ -49,8 +49,8 @@ func shown(t testing.TB, st *varve.Store, id string) (list []string) {
 	return list
 }
 
-// One version is redacted: from then on nothing shows its content, and when it is overwritten no file has it. All
-// else of the memory and of others stays, also what has equal bytes.
+// One version is redacted: from then on nothing shows its content, and when it is overwritten no file
+// has it. Everything else of the memory and of others stays, even with equal bytes.
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()+"/s"
@@ -169,7 +169,7 @@ func TestRedact(t *testing.T) {
 		}
 	}
 
-	// Purged as a whole, nothing is shown of it any more.
+	// Purged as a whole, nothing is shown of it anymore.
 	_, err = admin.Purge(ctx, "note")
 	fixture.Must(t, err)
 	if list := shown(t, st, "note"); len(list) > 0 || admin.Stats().ToOverwrite > 0 {
@@ -177,8 +177,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// A backup never has a redacted version, whenever it is made; a restore of an older one leaves it out, at the moment at
-// which the memory had it too.
+// A backup never has a redacted version, whenever it is made; a restore of an older backup omits it,
+// even at a moment at which it was the memory's newest.
 func TestRedactedIsInNoBackup(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -224,8 +224,8 @@ func TestRedactedIsInNoBackup(t *testing.T) {
 	}
 }
 
-// Killed at any operation, or failing there, power lost after: a redaction that was acknowledged holds, all else is
-// as it was, and done again nothing is left.
+// A redaction is killed at any operation, or one fails, and the power is lost afterwards: an
+// acknowledged redaction holds, everything else is unchanged, and after a repetition nothing is left.
 func TestRedactCut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -312,7 +312,7 @@ func TestRedactCut(t *testing.T) {
 	}
 }
 
-// On a full disk a redaction is committed, or refused; when there is room again it is completed.
+// On a full disk a redaction is committed, or refused; when there is space again it is completed.
 func TestRedactOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -361,8 +361,8 @@ func cmpFirst(a, b uint64) uint64 {
 	return b
 }
 
-// A reader that pages through a history goes on while versions of it are redacted and overwritten, and sees each
-// version once, in order.
+// A reader that pages through a history continues while versions of it are redacted and overwritten, and
+// sees each version once, in order.
 func TestRedactBesideAReader(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()+"/s"
@@ -395,8 +395,8 @@ func TestRedactBesideAReader(t *testing.T) {
 	}
 }
 
-// What is purged, redacted, put and deleted in any order, with kills, losses of power, rebuilds, backups and restores
-// between, is what an oracle says of every version.
+// Versions are purged, redacted, put and deleted in any order, with kills, losses of power, rebuilds,
+// backups and restores in between: every version is as an oracle says.
 func TestPurgesModel(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -570,7 +570,8 @@ func TestPurgesModel(t *testing.T) {
 	}
 }
 
-// An undo does not put a redacted version back, whether its bytes are overwritten yet, nor one that was purged.
+// An undo does not restore a redacted version, whether or not its bytes are overwritten yet, nor a
+// purged one.
 func TestUndoOfARedactedVersion(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -598,8 +599,8 @@ func TestUndoOfARedactedVersion(t *testing.T) {
 	}
 }
 
-// A redaction reports the versions that have the same text, whose times differ, and says of the version that the memory
-// has now what to do.
+// A redaction reports the versions that have the same text but differ in their times, and says what to
+// do about the memory's present version.
 func TestRedactEqualTexts(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

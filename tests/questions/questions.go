@@ -14,13 +14,13 @@ import (
 //go:embed data
 var data embed.FS
 
-// Kinds of questions.
+// Kinds are the kinds of questions.
 var Kinds = []string{"notes", "facts", "code", "german", "chinese"}
 
 // Question has one memory with its answer.
 type Question struct{ Kind, Text, Answer string }
 
-// Load gives the memories, in the order in which they are put, one of those that seeds give, and the
+// Load returns the memories, in the order in which they are put, which a seed determines, and the
 // questions.
 func Load(seed uint64) (memories []varve.Memory, list []Question) {
 	for _, kind := range Kinds {
@@ -70,7 +70,7 @@ func Load(seed uint64) (memories []varve.Memory, list []Question) {
 	return memories, list
 }
 
-// fields takes what stands behind a text out of it.
+// fields splits a text into its content and the fields that follow it.
 func fields(kind, text string) (content string, metadata map[string]any) {
 	metadata = map[string]any{}
 	words := strings.Split(text, " ")
@@ -98,14 +98,15 @@ func fields(kind, text string) (content string, metadata map[string]any) {
 // Top is how many hits count.
 const Top = 10
 
-// Figure is what became of the questions of one kind.
+// Figure is the result for the questions of one kind.
 type Figure struct {
 	Asked, Found int     // Found: the answer is among the Top first
-	MRR          float64 // the mean of 1/place of the answer, 0 where it is not among them
+	MRR          float64 // the mean of 1/place of the answer, 0 if it is not among them
 	Missed       []Question
 }
 
-// Ask asks all questions: search gives ids, best first. The figures are by kind, of all under "".
+// Ask asks all questions: search returns ids, best first. The figures are by kind, those of all kinds
+// under "".
 func Ask(list []Question, search func(text string) ([]string, error)) (map[string]*Figure, error) {
 	all := map[string]*Figure{"": {}}
 	for _, q := range list {

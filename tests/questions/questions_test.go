@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// The floors are what was found when the questions were written (2026-11-25). A change that loses some
-// for a reason lowers them in a commit that names the reason.
+// The minimum figures are the results when the questions were written (2026-11-25). A change that lowers
+// some of them for a reason changes them here, in a commit that names the reason.
 var floors = map[string]struct {
 	found int
 	mrr   float64

@@ -16,7 +16,7 @@ type scanned struct {
 	length float64
 }
 
-// Scan gives a search that looks at every content: no stems, no stop words, no fields, no neighbours.
+// Scan returns a search that reads every content: no stems, no stop words, no fields, no neighbours.
 func Scan(memories []varve.Memory) func(query string) ([]string, error) {
 	const k1, b = 1.2, 0.75
 	var all []scanned
@@ -68,7 +68,7 @@ func Scan(memories []varve.Memory) func(query string) ([]string, error) {
 	}
 }
 
-// termsOf is a query's words, its pairs of characters, and the characters that stand alone.
+// termsOf returns a query's words, its pairs of characters, and single characters.
 func termsOf(query string) (terms []string) {
 	alone := ""
 	end := func() {

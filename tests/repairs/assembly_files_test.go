@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// byHand edits a file as a person does, a while later.
+// byHand edits a file as a user does, a while later.
 func byHand(t *testing.T, path, from, to string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -66,7 +66,7 @@ func TestAssemblyEditedByHand(t *testing.T) {
 	}
 }
 
-// An edit that cannot be read stays where it is, and what came before is served.
+// An edit that cannot be read stays where it is, and the previous version is served.
 func TestAssemblyEditedBadly(t *testing.T) {
 	t.Parallel()
 	dir := fixture.GroupedStore(t)
@@ -75,7 +75,7 @@ func TestAssemblyEditedBadly(t *testing.T) {
 	if a := fixture.Grouped(t, st, "a"); a.Name != "group a" || len(a.MemoryIDs) != 2 {
 		t.Errorf("%+v", a)
 	}
-	// It does not keep anybody from deleting a member, and is set aside.
+	// It does not prevent deleting a member, and is set aside.
 	if err := st.Delete(context.Background(), "y"); err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +92,7 @@ func TestAssemblyEditedBadly(t *testing.T) {
 	}
 }
 
-// A memory whose file was given another embedding by hand changes its assemblies
-// in the commit that adopts it.
+// A memory whose file got another embedding by hand changes its assemblies in the commit that adopts it.
 func TestMemberEmbeddedByHand(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -126,7 +125,7 @@ func TestMemberEmbeddedByHand(t *testing.T) {
 	}
 }
 
-// A file that is gone was deleted by hand, or is put back at open; one that nobody knows is told.
+// A missing file was deleted by hand, or is restored at open; an unknown file is reported.
 func TestAssemblyFileGone(t *testing.T) {
 	t.Parallel()
 	t.Run("deleted", func(t *testing.T) { t.Parallel(); assemblyFileGone(t, true) })
@@ -164,7 +163,7 @@ func assemblyFileGone(t *testing.T, adopt bool) {
 	}
 }
 
-// A store as git has it: files and config.json, nothing else.
+// A store as git has it: only the files and config.json.
 func TestAssembliesCloned(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -203,8 +202,8 @@ func TestAssembliesCloned(t *testing.T) {
 	}
 }
 
-// An index that is gone is made again, from a backup and the log or from the
-// files, with the assemblies and their versions.
+// A missing index is rebuilt, from a backup and the log or from the files, with the assemblies and their
+// versions.
 func TestAssembliesIndexGone(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -254,7 +253,7 @@ func TestAssembliesIndexGone(t *testing.T) {
 	}
 }
 
-// A read-only handle sees what a writer groups.
+// A read-only handle sees the groups that a writer makes.
 func TestAssembliesReadOnly(t *testing.T) {
 	t.Parallel()
 	dir := fixture.GroupedStore(t)

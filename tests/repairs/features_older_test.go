@@ -26,7 +26,7 @@ import (
 // beforeFeatures is the last commit whose programs know of no features.
 const beforeFeatures = "bf55b51cb08f9d0b1006ca11298e79abc4cf2dd8"
 
-// olderMemctl builds memctl as it was before there were features.
+// olderMemctl builds memctl as it was before features existed.
 func olderMemctl(t *testing.T) string {
 	t.Helper()
 	proofs.ManyProcesses(t, "it builds memctl of an older commit")
@@ -56,9 +56,9 @@ func olderMemctl(t *testing.T) string {
 	return name
 }
 
-// Programs of the commit before features, in their own processes, beside this one: both use one
-// store as long as it has no feature; they are waited for when one is raised; from then on they
-// are refused and change nothing.
+// Programs of the commit before features, in their own processes, beside this one: both use one store as
+// long as it has no feature; a process that sets a feature waits for them; from then on they are refused
+// and change nothing.
 func TestFeaturesBesideOlder(t *testing.T) {
 	t.Parallel()
 	memctl := olderMemctl(t)
@@ -213,7 +213,7 @@ func TestFeaturesBesideOlder(t *testing.T) {
 	refused("restore", backup, filepath.Join(t.TempDir(), "restored"))
 }
 
-// startOlder has the older memctl serve the store; end closes its input and waits.
+// startOlder starts the older memctl as a server of the store; end closes its input and waits.
 func startOlder(t *testing.T, memctl, dir string) (cmd *exec.Cmd, end func()) {
 	t.Helper()
 	cmd = exec.Command(memctl, "--store", dir, "mcp")
@@ -252,7 +252,7 @@ func startOlder(t *testing.T, memctl, dir string) (cmd *exec.Cmd, end func()) {
 }
 
 // An older program beside writers: as long as it has the store open, versions are written without a
-// writer; then the features are raised, and it is refused.
+// writer; then the features are set, and it is refused.
 func TestWritersBesideOlder(t *testing.T) {
 	t.Parallel()
 	memctl := olderMemctl(t)

@@ -23,7 +23,7 @@ import (
 
 const bothFeatures = wal.FeatureTestWrite | wal.FeatureTestRead
 
-// knowing are the options of a build that knows features.
+// knowing returns the options of a build that knows features.
 func knowing(f wal.Features) *varve.Options {
 	return storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{Features: uint64(f)},
 		Views: []views.Maker{}})
@@ -72,8 +72,8 @@ func hasFeatures(t *testing.T, dir string, want wal.Features) {
 	}
 }
 
-// attached is a child that has a store open and does not know the test features, until its
-// input ends; raising is one that raises a feature as soon as it is told to.
+// attached is a child that has a store open and does not know the test features, until its input ends;
+// raising is a child that sets a feature as soon as it is told to.
 func attached(ctx context.Context, _, dir string) error {
 	st, err := varve.Open(ctx, dir, nil)
 	if err != nil {
@@ -98,7 +98,7 @@ func raising(ctx context.Context, _, dir string) error {
 	select {}
 }
 
-// A raise waits for a process that lacks the feature, and names it; it does not wait for one
+// Setting a feature waits for a process that lacks it, and names that process; it does not wait for one
 // that was killed.
 func TestFeaturesRaiseBesideProcess(t *testing.T) {
 	t.Parallel()
@@ -150,8 +150,8 @@ func TestFeaturesRaiseBesideProcess(t *testing.T) {
 	}
 }
 
-// Killed while it raises, a process leaves a store that has the feature or has not; one that was
-// told is raised is.
+// A process that is killed while it sets a feature leaves a store with or without the feature; if it has
+// reported success, with it.
 func TestFeaturesRaiserKilled(t *testing.T) {
 	t.Parallel()
 	for i := range storetest.Repeat(t, 10) {
@@ -182,8 +182,8 @@ func TestFeaturesRaiserKilled(t *testing.T) {
 	}
 }
 
-// Backup, restore, migration and repair keep the features, and a build that lacks one
-// refuses them all.
+// Backup, restore, migration and repair keep the features, and a build that lacks one refuses all of
+// these.
 func TestFeaturesAreKept(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -225,7 +225,7 @@ func TestFeaturesAreKept(t *testing.T) {
 			&varve.RestoreOptions{Log: dir, Options: knowing(bothFeatures)}); err != nil {
 			t.Fatal(err)
 		}
-		hasFeatures(t, to, wal.FeatureTestRead) // its log goes on in that of the living store
+		hasFeatures(t, to, wal.FeatureTestRead) // its log continues in that of the living store
 	})
 	t.Run("migrate", func(t *testing.T) {
 		dir, to := raised(t, wal.FeatureTestWrite), filepath.Join(t.TempDir(), "to")
@@ -299,8 +299,8 @@ func TestFeaturesAreKept(t *testing.T) {
 	}
 }
 
-// The error names all features that are lacked, and says nothing of reading where that does not
-// work either.
+// The error names all features that are lacked, and does not advise to read if reading does not work
+// either.
 func TestFeatureErrorSaysAll(t *testing.T) {
 	t.Parallel()
 	_, err := varve.Open(context.Background(), raised(t, bothFeatures), nil)

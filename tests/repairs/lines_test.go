@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// Lines has what the memories have, from the index and from the log, and refuses filters that need
+// Lines returns what the memories have, from the index and from the log, and refuses filters that need
 // the documents.
 func TestLines(t *testing.T) {
 	t.Parallel()

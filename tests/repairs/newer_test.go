@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// lastFrame is where the newest frame of a log begins, and what it is.
+// lastFrame returns the position of the newest frame of a log, and the frame.
 func lastFrame(t *testing.T, dir string) (name string, g segment.Geometry, h segment.Header) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "wal", "0*.wal"))
@@ -50,8 +50,8 @@ func lastFrame(t *testing.T, dir string) (name string, g segment.Geometry, h seg
 	return name, g, h
 }
 
-// A store in which any part is of a newer format is refused, whoever opens it,
-// says what to do, and stays as it is.
+// A store of which any part has a newer format is refused by every process; the error says what to do,
+// and the store is not changed.
 func TestNewerFormatIsRefused(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

@@ -13,9 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// A store whose index and its backups are lost in the middle of a change of the model
-// is made anew from its documents, of which some have the older model's vectors: these
-// do not count among the others.
+// A store whose index and its backups are lost in the middle of a change of the model is rebuilt from
+// its documents, of which some have vectors of the older model: these are not used among the others.
 func TestRebuildAmidSwitch(t *testing.T) {
 	t.Parallel()
 	t.Run("index", func(t *testing.T) { rebuildAmidSwitch(t, false) })

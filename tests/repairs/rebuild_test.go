@@ -15,10 +15,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Who asks for the index to be made anew has it made from log and files: one that
-// is sound in every byte and says the wrong thing does not come back out of
-// itself or a backup. Versions stay where the bytes that they were written with
-// do; an edit that nobody has seen yet has none of them.
+// A rebuild of the index on request uses log and files: an index whose bytes are all valid but whose
+// content is wrong does not return from itself or a backup. A version is kept if the file still has its
+// bytes; an edit that was not adopted yet has no version.
 func TestRebuildIndexBelievesTheFiles(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -65,8 +64,7 @@ func TestRebuildIndexBelievesTheFiles(t *testing.T) {
 	fixture.Compare(t, got, want, true)
 }
 
-// A folder that is away, with all that was in it, does not have the index forget what
-// the log still has.
+// If a folder is missing, with everything that was in it, a rebuilt index still has what the log has.
 func TestRebuildIndexWithoutAFolder(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"memories", "assemblies"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Where the system refuses, looking, repairing and restoring say of what, and what helps.
+// If the system refuses an operation, verify, repair and restore name the path, and what helps.
 func TestRefusedRepair(t *testing.T) {
 	t.Parallel()
 	ctx, top := t.Context(), t.TempDir()

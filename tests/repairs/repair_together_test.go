@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// repairTogether repairs a store of edited and new files, with somebody who hears of each
-// adoption, and gives the error of the repair.
+// repairTogether repairs a store of edited and new files, with a callback for each adoption, and returns
+// the error of the repair.
 func repairTogether(t *testing.T, e *fixture.Editing, n int,
 	heard func(ctx context.Context, stop func(), ev varve.Event)) error {
 	t.Helper()
@@ -37,7 +37,7 @@ func repairTogether(t *testing.T, e *fixture.Editing, n int,
 	return err
 }
 
-// What another process writes while a repair adopts stays.
+// What another process writes while a repair adopts files stays.
 func TestRepairBesideWriter(t *testing.T) {
 	t.Parallel()
 	e := fixture.NewEditing(t, 3, &varve.Options{CacheBytes: -1})
@@ -59,7 +59,8 @@ func TestRepairBesideWriter(t *testing.T) {
 	e.Want("k1", "by another")
 }
 
-// A repair that is killed after the commit of many adoptions adopts each once when it is run again.
+// A repair that is killed after the commit of many adoptions does not adopt any file twice when it is
+// run again.
 func TestRepairCutAmidAdoptions(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"k0", "new0", "other"} {
@@ -111,8 +112,8 @@ func TestRepairCutAmidAdoptions(t *testing.T) {
 	}
 }
 
-// become puts what a copy has in the place of what is in a store's folder: that is the
-// same one after a reboot, which a copy of it is not.
+// become replaces the content of a store's folder by that of a copy: after a reboot that is the same
+// store, while a copy of the folder is not.
 func become(t *testing.T, dir, copied string) {
 	t.Helper()
 	for _, step := range []struct {
@@ -134,7 +135,7 @@ func become(t *testing.T, dir, copied string) {
 	}
 }
 
-// copyStore copies a store that somebody has open, as it would be after a reboot.
+// copyStore copies a store that a process has open, in the state that it would have after a reboot.
 func copyStore(t *testing.T, to, from string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) (result error) {

@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// stepwise is a file system without exchange. placing is called while a file of
-// memories/ has been taken away and its successor is not there yet.
+// stepwise is a file system without exchange. placing is called after a file of memories/ has been moved
+// away and before its successor is in place.
 func stepwise(placing func()) vfs.FS {
 	return wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
 		switch {
@@ -31,8 +31,8 @@ func stepwise(placing func()) vfs.FS {
 	})
 }
 
-// replaced is a store with a memory "x" whose next flush replaces its file in
-// steps, and a second handle on it.
+// replaced makes a store with a memory "x" whose next flush replaces its file in steps, and a second
+// handle on it.
 func replaced(t *testing.T, placing func(), fsys vfs.FS) (other *varve.Store, dir string, next func()) {
 	t.Helper()
 	ctx := t.Context()
@@ -55,8 +55,8 @@ func replaced(t *testing.T, placing func(), fsys vfs.FS) (other *varve.Store, di
 	return other, dir, next
 }
 
-// A flusher is stopped between the two steps of replacing a file: it is not
-// missing, for whoever verifies, reads or lists beside it.
+// A flusher is stopped between the two steps of replacing a file: the file is not reported as missing,
+// by verify, reads or listings of other processes.
 func TestVerifyBesideReplacing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -88,8 +88,8 @@ func TestVerifyBesideReplacing(t *testing.T) {
 	}
 }
 
-// Another process commits a version and begins to put it in place while the names
-// are compared: no drift.
+// Another process commits a version and begins to put it in place while the names are compared: verify
+// reports nothing.
 func TestDriftBesideReplacing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -124,8 +124,8 @@ func TestDriftBesideReplacing(t *testing.T) {
 	}
 }
 
-// A memory that was deleted keeps its file until that is flushed: no stranger. One
-// whose file somebody brings back afterwards is one.
+// A memory that was deleted keeps its file until the deletion is flushed: verify does not report it as a
+// file without entry. A file that is brought back afterwards is reported.
 func TestDriftBesideDeletion(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// chdirOperations are what a process does with a store that it opened by a relative path, in a/,
-// after it went to b/, where the same path is another store. Each returns what it found, which must
+// chdirOperations are the operations of a process on a store that it opened by a relative path, in a/,
+// after it changed to b/, where the same path is another store. Each returns what it found, which must
 // be of a/.
 var chdirOperations = map[string]func(ctx context.Context, st *varve.Store) (string, error){
 	"close": func(context.Context, *varve.Store) (string, error) { return "", nil },
@@ -110,7 +110,7 @@ var chdirOperations = map[string]func(ctx context.Context, st *varve.Store) (str
 	},
 }
 
-// chdirChild opens storage in a/, puts a memory, goes to b/, does an operation, and closes.
+// chdirChild opens storage in a/, puts a memory, changes to b/, does an operation, and closes.
 func chdirChild(ctx context.Context, dir, op string) error {
 	if err := os.Chdir(filepath.Join(dir, "a")); err != nil {
 		return err
@@ -137,9 +137,9 @@ func chdirChild(ctx context.Context, dir, op string) error {
 	return err
 }
 
-// A store that was opened by a relative path stays the store of that folder when the process changes
-// its working directory to a place where the same path is another store: what is written goes to the
-// first, what is read comes from it, and the second is untouched, byte for byte.
+// A store that was opened by a relative path stays the store of that folder when the process changes its
+// working directory to a place where the same path is another store: writes go to the first store, reads
+// come from it, and the second is untouched, byte for byte.
 //
 //	go test ./tests/replaced -run TestChdir -v
 func TestChdir(t *testing.T) {

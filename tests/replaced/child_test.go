@@ -28,8 +28,8 @@ type command struct {
 	MustExist  bool   // of open
 }
 
-// answer is a line of a library process: the end of a command, an answered write, a change or the
-// end of a watch.
+// answer is a line of output of a library process: the end of a command, an answered write, a change or
+// the end of a watch.
 type answer struct {
 	Do       string `json:",omitempty"` // the command that has ended; "closing" and "flushing" when one begins
 	Write    *write `json:",omitempty"`
@@ -91,7 +91,7 @@ func (p *libraryProcess) say(a answer) {
 	_, _ = os.Stdout.Write(append(b, '\n'))
 }
 
-// do does a command and reports whether it was the last one.
+// do executes a command and reports whether it was the last one.
 func (p *libraryProcess) do(c command) (last bool) {
 	end := answer{Do: c.Do}
 	var err error
@@ -171,7 +171,7 @@ func memories(ids []string, rev int) iter.Seq[varve.Memory] {
 	}
 }
 
-// operations are what write does by name: each writes ids, and returns its error.
+// operations are the operations of write by name: each writes ids, and returns its error.
 var operations = map[string]struct {
 	ids int
 	do  func(ctx context.Context, st *varve.Store, ids []string) error
@@ -249,14 +249,13 @@ var operations = map[string]struct {
 	}},
 }
 
-// operationNames returns the operations that an idle process is asked for, in an order that is
-// always the same.
+// operationNames returns the operations that an idle process is told to do, in a fixed order.
 func operationNames() []string {
 	names := slices.Sorted(maps.Keys(operations))
 	return slices.DeleteFunc(names, func(s string) bool { return s == "bulk" })
 }
 
-// write does an operation and reports its answer, with the times around it. It reports whether the
+// write executes an operation and reports its answer, with the times around it. It returns whether the
 // answer was an error.
 func (p *libraryProcess) write(op string) (failed bool) {
 	o := operations[op]
@@ -297,10 +296,10 @@ func (p *libraryProcess) answered(w write, do func(ctx context.Context) error) (
 	return err != nil
 }
 
-// writerMost bounds what the writers of a process write that nothing stops.
+// writerMost is the maximum number of writes of a process whose writers are not stopped.
 const writerMost = 3000
 
-// writer writes until it is stopped, or until three answers in turn were errors.
+// writer writes until it is stopped, or until three consecutive answers were errors.
 func (p *libraryProcess) writer(g int) {
 	own := fmt.Sprintf("%s-own-%d-%d", p.prefix, g, now())
 	kinds := []string{"put", "rewrite", "apply", "async", "rewrite", "transact", "putall"}
@@ -331,7 +330,7 @@ func (p *libraryProcess) writer(g int) {
 	}
 }
 
-// mark blocks until each writer has ended n operations that it began after the call, or is over.
+// mark blocks until each writer has completed n operations that it began after the call, or has ended.
 func (p *libraryProcess) mark(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -358,7 +357,7 @@ func (p *libraryProcess) watch() {
 	})
 }
 
-// unread returns what was acknowledged and cannot be read, with the reasons.
+// unread returns the acknowledged memories that cannot be read, with the reasons.
 func (p *libraryProcess) unread() (list []string) {
 	p.mu.Lock()
 	acked := maps.Clone(p.acked)

@@ -7,8 +7,8 @@
 //
 // # The matrix
 //
-// TestReplaced: process A has a store open; an event happens to the folder; process B opens what is
-// at the path, and both write. A cell is an event, the state of A when it happens, and the kind of A.
+// TestReplaced: process A has a store open; an event happens to the folder; process B opens the store at
+// the path, and both write. A cell is an event, the state of A when it happens, and the kind of A.
 //
 //	event    rm       rm -rf of the store; B creates one
 //	         clean    git clean -fdX: the log, the checkpoint and the index go, the documents stay
@@ -29,14 +29,14 @@
 //	kind     library  a process that uses package varve
 //	         mcp      memctl mcp, the test is its client
 //	         watch    memctl watch
-//	         killed   A was killed before the event, idle only: what fails there is not A's doing,
+//	         killed   A was killed before the event, idle only: findings there are not caused by A,
 //	                  so these cells must be green whatever A does
 //
 // Event and variant, what B is (memctl mcp, a library process, memctl put), whether the store is on a
 // disk or in memory, which operations an idle A is asked for, and the order in which both end (one
 // of them may be killed) follow from the seed of a run.
 //
-// # What is judged
+// # Findings
 //
 // Each answer that a process got is kept outside of the store, with its times. A write that began
 // before the end of the event and was acknowledged is excused if the event itself destroys what is
@@ -89,6 +89,6 @@
 //
 // # A relative path
 //
-// TestChdir opens a store by a relative path, changes the working directory to a place where the path
-// is another store, and does one operation: the second store must stay as it is, byte for byte.
+// TestChdir opens a store by a relative path, changes the working directory to a place where the path is
+// another store, and does one operation: the second store must stay unchanged, byte for byte.
 package replaced

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// event is something that happens to the folder of an open store.
+// event is an event that happens to the folder of an open store.
 type event struct {
 	name     string
 	variants []string
@@ -30,7 +30,7 @@ type event struct {
 	absent  bool // afterwards there is no store at the path
 	other   bool // afterwards another folder is at the path
 	destroy bool // what was only in the log is gone with it
-	logOnly bool // the documents stay, so that a host can put back what was not filed
+	logOnly bool // the documents stay, so that a host can restore what was in no file yet
 }
 
 var events = []event{
@@ -49,7 +49,7 @@ var events = []event{
 	{name: "bind", variants: []string{"new store", "restored store"}, prepare: another, do: bind, other: true},
 }
 
-// world is the folders of one run.
+// world has the folders of one run.
 type world struct {
 	t       testing.TB
 	root    string
@@ -57,13 +57,13 @@ type world struct {
 	variant string
 	next    string // the store that comes to the path, prepared
 	source  string // of over: the copy; of restore: the backup
-	gone    bool   // the folder that A had opened does not exist any more
+	gone    bool   // the folder that A had opened no longer exists
 	seeds   map[string]string
 }
 
 const baseMemories = 10
 
-// newWorld makes the store that A opens.
+// newWorld creates the store that A opens.
 func newWorld(t testing.TB, root, variant string, e *event) (*world, error) {
 	w := &world{t: t, root: root, variant: variant, seeds: map[string]string{}}
 	w.path = filepath.Join(root, "place", "storage")
@@ -83,7 +83,7 @@ func newWorld(t testing.TB, root, variant string, e *event) (*world, error) {
 	return w, nil
 }
 
-// tool runs another program.
+// tool runs a program.
 func tool(dir, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
@@ -95,7 +95,7 @@ func tool(dir, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// removed removes a folder as rm -rf does, again while a process still creates files in it.
+// removed removes a folder as rm -rf does, again if a process still creates files in it.
 func removed(dir string) error {
 	var err error
 	for range 1000 {
@@ -135,7 +135,7 @@ func clean(w *world) (string, error) {
 	return "", err
 }
 
-// fresh makes a store with memories of its own.
+// fresh creates a store with memories of its own.
 func (w *world) fresh(dir string) {
 	w.seeds = map[string]string{}
 	for i := range 5 {
@@ -178,7 +178,7 @@ func restored(w *world) error {
 	return err
 }
 
-// another makes a second store, a new one or a restored one.
+// another creates a second store, new or restored.
 func another(w *world) error {
 	if w.variant == "restored store" {
 		return restored(w)
@@ -341,7 +341,7 @@ func copied(from, to string, info fs.FileInfo) error {
 	return errors.Join(err, out.Close(), os.Chtimes(to, time.Time{}, info.ModTime()))
 }
 
-// wipe removes files of wal/ as a cleaner does that takes old ones for garbage.
+// wipe removes files of wal/ as a cleaner does that treats old ones as garbage.
 func wipe(w *world) (string, error) {
 	dir := filepath.Join(w.path, "wal")
 	entries, err := os.ReadDir(dir)
@@ -366,7 +366,7 @@ func wipe(w *world) (string, error) {
 	return "", err
 }
 
-// errMount: the system refuses a mount.
+// errMount means that the system refuses a mount.
 var errMount = errors.New("mount --bind was refused")
 
 // bind mounts the second store over the first, until the end of the test.

@@ -14,11 +14,11 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// snapshot is everything that a writer can change of a folder: for each name its inode, mode, size,
+// snapshot is everything in a folder that a writer can change: for each name its inode, mode, size,
 // modification time and the hash of its bytes. nil: there is no folder.
 type snapshot map[string][]string
 
-// snap takes a snapshot of a folder. What a process removes meanwhile is not in it.
+// snap takes a snapshot of a folder. Files that are removed meanwhile are not in it.
 func snap(dir string) (snapshot, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if os.IsNotExist(err) {

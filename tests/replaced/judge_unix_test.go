@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// judgement is the counts of one run.
+// judgement has the counts of one run.
 type judgement struct {
 	aAcked, aLost, bAcked, bLost, excused int
 }
 
-// judge reads what is left, after all processes have ended.
+// judge checks what is left after all processes have ended.
 func (tr *trial) judge() error {
 	tr.answers()
 	if tr.refused { // as the error says
-		_, _ = run(tr.path, "repair", "--apply") // its exit status says what it found; verify judges
+		_, _ = run(tr.path, "repair", "--apply") // its exit status is that of its findings; verify decides
 	}
 	tr.verify(tr.path, "the store at the path")
 	at, texts, err := revisions(tr.path)
@@ -89,13 +89,13 @@ func (tr *trial) verify(dir, what string) {
 	}
 }
 
-// byEvent reports whether a finding of verify is the event's own doing, as the cells of kind killed
-// show: without its log a store gets a new UUID, and a backup of the index names the one before; and
-// an older copy does not know the documents that came after it.
+// byEvent reports whether a finding of verify is caused by the event itself, as the cells of kind killed
+// show: without its log a store gets a new UUID, and a backup of the index has the previous one; and an
+// older copy does not have the documents that came after it.
 func (tr *trial) byEvent(f map[string]any) bool {
 	id, _ := f["id"].(string)
 	switch {
-	case id == "hand-new" && f["kind"] == "file without entry": // no process that adopts edits was there
+	case id == "hand-new" && f["kind"] == "file without entry": // no process that adopts edits was running
 		return true
 	case tr.e.name == "wipe":
 		return f["kind"] == "backup damaged"
@@ -105,7 +105,7 @@ func (tr *trial) byEvent(f map[string]any) bool {
 	return false
 }
 
-// answers judges the errors that the processes got.
+// answers checks the errors that the processes got.
 func (tr *trial) answers() {
 	for _, w := range tr.b.all() {
 		switch {
@@ -132,10 +132,10 @@ func (tr *trial) answers() {
 	}
 }
 
-// named reports whether an error of B names the damage that a cleaner has done: while A is alive, its
-// shared page attests a log whose segments are gone, and B writes nothing until that was repaired. So
-// too where an older copy was extracted over a log that has gone on since: its newer segments stay
-// beside older ones, which is a damaged log for every process.
+// named reports whether an error of B names the damage caused by a cleaner: while A is alive, its shared
+// page attests a log whose segments are gone, and B writes nothing until that was repaired. The same if
+// an older copy was extracted over a log that has continued since: its newer segments are beside older
+// ones, which is a damaged log for every process.
 func (tr *trial) named(err string) bool {
 	mixed := tr.e.name == "over" && strings.Contains(err, "damaged")
 	return mixed || tr.e.name == "wipe" && (strings.Contains(err, "damaged") || strings.Contains(err, "no such segment"))
@@ -148,8 +148,8 @@ func (tr *trial) fenced(w *write) bool {
 		strings.Contains(w.Err, "the store is closed")
 }
 
-// answersMCP judges the answers of memctl mcp after the event: at most one call is answered with
-// ErrReplaced, and those that are sent after this answer succeed.
+// answersMCP checks the answers of memctl mcp after the event: at most one call is answered with
+// ErrReplaced, and calls that are sent after this answer succeed.
 func (tr *trial) answersMCP() {
 	first := int64(0)
 	served := false
@@ -194,7 +194,7 @@ func (tr *trial) when(w *write) string {
 	return "begun " + of(w.Begin) + ", answered " + of(w.End)
 }
 
-// count looks for every acknowledged write.
+// count searches for every acknowledged write.
 func (tr *trial) count(at, old map[string]int) {
 	for _, w := range tr.b.all() {
 		for _, id := range w.IDs {
@@ -250,9 +250,9 @@ func (tr *trial) count(at, old map[string]int) {
 	}
 }
 
-// excused reports whether the event itself destroyed what was acknowledged before its end and was
-// only in the log.
+// excused reports whether the event itself destroyed writes that were acknowledged before its end and
+// were only in the log.
 func (tr *trial) excused() bool { return tr.gone || tr.e.destroy && !tr.spared() }
 
-// host reports whether A has to put back what it had acknowledged and not filed.
+// host reports whether A must restore what it had acknowledged and was in no file yet.
 func (tr *trial) host() bool { return tr.e.logOnly && (tr.kind == kindMCP || tr.kind == kindWatch) }

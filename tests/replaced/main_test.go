@@ -27,7 +27,7 @@ var (
 // TestMain runs the tests, or, in a process that a test has started, the job of that process.
 func TestMain(m *testing.M) { storetest.Main(m, jobs) }
 
-// jobs are those of the processes that the tests start.
+// jobs are the jobs of the processes that the tests start.
 var jobs = storetest.Jobs(map[string]storetest.Job{
 	"library": func(ctx context.Context, _, dir string) error { return libraryChild(ctx, dir) },
 	"chdir":   func(ctx context.Context, arg, dir string) error { return chdirChild(ctx, dir, arg) },
@@ -51,7 +51,7 @@ var memctl = sync.OnceValues(func() (string, error) {
 	return name, nil
 })
 
-// memctlEnv is the environment of a memctl process: nothing names a store or an embedding service.
+// memctlEnv returns the environment of a memctl process: nothing names a store or an embedding service.
 func memctlEnv() []string {
 	var env []string
 	for _, e := range os.Environ() {
@@ -64,10 +64,10 @@ func memctlEnv() []string {
 	return env
 }
 
-// patience is the deadline of everything that a test waits for.
+// patience is the deadline for everything that a test waits for.
 const patience = 30 * time.Second
 
-// now is a clock that all processes of the machine share, in nanoseconds.
+// now returns the time of a clock that all processes of the machine share, in nanoseconds.
 func now() int64 {
 	if t, ok := storetest.Monotonic(); ok {
 		return t

@@ -208,7 +208,7 @@ func (l *library) do(c command) (answer, error) {
 	return l.await(c.Do)
 }
 
-// mcp is a memctl mcp with its client, the test.
+// mcp is a memctl mcp process, whose client is the test.
 type mcp struct {
 	*process
 	rec    *record
@@ -275,7 +275,7 @@ func (m *mcp) line(b []byte) {
 	}
 }
 
-// request sends a call and returns the line that answers it.
+// request sends a call and returns the answer.
 func (m *mcp) request(method, params string) (json.RawMessage, error) {
 	c := make(chan json.RawMessage, 1)
 	m.mu.Lock()
@@ -302,7 +302,7 @@ func (m *mcp) request(method, params string) (json.RawMessage, error) {
 	}
 }
 
-// tool calls a tool and returns the error that it answers.
+// tool calls a tool and returns the error in its answer.
 func (m *mcp) tool(name, args string) error {
 	b, err := m.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, args))
 	if err != nil {
@@ -366,7 +366,7 @@ func (m *mcp) write() {
 	}
 }
 
-// writer writes until it is stopped, or until three answers in turn were errors.
+// writer writes until it is stopped, or until three consecutive answers were errors.
 func (m *mcp) writer(g int) {
 	for errs := 0; ; {
 		m.mu.Lock()
@@ -389,7 +389,7 @@ func (m *mcp) writer(g int) {
 	}
 }
 
-// mark blocks until each writer has ended n calls that it began after mark was called, or is over.
+// mark blocks until each writer has completed n calls that it began after mark was called, or has ended.
 func (m *mcp) mark(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -409,7 +409,7 @@ func (m *mcp) stop() {
 	m.writers.Wait()
 }
 
-// watchCommand is a memctl watch.
+// watchCommand is a memctl watch process.
 type watchCommand struct {
 	*process
 	mu    sync.Mutex

@@ -20,7 +20,7 @@ import (
 // cell is a row of the table.
 type cell struct{ event, state, kind string }
 
-// tally is what came of the runs of one cell.
+// tally is the result of the runs of one cell.
 type tally struct {
 	runs, red, hit int
 	judgement
@@ -60,7 +60,7 @@ func (tb *table) add(c cell, tr *trial) {
 	}
 }
 
-// String is the table: a row for each cell, and sums for each event, state and kind.
+// String returns the table: a row for each cell, and sums for each event, state and kind.
 func (tb *table) String() string {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -109,9 +109,9 @@ func (tb *table) String() string {
 	return fmt.Sprintf("%d cells, %v\n%s", len(tb.cells), time.Since(tb.began).Round(time.Second/10), b.String())
 }
 
-// An event happens to the folder of a store that process A has open; afterwards process B opens what
-// is at the path. Nothing that either of them has acknowledged is lost, A acknowledges nothing any
-// more for a folder that is not at the path, and changes nothing there. See doc.go.
+// An event happens to the folder of a store that process A has open; afterwards process B opens the
+// store at the path. Nothing that either of them has acknowledged is lost, A acknowledges nothing
+// anymore for a folder that is not at the path, and changes nothing at the path. See doc.go.
 //
 //	go test ./tests/replaced -run TestReplaced -v                            some of the cells
 //	VARVE_LONG=1 go test ./tests/replaced -run TestReplaced -v -timeout 2h   all of them
@@ -164,7 +164,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// share reports whether a cell is among those of every day, one for each event, or of .ci/run, five
+// share reports whether a cell is in the daily run, one for each event, or in that of .ci/run, five
 // times as many.
 func share(event, state, kind int) bool {
 	if kind == len(kinds) {
@@ -176,7 +176,7 @@ func share(event, state, kind int) bool {
 	return kind == (event+state)%len(kinds)
 }
 
-// one is one run of a cell.
+// one does one run of a cell.
 func one(t *testing.T, tb *table, e *event, state, kind string, seed uint64) {
 	t.Run(fmt.Sprint("seed-", seed), func(t *testing.T) {
 		tr, err := newTrial(t, e, state, kind, seed)

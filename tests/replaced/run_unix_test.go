@@ -32,7 +32,7 @@ const (
 	kindMCP     = "mcp"
 	kindLibrary = "library"
 	kindWatch   = "watch"
-	kindKilled  = "killed" // A was killed before the event: what fails here is not A's doing
+	kindKilled  = "killed" // A was killed before the event: findings are not caused by A
 )
 
 var (
@@ -74,13 +74,13 @@ type party interface {
 	kill()
 }
 
-// backlog is how many memories are in the log alone when a flush or a close begins.
+// backlog is the number of memories that are only in the log when a flush or a close begins.
 const backlog = 600
 
-// orders of the end.
+// orders are the orders in which the processes end.
 var orders = []string{"A, then B", "B, then A", "B killed, then A", "A killed, then B"}
 
-// newTrial makes the folders of a run. The seed decides everything that the run chooses.
+// newTrial creates the folders of a run. The seed decides everything that the run chooses.
 func newTrial(t testing.TB, e *event, state, kind string, seed uint64) (*trial, error) {
 	h := fnv.New64a()
 	fmt.Fprint(h, e.name, state, kind)
@@ -95,12 +95,12 @@ func newTrial(t testing.TB, e *event, state, kind string, seed uint64) (*trial, 
 	return tr, err
 }
 
-// spared reports whether the event leaves the log as it is.
+// spared reports whether the event leaves the log unchanged.
 func (tr *trial) spared() bool {
 	return tr.e.name == "wipe" && (tr.variant == "locks" || tr.variant == "rest")
 }
 
-// run is one run of a cell. An error is a failure of the test itself.
+// run does one run of a cell. An error is a failure of the test itself.
 func (tr *trial) run() error {
 	if err := tr.begin(); err != nil {
 		return fmt.Errorf("before the event: %w", err)
@@ -139,7 +139,7 @@ func (tr *trial) run() error {
 	return tr.end()
 }
 
-// begin opens A and brings it into its state.
+// begin opens the store in A and brings A into its state.
 func (tr *trial) begin() (err error) {
 	switch tr.kind {
 	case kindLibrary, kindKilled:
@@ -155,7 +155,7 @@ func (tr *trial) begin() (err error) {
 	return err
 }
 
-// filed counts the documents of A's store.
+// filed returns the number of documents in files of A's store.
 func (tr *trial) filed(dir string) int {
 	d, err := os.Open(filepath.Join(dir, "memories"))
 	if err != nil {
@@ -167,7 +167,7 @@ func (tr *trial) filed(dir string) int {
 }
 
 // underWay blocks until a flush has begun to write documents, or over is closed. It polls without a
-// pause: the event is to hit the flush.
+// pause: the event must come during the flush.
 func (tr *trial) underWay(over <-chan struct{}, from int) {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if tr.filed(tr.path) > from+2 {
@@ -186,7 +186,7 @@ func (tr *trial) beginLibrary() (err error) {
 		return err
 	}
 	large := tr.state == closing || tr.state == flushing
-	// An idle A has filed all of its writes, or files none of them, or is about to.
+	// An idle A has written all of its memories to files, or none of them, or is about to.
 	tr.files = []string{"all", "none", "soon"}[tr.rng.IntN(3)]
 	c := command{Do: "open", Prefix: "a", MustExist: true}
 	c.Background = !large && (tr.state != idle || tr.files != "none")
@@ -237,7 +237,7 @@ func (tr *trial) beginLibrary() (err error) {
 	return err
 }
 
-// busy reports whether the flush or the close of A, which the event is to hit, has not ended.
+// busy reports whether the flush or the close of A during which the event comes has not ended.
 func (tr *trial) busy() bool {
 	switch {
 	case tr.state == closing && tr.kind == kindLibrary:
@@ -350,7 +350,7 @@ func (tr *trial) beginWatch() (err error) {
 	return err
 }
 
-// alone judges what A does while no other process uses what is at the path.
+// alone checks what A does while no other process uses the store at the path.
 func (tr *trial) alone(before snapshot) (err error) {
 	switch tr.kind {
 	case kindLibrary:
@@ -365,14 +365,14 @@ func (tr *trial) alone(before snapshot) (err error) {
 	if err != nil {
 		return err
 	}
-	// A host may write in the new store only after it has opened it, of which it tells.
+	// A host may write to the new store only after it has opened it, which it reports.
 	if (tr.e.other || tr.e.absent) && !tr.told() {
 		return tr.untouched(before, "A, which has not said that it serves another store,")
 	}
 	return nil
 }
 
-// told reports whether a host has said on stderr that it serves another store now, or the same one,
+// told reports whether a host has printed on stderr that it serves another store now, or the same one,
 // opened again, whose log was replaced.
 func (tr *trial) told() bool {
 	var p *process
@@ -387,7 +387,7 @@ func (tr *trial) told() bool {
 	return strings.Contains(p.stderr.String(), "another store") || strings.Contains(p.stderr.String(), "opened again")
 }
 
-// untouched compares what is at the path with an earlier snapshot.
+// untouched compares the folder at the path with an earlier snapshot.
 func (tr *trial) untouched(before snapshot, who string, but ...func(name string) bool) error {
 	after, err := snap(tr.path)
 	if err != nil {
@@ -408,7 +408,7 @@ func (tr *trial) untouched(before snapshot, who string, but ...func(name string)
 	return nil
 }
 
-// died notes that A has ended although nothing has told it to.
+// died records that A has ended without being told to.
 func (tr *trial) died(p *process) bool {
 	if p.alive() || p.gone.Load() {
 		return false
@@ -502,7 +502,7 @@ func (tr *trial) aloneLibrary(before snapshot) error {
 		}
 	}
 	if !closed && !tr.spared() && tr.state != idle {
-		// The writers are over after three errors; one call of each kind more.
+		// The writers have ended after three errors; one more call of each kind.
 		for _, op := range []string{"put", "update", "flush"} {
 			if _, err := l.do(command{Do: "op", Op: op}); err != nil {
 				if tr.died(l.process) {
@@ -549,14 +549,15 @@ func (tr *trial) aloneLibrary(before snapshot) error {
 	return tr.untouched(before, "A")
 }
 
-// byRescue reports whether a process may change a file of a folder that lost only its log: it puts its documents
-// into files, by way of tmp/, as long as no other process has the store open. Its page is mapped.
+// byRescue reports whether a process may change a file of a folder that lost only its log: it puts its
+// documents into files, through tmp/, as long as no other process has the store open. Its page is
+// mapped.
 func byRescue(name string) bool {
 	top, _, _ := strings.Cut(name, "/")
 	return name == "wal/shared" || slices.Contains([]string{".", "memories", "tmp"}, top)
 }
 
-// editedByHand saves a document in the folder that is at the path now: the edit is not A's to adopt.
+// editedByHand saves a document in the folder that is now at the path: A must not adopt the edit.
 func (tr *trial) editedByHand(before *snapshot) error {
 	if err := handSaved(tr.path, "hand-new", text("hand-new", 1)); err != nil {
 		return err
@@ -566,7 +567,7 @@ func (tr *trial) editedByHand(before *snapshot) error {
 	return err
 }
 
-// watchPatience is how soon a watch ends after its store was replaced.
+// watchPatience is the time within which a watch ends after its store was replaced.
 const watchPatience = 5 * time.Second
 
 // closeLibrary closes A, which must return ErrReplaced.
@@ -647,7 +648,7 @@ func (tr *trial) aloneWatch(before *snapshot) error {
 	return nil
 }
 
-// beside opens B, which writes while A goes on.
+// beside opens B, which writes while A continues.
 func (tr *trial) beside() error {
 	which := tr.rng.IntN(3)
 	var err error
@@ -721,7 +722,7 @@ func (tr *trial) beside() error {
 	return err
 }
 
-// process returns that of A.
+// process returns the process of A.
 func (tr *trial) process() *process {
 	switch {
 	case tr.server != nil:
@@ -732,7 +733,7 @@ func (tr *trial) process() *process {
 	return tr.lib.process
 }
 
-// end ends both processes, in the order of this run, and judges what is left.
+// end ends both processes, in the order of this run, and checks what is left.
 func (tr *trial) end() error {
 	alive := tr.process().alive()
 	switch tr.order {
@@ -804,7 +805,7 @@ func (tr *trial) endA(alive, last bool) {
 	tr.process().kill()
 }
 
-// mcpParty is a memctl mcp as B.
+// mcpParty is B as a memctl mcp process.
 type mcpParty struct{ *mcp }
 
 func (p mcpParty) put(n int) error {
@@ -819,7 +820,7 @@ func (p mcpParty) close() error {
 	return p.wait()
 }
 
-// libraryParty is an application as B.
+// libraryParty is B as an application.
 type libraryParty struct{ *library }
 
 func (p libraryParty) put(n int) error {
@@ -835,7 +836,7 @@ func (p libraryParty) close() error {
 	return errors.Join(err, p.wait())
 }
 
-// commands is memctl put as B, a process for each write.
+// commands is B as memctl put, a process for each write.
 type commands struct {
 	t      *trial
 	rec    *record

@@ -31,7 +31,7 @@ func (m *machine) pass(d time.Duration) {
 	m.up += d
 }
 
-// set moves the wall clock, and reads it.
+// set moves the wall clock, and returns its time.
 func (m *machine) set(d time.Duration) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,11 +45,11 @@ func (m *machine) uptime() time.Duration {
 	return m.up
 }
 
-// reboot lets the machine start anew: nothing of what its processes shared is left.
+// reboot restarts the machine: nothing that its processes shared is left.
 func (m *machine) reboot(t *testing.T, dir string, off time.Duration) {
 	t.Helper()
 	m.set(off)
-	m.up = time.Second // nobody has the store open
+	m.up = time.Second // no process has the store open
 	if err := os.Remove(filepath.Join(dir, "wal", "shared")); err != nil {
 		t.Fatal(err)
 	}
@@ -104,15 +104,15 @@ func inFile(t *testing.T, dir, what string) bool {
 	return false
 }
 
-// A wall clock that jumps moves no lifetime, whoever opens the store then: all that
-// have it open, one after the other and at once, go by the machine's uptime.
+// A wall clock that jumps changes no lifetime, whichever process opens the store then: all processes,
+// one after the other and at once, use the machine's uptime.
 func TestWorkingClockJumps(t *testing.T) {
 	t.Parallel()
 	for _, jump := range []time.Duration{10 * time.Hour, -10 * time.Hour} {
 		dir := t.TempDir()
 		m := &machine{wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), up: time.Hour}
 		a, w := m.open(t, dir, false)
-		m.pass(engine.ClockGrace) // a clock that is put back earlier is believed
+		m.pass(engine.ClockGrace) // a clock that is set back earlier is trusted
 		set(t, w, "k", 2*time.Hour)
 		m.pass(5 * time.Minute)
 		m.set(jump)
@@ -128,7 +128,7 @@ func TestWorkingClockJumps(t *testing.T) {
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
-		a, w = m.open(t, dir, false) // nobody had it open: the log was recovered
+		a, w = m.open(t, dir, false) // no process had it open: the log was recovered
 		wantLeft(t, "opened alone", w, "k", 110*time.Minute)
 		wantLeft(t, "opened alone", w, "other", 115*time.Minute)
 		m.set(-jump)
@@ -145,8 +145,8 @@ func TestWorkingClockJumps(t *testing.T) {
 	}
 }
 
-// A machine that starts with a clock that is ahead hides what looks old, but frees
-// nothing of it for an hour: when the clock is put back within that, it is there again.
+// A machine that starts with a clock that is ahead hides items that look expired, but frees nothing for
+// an hour: if the clock is set back within that hour, the items are visible again.
 func TestWorkingClockAheadAtBoot(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{true, false} {
@@ -193,7 +193,7 @@ func TestWorkingClockAheadAtBoot(t *testing.T) {
 }
 
 // A machine whose first reading of the clock in a boot was ahead frees nothing because of it, however
-// long no other command comes: it takes a second reading that agrees.
+// long no other command is run: a second reading must confirm it.
 func TestWorkingClockAheadOnce(t *testing.T) {
 	t.Parallel()
 	for _, wait := range []time.Duration{time.Minute, 5 * time.Hour} {
@@ -226,7 +226,7 @@ func TestWorkingClockAheadOnce(t *testing.T) {
 	}
 }
 
-// The machine's own uptime is what a store uses that has the machine's clock.
+// A store with the machine's clock uses the machine's own uptime.
 func TestWorkingUptime(t *testing.T) {
 	t.Parallel()
 	up := vfs.Uptime()

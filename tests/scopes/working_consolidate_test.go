@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// TestWorkingConsolidate: what was chosen becomes memories in the commit that drops
-// the scope; what else is written to the scope meanwhile is not lost with it.
+// TestWorkingConsolidate: the selected parts become memories in the commit that drops the scope; what is
+// written to the scope meanwhile is not lost with it.
 func TestWorkingConsolidate(t *testing.T) {
 	t.Parallel()
 	st, err := varve.Open(t.Context(), t.TempDir(), &varve.Options{NoBackground: true})
@@ -33,7 +33,7 @@ func TestWorkingConsolidate(t *testing.T) {
 	raced, done := false, make(chan error, 1)
 	all, err := st.Working().Consolidate(t.Context(), workScope,
 		varve.Consolidation{Values: []string{"fact.*"}, Notes: true, Memory: func(*varve.Memory) {
-			if !raced { // somebody writes between the look and the commit
+			if !raced { // another process writes between the read and the commit
 				raced = true
 				go func() { _, err := m.Append(context.Background(), "second"); done <- err }()
 			}
@@ -43,7 +43,7 @@ func TestWorkingConsolidate(t *testing.T) {
 	if len(all) < 2 || all[1].Content != `{"n":1}` {
 		t.Fatalf("%+v", all)
 	}
-	// The second entry is in the memory, or in the scope that it made anew.
+	// The second entry is in the memory, or in the scope that it created again.
 	n, err := m.Notes(t.Context(), -1)
 	fixture.Must(t, err)
 	if got := strings.Count(all[len(all)-1].Content, "second") + len(n); got != 1 {
@@ -69,8 +69,8 @@ func TestWorkingConsolidate(t *testing.T) {
 	verifyClean(t, st)
 }
 
-// TestWorkingSessions: the sessions of a host that keeps few of them at hand lose
-// nothing, and one that ends leaves memories.
+// TestWorkingSessions: a host that keeps only a few sessions open loses nothing of the others, and a
+// session that ends leaves memories.
 func TestWorkingSessions(t *testing.T) {
 	t.Parallel()
 	st, err := varve.Open(t.Context(), t.TempDir(), nil)

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// TestWorkingBackup: a backup has the working memory, a store that is restored of it
-// has it as of the moment, and gives no version that the old one may have given.
+// TestWorkingBackup: a backup has the working memory; a store that is restored from it has it as of the
+// moment, and never assigns a version that the old store may have assigned.
 func TestWorkingBackup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -92,8 +92,7 @@ func TestWorkingBackup(t *testing.T) {
 	}
 }
 
-// TestWorkingMoved: a store that is moved takes its working memory along, and goes
-// on from it.
+// TestWorkingMoved: a store that is moved takes its working memory along, and continues from it.
 func TestWorkingMoved(t *testing.T) {
 	t.Parallel()
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "new")
@@ -113,8 +112,7 @@ func TestWorkingMoved(t *testing.T) {
 	verifyClean(t, st)
 }
 
-// TestWorkingClone: a folder without log, as git gives one, has the working memory
-// that its files hold.
+// TestWorkingClone: a folder without log, as in a clone by git, has the working memory in its files.
 func TestWorkingClone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -144,8 +142,8 @@ func TestWorkingClone(t *testing.T) {
 	}
 }
 
-// TestWorkingNewLog: when the log is damaged and begins anew, what only it had of
-// working memory goes into the file, also what stands behind the damage.
+// TestWorkingNewLog: when the log is damaged and begins again, working memory that was only in the log
+// is written to the file, including the entries behind the damage.
 func TestWorkingNewLog(t *testing.T) {
 	t.Parallel()
 	dir, to := t.TempDir(), t.TempDir()
@@ -206,8 +204,8 @@ func TestWorkingNewLog(t *testing.T) {
 	verifyClean(t, st)
 }
 
-// TestWorkingDamage: verify names a scope's file that cannot be read, and repair
-// makes it anew of what log and archive have; its bytes stay in quarantine.
+// TestWorkingDamage: verify names a scope's file that cannot be read, and repair rebuilds it from log
+// and archive; its bytes stay in quarantine.
 func TestWorkingDamage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -17,9 +17,9 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// TestWorkingFlushedByOther: somebody takes a scope's file away, or damages it, while
-// one process has the scope at hand and writes. Another one, which cannot read the
-// scope, flushes and lets the log go: what was acknowledged is there afterwards.
+// TestWorkingFlushedByOther: a scope's file is removed or damaged while one process has the scope in
+// memory and writes. Another process, which cannot read the scope, flushes and releases the log:
+// acknowledged operations are there afterwards.
 func TestWorkingFlushedByOther(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(name string) error{
@@ -59,8 +59,8 @@ func TestWorkingFlushedByOther(t *testing.T) {
 	}
 }
 
-// TestWorkingEditTooLarge: an edit that no entry of the log can take is an error of
-// whoever uses the scope, and not a loop; all else goes on.
+// TestWorkingEditTooLarge: an edit that is too large for an entry of the log is an error for every user
+// of the scope, and not an endless loop; everything else works.
 func TestWorkingEditTooLarge(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -115,8 +115,8 @@ func edit(t *testing.T, dir, old, new string) {
 	fixture.Must(t, os.WriteFile(scopeFile(t, dir), []byte(changed), 0o600))
 }
 
-// TestWorkingEditUnderLog: a file is edited while the log has newer entries of the
-// scope. All processes see the same, whoever reads the file first.
+// TestWorkingEditUnderLog: a file is edited while the log has newer entries of the scope. All processes
+// see the same, whichever reads the file first.
 func TestWorkingEditUnderLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -140,7 +140,7 @@ func TestWorkingEditUnderLog(t *testing.T) {
 	hasValue(t, wm(t, b), "k", "edited")
 }
 
-// TestWorkingEditedPlace: somebody edits the place in the log that a file names.
+// TestWorkingEditedPlace: the position in the log that a file names is edited by hand.
 func TestWorkingEditedPlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -168,7 +168,7 @@ func TestWorkingEditedPlace(t *testing.T) {
 	verifyClean(t, st)
 }
 
-// TestWorkingTogether: operations that wait together are no larger than the log takes.
+// TestWorkingTogether: operations that wait together are no larger than an entry of the log may be.
 func TestWorkingTogether(t *testing.T) {
 	t.Parallel()
 	st, err := varve.Open(t.Context(), t.TempDir(), &varve.Options{NoBackground: true, SegmentSize: 64 << 10})
@@ -186,8 +186,8 @@ func TestWorkingTogether(t *testing.T) {
 	wg.Wait()
 }
 
-// TestWorkingReformatted: a file that an editor has laid out anew, and one that is no
-// scope's, hide no scope from those who list them, a backup among them.
+// TestWorkingReformatted: a file that an editor has reformatted, and one that is not a scope's, hide no
+// scope from listings and backups.
 func TestWorkingReformatted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// TestWorkingCheckpointsSize: 100 checkpoints of a scope of 1 MB with small changes
-// between them: what is on disk follows the changes, and so does the log. FAILURES 46.
+// TestWorkingCheckpointsSize: with 100 checkpoints of a scope of 1 MB and small changes between them,
+// the size on disk is that of the changes, and so is the log's. FAILURES 46.
 func TestWorkingCheckpointsSize(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -59,8 +59,8 @@ func fileSize(t *testing.T, dir string) int64 {
 	return info.Size()
 }
 
-// TestWorkingFlat: sets with a time to live, over many sessions, take no more
-// memory the longer it goes on. VARVE_SETS=1000000 for the figures.
+// TestWorkingFlat: the memory for values with a time to live, over many sessions, does not grow with
+// time. VARVE_SETS=1000000 for the figures.
 func TestWorkingFlat(t *testing.T) {
 	total, sessions := 30_000, 1500
 	if s := os.Getenv("VARVE_SETS"); s != "" {

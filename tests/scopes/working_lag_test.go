@@ -22,7 +22,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// writtenBy counts what is written outside of the log, scope by scope's size.
+// writtenBy counts what is written outside the log, by the size of the scope.
 type writtenBy struct {
 	vfs.FS
 	bytes atomic.Int64
@@ -39,9 +39,8 @@ func countWrites() *writtenBy {
 	return w
 }
 
-// A large scope of which a little changes each second is not written as a whole each
-// second, also where memories are put beside it; and what its file lacks is in it when
-// the store is flushed or closed.
+// A large scope with a small change each second is not written as a whole each second, even if memories
+// are put meanwhile; after a flush or a close its file has everything.
 func TestWorkingLag(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -89,7 +88,7 @@ func TestWorkingLag(t *testing.T) {
 			t.Error("the file does not lag")
 		}
 		fixture.Sound(t, dir)
-		// Who is killed now has lost nothing; neither has who opens it beside, and flushes.
+		// A kill now loses nothing; nor does another process that opens the store and flushes.
 		killed := filepath.Join(t.TempDir(), "s")
 		fixture.CopyLive(t, killed, dir)
 		for _, to := range []string{killed, dir} {
@@ -120,8 +119,8 @@ func TestWorkingLag(t *testing.T) {
 	}
 }
 
-// While a scope lags and nothing else is left to do, the flusher rests, also when the
-// round before had left something.
+// While a scope lags and there is no other work, the flusher rests, even if the round before left
+// something.
 func TestWorkingLagRests(t *testing.T) {
 	t.Parallel()
 	clock := fixture.ClockAt(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -187,8 +186,8 @@ func TestWorkingLagAfterFailure(t *testing.T) {
 	fixture.Sound(t, dir)
 }
 
-// A rebuild of the index that fails leaves nothing lagging either: what it was putting into
-// a scope's file is not there, whatever is written to the scope next.
+// After a failed rebuild of the index nothing lags either: what it was writing to a scope's file is not
+// there, whatever is written to the scope next.
 func TestWorkingLagAfterFailedRebuild(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -256,7 +255,7 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 	}
 }
 
-// has reports whether the one file of a scope has a text.
+// has reports whether the only file of a scope contains a text.
 func has(t *testing.T, dir, text string) bool {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "working", "*.json"))
@@ -266,8 +265,8 @@ func has(t *testing.T, dir, text string) bool {
 	return strings.Contains(string(fixture.ReadBytes(t, names[0])), `"value": "`+text+`"`)
 }
 
-// Random histories of two handles on one folder whose scopes lag, with copies of the
-// folder as a kill leaves it: every value is there, and verify finds nothing.
+// Random histories of two handles on one folder whose scopes lag, with copies of the folder as a kill
+// leaves it: every value is there, and verify finds nothing.
 func TestWorkingLagRandom(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

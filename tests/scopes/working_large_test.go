@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// TestWorkingLarge: a scope does not grow beyond what can be read again; what makes
-// it smaller is let through, and then it may grow.
+// TestWorkingLarge: a scope does not grow beyond what can be read again; operations that make it smaller
+// are permitted, and then it may grow.
 func TestWorkingLarge(t *testing.T) {
 	t.Parallel()
 	st, err := varve.Open(t.Context(), t.TempDir(), &varve.Options{NoBackground: true})

@@ -10,13 +10,13 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// TestWorkingOlderPutBack: git, or somebody, puts an older file of a scope back while a
-// host has the scope at hand. The next flush writes the scope as it is, keeps what was
-// put back in quarantine, and says so. What another process flushes is no such file.
+// TestWorkingOlderPutBack: git, or a user, puts an older file of a scope back while a host has the scope
+// in memory. The next flush writes the scope's present state, keeps the older file in quarantine, and
+// reports it. A file that another process flushes is not treated like that.
 func TestWorkingOlderPutBack(t *testing.T) {
 	t.Parallel()
 	for i := range 4 {
-		dropped, read := i%2 == 1, i/2 == 1 // whether the host has it at hand, or lets go of it
+		dropped, read := i%2 == 1, i/2 == 1 // whether the host has it in memory, or releases it
 		dir := t.TempDir()
 		var aside []string
 		open := func() *varve.Store {

@@ -35,7 +35,7 @@ func hasValue(t testing.TB, m *working.Memory, key string, want any) {
 	}
 }
 
-// scopeFile is the one file in working/.
+// scopeFile returns the only file in working/.
 func scopeFile(t testing.TB, dir string) string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "working", "*.json"))
@@ -57,8 +57,8 @@ func verifyClean(t testing.TB, st *varve.Store) {
 	}
 }
 
-// TestWorkingAgain: what was written is there after a close, with and without
-// flushes in between, and every round leaves one readable file for each scope.
+// TestWorkingAgain: what was written is there after a close, with and without flushes in between, and
+// every round leaves one readable file for each scope.
 func TestWorkingAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -105,8 +105,8 @@ func TestWorkingAgain(t *testing.T) {
 	verifyClean(t, st)
 }
 
-// TestWorkingDropped: a scope that is dropped leaves no file, and one of its name
-// that comes later shares nothing with it, no version either.
+// TestWorkingDropped: a scope that is dropped leaves no file, and a later one of its name shares nothing
+// with it, not even a version.
 func TestWorkingDropped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -148,9 +148,8 @@ func TestWorkingDropped(t *testing.T) {
 	verifyClean(t, st)
 }
 
-// TestWorkingEdited: what somebody writes into the file by hand is taken over by
-// every process, where no newer state is in the way; what cannot be read is an
-// error that names the file, and the scope can be dropped.
+// TestWorkingEdited: every process adopts an edit of the file by hand, unless there is a newer state; an
+// edit that cannot be read is an error that names the file, and the scope can be dropped.
 func TestWorkingEdited(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -183,7 +182,7 @@ func TestWorkingEdited(t *testing.T) {
 	hasValue(t, wm(t, st), "k", "as it was")
 	fixture.Must(t, st.Flush(t.Context()))
 
-	// While a process has it at hand and writes: the edit is put aside.
+	// While a process has it in memory and writes: the edit is set aside.
 	fixture.Must(t, wm(t, st).Set(t.Context(), "k", "newer"))
 	edit(t, dir, `"value": "as it was"`, `"value": "edited"`)
 	fixture.Must(t, st.Flush(t.Context()))
@@ -228,8 +227,7 @@ func TestWorkingEdited(t *testing.T) {
 	hasValue(t, m, "k", "new")
 }
 
-// TestWorkingTwo: two processes, of which one lags while the other writes, flushes
-// and lets the log go.
+// TestWorkingTwo: two processes, of which one lags while the other writes, flushes and releases the log.
 func TestWorkingTwo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/working/workingtest"
 )
 
-// workClock is a wall clock that can jump beside a monotonic one that cannot.
+// workClock is a wall clock that can jump, with a monotonic clock that cannot.
 type workClock struct {
 	mu   sync.Mutex
 	wall time.Time
@@ -79,8 +79,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// BenchmarkWorking measures working memory in a store: each set is durable. Beside
-// it stand BenchmarkMemory in working/ and BenchmarkRedis in working/redis.
+// BenchmarkWorking measures working memory in a store: each set is durable. Compare BenchmarkMemory in
+// working/ and BenchmarkRedis in working/redis.
 func BenchmarkWorking(b *testing.B) {
 	st, err := varve.Open(b.Context(), b.TempDir(), nil)
 	if err != nil {

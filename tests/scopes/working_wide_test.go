@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// The bounds on names and values hold for one value: what could not be read again is refused, and a
-// scope of many values is read as a whole.
+// The limits on names and values apply to one value: a value that could not be read again is refused,
+// and a scope of many values is read as a whole.
 func TestWorkingWide(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

@@ -19,19 +19,19 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// stormOptions make everything happen often: segments are left, released,
+// stormOptions returns options with which everything happens often: segments are left, released,
 // archived and recycled within a second.
 func stormOptions() *varve.Options {
 	return storetest.In(&varve.Options{SegmentSize: 64 << 10},
 		storetest.Environment{System: vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}})
 }
 
-// What one process of a storm has.
+// The parts of one process of a storm.
 const (
 	stormWorkers = 3
 	stormKeys    = 7
 	stormCounter = "counter"
-	stormElder   = "elder" // the slot of one who lives long and only reads
+	stormElder   = "elder" // the slot of a process that lives long and only reads
 )
 
 // stormer is one process of a storm.
@@ -40,7 +40,7 @@ type stormer struct {
 	slot, life string
 	mu         sync.Mutex
 	n          int
-	known      map[string]string // the state of a memory, where it is certain
+	known      map[string]string // the state of a memory, if it is certain
 	back       map[string]former // what an undo makes of it
 }
 
@@ -50,7 +50,7 @@ type former struct {
 	state string
 }
 
-// knows notes the state of a memory, and its version if a put of this process has just made it.
+// knows records the state of a memory, and its version if a put of this process has just written it.
 func (s *stormer) knows(key, state string, at uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *stormer) knows(key, state string, at uint64) {
 	s.known[key] = state
 }
 
-// forget notes that the state of a memory is not certain, and returns what an undo would make of it.
+// forget records that the state of a memory is uncertain, and returns what an undo would make of it.
 func (s *stormer) forget(key string) (was former, known string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *stormer) forget(key string) (was former, known string, ok bool) {
 	return was, known, ok
 }
 
-// undo takes the newest version of a memory back. What is built upon it is an assembly.
+// undo undoes the newest version of a memory. Only assemblies may depend on that version.
 func (s *stormer) undo(ctx context.Context, key string) {
 	was, _, ok := s.forget(key)
 	if !ok {
@@ -93,8 +93,8 @@ func (s *stormer) undo(ctx context.Context, key string) {
 	}
 }
 
-// stormChild works on a store until it is killed or its input ends. Before each
-// write it says what it will do, and afterwards what came of it.
+// stormChild works on a store until it is killed or its input ends. Before each write it prints what it
+// will do, and afterwards the result.
 func stormChild(ctx context.Context, arg, dir string) error {
 	var slot, life string
 	var seed uint64
@@ -131,9 +131,9 @@ func stormChild(ctx context.Context, arg, dir string) error {
 	if err := st.Close(); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
-	// Who gave up waiting for a lock has left a goroutine in flock, which nothing
-	// can call back: its descriptor goes when the holder lets go. The storm stops
-	// holders for a while; a leak stays.
+	// A canceled wait for a lock leaves a goroutine in flock, which cannot be canceled: its descriptor
+	// is closed when the holder releases the lock. The storm stops holders only for a while; a leak
+	// stays.
 	left := storetest.OpenBelow(dir)
 	for end := time.Now().Add(time.Minute); len(left) > 0 && !slices.ContainsFunc(left, notLock) &&
 		time.Now().Before(end); left = storetest.OpenBelow(dir) {
@@ -154,7 +154,7 @@ func (s *stormer) say(format string, args ...any) {
 	fmt.Printf(format+"\n", args...)
 }
 
-// begin reads what the one before it has left.
+// begin reads what the previous process has left.
 func (s *stormer) begin(g int) {
 	for k := range stormKeys {
 		s.read(s.key(g, k))
@@ -173,7 +173,7 @@ func (s *stormer) key(g, k int) string {
 
 func (s *stormer) read(key string) {
 	state := ""
-	// A batch whose answer we have not had may become durable between two reads.
+	// A batch whose answer was not received may become durable between two reads.
 	for tries := 0; tries == 0 || tries < stormKeys && strings.HasPrefix(state, "half:"); tries++ {
 		state = storetest.OneState(key, statesIn(s.st))
 	}
@@ -193,7 +193,7 @@ func (s *stormer) step(g int, rng *rand.Rand) {
 		size = rng.IntN(6000)
 	}
 	if rng.IntN(30) == 0 {
-		_, _ = s.st.Get(ctx, editedID(rng.IntN(stormEdited))) // so that somebody finds what was saved by hand
+		_, _ = s.st.Get(ctx, editedID(rng.IntN(stormEdited))) // so that saves by hand are found
 	}
 	switch rng.IntN(10) {
 	case 0, 1, 2:
@@ -239,7 +239,7 @@ func (s *stormer) write(ctx context.Context, key, state string, size int, rng *r
 			err = s.st.Delete(ctx, key)
 		}
 		if errors.Is(err, varve.ErrNotFound) {
-			s.say("not %s -", key) // one without an answer may still come
+			s.say("not %s -", key) // one without an answer may still take effect
 			s.say("read %s -", key)
 			return
 		}
@@ -260,14 +260,14 @@ func (s *stormer) write(ctx context.Context, key, state string, size int, rng *r
 	}
 }
 
-// group is an assembly of what the same goroutine writes.
+// group returns an assembly of memories that the same goroutine writes.
 func (s *stormer) group(key, description string) varve.Assembly {
 	own := strings.TrimSuffix(key, "group")
 	return varve.Assembly{ID: key, Name: key, Description: description,
 		MemoryIDs: []string{own + "k1", own + "k2", own + "k3"}}
 }
 
-// answered says what an operation came to; of one whose outcome is unknown, nothing.
+// answered prints the result of an operation; nothing if its outcome is unknown.
 func (s *stormer) answered(err error, done, not string) {
 	switch {
 	case err == nil:
@@ -276,11 +276,11 @@ func (s *stormer) answered(err error, done, not string) {
 	case errors.Is(err, context.DeadlineExceeded):
 		s.say("%s", not)
 	default:
-		s.say("%s: %v", not, err) // a line that the record does not take
+		s.say("%s: %v", not, err) // a line that the record ignores
 	}
 }
 
-// count adds one to what all processes count in.
+// count increments the counter that all processes share.
 func (s *stormer) count(ctx context.Context) {
 	s.say("counting")
 	n := 0
@@ -295,7 +295,7 @@ func (s *stormer) count(ctx context.Context) {
 	s.answered(err, fmt.Sprint("counted ", n), "uncounted")
 }
 
-// reread keeps what others write in use, as a long-lived reader has it.
+// reread reads again and again what others write, like a long-lived reader.
 func (s *stormer) reread(ctx context.Context, rng *rand.Rand) {
 	other := &stormer{slot: fmt.Sprint(rng.IntN(8))}
 	get := statesIn(s.st)
@@ -311,7 +311,7 @@ func (s *stormer) reread(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// keep does what a process does beside writing.
+// keep does what a process does besides writing.
 func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		var err error
@@ -367,7 +367,7 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 			what = "search by words and filters"
 			err = s.words(ctx, rng)
 		case 12:
-			if rng.IntN(8) == 0 { // all of the words is made again
+			if rng.IntN(8) == 0 { // all of the words are rebuilt
 				what, err = "language", s.st.Admin().UpdateConfig(ctx, func(c *varve.Config) error {
 					c.TextLanguage = []string{"en", "none", "de"}[rng.IntN(3)]
 					return nil
@@ -394,13 +394,13 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 	}
 }
 
-// labels are what filters are about.
+// labels returns the metadata that filters use.
 func labels(key string) map[string]any {
 	slot, _, _ := strings.Cut(key, ".")
 	return map[string]any{"category": slot, "tags": []string{"storm", slot}, "key": key, "session_id": slot}
 }
 
-// words searches by words, and lists by what the words know: what is found has the label.
+// words searches by words, and lists by labels: every result has the label.
 func (s *stormer) words(ctx context.Context, rng *rand.Rand) error {
 	slot := fmt.Sprint("s", rng.IntN(8))
 	bad := func(m *varve.Memory, err error) error {
@@ -431,7 +431,7 @@ func (s *stormer) words(ctx context.Context, rng *rand.Rand) error {
 	return err
 }
 
-// look reads through a handle that changes nothing.
+// look reads through a read-only handle.
 func (s *stormer) look(ctx context.Context, dir string) error {
 	st, err := varve.Open(ctx, dir, &varve.Options{ReadOnly: true})
 	if err != nil {

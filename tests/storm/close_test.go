@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// A store is closed while everything is under way: each call ends well or with
-// ErrClosed, what was acknowledged is there afterwards, and no file stays open.
+// A store is closed while all kinds of operations are in progress: each call succeeds or returns
+// ErrClosed, acknowledged writes are there afterwards, and no file stays open.
 func TestCloseBesideEverything(t *testing.T) {
 	t.Parallel()
 	seed := proofs.Seed(t, 0)

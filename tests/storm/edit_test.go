@@ -14,19 +14,19 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// stormEdited is how many memories nobody but the editor changes.
+// stormEdited is the number of memories that only the editor changes.
 const stormEdited = 4
 
 func editedID(k int) string { return fmt.Sprintf("hand.%d", k) }
 
-// ofEditor reports whether something is about a file that somebody is just saving by
-// hand: who reads it meanwhile may say that it is not whole.
+// ofEditor reports whether an error is about a file that is just being saved by hand: a reader may find
+// it incomplete meanwhile.
 func ofEditor(text string) bool { return strings.Contains(text, "hand.") }
 
 var contentMember = regexp.MustCompile(`"content": "[^"]*"`)
 
-// edit saves each of its memories by hand, once, as editors do: in place, or by
-// renaming; while the processes work. They find it by reading.
+// edit saves each of its memories by hand, once, as editors do: in place, or by renaming; while the
+// processes work. They notice the edit when they read the memory.
 func (s *storm) edit(round int) {
 	for k := range stormEdited {
 		time.Sleep(time.Duration(s.editor.IntN(200)) * time.Millisecond)
@@ -52,7 +52,7 @@ func (s *storm) edit(round int) {
 	}
 }
 
-// checkEdits wants what was saved last.
+// checkEdits checks that the store has the last saves.
 func (s *storm) checkEdits(st *varve.Store) {
 	for k, state := range s.edited {
 		if is := storetest.StateOf(st.Get(context.Background(), editedID(k))); is != state {

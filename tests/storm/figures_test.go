@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// stormFigures is what a storm takes of the machine at one moment.
+// stormFigures are the resources that a storm uses at one moment.
 type stormFigures struct {
 	handles, memory int64 // the most of one process; files, and resident KiB
 	disk            int64 // KiB of the store, as allocated
@@ -25,7 +25,7 @@ func (f stormFigures) String() string {
 	return fmt.Sprintf("%d handles and %d KiB of memory of one process, %d KiB of disk in %d files", f.handles, f.memory, f.disk, f.files)
 }
 
-// figuresOf looks at processes, where the system tells, and at the store.
+// figuresOf returns the figures of processes, where the system reports them, and of the store.
 func figuresOf(dir string, pids ...int) (f stormFigures) {
 	for _, pid := range pids {
 		fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -52,7 +52,7 @@ func figuresOf(dir string, pids ...int) (f stormFigures) {
 	return f
 }
 
-// look notes the figures, and tells of them at times.
+// look records the figures, and prints them from time to time.
 func (s *storm) look(all []*life) {
 	var pids []int
 	for _, l := range all {

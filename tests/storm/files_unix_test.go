@@ -17,9 +17,9 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// A process may open so many files and no more, from none to more than enough.
-// Whatever fails then says why; nothing is taken for damage, set aside or lost;
-// and once the limit is lifted the same handle does everything (FAILURES 17).
+// A process may open a limited number of files, from none to more than enough. Every failure gives the
+// reason; nothing is treated as damaged, set aside or lost; and once the limit is lifted the same handle
+// does everything (FAILURES 17).
 func TestFewFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	cmd, out := storetest.Start(t, "few files", dir)
@@ -37,7 +37,7 @@ func TestFewFiles(t *testing.T) {
 	t.Log(said.String())
 }
 
-// allow lets this process open n files beside those that it has open.
+// allow lets this process open n files more than it has open.
 func allow(n int) error {
 	below, free := 0, 0 // a new file gets the lowest free number
 	for ; n >= 0; below++ {
@@ -60,7 +60,7 @@ func allow(n int) error {
 	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
 }
 
-// fewFiles is run by a process of its own: the limit is the process's.
+// fewFiles runs in a process of its own, since the limit applies to a process.
 func fewFiles(ctx context.Context, _, dir string) error {
 	o := stormOptions()
 	o.NoBackground = true

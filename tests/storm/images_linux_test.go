@@ -27,7 +27,7 @@ var (
 	imageCopies = flag.Int("images.copies", 10, "how many moments of each load TestImages looks at")
 )
 
-// otherBoot is the machine after its power came back.
+// otherBoot is the machine after its power has returned.
 type otherBoot struct{ vfs.FS }
 
 func (o otherBoot) Host() vfs.Host {
@@ -48,9 +48,8 @@ type diskCopy struct {
 // copy is mounted, which replays its journal, and opened as after a power cut: all that
 // had been acknowledged by then is there.
 //
-// The copies are made in one step, by reflink, so the images lie on an xfs of
-// their own. It takes root, mount, mkfs.xfs (Debian: xfsprogs), mkfs.btrfs
-// (btrfs-progs) and 2 GB in TMPDIR:
+// The copies are made in one step, by reflink, so the images are on an xfs of their own. The test
+// requires root, mount, mkfs.xfs (Debian: xfsprogs), mkfs.btrfs (btrfs-progs) and 2 GB in TMPDIR:
 //
 //	go test -run TestImages ./tests/storm -images ext4,xfs,btrfs -v
 func TestImages(t *testing.T) {
@@ -79,7 +78,7 @@ func imagesOf(t *testing.T, fs, host string) {
 		unmount := mountImage(t, m.image, at)
 		o := stormOptions()
 		storetest.Of(o).System.FS = otherBoot{vfs.OS()}
-		o.Clock = func() time.Time { return time.Now().Add(time.Minute) } // nobody else's heartbeat is young
+		o.Clock = func() time.Time { return time.Now().Add(time.Minute) } // no other process's heartbeat is recent
 		ctx := context.Background()
 		st, err := varve.Open(ctx, s.dir, o)
 		if err != nil {

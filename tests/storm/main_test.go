@@ -8,5 +8,5 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m, jobs) }
 
-// jobs are those of the processes that the tests start.
+// jobs are the jobs of the processes that the tests start.
 var jobs = storetest.Jobs(map[string]storetest.Job{"storm": stormChild, "few files": fewFiles})

@@ -19,11 +19,10 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// What every document, line of the index and vector of TestPurgeImages begins its own part
-// with: one search finds them all.
+// The beginning of every document, index line and vector of TestPurgeImages: one search finds them all.
 const rawMark = "vArVeRaWmArK"
 
-// rawVector begins each vector: two numbers that nothing else is likely to have.
+// rawVector is the beginning of each vector: two numbers that are unlikely to occur elsewhere.
 var rawVector = []float32{0.72539063, -0.38183594}
 
 func rawBytes(v []float32) (b []byte) {
@@ -33,14 +32,14 @@ func rawBytes(v []float32) (b []byte) {
 	return b
 }
 
-// After a purge in one process the device that the store lies on has no byte of it: not in a
-// file, not in a block that is free, plain, packed or as a vector. The raw images are
-// searched. Free blocks keep what was in files that were removed before the purge, which it
-// cannot reach: here no such file had any of it. Needs what TestImages needs:
+// After a purge in one process the device of the store has no byte of it: not in a file, not in a free
+// block, plain, compressed or as a vector. The raw images are searched. Free blocks keep what was in
+// files that were removed before the purge, which it cannot reach: here no such file had any of it.
+// Needs what TestImages needs:
 //
 //	go test -run TestPurgeImages ./tests/storm -images ext4,xfs,btrfs -v
 //
-// On a file system that writes to new blocks the report says so, and nothing is expected.
+// On a file system that writes to new blocks the report says so, and the image is not checked.
 func TestPurgeImages(t *testing.T) {
 	if *images == "" {
 		return
@@ -127,8 +126,8 @@ func purgeImage(t *testing.T, fs string) {
 	}
 }
 
-// searchImage counts what different pieces of what was put an image has. Where the file system is
-// mounted it is brought to the image first.
+// searchImage returns how many different pieces of the purged data an image has. If the file system is
+// mounted, it is synced to the image first.
 func searchImage(t *testing.T, image, mounted string) map[string]int {
 	t.Helper()
 	if mounted != "" {
@@ -172,7 +171,7 @@ func searchImage(t *testing.T, image, mounted string) map[string]int {
 		each(part, vec, func(rest []byte) { note("vectors", rest) })
 		each(part, magic, func(rest []byte) {
 			whole := part[len(part)-len(rest)-len(magic):]
-			plain, _ := dec.DecodeAll(whole[:min(len(whole), overlap)], nil) // what follows the frame is none: what it has by then counts
+			plain, _ := dec.DecodeAll(whole[:min(len(whole), overlap)], nil) // an error: what follows is not a frame
 			each(plain, mark, func(rest []byte) { note("packed", rest) })
 			each(plain, vec, func(rest []byte) { note("vectors", rest) })
 		})

@@ -28,7 +28,7 @@ var (
 	stormSeed = flag.Uint64("storm.seed", 0, "the seed of TestStorm; 0: another one each time")
 )
 
-// storm is several processes in one store, killed, stopped and replaced at random.
+// storm is several processes on one store, killed, stopped and replaced at random.
 type storm struct {
 	t       *testing.T
 	dir     string
@@ -45,7 +45,7 @@ type storm struct {
 	edited [stormEdited]string // what was saved last
 	edits  int
 
-	elder           *life // who lives through many rounds; nil: nobody
+	elder           *life // the process that lives through many rounds; nil: none
 	began, lookedAt time.Time
 	most            stormFigures // of all
 	young, old      stormFigures // of the elder: after its first round, and at most
@@ -60,11 +60,10 @@ type life struct {
 	err   error
 }
 
-// Several processes write, read, search, flush, list and look while they are killed
-// and stopped at random, beside somebody who edits files by hand. What they were
-// told is kept outside the store, and after each round compared with it, with the
-// files, and with a backup that ran beside them. One process lives through many
-// rounds, and is not to grow; nor is the store.
+// Several processes write, read, search, flush, list and look while they are killed and stopped at
+// random, beside an editor of files by hand. Their acknowledged operations are recorded outside the
+// store, and after each round compared with the store, with the files, and with a backup that was made
+// meanwhile. One process lives through many rounds, and must not grow; nor must the store.
 //
 //	go test -run TestStorm ./tests/storm -storm 10m -timeout 30m -v      eight processes at a time
 //	go test -run TestStorm ./tests/storm -storm.seed N      the same choices again; what the machine makes of them may differ
@@ -112,8 +111,8 @@ func (s *storm) create() {
 	}
 }
 
-// elderRounds is how many rounds of a long storm one process lives through; in as
-// many others nobody does, and those who are killed leave the store to be recovered.
+// elderRounds is the number of rounds of a long storm through which one process lives; in as many others
+// no process does, and killed processes leave the store to be recovered.
 const elderRounds = 20
 
 func (s *storm) round(long time.Duration) {
@@ -152,7 +151,7 @@ func (s *storm) round(long time.Duration) {
 				continue
 			}
 			if s.elder != nil && s.rng.IntN(4) == 0 {
-				s.stop(s.elder) // and the log goes on without it
+				s.stop(s.elder) // and the log continues without it
 				storetest.Continue(s.t, s.elder.cmd.Process)
 				continue
 			}
@@ -167,7 +166,7 @@ func (s *storm) round(long time.Duration) {
 	}
 	s.look(lives)
 	kill := s.rng.IntN(3) > 0
-	if kill { // all at once, so that somebody has to recover
+	if kill { // all at once, so that the next process has to recover
 		for _, l := range lives {
 			_ = l.cmd.Process.Kill()
 		}
@@ -179,8 +178,8 @@ func (s *storm) round(long time.Duration) {
 	s.check()
 }
 
-// stop stops a process for a moment; in a long storm now and then for long enough
-// that all of the log that it knew is recycled.
+// stop stops a process for a moment; in a long storm sometimes for long enough that all of the log that
+// it knew is recycled.
 func (s *storm) stop(l *life) {
 	s.stops++
 	storetest.Stop(s.t, l.cmd.Process)
@@ -191,8 +190,8 @@ func (s *storm) stop(l *life) {
 	time.Sleep(pause)
 }
 
-// bury ends the one who has lived long, and compares what it had taken in the end
-// with what it took while it was young.
+// bury ends the process that has lived long, and compares the resources that it used at the end with
+// those that it used at the beginning.
 func (s *storm) bury() {
 	if s.elder == nil {
 		return
@@ -253,7 +252,7 @@ func (s *storm) end(l *life, kill bool) {
 		s.kills++
 		_ = l.cmd.Process.Kill()
 		<-l.done
-		if l.err != nil && strings.Contains(l.err.Error(), "\n") { // it had something to say before
+		if l.err != nil && strings.Contains(l.err.Error(), "\n") { // it may have printed something before
 			s.t.Errorf("process of slot %d: %v", l.slot, l.err)
 		}
 		return
@@ -265,7 +264,7 @@ func (s *storm) end(l *life, kill bool) {
 	}
 }
 
-// backup is taken while the processes work, and compared with what they did since.
+// backup makes a backup while the processes work, and compares it with what they did since.
 func (s *storm) backup() {
 	ctx := context.Background()
 	since := s.told.Settled()
@@ -311,7 +310,7 @@ func (s *storm) backup() {
 	}
 }
 
-// check opens the store while nobody writes and compares everything.
+// check opens the store while no process writes and compares everything.
 func (s *storm) check() {
 	s.t.Helper()
 	ctx := context.Background()
@@ -324,8 +323,8 @@ func (s *storm) check() {
 		s.t.Errorf("nothing was damaged, but: %+v", r)
 	}
 	if s.elder != nil {
-		// Nobody recovered the log: what the killed had written and not synced becomes
-		// durable with the next commit.
+		// No process recovered the log: what killed processes had written and not synced becomes durable
+		// with the next commit.
 		if _, err := st.Put(ctx, varve.Memory{ID: "settled", Content: fmt.Sprint(s.rounds)}); err != nil {
 			s.t.Errorf("put after a round: %v", err)
 		}
@@ -351,7 +350,7 @@ func (s *storm) check() {
 	}
 }
 
-// statesIn reads states from a store.
+// statesIn returns a function that reads states from a store.
 func statesIn(st *varve.Store) func(id string) string {
 	return func(id string) string {
 		if !storetest.IsGroup(id) {

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// A pull brings files that are newer than what an open store holds in its cache, its index and
-// its backlog. The flush that follows writes none of them over.
+// A pull brings files that are newer than the cache, the index and the backlog of an open store. The
+// next flush overwrites none of them.
 func TestFailures113(t *testing.T) {
 	ctx := context.Background()
 	one, two := pair(t, map[string]string{"a": "first", "b": "first", "c": "first"})
@@ -54,9 +54,9 @@ func TestFailures113(t *testing.T) {
 	sound(t, st, one)
 }
 
-// What git takes of a store has nothing that is true on one machine only: no folder, no name of
-// the host, no process, no number of a file. So a clone has nothing to correct, and two clones
-// that did nothing have no difference.
+// The files of a store that git tracks have nothing that is valid on one machine only: no folder, no
+// host name, no process, no inode number. So nothing in a clone must be corrected, and two clones that
+// did nothing have no difference.
 func TestFailures114(t *testing.T) {
 	one, two := pair(t, map[string]string{"a": "text", "b": "more text"})
 	host, err := os.Hostname()
@@ -92,8 +92,8 @@ func TestFailures114(t *testing.T) {
 	}
 }
 
-// Two clones that pull from each other, again and again, set nothing aside: neither takes the
-// files, the log's positions or the UUID of the other for damage.
+// Two clones that pull from each other, again and again, set nothing aside: neither treats the files,
+// the log positions or the UUID of the other as damage.
 func TestFailures115(t *testing.T) {
 	ctx := context.Background()
 	one, two := pair(t, map[string]string{"a": "first"})

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// No goroutine may be left, and the key of repairs is the tests' own.
+// No goroutine may be left, and the tests have a repair key of their own.
 func TestMain(m *testing.M) { storetest.Main(m, nil) }
 
 func open(t testing.TB, dir string, o *varve.Options) *varve.Store {
@@ -39,13 +39,13 @@ func expect(t testing.TB, st *varve.Store, id, want string) {
 	}
 }
 
-// sound fails unless verify finds nothing in a store, and nothing of it was set aside.
+// sound fails the test unless verify finds nothing in a store, and nothing of it was set aside.
 func sound(t testing.TB, st *varve.Store, dir string) {
 	t.Helper()
 	storetest.ExpectClean(t, st.Admin().Verify(context.Background(), varve.VerifyOptions{}), dir, true)
 }
 
-// git gives a function that runs git in a folder, as a user who has no settings.
+// git returns a function that runs git in a folder, as a user without settings.
 func git(t testing.TB, dir string) func(args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -82,7 +82,7 @@ func pair(t *testing.T, contents map[string]string) (one, two string) {
 	return one, two
 }
 
-// later makes a file's time differ from that of any version before, as time does for users.
+// later makes a file's time differ from that of any version before, as the passing time does for users.
 func later(t testing.TB, name string) {
 	t.Helper()
 	at := time.Now().Add(2 * time.Second)

@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// Many file systems leave small files that were being written empty, or full of zeros, when the
-// system crashes. Neither an empty lock, nor an empty sign of life, nor an empty shared page keeps
-// a store from being opened, or costs it a memory.
+// Many file systems leave small files that were being written empty, or full of zeros, when the system
+// crashes. Neither an empty lock, nor an empty heartbeat file, nor an empty shared page prevents a store
+// from being opened, or loses a memory.
 func TestFailures116(t *testing.T) {
 	for _, what := range []string{"empty", "zeros"} {
 		t.Run(what, func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestFailures116(t *testing.T) {
 	}
 }
 
-// Counting an access to a memory that has expired, or setting its values again from a copy that
-// was read before, does not bring it back unless the writer says so.
+// Counting an access to an expired memory, or setting its values again from a copy that was read before,
+// does not restore it unless the writer requests that.
 func TestFailures117(t *testing.T) {
 	ctx := context.Background()
 	began := time.Now()
@@ -99,8 +99,8 @@ func TestFailures117(t *testing.T) {
 	}
 }
 
-// A store that can only be read says so, and why: when it is opened, in its health, and to each
-// write. None is taken and lost.
+// A store that can only be read reports that, and why: when it is opened, in its health, and for each
+// write. No write is accepted and lost.
 func TestFailures118(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")

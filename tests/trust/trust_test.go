@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { storetest.Main(m, nil) }
 // secret is in each file of the folder beside the store.
 const secret = "PRIVATE-c4Nf1d"
 
-// box is a folder with a store and, beside it, what must stay as it is.
+// box is a folder with a store and, beside it, a folder that must not change.
 type box struct{ dir, store, outside, state string }
 
 func must(t *testing.T, err error) {
@@ -35,7 +35,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// template is a store in which everything is, also what a repair set aside.
+// template makes a store with everything in it, including what a repair set aside.
 func template(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -71,7 +71,7 @@ func newBox(t *testing.T, template string) box {
 	return b
 }
 
-// snapshot is all of a folder: names, modes, times and bytes.
+// snapshot returns everything in a folder: names, modes, times and bytes.
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -97,7 +97,7 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// names lead outside, or nowhere.
+// names returns names that lead outside, or nowhere.
 func (b box) names() []string {
 	return []string{"../outside/victim", "memories/../../outside/m0.json", b.outside + "/victim", "../outside", "..", "/", "a\x00b", "", strings.Repeat("../", 40) + strings.TrimPrefix(b.outside, "/") + "/victim"}
 }
@@ -112,7 +112,7 @@ func (b box) write(t *testing.T, path string, doc any) {
 	must(t, os.WriteFile(path, append(text, '\n'), 0o600))
 }
 
-// forged are the kinds of lies, each for a name or at once.
+// forged returns the kinds of forgeries, each for one name or for all at once.
 func forged(t *testing.T) map[string]func(t *testing.T, b box, name string) {
 	t.Helper()
 	const id = "0190f3a5-0000-7000-8000-000000000001"
@@ -158,7 +158,7 @@ func forged(t *testing.T) map[string]func(t *testing.T, b box, name string) {
 	return all
 }
 
-// operations are what a user does with a store. What they answer is searched for the secret.
+// operations returns what a user does with a store. Their results are searched for the secret.
 func operations(b box) map[string]func(ctx context.Context) (any, error) {
 	o := &varve.Options{StateDir: b.state, MustExist: true}
 	in := func(do func(ctx context.Context, st *varve.Store) (any, error)) func(ctx context.Context) (any, error) {
@@ -234,7 +234,8 @@ func operations(b box) map[string]func(ctx context.Context) (any, error) {
 	}
 }
 
-// setAside lists, reads, restores and drops what is in quarantine. Much of it is no document, and no name leads outside.
+// setAside lists, reads, restores and drops files in quarantine. Many of them are not documents, and no
+// name leads outside.
 func setAside(ctx context.Context, st *varve.Store) (any, error) {
 	var all []any
 	quarantine := st.Admin().Quarantine()
@@ -261,7 +262,7 @@ func setAside(ctx context.Context, st *varve.Store) (any, error) {
 	return append(all, dropped), err
 }
 
-// TestTrust runs every operation on every lie.
+// TestTrust runs every operation on every forgery.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -272,7 +273,7 @@ func TestTrust(t *testing.T) {
 	for _, lie := range slices.Sorted(maps.Keys(lies)) {
 		for i := range (box{outside: "/outside"}).names() {
 			for _, op := range ops {
-				if n++; n%7 != 0 && !proofs.Long() { // the sample has each lie, name and operation
+				if n++; n%7 != 0 && !proofs.Long() { // the sample has each forgery, name and operation
 					continue
 				}
 				b := newBox(t, from)

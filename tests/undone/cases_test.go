@@ -31,8 +31,8 @@ func last(t testing.TB, st *varve.Store, is func(c *varve.Commit) bool) uint64 {
 	return 0
 }
 
-// An edit by hand, with members that no program knows and blanks of its own, comes back byte for byte, and so
-// does the time at which it was adopted.
+// An edit by hand, with unknown members and unusual white space, is restored byte for byte, and so is
+// the time at which it was adopted.
 func TestUndoExactBytes(t *testing.T) {
 	t.Parallel()
 	dir := storeIn(t)
@@ -67,8 +67,8 @@ func TestUndoExactBytes(t *testing.T) {
 	healthy(t, st)
 }
 
-// Deleting memories changes assemblies, and an assembly of several memories is made of one commit: each comes back
-// as a whole.
+// Deleting memories changes assemblies, and an assembly of several memories is created by one commit:
+// each is restored as a whole.
 func TestUndoCascade(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, storeIn(t), options("keeper"))
@@ -98,7 +98,7 @@ func TestUndoCascade(t *testing.T) {
 	healthy(t, st)
 	undo(t, t.Context(), st, varve.UndoOptions{})
 	same(t, "undo undone", st, after)
-	// An assembly that others merge is taken back with those that it was made of.
+	// An assembly into which others were merged is undone with those.
 	_, err := st.Assemblies().Put(t.Context(), varve.Assembly{ID: "g2", Name: "g2", MemoryIDs: []string{"3"}})
 	fixture.Must(t, err)
 	before = stateOf(t, st)
@@ -109,8 +109,8 @@ func TestUndoCascade(t *testing.T) {
 	healthy(t, st)
 }
 
-// What the store removed comes back by the position of its commit; with a run it is not taken back, but for what the
-// run itself evicted.
+// What the store removed is restored by the position of its commit; an undo of a run does not restore
+// it, except what the run itself evicted.
 func TestUndoRemoved(t *testing.T) {
 	t.Parallel()
 	clock := fixture.ClockAt(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
@@ -157,7 +157,7 @@ func TestUndoRemoved(t *testing.T) {
 	healthy(t, st)
 }
 
-// Accesses that were counted are no change of others. Working memory stays, and the plan names it.
+// Counted accesses are not changes by others. Working memory stays, and the plan names it.
 func TestUndoUpkeep(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, storeIn(t), options("keeper"))
@@ -181,8 +181,8 @@ func TestUndoUpkeep(t *testing.T) {
 	same(t, "undone", st, before)
 }
 
-// A predecessor is read from the archive, or from the copy that was kept of it; one that is nowhere is named, and one
-// that was purged too.
+// A previous version is read from the archive, or from the copy that was kept of it; one that is kept
+// nowhere is named, and one that was purged too.
 func TestUndoPredecessors(t *testing.T) {
 	t.Parallel()
 	dir := storeIn(t)
@@ -195,7 +195,7 @@ func TestUndoPredecessors(t *testing.T) {
 	fixture.Must(t, st.Close())
 	backup := filepath.Join(t.TempDir(), "b")
 	fixture.CopyDir(t, dir, backup)
-	for _, name := range []string{"wal", "backups"} { // as in a clone: the files are all there is
+	for _, name := range []string{"wal", "backups"} { // as in a clone: only the files exist
 		fixture.Must(t, os.RemoveAll(filepath.Join(backup, name)))
 	}
 	for name, dir := range map[string]string{"archive": dir, "files": backup} {
@@ -252,8 +252,8 @@ func TestUndoPredecessors(t *testing.T) {
 	})
 }
 
-// A purge, and the redaction of a version, is a commit of its writer that is not taken back: neither as the last one,
-// in the place of the one before it, nor by its position.
+// A purge, and the redaction of a version, is a commit of its writer that cannot be undone: neither as
+// the last one, instead of the one before it, nor by its position.
 func TestUndoBehindAPurge(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, storeIn(t), options("keeper"))
@@ -293,8 +293,8 @@ func TestUndoBehindAPurge(t *testing.T) {
 	}
 }
 
-// A run is found by the name that its writer gave, also where the store keeps that name escaped or cut, and an undo of
-// it in several commits is recognised by it. One that no commit has is not found.
+// A run is found by the name that its writer gave, even if the store keeps that name escaped or cut, and
+// an undo of it in several commits is recognized by that name. A run that no commit has is not found.
 func TestUndoNames(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, storeIn(t), options("keeper"))
@@ -340,7 +340,7 @@ func TestUndoNames(t *testing.T) {
 	}
 }
 
-// A run of which log and archive have only the later commits is not taken back in silence.
+// Undoing a run of which log and archive have only the later commits is not done silently.
 func TestUndoReleasedRun(t *testing.T) {
 	t.Parallel()
 	dir := storeIn(t)

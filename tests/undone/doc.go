@@ -1,3 +1,3 @@
-// Package undone tests Store.Undo: each document has the bytes of before, beside other writers, kills, power cuts and
-// full disks.
+// Package undone tests Store.Undo: each document gets its previous bytes, beside other writers, kills,
+// power cuts and full disks.
 package undone

@@ -33,7 +33,7 @@ func writing(ctx context.Context, arg, dir string) error {
 	select {}
 }
 
-// undoing takes a run back.
+// undoing undoes a run.
 func undoing(ctx context.Context, arg, dir string) error {
 	st, err := varve.Open(ctx, dir, options("keeper"))
 	if err != nil {
@@ -43,8 +43,8 @@ func undoing(ctx context.Context, arg, dir string) error {
 	return errors.Join(err, st.Close())
 }
 
-// memctl undo is killed again and again, at another moment each time, until it comes to its end; others write and are
-// killed meanwhile. Then all of the run is taken back, and nothing of the others changed.
+// memctl undo is killed again and again, at another moment each time, until it completes; others write
+// and are killed meanwhile. Then all of the run is undone, and nothing of the others has changed.
 func TestUndoKilled(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -18,12 +18,12 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// jobs are those of the processes that the tests start.
+// jobs are the jobs of the processes that the tests start.
 var jobs = storetest.Jobs(map[string]storetest.Job{"undoing": undoing, "writing": writing})
 
 func TestMain(m *testing.M) { storetest.Main(m, jobs) }
 
-// options are those of a handle with a small log.
+// options returns the options of a handle with a small log.
 func options(agent string) *varve.Options {
 	o := *fixture.SmallLog
 	o.Writer = &varve.Writer{Program: "test", Agent: agent}
@@ -38,7 +38,7 @@ func as(t testing.TB, agent string) context.Context {
 // state is the bytes of every document of a store, by kind and id.
 type state map[string]string
 
-// stateOf reads a store.
+// stateOf reads the state of a store.
 func stateOf(t testing.TB, st *varve.Store) state {
 	t.Helper()
 	ctx, s, eng := context.Background(), state{}, storetest.Inner(st).Engine
@@ -85,7 +85,7 @@ func differences(got, want state) (list []string) {
 	return list
 }
 
-// same wants a store in a state.
+// same fails the test unless a store is in a state.
 func same(t testing.TB, when string, st *varve.Store, want state) {
 	t.Helper()
 	if list := differences(stateOf(t, st), want); len(list) > 0 {
@@ -93,7 +93,7 @@ func same(t testing.TB, when string, st *varve.Store, want state) {
 	}
 }
 
-// healthy wants nothing to be wrong with a store, which it closes and opens again.
+// healthy fails the test if anything is wrong with a store, which it closes and opens again.
 func healthy(t testing.TB, st *varve.Store) {
 	t.Helper()
 	for f, err := range st.Admin().Verify(context.Background(), varve.VerifyOptions{}) {
@@ -104,7 +104,7 @@ func healthy(t testing.TB, st *varve.Store) {
 	}
 }
 
-// undo takes something back and wants no error.
+// undo undoes something, which must succeed.
 func undo(t testing.TB, ctx context.Context, st *varve.Store, o varve.UndoOptions) *varve.UndoPlan {
 	t.Helper()
 	p, err := st.Undo(ctx, o)
@@ -181,7 +181,7 @@ func ignore(err, one error) error {
 // storeIn returns a folder for a store.
 func storeIn(t testing.TB) string { return filepath.Join(t.TempDir(), "s") }
 
-// scale returns how much of a proof is run: a share every day, and all with VARVE_LONG.
+// scale returns how much of a proof is run: a share daily, and all with VARVE_LONG.
 func scale(everyday, all int) int {
 	if proofs.Long() {
 		return all

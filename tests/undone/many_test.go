@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// Many commits of a run are taken back by one call, while others write; the deleted among them are listed without
-// knowing their ids.
+// Many commits of a run are undone by one call, while others write; the deleted documents are listed
+// without knowing their ids.
 func TestUndoMany(t *testing.T) {
 	t.Parallel()
 	commits := scale(2_000, 100_000)

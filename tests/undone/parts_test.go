@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// runner makes the commits of a run that an undo takes back in several commits, in a store where each segment has 64
-// KiB. The documents of the run are those of change, for the owner "run".
+// runner makes the commits of a run that is undone in several commits, in a store where each segment has
+// 64 KiB. The documents of the run are those of change, for the owner "run".
 func runner(ctx context.Context, st *varve.Store, seed uint64, commits, ids int) error {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	for range commits {
@@ -31,7 +31,7 @@ func runner(ctx context.Context, st *varve.Store, seed uint64, commits, ids int)
 	return nil
 }
 
-// noise is a text that does not become smaller.
+// noise returns a text that does not compress.
 func noise(rng *rand.Rand, n int) string {
 	var b strings.Builder
 	for range n {
@@ -46,7 +46,7 @@ func onDisk(r *fixture.Rig, seed byte, agent string) *varve.Options {
 	return o
 }
 
-// killed prepares a store on a simulated disk with a run, and returns the documents of before.
+// killed prepares a store on a simulated disk with a run, and returns the documents as they were before.
 func killed(t *testing.T) (*fixture.Rig, state, state) {
 	t.Helper()
 	r := &fixture.Rig{Disk: crash.New(), Clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
@@ -67,8 +67,8 @@ func killed(t *testing.T) (*fixture.Rig, state, state) {
 	return r, before, after
 }
 
-// An undo in several commits is killed, and the power goes, at each of its operations; or each fails. The same
-// undo continues it, and so does one of the last commit: the result is the same.
+// An undo in several commits is killed, and the power is cut, at each of its operations; or each fails.
+// The same undo continues it, and so does one of the last commit: the result is the same.
 func TestUndoCut(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]error{"killed": nil, "full": syscall.ENOSPC} {
@@ -116,8 +116,8 @@ func TestUndoCut(t *testing.T) {
 	}
 }
 
-// An undo in several commits is one undo: it is taken back as a whole, by each position in it, and as the last commit
-// of its caller. It is by one writer, and only its last commit says that it is complete.
+// An undo in several commits is one undo: it is undone as a whole, by each position in it, and as the
+// last commit of its caller. It has one writer, and only its last commit records that it is complete.
 func TestUndoOfParts(t *testing.T) {
 	t.Parallel()
 	dir := storeIn(t)
@@ -153,8 +153,8 @@ func TestUndoOfParts(t *testing.T) {
 	healthy(t, st)
 }
 
-// While an undo in several commits is under way others write what it has not reached yet, and what it has done: theirs
-// stays, and the rest is taken back.
+// While an undo in several commits is in progress others write documents that it has not reached yet,
+// and documents that it has restored: their versions stay, and the rest is undone.
 func TestUndoBesideWriters(t *testing.T) {
 	t.Parallel()
 	const ids = 500

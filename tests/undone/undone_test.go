@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// Random commits are taken back one by one, the newest first, and then the undos, the oldest undo last: each
+// Random commits are undone one by one, the newest first, and then the undos, the oldest undo last: each
 // time every document has the bytes that it had at that time.
 func TestUndoEachCommit(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestUndoEachCommit(t *testing.T) {
 	}
 }
 
-// Bad runs beside other writers are each taken back by one call.
+// Runs to be undone, beside other writers, are each undone by one call.
 func TestUndoRuns(t *testing.T) {
 	t.Parallel()
 	memories, runs, commits := 300, scale(6, 100), 40
@@ -126,7 +126,7 @@ func TestUndoRuns(t *testing.T) {
 	healthy(t, st)
 }
 
-// What others have built upon is refused, with all of the plan, and left out if that is asked for.
+// Documents on which others have built are refused, with the whole plan, and skipped on request.
 func TestUndoConflicts(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, storeIn(t), options("keeper"))
@@ -198,14 +198,14 @@ func TestUndoConflicts(t *testing.T) {
 	delete(after, "memory new")
 	same(t, "in part", st, after)
 	healthy(t, st)
-	// What was taken back is not taken back again.
+	// A change that was undone is not undone again.
 	if p := undo(t, ctx, st, o); len(p.Changes) > 0 {
 		t.Errorf("%+v", p.Changes)
 	}
 }
 
-// The last commit of the caller is that of the same program for the same agent, in any process, not of another one
-// and not of the store itself.
+// The last commit of the caller is that of the same program for the same agent, in any process, not that
+// of another one and not of the store itself.
 func TestUndoLast(t *testing.T) {
 	t.Parallel()
 	dir := storeIn(t)

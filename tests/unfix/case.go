@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Case is one fix and how to take it out.
+// Case is one fix and how to remove it.
 type Case struct {
 	Name    string
 	What    string // what is taken out
@@ -94,7 +94,7 @@ func (t Tree) Apply(c *Case) (map[string][]string, error) {
 	return changed, nil
 }
 
-// find is where a block occurs, looking at changed before t.
+// find returns where a block occurs, searching changed before t.
 func (t Tree) find(block []string, changed Tree) (name string, at int, err error) {
 	var places []string
 	for file, lines := range t {

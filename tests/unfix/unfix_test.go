@@ -56,7 +56,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRed takes each fix out and wants its command to fail.
+// TestRed removes each fix, and its command must fail.
 func TestRed(t *testing.T) {
 	if !proofs.Long() {
 		t.Skip("this takes an hour: VARVE_LONG=1 go test ./tests/unfix -timeout 2h")
@@ -127,7 +127,7 @@ func cases(t *testing.T) []*Case {
 	return all
 }
 
-// readTree reads what a case may change.
+// readTree reads the files that a case may change.
 func readTree(t *testing.T) Tree {
 	t.Helper()
 	tree := Tree{}
@@ -160,7 +160,7 @@ func copyModule(t *testing.T, to string) {
 	})
 }
 
-// walk yields the module's regular files; what the cases say of themselves is none of them.
+// walk yields the module's regular files, except the cases themselves.
 func walk(t *testing.T, yield func(name string)) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -74,7 +74,7 @@ func child(ctx context.Context, job, dir string) error {
 	return errors.Join(err, st.Close())
 }
 
-// work puts memories and says which were acknowledged, until it is killed.
+// work puts memories and prints which were acknowledged, until it is killed.
 func work(ctx context.Context, st *varve.Store, name, seed string) error {
 	n, err := strconv.ParseUint(seed, 10, 64)
 	if err != nil {
@@ -101,7 +101,7 @@ func work(ctx context.Context, st *varve.Store, name, seed string) error {
 
 const commons = 5 // memories that all users write
 
-// check wants everything that was acknowledged, and that the store takes a write and a flush.
+// check checks that everything acknowledged is there, and that the store accepts a write and a flush.
 func check(ctx context.Context, st *varve.Store, acked string) error {
 	f, err := os.Open(acked)
 	if err != nil {
@@ -137,7 +137,7 @@ func check(ctx context.Context, st *varve.Store, acked string) error {
 	return errors.Join(wrong...)
 }
 
-// save is what an editor does: it writes a new file and renames it over the old one.
+// save saves as an editor does: it writes a new file and renames it over the old one.
 func save(name, content string) error {
 	var doc map[string]any
 	b, err := os.ReadFile(name)

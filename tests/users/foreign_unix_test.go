@@ -13,12 +13,13 @@ import (
 	"testing"
 )
 
-// mallory makes folders for others, in which the group of all could read.
+// mallory makes folders for others, which the group of all users could read.
 const mallory = carol
 
-// TestForeignFolder (FAILURES 170): a folder that another user has made, and opened to a group, makes no store
-// and no copy of one readable to the other user: an existing folder is refused by name, whether it is empty
-// or begun, and a new folder in that of another user takes neither its group nor its mode, nor its owner.
+// TestForeignFolder (FAILURES 170): in a folder that another user has made, and opened to a group, no
+// store and no copy of one becomes readable to the other user: an existing folder is refused by name,
+// whether it is empty or begun, and a new folder in that of another user gets neither its group nor its
+// mode, nor its owner.
 func TestForeignFolder(t *testing.T) {
 	p := gather(t)
 	store := p.folder("store", alice, alice, 0o700)
@@ -33,7 +34,7 @@ func TestForeignFolder(t *testing.T) {
 		p.run(uid, "backupto:"+filepath.Join(p.base, fmt.Sprint("home-", uid), name), from)
 	}
 	n := 0
-	// trap is a folder that mallory has made, in /tmp as it were.
+	// trap is a folder that mallory has made, as if in /tmp.
 	trap := func(kind string) string {
 		n++
 		dir := p.folder(fmt.Sprint("trap-", n), mallory, agents, 0o2777)
@@ -64,7 +65,7 @@ func TestForeignFolder(t *testing.T) {
 		for job, do := range jobs {
 			for _, kind := range []string{"empty", "begun", "documents"} {
 				if kind != "empty" && job != "open" {
-					continue // not empty: refused as ever
+					continue // not empty: refused as before
 				}
 				dir := trap(kind)
 				out, err := do(dir)
@@ -87,7 +88,7 @@ func TestForeignFolder(t *testing.T) {
 	}
 }
 
-// hides wants nothing of a user in a folder to be readable for anybody else.
+// hides fails the test if anything of a user in a folder is readable for others.
 func (p *people) hides(dir string, uid int) {
 	p.t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -113,8 +114,9 @@ func (p *people) hides(dir string, uid int) {
 	}
 }
 
-// TestOwnFolder: in a folder of one's own a store and its copies are as the folder says, and copies within a
-// store that is shared are its group's. Root's folder for a group is used as one if that is asked for.
+// TestOwnFolder: in a user's own folder a store and its copies get the mode and group of the folder, and
+// copies within a store that is shared belong to its group. Root's folder for a group is used like one
+// if that is requested.
 func TestOwnFolder(t *testing.T) {
 	p := gather(t)
 	own := p.folder("own", alice, agents, 0o2770)
@@ -141,7 +143,7 @@ func TestOwnFolder(t *testing.T) {
 	p.run(alice, "share", prepared)
 	p.run(bob, "put:a:second", prepared)
 
-	// Sudo: what alice owns is root's own, too, and stays hers.
+	// Sudo: folders of alice count as root's own, too, and stay hers.
 	hers := p.folder("hers", alice, alice, 0o700)
 	cmd := p.start(0, "put:a:by sudo", hers)
 	cmd.Env = append(cmd.Env, fmt.Sprint("SUDO_UID=", alice))

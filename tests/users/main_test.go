@@ -6,5 +6,5 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// The test binary is the process of each user.
+// The test binary is also the process of each user.
 func TestMain(m *testing.M) { storetest.Main(m, child) }

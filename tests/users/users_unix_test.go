@@ -115,7 +115,7 @@ func (p *people) run(uid int, job, dir string) string {
 }
 
 // TestGroup: three users of one group work on one store, each with another umask, and are killed in
-// turn. Nobody is locked out, and nothing that was acknowledged is lost.
+// turn. No user is locked out, and nothing that was acknowledged is lost.
 //
 //	go test ./tests/users -run TestGroup -rounds 300 -timeout 2h -v
 //	go test ./tests/users -run TestGroup -users.seed N      the same choices again
@@ -172,8 +172,8 @@ func TestGroup(t *testing.T) {
 				t.Errorf("round %d: user %d: %s", round, everyone[i], w.stderr)
 			}
 		}
-		// A file is edited by hand, by a user whose umask closes it or not, and one of them
-		// sees to the store.
+		// A file is edited by hand, by a user whose umask closes it or not, and one of the users
+		// maintains the store.
 		by, common := everyone[r.IntN(3)], fmt.Sprintf("common-%d", r.IntN(commons))
 		p.run(by, "get:"+common, dir) // its end flushes: an edit of an older version would be set aside
 		if _, err := os.Stat(filepath.Join(dir, "memories", common+".json")); err == nil {
@@ -199,7 +199,7 @@ func TestGroup(t *testing.T) {
 	t.Logf("%d rounds, %d processes killed, %d acknowledged writes, each there for every user", *rounds, killed, count)
 }
 
-// groups wants every file and folder of a store to be open to its group and to nobody else.
+// groups checks that every file and folder of a store is accessible to its group and to no other user.
 func (p *people) groups(dir string, but map[string]bool) {
 	p.t.Helper()
 	p.each(dir, func(path string, info fs.FileInfo, st *syscall.Stat_t) {
@@ -233,8 +233,8 @@ func (p *people) each(dir string, look func(path string, info fs.FileInfo, st *s
 	}
 }
 
-// A file that a user saved by hand with umask 077 is closed to the others. It is named, with what
-// helps, and everything else goes on; once the user's own process has met it, all may read it.
+// A file that a user saved by hand with umask 077 is not readable for the others. It is named, with what
+// helps, and everything else works; once a process of that user has examined it, all may read it.
 func TestHandSaved(t *testing.T) {
 	p := gather(t)
 	dir := p.folder("store", alice, agents, 0o700)
@@ -285,7 +285,7 @@ func TestHandSaved(t *testing.T) {
 	}
 }
 
-// One command of root in a store of a user leaves nothing behind that the user may not open.
+// A command run by root in a user's store leaves nothing behind that the user may not open.
 func TestRootInAUsersStore(t *testing.T) {
 	p := gather(t)
 	dir := p.folder("store", alice, alice, 0o700)
@@ -348,7 +348,8 @@ func TestRootInAUsersStore(t *testing.T) {
 	}
 }
 
-// A store is its user's alone, whatever the umask, and whatever the folder says that it was made in.
+// A store is accessible only to its user, whatever the umask, and whatever the mode of the folder in
+// which it was created.
 func TestPrivate(t *testing.T) {
 	p := gather(t)
 	for name, mode := range map[string]uint32{"plain": 0o755, "group": 0o775, "setgid": 0o2755, "made": 0} {
@@ -366,8 +367,8 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// TestMigrateGivesNothingAway: a folder that was there keeps its owner and its mode, whether the
-// migration is refused, as where it has files, or is not; also where a link leads to it.
+// TestMigrateGivesNothingAway: an existing folder keeps its owner and its mode, whether the migration is
+// refused, as when it has files, or not; also if a link leads to it.
 func TestMigrateGivesNothingAway(t *testing.T) {
 	p := gather(t)
 	dir := p.folder("store", alice, alice, 0o700)

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// A composite that no member gives is held to the store's dimension like any other
-// vector: it was taken, stamped as indexed, and never found. FAILURES 39, 45.
+// A composite that no member provides must have the store's dimension like any other vector: it was
+// accepted, marked as indexed, and never found. FAILURES 39, 45.
 func TestCompositeDimension(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -53,7 +53,7 @@ func TestCompositeDimension(t *testing.T) {
 	}
 }
 
-// Nor can two processes decide two dimensions, one by a memory and one by an assembly.
+// Nor can two processes fix two dimensions, one by a memory and one by an assembly.
 func TestFirstVectorAComposite(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -87,13 +87,13 @@ func TestFirstVectorAComposite(t *testing.T) {
 	}
 }
 
-// Who has flush.lock knows the dimension also while somebody else looks for it: the
-// composite of an adopted edit would be made of whatever its first member has.
+// The holder of flush.lock knows the dimension even while another process determines it: otherwise the
+// composite of an adopted edit would get the dimension of its first member.
 func TestDimensionBesideWhoLooks(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, t.TempDir(), &varve.Options{NoBackground: true})
 	fixture.Put(t, st, "a", 1, 0)
-	fixture.Put(t, st, "b", 0, 1) // it is looked for by the second
+	fixture.Put(t, st, "b", 0, 1) // the second one searches for it
 	j := storetest.Inner(st).Committer.Joint(context.Background())
 	held, err := storetest.Inner(st).Engine.Log().LockFlush(context.Background())
 	if err != nil {
@@ -108,8 +108,7 @@ func TestDimensionBesideWhoLooks(t *testing.T) {
 	}
 }
 
-// Who takes an edit over while it has flush.lock knows the dimension since a change of
-// the model too.
+// A process that adopts an edit under flush.lock knows the dimension after a change of the model too.
 func TestCompositeOfEditAfterSwitch(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -133,7 +132,7 @@ func TestCompositeOfEditAfterSwitch(t *testing.T) {
 	_, err = st.Vectors().Reembed(ctx, varve.ReembedOptions{})
 	fixture.Must(t, err)
 	fixture.Must(t, st.Flush(ctx))
-	// Somebody edits a member by hand.
+	// A member is edited by hand.
 	file := filepath.Join(dir, "memories", "a.json")
 	b, err := os.ReadFile(file)
 	fixture.Must(t, err)

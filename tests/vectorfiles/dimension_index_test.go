@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A process that looks for the store's dimension while it maps an index that is ahead of what it has read of
-// the log, finds that there is none, then and afterwards.
+// A process determines the store's dimension while it maps an index that is ahead of the log that it has
+// read: there is none, then and afterwards.
 func TestDimensionOfAnIndexAhead(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
@@ -29,7 +29,7 @@ func TestDimensionOfAnIndexAhead(t *testing.T) {
 	var armed atomic.Bool
 	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
 		if filepath.Base(op.Path) == "memory_index.json" && armed.CompareAndSwap(true, false) {
-			puts("c") // behind the look at the log, before the one at the index
+			puts("c") // after the check of the log, before that of the index
 		}
 		return call()
 	})

@@ -13,9 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// Vectors of a newer format are refused to whoever asks for them, and stay as they
-// are, whatever else is written: they are derived, and the newer program goes on
-// with them.
+// Vectors of a newer format are an error for every caller that needs them, and stay unchanged, whatever
+// else is written: they are derived, and the newer program continues with them.
 func TestNewerVectorsStay(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -17,8 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// openCounting opens a store as another process would, and counts how often it
-// makes the index anew.
+// openCounting opens a store as another process would, and counts how often it rebuilds the index.
 func openCounting(t *testing.T, dir string) (*varve.Store, *atomic.Int64) {
 	n := new(atomic.Int64)
 	o := *fixture.SmallLog
@@ -30,12 +29,12 @@ func openCounting(t *testing.T, dir string) (*varve.Store, *atomic.Int64) {
 	return fixture.Open(t, dir, &o), n
 }
 
-// An index that one process healed is what the others see, also when nothing was
-// written since: who has the old one mapped neither answers from it nor heals again.
+// An index that one process repaired is visible to the others, even if nothing was written since: a
+// process that has the old one mapped neither answers from it nor repairs it again.
 func TestHealedIndexIsSeenByOthers(t *testing.T) {
 	t.Parallel()
 	aged, want := fixture.Aged(t)
-	for _, told := range []bool{true, false} { // false: the healer was killed before he told the others
+	for _, told := range []bool{true, false} { // false: the process that repaired was killed before it informed the others
 		t.Run(fmt.Sprint("told ", told), func(t *testing.T) {
 			ctx := context.Background()
 			dir := filepath.Join(t.TempDir(), "s")
@@ -70,7 +69,7 @@ func TestHealedIndexIsSeenByOthers(t *testing.T) {
 	}
 }
 
-// Who met the damage before it was healed does not heal it a second time.
+// A process that met the damage before it was repaired does not repair it a second time.
 func TestHealedIndexIsNotHealedAgain(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -94,8 +93,8 @@ func TestHealedIndexIsNotHealedAgain(t *testing.T) {
 	}
 }
 
-// What one process has the index rebuilt for is not written back by another one
-// that still has the old index mapped, nor answered from it.
+// An index that one process rebuilt on request is not overwritten by another one that still has the old
+// index mapped, nor are answers given from the old one.
 func TestRebuiltIndexStays(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// The index is made anew, and nothing was written since the vectors were: they get
-// other numbers, over a base as of the same position.
+// The index is rebuilt, and nothing was written since the vectors were: they get other numbers, over a
+// base as of the same position.
 func TestVectorsOfAnIndexMadeAnew(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

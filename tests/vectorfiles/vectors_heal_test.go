@@ -27,7 +27,7 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// withVectors is a closed store of 60 memories with vectors, in a base and a delta.
+// withVectors makes a closed store of 60 memories with vectors, in a base and a delta.
 func withVectors(t testing.TB, r *rand.Rand) string {
 	t.Helper()
 	ctx := context.Background()
@@ -51,9 +51,9 @@ func withVectors(t testing.TB, r *rand.Rand) string {
 	return dir
 }
 
-// TestVectorsHeal: whatever becomes of the files, a search finds what it found,
-// and afterwards the files are whole again. FAILURES 33 (lost at each restart), 36
-// (a bad one taken for an empty one), 41 (dropped before the new is there).
+// TestVectorsHeal: whatever happens to the files, a search finds what it found before, and afterwards
+// the files are complete again. FAILURES 33 (lost at each restart), 36 (a damaged file treated as an
+// empty one), 41 (dropped before the new one exists).
 func TestVectorsHeal(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -110,7 +110,7 @@ func TestVectorsHeal(t *testing.T) {
 	}
 }
 
-// vectorNumbers are those of the files of a store, which have to be sound.
+// vectorNumbers returns the numbers in the files of a store, which must be valid.
 func vectorNumbers(t testing.TB, dir string) map[string]int64 {
 	t.Helper()
 	st := fixture.Open(t, dir, &varve.Options{ReadOnly: true})
@@ -129,9 +129,9 @@ func vectorNumbers(t testing.TB, dir string) map[string]int64 {
 	return numbers
 }
 
-// TestVectorsStay: FAILURES 33: the mapping is saved under one name and loaded
-// under another, and lost at each restart. What was written is used by whoever
-// opens the store, and nothing is written again for it.
+// TestVectorsStay: FAILURES 33: the mapping is saved under one name and loaded under another, and lost
+// at each restart. Here every process that opens the store uses the files, and nothing is written again
+// for it.
 func TestVectorsStay(t *testing.T) {
 	t.Parallel()
 	dir := withVectors(t, rand.New(rand.NewPCG(11, 11)))
@@ -181,7 +181,7 @@ func rot(path string, b []byte) error {
 	return os.Chtimes(path, info.ModTime(), info.ModTime())
 }
 
-// TestVectorsOfReader: who may not write has all of them too, in its heap.
+// TestVectorsOfReader: a process that may not write has all vectors too, on its heap.
 func TestVectorsOfReader(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(6, 6))
@@ -198,9 +198,8 @@ func TestVectorsOfReader(t *testing.T) {
 	}
 }
 
-// TestVectorsFail: the vectors cannot be written for a while. Puts, flushes and
-// searches go on, and when it works again all is complete, for those that come
-// then as well.
+// TestVectorsFail: the vectors cannot be written for a while. Puts, flushes and searches work
+// nevertheless, and afterwards everything is complete, including the vectors that come then.
 func TestVectorsFail(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -237,7 +236,7 @@ func TestVectorsFail(t *testing.T) {
 		if h := st.Health(ctx); h.OK || !h.Writable {
 			t.Fatalf("%+v", h)
 		}
-		// What is missing is in nobody's overlay any more.
+		// No overlay has the missing vectors anymore.
 		q := fixture.RandomVector(r, 16)
 		sameSearch(t, st, "while nothing can be written", q, varve.Query{Vector: q, Limit: 20})
 		fixture.CheckVectors(t, st, "while nothing can be written", 65)
@@ -257,8 +256,8 @@ func TestVectorsFail(t *testing.T) {
 	}
 }
 
-// TestVectorIDs: FAILURES 34 (ids reused after deletes), 35 (adding an id again
-// adds a second vector), 39 (what was not indexed says it is).
+// TestVectorIDs: FAILURES 34 (ids reused after deletes), 35 (adding an id again adds a second vector),
+// 39 (a document that was not indexed is recorded as indexed).
 func TestVectorIDs(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -324,8 +323,8 @@ func TestVectorIDs(t *testing.T) {
 	}
 }
 
-// TestPurgeVectors: no file has a purged memory's id or row, also when it was
-// deleted before and lies under a delta.
+// TestPurgeVectors: no file has a purged memory's id or row, even if it was deleted before and is under
+// a delta.
 func TestPurgeVectors(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -371,8 +370,8 @@ func TestPurgeVectors(t *testing.T) {
 	}
 }
 
-// TestVectorsAhead: vectors that a search made complete are ahead of a round that
-// takes a part of what is due.
+// TestVectorsAhead: vectors that a search completed are ahead of a round that takes only a part of what
+// is due.
 func TestVectorsAhead(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -420,8 +419,8 @@ func TestVectorsAhead(t *testing.T) {
 	}
 }
 
-// TestCompositeVectors: assemblies have vectors as memories do, which follow their
-// members, are found, and come back from the assemblies' files.
+// TestCompositeVectors: assemblies have vectors as memories do, which follow their members, are found,
+// and are rebuilt from the assemblies' files.
 func TestCompositeVectors(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -480,8 +479,8 @@ func TestCompositeVectors(t *testing.T) {
 	check(fixture.Open(t, dir, &varve.Options{ReadOnly: true}), "read only", 3)
 }
 
-// TestVectorNumberOfImport: a number from elsewhere is kept with its vector, unless
-// this store could give it, and no other vector gets it.
+// TestVectorNumberOfImport: an imported number is kept with its vector, unless this store could assign
+// it, and no other vector gets it.
 func TestVectorNumberOfImport(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -521,7 +520,7 @@ func TestVectorNumberOfImport(t *testing.T) {
 	}
 }
 
-// TestVectorDrift counts what the files lack and have too much, without changing them.
+// TestVectorDrift counts missing and surplus vectors in the files, without changing them.
 func TestVectorDrift(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -566,9 +565,8 @@ func TestVectorDrift(t *testing.T) {
 	}
 }
 
-// TestVectorsOfAnotherLife: the folder was copied, both copies went on alike, and
-// the vectors of the one come into the other: the numbers are the same, and the
-// vectors are not.
+// TestVectorsOfAnotherLife: the folder was copied, both copies continued alike, and the vectors of the
+// one are copied into the other: the numbers are equal, and the vectors are not.
 func TestVectorsOfAnotherLife(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

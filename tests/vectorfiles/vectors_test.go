@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// byCosine are the ids of memories that pass, the nearest first, by the formula.
+// byCosine returns the ids of memories that pass, the nearest first, by the formula.
 func byCosine(t testing.TB, st *varve.Store, v []float32, filters ...varve.Filter) (ids []string, scores []float64) {
 	t.Helper()
 	type hit struct {
@@ -129,7 +129,7 @@ func TestSearchVector(t *testing.T) {
 						t.Fatal(err)
 					}
 					continue
-				case 1: // what it says changes, what it means does not
+				case 1: // its content changes, its vector does not
 					if _, err := st.Update(ctx, id,
 						func(m *varve.Memory) error { m.Content += "!"; return nil }); err != nil && !errors.Is(err, varve.ErrNotFound) {
 						t.Fatal(err)
@@ -171,9 +171,9 @@ func TestSearchVector(t *testing.T) {
 	}
 }
 
-// TestDimension: the first vector decides, whoever brings it, and what does not
-// fit is refused with both numbers, or made to fit and said so.
-// FAILURES 45: wrong-dimension vectors padded or cut in silence.
+// TestDimension: the first vector fixes the dimension, whichever caller brings it, and a vector that
+// does not fit is refused with both numbers, or is made to fit, which is reported. FAILURES 45: vectors
+// of a wrong dimension padded or cut silently.
 func TestDimension(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -230,7 +230,7 @@ func TestDimension(t *testing.T) {
 	if len(fitted) != 2 || fitted[0].ID != "long" || fitted[1].ID != "short" {
 		t.Fatal(fitted)
 	}
-	// Also once the index knows, and nobody's memory.
+	// Also once only the index knows the dimension, and no process.
 	if err := a.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestDimension(t *testing.T) {
 	}
 }
 
-// TestFirstVectors: two processes cannot decide two dimensions.
+// TestFirstVectors: two processes cannot fix two dimensions.
 func TestFirstVectors(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -298,7 +298,7 @@ func TestMisfits(t *testing.T) {
 		varve.ErrDimension) {
 		t.Fatal(err)
 	}
-	// The first has decided, whatever there is more of, and whoever looks.
+	// The first vector has decided, whatever there is more of, and in every process.
 	for round := range 3 {
 		switch round {
 		case 1:
@@ -321,8 +321,8 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
-// TestVectorConfig: config.json fixes metric and dimension, also afterwards: then
-// the vectors are made anew, and those that do not fit have none.
+// TestVectorConfig: config.json sets metric and dimension, also later: then the vectors are rebuilt, and
+// those that do not fit are omitted.
 func TestVectorConfig(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

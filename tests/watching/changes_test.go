@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// Changes gives what others have committed, each once, and ends.
+// Changes yields what others have committed, each commit once, and ends.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -1,2 +1,2 @@
-// Package watching tests watches, events and following another process.
+// Package watching tests watches, events, and the way in which a process follows the log of others.
 package watching

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// A file whose bytes have rotted is found by the read, put back, and both are told.
+// A read finds a file with decayed bytes, and restores it; both are reported.
 func TestEventsOfAFilePutBack(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -64,7 +64,7 @@ func TestEventsOfAFilePutBack(t *testing.T) {
 	}
 }
 
-// Merges of the index of words are told.
+// Merges of the index of words are reported.
 func TestEventsOfMerges(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -16,11 +16,11 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Updates of one memory do not wait for each other's sync: the next function gets what is written.
-// What it makes of that is told to nobody before the sync: no result, no error, and not that
-// nothing is to be written. If the sync fails, that is the answer.
+// Updates of one memory do not wait for each other's sync: the next function gets what is written. Its
+// result is returned only after the sync: no value, no error, and not that there is nothing to write. If
+// the sync fails, that is the answer.
 //
-// It looks at the stacks of all goroutines, so it runs before the tests that run side by side.
+// The test examines the stacks of all goroutines, so it runs before the parallel tests.
 func TestUpdateFollows(t *testing.T) {
 	own := errors.New("its own")
 	for name, c := range map[string]struct {
@@ -63,7 +63,7 @@ func TestUpdateFollows(t *testing.T) {
 			go func() {
 				defer func() { done <- struct{}{} }()
 				first, errs[0] = st.Update(t.Context(), "a", func(m *varve.Memory) error {
-					if runs++; runs == 1 { // beaten once, it takes the memory's turn
+					if runs++; runs == 1 { // after one defeat it takes the memory's turn
 						if _, err := st.Put(t.Context(), varve.Memory{ID: "a", Content: "1"}); err != nil {
 							return err
 						}
@@ -141,8 +141,7 @@ func waitsIn(name string) bool {
 	return strings.Contains(string(buf[:runtime.Stack(buf, true)]), name)
 }
 
-// An update of a memory whose deletion is not durable yet waits for that, and does not try again and
-// again meanwhile.
+// An update of a memory whose deletion is not durable yet waits for that, and does not poll meanwhile.
 func TestUpdateAfterDeletion(t *testing.T) {
 	var hold atomic.Bool
 	gate, held := make(chan struct{}), make(chan struct{}, 8)
@@ -170,7 +169,7 @@ func TestUpdateAfterDeletion(t *testing.T) {
 	tries := 0
 	_, err = st.Update(t.Context(), "a", func(m *varve.Memory) error {
 		switch tries++; tries {
-		case 1: // beaten once, it takes the memory's turn
+		case 1: // after one defeat it takes the memory's turn
 			if _, err := st.Put(t.Context(), varve.Memory{ID: "a", Content: "1"}); err != nil {
 				return err
 			}

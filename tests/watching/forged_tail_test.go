@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// TestForgedTail: a word of wal/shared that says that the log is far longer than it is does not have a
-// write flush without end (row 126 of docs/failures.md).
+// TestForgedTail: a word of wal/shared that claims a much longer log does not make a write flush without
+// end (row 126 of docs/failures.md).
 func TestForgedTail(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,14 +15,14 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// churnOptions recycle a segment every moment.
+// churnOptions returns options with which a segment is recycled every moment.
 func churnOptions() *varve.Options {
 	return storetest.In(&varve.Options{SegmentSize: 64 << 10},
 		storetest.Environment{System: vfs.System{SpillBytes: 64 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 256 << 20}})
 }
 
-// churn writes, one commit after the other, and says what was acknowledged: batches of
-// three, deletions, single puts, and now and then a whole new index.
+// churn writes, one commit after the other, and prints what was acknowledged: batches of three,
+// deletions, single puts, and sometimes a whole new index.
 func churn(ctx context.Context, name, dir string) error {
 	st, err := varve.Open(ctx, dir, churnOptions())
 	if err != nil {
@@ -63,7 +63,7 @@ func churn(ctx context.Context, name, dir string) error {
 	return st.Close()
 }
 
-// seenChange is what is compared of a change.
+// seenChange is the part of a change that is compared.
 type seenChange struct {
 	lsn, next uint64
 	id        string
@@ -71,8 +71,8 @@ type seenChange struct {
 	more      bool
 }
 
-// watchUntil follows to the memory "end". After every n changes it goes on with another
-// loop, by the handle that again returns.
+// watchUntil follows the store up to the memory "end". After every n changes it continues with another
+// loop, on the handle that again returns.
 func watchUntil(ctx context.Context, st *varve.Store, from uint64, n int, again func() *varve.Store,
 	first func()) (list []seenChange, err error) {
 	for {
@@ -101,10 +101,10 @@ func watchUntil(ctx context.Context, st *varve.Store, from uint64, n int, again 
 	}
 }
 
-// Processes write, and recycle the log every moment; one of them is killed. Of three
-// watchers one keeps up, one begins to read when everything is long released, and one
-// starts again and again in another handle. All see the same: each acknowledged
-// change once, in the order of the commits, each batch whole.
+// Processes write, and recycle the log every moment; one of them is killed. Of three watchers one keeps
+// up, one begins to read when everything was released long ago, and one starts again and again with
+// another handle. All see the same: each acknowledged change once, in the order of the commits, each
+// batch complete.
 func TestWatchProcesses(t *testing.T) {
 	proofs.ManyProcesses(t, "several processes")
 	ctx := context.Background()

@@ -18,8 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// What one process commits another one sees, in order and once, also what is
-// committed while it watches.
+// Another process sees each commit in order and once, including those that are made while it watches.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -59,7 +58,7 @@ func TestWatch(t *testing.T) {
 		}
 		i++
 	}
-	// From where it was left nothing comes twice.
+	// Continuing from where it stopped, no change comes twice.
 	if _, err := writer.Put(ctx, varve.Memory{ID: "next", Content: "x"}); err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +77,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// One who lags behind the log's release is told how far log and archive still reach,
-// and from there it goes on.
+// A watcher that lags behind the release of the log gets an error with the position from which log and
+// archive still have everything, and can continue from there.
 func TestWatchTruncated(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -87,7 +86,7 @@ func TestWatchTruncated(t *testing.T) {
 		st := fixture.Open(t, t.TempDir(), storetest.In(&varve.Options{SegmentSize: 64 << 10, NoBackground: true},
 			storetest.Environment{System: vfs.System{ArchiveBytes: archive, SpillBytes: 64 << 10}}))
 		from := st.Admin().Stats().Durable
-		random := rand.New(rand.NewPCG(1, 2)) // nothing that zstd makes small
+		random := rand.New(rand.NewPCG(1, 2)) // data that zstd does not compress
 		var versions []uint64
 		for i := range 400 {
 			text := make([]byte, 1000)
@@ -133,8 +132,8 @@ func TestWatchTruncated(t *testing.T) {
 	}
 }
 
-// Released under a loop that is slow: it reads on from the archive, and each position
-// that it was given is one to go on from.
+// The log is released under a slow loop: it continues to read from the archive, and each position that
+// it was given is one to continue from.
 func TestWatchArchive(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -205,7 +204,7 @@ func TestWatchArchive(t *testing.T) {
 	}
 }
 
-// Filters: a batch ends where the last of what passed ends.
+// Filters: a batch ends where the last change that passes ends.
 func TestWatchFilters(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -279,7 +278,7 @@ func TestWatchFilters(t *testing.T) {
 	}
 }
 
-// A store that is closed ends the loops over it, also from within one.
+// Closing a store ends the loops over it, also from within one.
 func TestWatchClose(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -327,7 +326,7 @@ func TestWatchClose(t *testing.T) {
 	}
 }
 
-// openSegments is how many files of the log are open through its fs.
+// openSegments counts the files of the log that are open through its file system.
 type openSegments struct{ atomic.Int64 }
 
 func (n *openSegments) fs() vfs.FS {
@@ -348,7 +347,7 @@ func (n *openSegments) fs() vfs.FS {
 	})
 }
 
-// A process that only reads does not keep the segments open that were recycled.
+// A process that only reads does not keep recycled segments open.
 func TestReleasedFilesAreClosed(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -379,7 +378,7 @@ func TestReleasedFilesAreClosed(t *testing.T) {
 	}
 }
 
-// FromNow begins behind what was committed before.
+// FromNow begins after all earlier commits.
 func TestWatchFromNow(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, t.TempDir(), nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 )
 
-// Who waits for changes of a store whose folder is renamed, removed or replaced hears of
-// it, instead of waiting for ever.
+// A watcher of a store whose folder is renamed, removed or replaced gets an error, instead of waiting
+// forever.
 func TestWatchGone(t *testing.T) {
 	t.Parallel()
 	for _, replaced := range []bool{false, true} {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A flood of an answer is refused, or read, in the memory of the vectors that were asked for: each of these took
-// up to 40 times its size when it was decoded as a whole: 2.2 GB for 60 MB.
+// A huge answer is refused, or read, within the memory of the requested vectors: each of these took up
+// to 40 times its size when it was decoded as a whole: 2.2 GB for 60 MB.
 func TestFloods(t *testing.T) {
 	const size = 20 << 20
 	flood := func(open, fill, end string) []byte {
@@ -60,7 +60,7 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// What an answer may be is read as before.
+// Valid answers are read as before.
 func TestAnswers(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"data":[{"embedding":[1,2.5e0],"index":0,"x":{"y":[1,{"z":null}]}}],"usage":{"a":[[]]}}`: "",

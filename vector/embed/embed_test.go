@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// service is an embedding service in both protocols. A vector has the length of
-// its text and how many words it has.
+// service is an embedding service in both protocols. A vector has the length of its text and its number
+// of words.
 type service struct {
 	*httptest.Server
 	t    *testing.T
 	mu   sync.Mutex
 	seen []seen
-	// before answers instead, if it says so.
+	// before answers instead if it returns true.
 	before func(w http.ResponseWriter, q seen) bool
 }
 
@@ -80,7 +80,7 @@ func (s *service) requests() []seen {
 	return slices.Clone(s.seen)
 }
 
-// sleeps notes what was waited, and does not.
+// sleeps records waits instead of waiting.
 type sleeps struct{ all []time.Duration }
 
 func (s *sleeps) sleep(ctx context.Context, d time.Duration) error {
@@ -137,8 +137,8 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// What passes is tried again, at growing distances or when the service says; what
-// does not is an error at once.
+// Transient failures are retried, at growing intervals or when the service says; others are an error at
+// once.
 func TestRetries(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, c := range []struct {
@@ -203,7 +203,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// A service that is down is tried again too.
+// A request to a service that is down is retried too.
 func TestUnreachable(t *testing.T) {
 	s := serve(t, nil)
 	s.Close()
@@ -278,7 +278,7 @@ func TestWrongAnswers(t *testing.T) {
 	}
 }
 
-// Neither texts nor key go where a redirect points.
+// Neither texts nor key are sent to the target of a redirect.
 func TestRedirect(t *testing.T) {
 	other := serve(t, nil)
 	s := serve(t, func(w http.ResponseWriter, _ seen) bool {
@@ -292,7 +292,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// A request that takes too long is given up, and the caller's ctx ends all.
+// A request that takes too long is abandoned, and the end of the caller's ctx ends all.
 func TestTimeout(t *testing.T) {
 	release := make(chan bool)
 	s := serve(t, func(http.ResponseWriter, seen) bool { <-release; return false })

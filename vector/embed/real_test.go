@@ -19,7 +19,7 @@ var modelDir = flag.String("model-dir", "", "the folder that the packages of tes
 //
 //	go test -tags model ./vector/embed -args -model-dir DIR
 //
-// Which packages go into DIR, and how, stands at the top of the script.
+// The top of the script says which packages go into DIR, and how.
 func TestRealModel(t *testing.T) {
 	cmd := exec.Command("node", "testdata/model/server.cjs", *modelDir)
 	cmd.Stderr = os.Stderr

@@ -1,10 +1,10 @@
 package page
 
-// settledBit is in the word of the anchor's time. An older program sees an anchor cast long ago, which it
+// settledBit is in the word of the anchor's time. An older program reads it as an anchor set long ago, which it
 // does not replace.
 const settledBit = 1 << 63
 
-// anchorBit makes of every offset except one that no clock has a word that is not 0.
+// anchorBit makes the word of every offset non-zero, except for one offset that no clock has.
 const anchorBit = 1 << 63
 
 // Anchor returns the anchor: the difference between time and uptime, the uptime at which it was set, and
@@ -22,9 +22,10 @@ func (p Page) Anchor() (offset, at int64, settled, ok bool) {
 // SettleAnchor records that the anchor was confirmed.
 func (p Page) SettleAnchor(at int64) { p.raise(wordAnchorTime, uint64(at)|settledBit) }
 
-// CastAnchor raises the time of the anchor, then replaces the offset, was if had is true, and reports
-// whether it was still that one. A process that sees the new offset sees the new time; the time only goes
-// up, so a process that was stopped here and overtaken takes nothing from the newer anchor.
+// CastAnchor raises the time of the anchor, then replaces the offset, which was the given one if had is true,
+// and reports whether it was unchanged until then. A process that sees the new offset sees the new time. The
+// time only goes up, so a process that was stopped here and overtaken does not change the time of the newer
+// anchor.
 func (p Page) CastAnchor(was int64, had bool, offset, at int64) bool {
 	old := uint64(0)
 	if had {

@@ -8,31 +8,31 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Places is how many attached processes the list has room for.
+// Places is the number of attached processes that the list has room for.
 const Places = 192
 
-// Sets is how many sets of features the table has room for.
+// Sets is the number of feature sets that the table has room for.
 const Sets = wordPIDs - wordSets
 
-// NoSlot is the slot of a process that is not attached, Unlisted that of one that found no place on the
-// list.
+// NoSlot is the slot of a process that is not attached, Unlisted the slot of a process that found no place on
+// the list.
 const (
 	NoSlot   = -1
 	Unlisted = -2
 )
 
-// What each attached process knows: a raise of features waits for each process that does not say that it
-// knows the feature. Programs older than features say nothing.
+// What each attached process knows: a raise of features waits for each process that has not recorded that it
+// knows the feature. Programs older than features record nothing.
 //
-// There is no room for 64 bits for each of Places processes, but the processes are of few builds. So the
-// sets of features that builds know stand in a table, complemented, since 0 is a free place, and each
-// process names its place in the table, in a field of sayBits bits, sayPerWord of them in a word:
+// There is no room for 64 bits for each of Places processes, but the processes are of few builds. So a table
+// has the sets of features that builds know, complemented, because 0 is a free place. Each process names its
+// place in the table, in a field of sayBits bits, sayPerWord of them in a word:
 //
-//	bits 0–4   place of the set, from 1; 0: the process does not say
-//	bits 5–20  of the process that says it: the low bits of xxhash64 of its id and birth
+//	bits 0–4   place of the set, from 1; 0: not recorded
+//	bits 5–20  the process that recorded it: the low bits of xxhash64 of its id and birth
 //
-// The second part is there because an older program that takes a killed process off the list leaves the
-// field, and the next older program that gets the place must not count as one that said it.
+// The second part is needed because an older program that removes a killed process from the list leaves the
+// field, and the next older program that gets the slot must not count as the one that wrote the field.
 const (
 	sayBits    = 21
 	sayPerWord = 64 / sayBits
@@ -43,14 +43,15 @@ const (
 // PID returns the id of the process in a slot, 0 if the slot is free.
 func (p Page) PID(slot int) int { return int(p.words.Load(wordPIDs + slot)) }
 
-// Birth returns which process has the id, see vfs.Host; 0 if it does not say.
+// Birth returns the birth of the process in a slot, which identifies it with its id, see vfs.Host; 0 if not
+// recorded.
 func (p Page) Birth(slot int) uint64 { return p.words.Load(wordBirths + slot) }
 
 // Unlisted returns how many attached processes found no place on the list.
 func (p Page) Unlisted() uint64 { return p.words.Load(wordUnlisted) }
 
-// Claim writes down that a process is attached and which features it knows, and returns its slot. Except
-// for the features the list is for messages, and locks are authoritative. open.lock is held.
+// Claim records that a process is attached and which features it knows, and returns its slot. Apart from the
+// features, the list is only for messages; locks are authoritative. open.lock is held.
 func (p Page) Claim(h vfs.Host, known uint64) int {
 	for i := range Places {
 		if p.words.CompareAndSwap(wordPIDs+i, 0, uint64(h.PID)) {
@@ -65,8 +66,8 @@ func (p Page) Claim(h vfs.Host, known uint64) int {
 	return Unlisted
 }
 
-// Release takes a process off the list. Another process may have recovered the log beside it, and given its
-// slot away.
+// Release removes a process from the list, unless another process has recovered the log in the meantime and the
+// slot has another owner.
 func (p Page) Release(slot, pid int) {
 	if slot == Unlisted {
 		p.less(wordUnlisted)
@@ -81,15 +82,15 @@ func (p Page) Release(slot, pid int) {
 	p.words.Store(wordPIDs+slot, 0)
 }
 
-// Remove takes a dead process off the list. The id is removed last: until then no other process takes the
-// place.
+// Remove removes a dead process from the list. The id is removed last: until then no other process takes the
+// slot.
 func (p Page) Remove(slot, pid int) {
 	p.Unsay(slot)
 	p.words.Store(wordBirths+slot, 0)
 	p.words.CompareAndSwap(wordPIDs+slot, uint64(pid), 0)
 }
 
-// less takes one from a word that is not 0.
+// less subtracts 1 from a word that is not 0.
 func (p Page) less(word int) {
 	for {
 		if v := p.words.Load(word); v == 0 || p.words.CompareAndSwap(word, v, v-1) {
@@ -98,18 +99,18 @@ func (p Page) less(word int) {
 	}
 }
 
-// Say writes down what the process in a slot knows. If the table has no place left for its set the process
-// does not say it, and counts as an old one.
+// Say records what the process in a slot knows. If the table has no place left for its set, nothing is
+// recorded, and the process counts as an old one.
 func (p Page) Say(slot int, h vfs.Host, known uint64) {
 	if set := p.place(known); set != 0 {
 		p.putSaid(slot, uint64(set)|sayer(h.PID, p.words.Load(wordBirths+slot)))
 	}
 }
 
-// Unsay takes that back.
+// Unsay clears the record of a slot.
 func (p Page) Unsay(slot int) { p.putSaid(slot, 0) }
 
-// Said returns what the process in a slot knows, if it says so.
+// Said returns what the process in a slot knows; ok is false if it has not recorded that.
 func (p Page) Said(slot int) (known uint64, ok bool) {
 	pid, birth := int(p.words.Load(wordPIDs+slot)), p.words.Load(wordBirths+slot)
 	field := p.words.Load(wordKnows+slot/sayPerWord) >> (slot % sayPerWord * sayBits) & sayMask
@@ -121,7 +122,8 @@ func (p Page) Said(slot int) (known uint64, ok bool) {
 	return ^v, v != 0
 }
 
-// place finds the place of a set in the table, or takes one, counted from 1; 0: all are taken.
+// place returns the place of a set in the table, counted from 1, and takes a free one if the set is new; 0 if
+// all are taken.
 func (p Page) place(known uint64) int {
 	for i := range Sets {
 		p.words.CompareAndSwap(wordSets+i, 0, ^known)
@@ -132,9 +134,9 @@ func (p Page) place(known uint64) int {
 	return 0
 }
 
-// putSaid writes a field. Two other processes at most write to the word, so a few tries are enough; a
-// simulated process that was killed would try forever. A field that could not be written does no harm: the
-// process counts as an old one, or its field as belonging to no process.
+// putSaid writes a field. At most two other processes write to the word, so a few attempts are enough; without
+// a limit a simulated process that was killed would try forever. A field that could not be written does no
+// harm: the process counts as an old one, or its field belongs to no process.
 func (p Page) putSaid(slot int, field uint64) {
 	word, shift := wordKnows+slot/sayPerWord, slot%sayPerWord*sayBits
 	for range 100 {
@@ -145,7 +147,7 @@ func (p Page) putSaid(slot int, field uint64) {
 	}
 }
 
-// sayer returns what a field has of a process.
+// sayer returns the part of a field that identifies a process.
 func sayer(pid int, birth uint64) uint64 {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(pid))
 	b = binary.LittleEndian.AppendUint64(b, birth)

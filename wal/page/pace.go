@@ -1,15 +1,15 @@
 package page
 
-// Filed returns the position below which everything is in files, apart from what may lag.
+// Filed returns the position below which everything is in files, except for scopes that may lag.
 func (p Page) Filed() uint64 { return p.words.Load(wordFiled) }
 
-// RaiseFiled moves that position up.
+// RaiseFiled moves filed up.
 func (p Page) RaiseFiled(to uint64) { p.raise(wordFiled, to) }
 
-// FlushBytes returns how many bytes of log flushers have put into files lately.
+// FlushBytes returns how many bytes of log flushers have put into files recently.
 func (p Page) FlushBytes() uint64 { return p.words.Load(wordFlushBytes) }
 
-// FlushTime returns how many nanoseconds that took.
+// FlushTime returns how many nanoseconds these bytes took.
 func (p Page) FlushTime() uint64 { return p.words.Load(wordFlushTime) }
 
 // SetFlushRate stores the bytes, then the time.
@@ -21,11 +21,11 @@ func (p Page) SetFlushRate(bytes, nanoseconds uint64) {
 // Turns returns until when writers have taken turns, in nanoseconds of the machine's uptime.
 func (p Page) Turns() uint64 { return p.words.Load(wordTurns) }
 
-// SwapTurns replaces that, and reports whether it was still old.
+// SwapTurns replaces the value of Turns, and reports whether it was still old.
 func (p Page) SwapTurns(old, new uint64) bool { return p.words.CompareAndSwap(wordTurns, old, new) }
 
 // Rest returns until when background flushers pause, in milliseconds of the machine's uptime.
 func (p Page) Rest() uint64 { return p.words.Load(wordRest) }
 
-// SetRest records that.
+// SetRest records until when background flushers pause.
 func (p Page) SetRest(until uint64) { p.words.Store(wordRest, until) }

@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Roles is how many locks of the log have a word that names their last taker.
+// Roles is the number of locks of the log that have a word for their last taker.
 const Roles = 6
 
 // The words; the package comment draws them.
@@ -55,12 +55,12 @@ const (
 	wordPIDs     = 64
 	wordBirths   = wordPIDs + Places
 	wordKnows    = wordBirths + Places
-	_            = uint(vfs.Words - wordKnows - Places/sayPerWord) // they fit
+	_            = uint(vfs.Words - wordKnows - Places/sayPerWord) // the words fit into the page
 )
 
 const magic = 0x3165726168737676 // "vvshare1"
 
-// Poison is what forbids appending.
+// Poison is the reason why appending is forbidden.
 type Poison uint64
 
 // The values of Poison.
@@ -70,7 +70,7 @@ const (
 	Damaged    Poison = 2 // the log is damaged below what was durable: it is read-only
 )
 
-// Page is a mapped shared page. The zero Page is none: only Mapped, Cut and Sleeps may be called.
+// Page is a mapped shared page. The zero Page has no page: only Mapped, Cut and Sleeps may be called.
 type Page struct{ words vfs.Shared }
 
 // New returns the page that is mapped in words.
@@ -82,8 +82,8 @@ func (p Page) Mapped() bool { return p.words != nil }
 // Close unmaps the page.
 func (p Page) Close() error { return p.words.Close() }
 
-// Around returns a page with other words, which wrap makes of the words of this one: a test observes
-// accesses with it. Name tells it which word is accessed.
+// Around returns a page with other words, which wrap makes of the words of p. A test uses it to observe
+// accesses; Name returns which word is accessed.
 func (p Page) Around(wrap func(vfs.Shared) vfs.Shared) Page { return Page{wrap(p.words)} }
 
 // Name returns the name of a word that a test observes: "durable", "releases", or "".
@@ -97,7 +97,8 @@ func Name(word int) string {
 	return ""
 }
 
-// Cut reports whether the file of the page was cut short: then the page is this process's alone, and frozen.
+// Cut reports whether the file of the page was cut short: then the page belongs to this process alone and no
+// longer changes.
 func (p Page) Cut() bool { return p.words != nil && vfs.IsCut(p.words) }
 
 // Valid reports whether the page is of this boot and a process has recovered the log.
@@ -105,7 +106,7 @@ func (p Page) Valid(h vfs.Host) bool {
 	return p.OfBoot(h) && p.words.Load(wordRecovered) != 0
 }
 
-// IsPage reports whether the words begin as those of a page do.
+// IsPage reports whether the words begin with the magic number of a page.
 func (p Page) IsPage() bool { return p.words.Load(wordMagic) == magic }
 
 // OfBoot reports whether the page was written in this boot.
@@ -126,9 +127,9 @@ func (p Page) Generation() uint64 { return p.words.Load(wordRecovered) }
 // SetGeneration ends a recovery, or begins one with 0.
 func (p Page) SetGeneration(g uint64) { p.words.Store(wordRecovered, g) }
 
-// Clear stores 0 in each word from the lowest on, apart from those that a recovery keeps: the identity of
-// the page, its home, the holder of open.lock (the lock with number 0), durable, flushed, spilled, and the
-// anchor where keepAnchor says so.
+// Clear stores 0 in each word, from the lowest on, except those that a recovery keeps: the identity of the
+// page, its home, the holder of open.lock (lock number 0), durable, flushed, spilled, and the anchor if
+// keepAnchor is true.
 func (p Page) Clear(keepAnchor bool) {
 	for w := range vfs.Words {
 		switch w {
@@ -155,7 +156,7 @@ func (p Page) Durable() uint64 { return p.words.Load(wordDurable) }
 // RaiseDurable moves durable up.
 func (p Page) RaiseDurable(to uint64) { p.raise(wordDurable, to) }
 
-// SetDurable is for a recovery.
+// SetDurable sets durable, during a recovery.
 func (p Page) SetDurable(at uint64) { p.words.Store(wordDurable, at) }
 
 // Flushed returns the position below which everything is in files.
@@ -164,7 +165,7 @@ func (p Page) Flushed() uint64 { return p.words.Load(wordFlushed) }
 // RaiseFlushed moves flushed up.
 func (p Page) RaiseFlushed(to uint64) { p.raise(wordFlushed, to) }
 
-// SetFlushed is for a recovery.
+// SetFlushed sets flushed, during a recovery.
 func (p Page) SetFlushed(at uint64) { p.words.Store(wordFlushed, at) }
 
 // Spilled returns the position below which everything is in the index.
@@ -173,73 +174,73 @@ func (p Page) Spilled() uint64 { return p.words.Load(wordSpilled) }
 // RaiseSpilled moves spilled up.
 func (p Page) RaiseSpilled(to uint64) { p.raise(wordSpilled, to) }
 
-// SetSpilled is for a recovery.
+// SetSpilled sets spilled, during a recovery.
 func (p Page) SetSpilled(at uint64) { p.words.Store(wordSpilled, at) }
 
 // Syncing reports whether a sync was begun that has not succeeded.
 func (p Page) Syncing() bool { return p.words.Load(wordSyncing) != 0 }
 
-// SetSyncing records that.
+// SetSyncing records whether a sync was begun that has not succeeded.
 func (p Page) SetSyncing(on bool) { p.set(wordSyncing, on) }
 
-// Poison returns what forbids appending.
+// Poison returns why appending is forbidden.
 func (p Page) Poison() Poison { return Poison(p.words.Load(wordPoison)) }
 
-// SetPoison records that.
+// SetPoison records why appending is forbidden.
 func (p Page) SetPoison(v Poison) { p.words.Store(wordPoison, uint64(v)) }
 
 // Prepared returns up to where the newest segment is written out.
 func (p Page) Prepared() uint64 { return p.words.Load(wordPrepared) }
 
-// SetPrepared records that.
+// SetPrepared records up to where the newest segment is written out.
 func (p Page) SetPrepared(at uint64) { p.words.Store(wordPrepared, at) }
 
-// Inode returns the inode of the page's file, as the process that recovered the log found it.
+// Inode returns the inode of the page's file, as recorded by the process that recovered the log.
 func (p Page) Inode() uint64 { return p.words.Load(wordInode) }
 
-// SetInode records that.
+// SetInode records the inode of the page's file.
 func (p Page) SetInode(ino uint64) { p.words.Store(wordInode, ino) }
 
 // Home returns the inode of the folder wal/ in which the log is at home, 0 if none is recorded.
 func (p Page) Home() uint64 { return p.words.Load(wordHome) }
 
-// SetHome records that.
+// SetHome records the inode of the folder wal/ in which the log is at home.
 func (p Page) SetHome(ino uint64) { p.words.Store(wordHome, ino) }
 
-// Distrusted reports whether the files above flushed are to be written again.
+// Distrusted reports whether the files above flushed must be written again.
 func (p Page) Distrusted() bool { return p.words.Load(wordDistrusted) != 0 }
 
-// SetDistrusted records that.
+// SetDistrusted records whether the files above flushed must be written again.
 func (p Page) SetDistrusted(on bool) { p.set(wordDistrusted, on) }
 
-// RaiseCreating records that this process creates a segment, and reports whether no other one does.
+// RaiseCreating records that this process creates a segment, and reports whether no other process does.
 func (p Page) RaiseCreating(number uint64) bool { return p.raise(wordCreating, number) }
 
 // Abandoned reports whether a holder of flush.lock died and tmp/ was not searched since.
 func (p Page) Abandoned() bool { return p.words.Load(wordAbandoned) != 0 }
 
-// SetAbandoned records that.
+// SetAbandoned records whether tmp/ must be searched.
 func (p Page) SetAbandoned(on bool) { p.set(wordAbandoned, on) }
 
 // IndexRebuilds returns how often an existing index was replaced by a rebuilt one.
 func (p Page) IndexRebuilds() uint64 { return p.words.Load(wordIndexRebuilds) }
 
-// AddIndexRebuild counts one more.
+// AddIndexRebuild increments the number of index rebuilds.
 func (p Page) AddIndexRebuild() { p.raise(wordIndexRebuilds, p.words.Load(wordIndexRebuilds)+1) }
 
 // Sequence returns the sequence of the newest checkpoint, 0 if none is recorded.
 func (p Page) Sequence() uint64 { return p.words.Load(wordSequence) }
 
-// SetSequence records that.
+// SetSequence records the sequence of the newest checkpoint.
 func (p Page) SetSequence(n uint64) { p.words.Store(wordSequence, n) }
 
-// RaiseSequence records that unless a higher one is recorded.
+// RaiseSequence records the sequence of the newest checkpoint, unless a higher one is recorded.
 func (p Page) RaiseSequence(n uint64) { p.raise(wordSequence, n) }
 
 // Features returns the set of features of the store.
 func (p Page) Features() uint64 { return p.words.Load(wordFeatures) }
 
-// SetFeatures records the set.
+// SetFeatures records the set of features of the store.
 func (p Page) SetFeatures(set uint64) { p.words.Store(wordFeatures, set) }
 
 // AddFeatures adds features to the set.
@@ -251,40 +252,41 @@ func (p Page) AddFeatures(set uint64) {
 	}
 }
 
-// CopyStart returns where the tail was when the oldest running copy of the log began, 0 if there is none.
+// CopyStart returns the tail at the beginning of the oldest running copy of the log, 0 if there is none.
 func (p Page) CopyStart() uint64 { return p.words.Load(wordCopyStart) }
 
-// BeginCopy records where the tail is, unless an older copy is running. The tail is loaded first.
+// BeginCopy records the present tail, unless an older copy is running. The tail is loaded first.
 func (p Page) BeginCopy() { p.words.CompareAndSwap(wordCopyStart, 0, p.Tail()) }
 
 // ClearCopyStart records that no copy is running.
 func (p Page) ClearCopyStart() { p.words.Store(wordCopyStart, 0) }
 
-// Probe raises the word that tells the page from its copies, and returns it.
+// Probe raises the word that distinguishes the page from its copies, and returns it.
 func (p Page) Probe() uint64 {
 	p.add(wordProbe, 1)
 	return p.words.Load(wordProbe)
 }
 
-// Probed returns the word that Probe raises.
+// Probed returns the value of the word that Probe raises.
 func (p Page) Probed() uint64 { return p.words.Load(wordProbe) }
 
-// Leader returns the id of the process that has watch.lock, 0 if none does.
+// Leader returns the id of the process that has watch.lock, 0 if there is none.
 func (p Page) Leader() int { return int(p.words.Load(wordLeader)) }
 
-// SetLeader records that.
+// SetLeader records the id of the process that has watch.lock.
 func (p Page) SetLeader(pid int) { p.words.Store(wordLeader, uint64(pid)) }
 
-// ClearLeader removes the leader unless it is another one by now.
+// ClearLeader removes the leader if it is still pid.
 func (p Page) ClearLeader(pid int) { p.words.CompareAndSwap(wordLeader, uint64(pid), 0) }
 
-// Polls returns the id of a leader that has no notifications, and why.
+// Polls returns the id of a leader that has no notifications, and the reason.
 func (p Page) Polls() (leader int, why uint8) {
 	v := p.words.Load(wordPolls)
 	return int(v >> 8), uint8(v)
 }
 
-// SetPolls records that; 0 is a leader that has notifications.
+// SetPolls records the id of a leader that has no notifications, and the reason; leader 0 means that it has
+// notifications.
 func (p Page) SetPolls(leader int, why uint8) {
 	p.words.Store(wordPolls, uint64(leader)<<8|uint64(why))
 }
@@ -320,7 +322,8 @@ func (p Page) add(word int, n uint64) {
 	}
 }
 
-// Holder returns the last taker of a lock and when it took it, in Unix seconds; ok is false if none is named.
+// Holder returns the last taker of a lock and when it took the lock, in Unix seconds; ok is false if none is
+// recorded.
 func (p Page) Holder(role int) (pid int, since time.Time, ok bool) {
 	v := p.words.Load(wordHolders + role)
 	return int(v >> 32), time.Unix(int64(uint32(v)), 0), v != 0

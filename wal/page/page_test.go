@@ -35,7 +35,7 @@ func (m *memory) CompareAndSwap(word int, old, new uint64) bool {
 	return true
 }
 
-// Each method writes the words that the package comment gives it: the layout is a format.
+// Each method writes the words that the package comment assigns to it: the layout is a format.
 func TestLayout(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -87,7 +87,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// cleared are the words that a recovery in the same boot sets to 0.
+// cleared returns the words that a recovery in the same boot sets to 0.
 func cleared() (words []int) {
 	kept := []int{0, 1, 2, 5, 8, 9, 11, 16, 25, 26, 33}
 	for w := range 512 {
@@ -98,8 +98,8 @@ func cleared() (words []int) {
 	return words
 }
 
-// What another process has written of itself into a slot is not what the process in the slot says, also
-// where only the birth differs.
+// What another process has recorded about itself in a slot does not count for the process in the slot, even if
+// only the birth differs.
 func TestSaidByBefore(t *testing.T) {
 	m := &memory{}
 	p := New(m)
@@ -116,8 +116,8 @@ func TestSaidByBefore(t *testing.T) {
 	}
 }
 
-// Package wal knows no word by its number: it loads and stores words by the methods of Page only. Page.words
-// is unexported, so a Page that is mapped gives nothing else away.
+// Package wal uses no word by its number: it loads and stores words only through the methods of Page.
+// Page.words is unexported, so a mapped Page gives access to nothing else.
 func TestNoRawWords(t *testing.T) {
 	root := filepath.Join("..", "..")
 	files, err := filepath.Glob(filepath.Join(root, "wal", "*.go"))

@@ -1,10 +1,10 @@
 package page
 
-// Purger returns the process that purges, as NamePurger names it; 0 if none does.
+// Purger returns the process that purges, as NamePurger names it; 0 if there is none.
 func (p Page) Purger() uint64 { return p.words.Load(wordPurger) }
 
-// NamePurger returns the name of a process in the page: its id and the low half of its birth, because its id
-// may be that of another process by now.
+// NamePurger returns the name of a process in the page: its id and the low half of its birth, because another
+// process may have its id by now.
 func NamePurger(pid int, birth uint64) uint64 { return uint64(pid)<<32 | uint64(uint32(birth)) }
 
 // SwapPurger replaces the process that purges, and reports whether it was still old.
@@ -13,18 +13,18 @@ func (p Page) SwapPurger(old, new uint64) bool { return p.words.CompareAndSwap(w
 // PurgeFailed reports whether a purge has failed and none was completed since.
 func (p Page) PurgeFailed() bool { return p.words.Load(wordPurgeFailed) != 0 }
 
-// SetPurgeFailed records that.
+// SetPurgeFailed records whether a purge has failed and none was completed since.
 func (p Page) SetPurgeFailed(on bool) { p.set(wordPurgeFailed, on) }
 
-// DisplacedBelow returns the position below which entries displace files that are to be overwritten for a
-// purge that failed, 0 if there is none.
+// DisplacedBelow returns the position below which entries displace files that must be overwritten for a failed
+// purge, 0 if there is none.
 func (p Page) DisplacedBelow() uint64 { return p.words.Load(wordDisplacedBelow) }
 
-// RaiseDisplacedBelow moves that position up.
+// RaiseDisplacedBelow moves the position of DisplacedBelow up.
 func (p Page) RaiseDisplacedBelow(to uint64) { p.raise(wordDisplacedBelow, to) }
 
-// SwapDisplacedBelow sets that position to 0 unless it is another one than was by now.
+// SwapDisplacedBelow sets the position of DisplacedBelow to 0 if it is still was.
 func (p Page) SwapDisplacedBelow(was uint64) { p.words.CompareAndSwap(wordDisplacedBelow, was, 0) }
 
-// ClearDisplacedBelow sets that position to 0.
+// ClearDisplacedBelow sets the position of DisplacedBelow to 0.
 func (p Page) ClearDisplacedBelow() { p.words.Store(wordDisplacedBelow, 0) }

@@ -12,7 +12,7 @@ const (
 	SyncLock   = 1
 )
 
-// Sleeps reports whether a process can sleep on the page until a word changes, which the system decides.
+// Sleeps reports whether the system lets a process sleep on the page until a word changes.
 func (p Page) Sleeps() bool {
 	_, ok := p.words.(vfs.Awaiter)
 	return ok
@@ -24,8 +24,8 @@ func (p Page) Releases(lock int) uint64 { return p.words.Load(wordReleases + loc
 // Waiters returns how many processes sleep until a lock is released, or were killed while they slept.
 func (p Page) Waiters(lock int) uint64 { return p.words.Load(wordWaiters + lock) }
 
-// AwaitRelease counts this process among the waiters and sleeps until a lock is released, if Releases is
-// still what it was, for most at most. Sleeps must be true.
+// AwaitRelease counts this process among the waiters and sleeps until a lock is released, if Releases still
+// returns was, for at most the given time. Sleeps must be true.
 func (p Page) AwaitRelease(lock int, was uint64, most time.Duration) {
 	p.add(wordWaiters+lock, 1)
 	p.words.(vfs.Awaiter).Await(wordReleases+lock, was, most)
@@ -40,16 +40,16 @@ func (p Page) Released(lock int) {
 	}
 }
 
-// Sleeper returns where durable was for the newest process that sleeps until it moves, 0 if none does.
+// Sleeper returns durable as seen by the newest process that sleeps until it moves, 0 if there is none.
 func (p Page) Sleeper() uint64 { return p.words.Load(wordSleeper) }
 
-// RaiseSleeper records that this process is about to sleep, and where it saw durable.
+// RaiseSleeper records that this process is about to sleep, and the durable position that it saw.
 func (p Page) RaiseSleeper(was uint64) { p.raise(wordSleeper, was) }
 
-// ClearSleeper removes the record unless it is another one by now.
+// ClearSleeper removes the record if it is still was.
 func (p Page) ClearSleeper(was uint64) { p.words.CompareAndSwap(wordSleeper, was, 0) }
 
-// AwaitDurable sleeps until durable is another position than it was, for most at most. Sleeps must be true.
+// AwaitDurable sleeps until durable differs from was, for at most the given time. Sleeps must be true.
 func (p Page) AwaitDurable(was uint64, most time.Duration) {
 	p.words.(vfs.Awaiter).Await(wordDurable, was, most)
 }

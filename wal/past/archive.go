@@ -19,9 +19,9 @@ import (
 //	16  uint64 number
 //	24  blocks: uint32 length, uint32 plain length, uint64 xxhash64 of the zstd bytes, then of the plain ones; zstd
 //
-// Each block can be read without the others, so a damaged one costs itself only. In version 1 the
-// hash is of the plain bytes alone: a bit that another zstd may read otherwise
-// could flip unseen.
+// Each block can be read without the others, so damage to one block costs only that block. In version 1 the
+// hash covers only the plain bytes, so a flip of a bit that this zstd decoder ignores, and another one may
+// not, was not detected.
 const (
 	archiveMagic = "VARVEZST"
 	// ArchiveFormat is the version that this package writes, and the highest that it reads.
@@ -31,8 +31,8 @@ const (
 	blockHead     = 16
 )
 
-// archiveStart reads the head of the copy of a segment. The error matches
-// segment.ErrHeader when it is none, errs.ErrNewerFormat when a newer program made it.
+// archiveStart reads the header of the copy of a segment. The error matches segment.ErrHeader if it is not one,
+// errs.ErrNewerFormat if a newer program wrote it.
 func archiveStart(head []byte, number uint64) (version uint32, err error) {
 	le := binary.LittleEndian
 	if len(head) >= archiveHead && string(head[:8]) == archiveMagic {
@@ -47,7 +47,7 @@ func archiveStart(head []byte, number uint64) (version uint32, err error) {
 	return version, fmt.Errorf("%w: the file does not begin like a copy of segment %d", segment.ErrHeader, number)
 }
 
-// blockSum is the checksum of a block.
+// blockSum returns the checksum of a block.
 func blockSum(version uint32, packed, plain []byte) uint64 {
 	if version == 1 {
 		return xxhash.Sum64(plain)
@@ -60,8 +60,8 @@ func blockSum(version uint32, packed, plain []byte) uint64 {
 
 func CopyName(number uint64) string { return fmt.Sprintf("archive/%08d.zst", number) }
 
-// WriteCopy writes the copy of a segment into a new file, and syncs it. A Source that has a method Packed
-// gives blocks as an older copy has them.
+// WriteCopy writes the copy of a segment into a new file, and syncs it. If the Source has a method Packed, that
+// method may return blocks as an older copy has them.
 func WriteCopy(out vfs.File, geo segment.Geometry, number uint64, in Source) error {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
@@ -77,7 +77,8 @@ func WriteCopy(out vfs.File, geo segment.Geometry, number uint64, in Source) err
 	plain := make([]byte, block)
 	var at, end int64
 	for i := 0; ; i++ {
-		// What a file has beyond a segment's size, perhaps a hole of terabytes, is none of the log's.
+		// What a file has beyond the size of a segment, perhaps a hole of terabytes, does not belong to the
+		// log.
 		n, err := ReadFull(in, plain[:min(block, geo.Size-uint64(at))], at)
 		if err != nil {
 			return err

@@ -17,28 +17,27 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Copy reads an archived segment by position, as if it were the segment's file.
-// Every block but the last is full, so a position names its block; where that
-// begins in the file is found along the heads, as far as they are needed. One
-// block is kept inflated. What is damaged reads as segment.ErrPayload.
+// Copy reads an archived segment by position, as if it were the segment's file. Every block except the last is
+// full, so a position determines its block. The start of a block in the file is found along the block headers,
+// which are read as far as needed. One block is kept decompressed. Damage is returned as segment.ErrPayload.
 type Copy struct {
 	f       vfs.File
 	info    vfs.Info
 	size    int64
 	dec     *zstd.Decoder
-	starts  []int64 // of the blocks that were found, and behind the last of them
-	last    bool    // there is none behind
+	starts  []int64 // offsets of the blocks found so far, and the offset after the last of them
+	last    bool    // the last found block is the last of the file
 	version uint32
 	packed  []byte
 	plain   []byte
-	held    int // the block in plain, -1 for none
+	held    int // the block in plain, -1 if none
 }
 
-// OpenCopy opens the copy of a segment in dir/archive. A missing one is ErrNoSegment.
+// OpenCopy opens the copy of a segment in dir/archive. If it is missing, the error is ErrNoSegment.
 func OpenCopy(fsys vfs.FS, dir string, number uint64) (*Copy, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, CopyName(number)), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("segment %d, also in the archive: %w", number, ErrNoSegment)
+		return nil, fmt.Errorf("segment %d is not in the archive: %w", number, ErrNoSegment)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening an archived segment: %w", err)
@@ -67,12 +66,12 @@ func (c *Copy) open(number uint64) error {
 		return fmt.Errorf("%s: %w", c.Name(), bad)
 	}
 	c.version = min(version, ArchiveFormat)
-	// Its own checksum covers what the one of zstd does.
+	// The checksum of the format covers what the one of zstd does.
 	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true),
 		zstd.WithDecoderMaxMemory(2*BlockSize))
 	if err == nil && bad != nil {
-		// A bit of the version that has flipped makes no newer program: then the blocks
-		// are as this one writes them.
+		// If only a bit of the version has flipped, this is not the file of a newer program: then the blocks
+		// have the present format.
 		if c.block(0) == nil && len(c.plain) > 0 {
 			bad = fmt.Errorf("%w: the file does not begin like a copy of segment %d, but continues like one", segment.ErrHeader,
 				number)
@@ -82,10 +81,10 @@ func (c *Copy) open(number uint64) error {
 	return err
 }
 
-// Name is the path of the copy.
+// Name returns the path of the copy.
 func (c *Copy) Name() string { return c.f.Name() }
 
-// Close lets the file go.
+// Close closes the file.
 func (c *Copy) Close() error {
 	if c.dec != nil {
 		c.dec.Close()
@@ -110,7 +109,7 @@ func (c *Copy) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// block inflates a block into plain; one behind the last is empty.
+// block decompresses a block into plain; after the last block plain is empty.
 func (c *Copy) block(i int) error {
 	if i == c.held {
 		return nil
@@ -141,7 +140,7 @@ func (c *Copy) block(i int) error {
 	return err
 }
 
-// unpack inflates the block at a place of the file into dst, and checks it against its head.
+// unpack decompresses the block at an offset of the file into dst, and checks it against its header.
 func (c *Copy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed, dst []byte) ([]byte, error) {
 	le := binary.LittleEndian
 	plain, err := dec.DecodeAll(packed, dst)
@@ -155,10 +154,10 @@ func (c *Copy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed
 	return plain, err
 }
 
-// inflateAtOnce is how many blocks are inflated at the same time.
+// inflateAtOnce is the number of blocks that are decompressed at the same time.
 const inflateAtOnce = 2
 
-// Inflate reads the whole segment, as far as there is room for it, and returns how many bytes of it are in b.
+// Inflate reads the whole segment, as far as b has room for it, and returns how many bytes of it are in b.
 func (c *Copy) Inflate(b []byte) (n int, err error) {
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(inflateAtOnce), zstd.IgnoreChecksum(true),
 		zstd.WithDecoderMaxMemory(2*BlockSize))
@@ -183,22 +182,22 @@ func (c *Copy) Inflate(b []byte) (n int, err error) {
 		place := b[n:min(n+full, len(b))]
 		g.Go(func() error {
 			plain, err := c.unpack(dec, at, head, packed[:m], place[:0:len(place)])
-			if err == nil && &plain[0] != &place[0] { // it had no room
+			if err == nil && &plain[0] != &place[0] { // b had no room for the block
 				copy(place, plain)
 			}
 			return err
 		})
 		if n += len(place); full < BlockSize {
-			break // the last one
+			break // the last block
 		}
 	}
 	return n, g.Wait()
 }
 
-// Longer reports, once all of it was read, whether the file goes on behind the last block.
+// Longer reports, once everything was read, whether the file continues after the last block.
 func (c *Copy) Longer() bool { return c.starts[len(c.starts)-1] < c.size }
 
-// seek finds a block and returns its head, nil behind the last.
+// seek finds a block and returns its header, nil after the last block.
 func (c *Copy) seek(i int) (*[blockHead]byte, error) {
 	for {
 		k := min(i, len(c.starts)-1)
@@ -213,9 +212,9 @@ func (c *Copy) seek(i int) (*[blockHead]byte, error) {
 		}
 		le := binary.LittleEndian
 		size, full := int64(le.Uint32(head[:])), int64(le.Uint32(head[4:]))
-		// A length beyond what a block can be is not followed.
+		// An impossible length is not followed.
 		if n < len(head) || size > 2*BlockSize || full == 0 || full > BlockSize || size > c.size-at-blockHead {
-			return nil, c.bad(at, errors.New("no block begins here, or the file breaks off in it"))
+			return nil, c.bad(at, errors.New("no block begins here, or the file ends within it"))
 		}
 		if k+1 == len(c.starts) {
 			c.starts = append(c.starts, at+blockHead+size)
@@ -231,9 +230,9 @@ func (c *Copy) bad(at int64, err error) error {
 	return fmt.Errorf("%s at byte %d: %w: %w", c.Name(), at, segment.ErrPayload, err)
 }
 
-// InflateCopy returns the contents of the blocks of an archived segment, as far as they can be read
-// despite damage; whole reports that all could be read and match their checksums. ok is false for
-// bytes that are not an archived segment.
+// InflateCopy returns the contents of the blocks of an archived segment, as far as they can be read despite
+// damage. whole reports whether all blocks could be read and match their checksums. ok is false for bytes that
+// are not an archived segment.
 func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	if len(b) < archiveHead || string(b[:8]) != archiveMagic {
 		return nil, false, false
@@ -255,7 +254,7 @@ func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 		}
 		packed := b[at+blockHead : at+blockHead+size]
 		block, err := dec.DecodeAll(packed, nil)
-		if len(plain)+len(block) > segment.MaxSize { // small blocks may inflate to anything
+		if len(plain)+len(block) > segment.MaxSize { // small blocks may decompress to any size
 			return plain, false, true
 		}
 		whole = whole && err == nil && len(block) == full && blockSum(version, packed, block) == le.Uint64(b[at+8:])
@@ -266,7 +265,7 @@ func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	return plain, whole && at == len(b) && err == nil && start.Number == number, true
 }
 
-// Packed returns a block of the file with its head if it has these bytes, otherwise nil.
+// Packed returns a block of the file with its header if the block decompresses to plain, otherwise nil.
 func (c *Copy) Packed(i int, plain []byte) []byte {
 	head, err := c.seek(i)
 	if err != nil || head == nil || c.version != ArchiveFormat {
@@ -301,5 +300,5 @@ func (c *Copy) EachBlock(do func(b []byte, at int64) error) error {
 	}
 }
 
-// Info returns what the file of the copy was when it was opened.
+// Info returns the state of the copy's file when it was opened.
 func (c *Copy) Info() vfs.Info { return c.info }

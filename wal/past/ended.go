@@ -25,9 +25,9 @@ import (
 //	    uint64 reason
 //	..  uint64 xxhash64 of everything before
 //
-// An epoch is greater than every earlier one of the store, also where the file with those was lost: it is
+// An epoch is greater than every earlier one of the store, even if the file with those was lost: it is
 // the time of the record in microseconds, or one more than the last epoch. A store without the file is in
-// epoch 0. Where a 65th record is added, the oldest one goes.
+// epoch 0. When a 65th record is added, the oldest one is dropped.
 const (
 	EndedName = "ended" // in wal/
 
@@ -45,13 +45,13 @@ type Reason uint64
 // The reasons. Programs of a later version may record others.
 const (
 	// Unknown: the log does not contain the mark, and nothing records why: files of another log, or of an
-	// earlier moment, were put in their place.
+	// earlier moment, have replaced it.
 	Unknown Reason = iota
 	// Restored: the store was restored from a backup.
 	Restored
 	// FilesLost: the segments were missing when the store was opened.
 	FilesLost
-	// Repaired: a repair has begun another log behind the damaged one.
+	// Repaired: a repair has begun another log after the damaged one.
 	Repaired
 	// Purged: a purge has erased entries, which an earlier copy still contains. The log itself continues.
 	Purged
@@ -68,7 +68,7 @@ var reasons = [...]string{
 	RecordLost: "the record of ended logs, wal/ended, was damaged",
 }
 
-// String returns the reason in words.
+// String returns a description of the reason.
 func (r Reason) String() string {
 	if r < Reason(len(reasons)) {
 		return reasons[r]
@@ -76,31 +76,31 @@ func (r Reason) String() string {
 	return fmt.Sprintf("a later version of the program has recorded reason %d", uint64(r))
 }
 
-// moves reports whether another log begins behind the positions of the ended one.
+// moves reports whether another log begins above the positions of the ended one.
 func (r Reason) moves() bool { return r == Restored || r == FilesLost || r == Repaired }
 
 // Ending is the end of a log, as it was recorded.
 type Ending struct {
 	Epoch  uint64 // of the log that follows
-	Next   LSN    // where that log begins; where it is the same one, up to where the ending applies
+	Next   LSN    // where that log begins; if it is the same log, up to where the ending applies
 	Time   time.Time
 	Reason Reason
 }
 
-// ErrBegunAgain matches every EndedError: the log that was followed is over, and a copy of it can continue
-// only from a full copy of the store.
+// ErrBegunAgain matches every EndedError: the log that the reader followed has ended, and a copy of it can
+// continue only from a full copy of the store.
 var ErrBegunAgain = errors.New("the log that was followed has ended")
 
 // EndedError is the error of a reader whose log has ended. It matches ErrBegunAgain.
 type EndedError struct {
 	Reason Reason
-	At     LSN       // up to where the reader has followed the log
-	Next   LSN       // where another log begins, 0 if that is not known
-	Time   time.Time // when that was recorded; zero if it was not
-	Err    error     // what was found in the place of the log, nil if nothing else was
+	At     LSN       // position up to which the reader has followed the log
+	Next   LSN       // where another log begins, 0 if unknown
+	Time   time.Time // when the end was recorded; zero if it was not
+	Err    error     // what was found in place of the log, if anything
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *EndedError) Error() string {
 	when := ""
 	if !e.Time.IsZero() {
@@ -109,7 +109,7 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("%v: followed up to %d: %v%s → begin with a full copy", ErrBegunAgain, e.At, e.Reason, when)
 }
 
-// Unwrap returns ErrBegunAgain and what was found.
+// Unwrap returns ErrBegunAgain and what was found in place of the log.
 func (e *EndedError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{ErrBegunAgain}
@@ -132,8 +132,8 @@ type ID struct {
 	Epoch uint64 // 0: no log of the store has ended
 }
 
-// ID returns the id of the log. A damaged wal/ended is a *errs.CorruptionError; the next process that opens the
-// store alone mends it.
+// ID returns the ID of the log. If wal/ended is damaged, the error is a *errs.CorruptionError; the next process
+// that opens the store alone replaces the file.
 func (p *Log) ID() (ID, error) {
 	list, err := p.Endings()
 	id := ID{Store: p.Geometry.UUID}
@@ -143,7 +143,7 @@ func (p *Log) ID() (ID, error) {
 	return id, err
 }
 
-// Endings returns what is recorded of logs that have ended, the oldest first.
+// Endings returns the recorded ends of logs, the oldest first.
 func (p *Log) Endings() ([]Ending, error) {
 	b, err := p.readSmall(EndedName, endedHead+endedMost*endedRecord+8)
 	if err != nil || b == nil {
@@ -229,10 +229,10 @@ func encodeEndings(list []Ending, store [16]byte) []byte {
 	return le.AppendUint64(b, xxhash.Sum64(b))
 }
 
-// Broken records, durably, that the log has ended, and why: every reader that has followed it is told to begin
+// Broken records, durably, that the log has ended, and why: every reader that has followed the log must begin
 // with a full copy. Everything that begins another log calls it before the first segment of that log exists,
-// with the position where it begins; a purge calls it when it is complete. Two callers never run at the same
-// time: one has the log alone, or flush.lock.
+// with the position where the log begins; a purge calls it when it is complete. Two callers never run at the
+// same time: each has the log alone, or holds flush.lock.
 //
 // Records that cannot be read are replaced, with an epoch that is not used yet.
 func (p *Log) Broken(reason Reason, next LSN, now time.Time, mode fs.FileMode) error {
@@ -252,8 +252,8 @@ func (p *Log) Broken(reason Reason, next LSN, now time.Time, mode fs.FileMode) e
 	return p.writeSmall(EndedName, encodeEndings(list, p.Geometry.UUID), mode)
 }
 
-// writeSmall replaces a small file in the folder of the log, durably. A killed process leaves a name for which
-// wal.IsMaking holds.
+// writeSmall replaces a small file in the folder of the log, durably. The temporary file that a killed process
+// leaves has a name for which wal.IsMaking returns true.
 func (p *Log) writeSmall(name string, b []byte, mode fs.FileMode) error {
 	temp := p.path(fmt.Sprintf("%d-%s.new", p.FS.Host().PID, name))
 	if err := vfs.WriteDurable(p.FS, temp, p.path(name), b, mode); err != nil {
@@ -262,9 +262,10 @@ func (p *Log) writeSmall(name string, b []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Continues returns nil if a reader that has followed the log of an id up to a mark can continue, *EndedError
-// if that log has ended. It reads the segment of the mark up to there, so a reader calls it when it begins, not
-// with every piece. The mark of a segment that is no longer kept is not compared: Pieces reports the gap.
+// Continues returns nil if a reader that has followed the log with an ID up to a mark can continue, and
+// *EndedError if that log has ended. It reads the segment of the mark up to the mark, so a reader calls it when
+// it begins, not with every piece. If the segment of the mark is no longer kept, the mark is not compared:
+// Pieces reports the gap.
 func (p *Log) Continues(ctx context.Context, id ID, at Mark) error {
 	if err := p.continues(id, at); err != nil {
 		return err
@@ -272,7 +273,7 @@ func (p *Log) Continues(ctx context.Context, id ID, at Mark) error {
 	return p.contains(ctx, at)
 }
 
-// continues is Continues by the records alone.
+// continues is Continues that uses only the records.
 func (p *Log) continues(id ID, at Mark) error {
 	list, err := p.Endings()
 	if err != nil {
@@ -297,7 +298,7 @@ func (p *Log) continues(id ID, at Mark) error {
 	return nil
 }
 
-// contains returns *EndedError unless the log has a mark. What cannot be read is no difference.
+// contains returns *EndedError unless the log has the mark. If the log cannot be read there, it returns nil.
 func (p *Log) contains(ctx context.Context, at Mark) error {
 	if at.LSN == 0 || at.Sum == 0 {
 		return nil
@@ -316,7 +317,7 @@ func (p *Log) contains(ctx context.Context, at Mark) error {
 	case errors.As(err, &none) && errors.Is(none.Here, segment.ErrEnd) && (end.Sum == 0 || end.LSN < at.LSN):
 		return (&Ending{}).error(at.LSN, err) // the frames of the log end before the mark
 	case IsNoFrame(err):
-		return nil // damage, of which Pieces returns a gap
+		return nil // damage, for which Pieces returns a gap
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func idOf(t testing.TB, p *past.Log) past.ID {
 	return id
 }
 
-// Every reader is told the reason for which the log has ended that it followed, whatever came later.
+// Every reader gets the reason why the log that it followed has ended, whatever came later.
 func TestEnded(t *testing.T) {
 	w := write(1)
 	p := w.put(t, 0)
@@ -84,7 +84,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// Epochs differ from all that a damaged record had, with a clock that is behind as well.
+// Epochs differ from all that a damaged record had, even with a clock that is behind.
 func TestEndedEpochs(t *testing.T) {
 	p := write(1).put(t, 0)
 	last := uint64(0)
@@ -100,20 +100,20 @@ func TestEndedEpochs(t *testing.T) {
 	}
 }
 
-// small is a file of the log that is input: what is written there by a program, and what must not count.
+// small is a file of the log that is untrusted input: what a program writes, and what must be ignored.
 type small struct {
 	name string
 	read func(p *past.Log) error
 	set  func(p *past.Log) error
 }
 
-// sign gives bytes the checksum that a program would write.
+// sign sets the checksum that a program would write.
 func sign(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(bytes.Clone(b), xxhash.Sum64(b))
 }
 
-// Nothing that can stand in wal/ended or wal/sent is believed beyond what a program writes, or ends a program: each
-// file is damage, or of a newer version, and the next record replaces it.
+// Whatever is in wal/ended or wal/sent beyond what a program writes is ignored and crashes no program: each
+// file is damaged, or of a newer version, and the next record replaces it.
 func TestSmallForged(t *testing.T) {
 	w := write(1)
 	at := w.before(w.end.LSN)
@@ -194,7 +194,7 @@ func TestSmallForged(t *testing.T) {
 	}
 }
 
-// The mark says what a copy has, and of which log.
+// The mark names what a copy has, and of which log.
 func TestSent(t *testing.T) {
 	w := write(4)
 	p := w.put(t, 3)

@@ -18,27 +18,28 @@ type Mark struct {
 	Sum uint64
 }
 
-// MostTime is the latest time that is believed of a frame, in microseconds since 1970: the start of 2399.
+// MostTime is the latest time that a frame may have, in microseconds since 1970: the start of 2399. Later times
+// are ignored.
 const MostTime = 13537929600_000000
 
-// KindUser is the lowest kind of a value: kinds below are the log's own.
+// KindUser is the lowest kind of a value: lower kinds belong to the log itself.
 const KindUser = 16
 
 // Entry is one change of one key.
 type Entry struct {
-	LSN  LSN       // where it stands; set by Append and by reading
-	Time time.Time // of the commit, whole microseconds, different for every entry; set likewise
-	// Reading is what the clock read at the commit. It is Time unless the clock was more than a second behind it
-	// (package wal, "Choices"); set by Append and by reading.
+	LSN  LSN       // the position of the entry; set by Append and by reading
+	Time time.Time // commit time in whole microseconds, different for every entry; set by Append and by reading
+	// Reading is what the clock showed at the commit. It equals Time unless the clock was more than a second
+	// behind Time (package wal, "Choices"); set by Append and by reading.
 	Reading  time.Time
-	Key      string // whose change it is
+	Key      string // the key that changes
 	Kind     uint8  // the kind of the value, 16…255; the log does not interpret the value
 	Delete   bool   // the key is absent after this
 	More     bool   // the batch continues; set by reading
-	Writer   uint32 // the number of the writer, 0 where it is not known; see wal.Batch
-	Cause    uint8  // why the entry was written, of the causes of package wal; 0: a caller asked for it
-	Restores LSN    // of an entry that an undo wrote, the version that it put back; 0: none. See package segment
-	Own      bool   // this handle wrote the entry, and did not read it; set when it is applied
+	Writer   uint32 // the number of the writer, 0 if unknown; see wal.Batch
+	Cause    uint8  // why the entry was written: one of the causes of package wal; 0: a caller asked for it
+	Restores LSN    // of an entry that an undo wrote, the version that it restored; 0: none. See package segment
+	Own      bool   // this handle wrote the entry, and did not read it; set when the entry is applied
 	Size     uint64 // bytes of log that the entry takes, from LSN on; set by reading
 	Inflated uint32 // bytes of Value after decompression; 0 means len(Value)
 	Value    []byte
@@ -59,12 +60,12 @@ func EntryIn(h *segment.Header, payload []byte) Entry {
 	}
 }
 
-// EntryOf is EntryIn with a key and a value of its own.
+// EntryOf is EntryIn with copies of key and value.
 func EntryOf(h *segment.Header, payload []byte) Entry {
 	e := EntryIn(h, payload)
 	e.Key, e.Value = strings.Clone(e.Key), append([]byte(nil), e.Value...)
 	return e
 }
 
-// unsafeString is a key that lies in a buffer; to keep it, copy it.
+// unsafeString returns b as a string without copying; a caller that keeps the string must copy it.
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -11,14 +11,14 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Files has one segment open: its file, or its copy where there is no file,
-// or where that was not what it should be.
+// Files has one segment open: its file, or its copy if there is no file or the file did not have what it
+// should.
 type Files struct {
 	p      *Log
 	number uint64
 	src    Source
 	shut   func() error
-	fell   map[uint64]bool // whose copies are asked first
+	fell   map[uint64]bool // segments whose copies are read first
 }
 
 // Files returns the files of the log, for reading by position.
@@ -44,7 +44,7 @@ func (f *Files) Open(number uint64) (Source, error) {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, vfs.ErrNotRegular) {
 		return nil, fmt.Errorf("opening a segment: %w", err)
 	}
-	// Recycling makes the copy first. What is no file has none of the segment, and counts as missing.
+	// Recycling writes the copy first. A name that is not a regular file counts as missing.
 	return f.src, f.OpenCopy()
 }
 
@@ -56,8 +56,8 @@ func (f *Files) OpenCopy() error {
 	return err
 }
 
-// FallOver has the copies asked for what should stand at a position: that of its
-// segment and of the one in which the log goes on. false when they were already.
+// FallOver makes Files read the copies for a position: the copy of its segment and of the next one, in which
+// the log continues. It returns false if it was called for them before.
 func (f *Files) FallOver(at LSN) bool {
 	f.Close()
 	n := f.p.Geometry.Number(at)

@@ -37,7 +37,7 @@ func gapped(geo segment.Geometry) []byte {
 	return append(b, make([]byte, segment.HeaderSize)...)
 }
 
-// What a copy with a gap yields: the entries around it, and the gap.
+// Reading a copy with a gap yields the entries around it, and the gap.
 func TestGapped(t *testing.T) {
 	geo := segment.Geometry{UUID: [16]byte{1, 2, 3}, Size: segment.MinSize}
 	dir := t.TempDir()
@@ -68,8 +68,8 @@ func TestGapped(t *testing.T) {
 	}
 }
 
-// FuzzGapped reads a copy in the archive that may have gaps, and is otherwise anything: reading ends,
-// what it yields is a sound frame at its own position, and positions go up.
+// FuzzGapped reads an arbitrary copy in the archive that may have gaps: reading ends, each frame that it yields
+// is sound and at its own position, and positions increase.
 func FuzzGapped(f *testing.F) {
 	geo := segment.Geometry{UUID: [16]byte{1, 2, 3}, Size: segment.MinSize}
 	whole := gapped(geo)
@@ -116,7 +116,7 @@ func FuzzGapped(f *testing.F) {
 	})
 }
 
-// resum gives headers at their positions the right checksum, so that what they say is looked at.
+// resum sets the right checksum in headers at their positions, so that their contents are used.
 func resum(geo segment.Geometry, b []byte) {
 	for off := 0; off+segment.HeaderSize <= len(b); off += 8 {
 		if segment.MayBeHeader(b[off:], geo.Start(1)+uint64(off)) {

@@ -2,8 +2,8 @@ package past
 
 import "github.com/varve-db/varve/errs"
 
-// truncated says why a position below to is no longer kept: it was released, or the log that had it
-// is gone, and the one that is there begins behind it.
+// truncated returns the error for a position below to that is no longer kept: it was released, or the log that
+// had it is gone and the present log begins above it.
 func (p *Log) truncated(at, to LSN) (lost, err error) {
 	begun, err := p.Begun(to)
 	if err != nil {
@@ -16,21 +16,21 @@ func (p *Log) truncated(at, to LSN) (lost, err error) {
 	return &errs.TruncatedError{Oldest: oldest}, err
 }
 
-// Begun is where a log begins that is kept from its first entry on and is not the first one of its
-// store: what was before it is gone. 0 where nothing is known to be.
+// Begun returns where a log begins that is kept from its first entry on and is not the first one of its store:
+// what was before it is gone. It returns 0 if no such beginning is known.
 func (p *Log) Begun(to LSN) (LSN, error) {
 	_, began, whole, err := p.Oldest(to)
 	if err != nil || !whole || began <= p.Geometry.Start(1) {
 		return 0, err
 	}
-	// a repair has begun the log again, and its past is in the archive
+	// a repair has begun the log again, and the earlier part is in the archive
 	if first, err := p.First(to); err != nil || first < began {
 		return 0, err
 	}
 	return began, nil
 }
 
-// Gone is a *errs.HistoryGoneError for a position of an earlier log, which is gone; else nil.
+// Gone returns a *errs.HistoryGoneError for a position of an earlier log that is gone; otherwise nil.
 func (p *Log) Gone(at, to LSN) error {
 	if begun, err := p.Begun(to); err == nil && at < begun {
 		return &errs.HistoryGoneError{Begin: begun}

@@ -17,15 +17,14 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// What verify and repair read of a log. Nothing here changes a file or takes a lock, and no file stays
-// open: a segment may be recycled while it is read, and a caller that finds something wrong checks
-// whether that is why.
+// Functions with which verify and repair read a log. They change no file, take no lock and leave no file open.
+// A segment may be recycled while it is read; a caller that finds damage checks whether that is the reason.
 
-// SegmentFile is a file in wal/ with a segment's name.
+// SegmentFile is a file in wal/ that has the name of a segment.
 type SegmentFile struct {
 	Number uint64
 	Size   int64
-	Start  segment.Start // when Err is nil
+	Start  segment.Start // valid if Err is nil
 	Zero   bool          // the file begins with zeros: prepared and not yet begun, or about to be recycled
 	Err    error         // why the file is not a segment of this log
 }
@@ -86,13 +85,13 @@ func (p *Log) SegmentFile(number uint64) (SegmentFile, error) {
 	case s.Start.UUID != p.Geometry.UUID:
 		s.Err = fmt.Errorf("%w: the file belongs to another store", segment.ErrHeader)
 	case s.Start.Size != p.Geometry.Size || s.Start.Number != number:
-		s.Err = fmt.Errorf("%w: the file says that it is segment %d of %d bytes", segment.ErrHeader, s.Start.Number,
+		s.Err = fmt.Errorf("%w: the header is that of segment %d of %d bytes", segment.ErrHeader, s.Start.Number,
 			s.Start.Size)
 	}
 	return s, nil
 }
 
-// NewestSegment is the highest number of the segments that are there.
+// NewestSegment returns the highest number in a list of segments.
 func NewestSegment(list []SegmentFile) (newest uint64) {
 	for _, f := range list {
 		newest = max(newest, f.Number)
@@ -100,8 +99,8 @@ func NewestSegment(list []SegmentFile) (newest uint64) {
 	return newest
 }
 
-// Unbegun reports whether a segment is prepared and not yet begun: it begins with zeros, and holds no frame.
-// One of which only the first page was lost begins with zeros as well.
+// Unbegun reports whether a segment is prepared and not yet begun: it begins with zeros and has no frame. A
+// segment that has lost only its first page begins with zeros as well.
 func (p *Log) Unbegun(s SegmentFile) (bool, error) {
 	if !s.Zero {
 		return false, nil
@@ -110,8 +109,8 @@ func (p *Log) Unbegun(s SegmentFile) (bool, error) {
 	return err == nil && !holds, err
 }
 
-// HoldsFrame looks for a frame of this log in a segment's file, whatever its beginning says: the
-// checksum of each is seeded with the store and the segment's number.
+// HoldsFrame reports whether a segment's file has a frame of this log, whatever its beginning is: the checksum
+// of each frame is seeded with the store and the segment's number.
 func (p *Log) HoldsFrame(number uint64) (bool, error) {
 	f, err := p.OpenSegment(number)
 	if err != nil {
@@ -127,30 +126,29 @@ func (p *Log) OpenSegment(number uint64) (vfs.File, error) {
 	return p.FS.OpenFile(p.path(segment.Name(number)), os.O_RDONLY, 0)
 }
 
-// Place is the segment of a position and the byte in its file.
+// Place returns the segment of a position and the offset in its file.
 func (p *Log) Place(at LSN) (number uint64, offset int64) {
 	return p.Geometry.Number(at), p.Geometry.Offset(at)
 }
 
-// SegmentOf is the number of the segment of a position, as long as the log is open.
+// SegmentOf returns the number of the segment of a position, as long as the log is open.
 func (p *Log) SegmentOf(at LSN) uint64 { return p.Geometry.Number(at) }
 
-// SegmentEnd is the position behind a segment.
+// SegmentEnd returns the position after a segment.
 func (p *Log) SegmentEnd(number uint64) LSN { return p.Geometry.End(number) }
 
-// Gap is a place in a segment where a frame is missing. Reading continues at To; To is the end if
-// nothing was found behind the gap.
+// Gap is a place in a segment where a frame is missing. Reading continues at To; To is the end if nothing was
+// found after the gap.
 type Gap struct {
 	At, To LSN
-	Key    string // that the one frame of the gap has, where its header is sound; it may be damaged, too
+	Key    string // key of the single frame in the gap, if its header is sound; the key may be damaged, too
 	Err    error
 }
 
-// WalkSegment reads the frames of a segment up to end, where one ends: from the next segment's
-// start, or durable. visit gets the end of each frame with its entry, nil for the log's own frames;
-// the entry is valid during the call. gap is called for each place without a frame. prev is the end
-// of the previous segment, zero if unknown. The result is the position reached, zero if that is not
-// end.
+// WalkSegment reads the frames of a segment up to end, where a frame ends: taken from the next segment's start,
+// or durable. It calls visit with the end of each frame and its entry, nil for the log's own frames; the entry
+// is valid during the call. It calls gap for each place without a frame. prev is the end of the previous
+// segment, zero if unknown. The result is the position reached, zero if that is not end.
 func (p *Log) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN,
 	visit func(Mark, *Entry) error, gap func(Gap)) (Mark, error) {
 	f, err := p.OpenSegment(number)
@@ -167,8 +165,8 @@ func (p *Log) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN
 	}, gap)
 }
 
-// WalkFrames is WalkSegment for the bytes of a segment in a file, in a copy or in memory. frame gets
-// every frame, the start of the segment included.
+// WalkFrames is WalkSegment for the bytes of a segment in a file, in a copy or in memory. It calls frame for
+// every frame, including the start of the segment.
 func WalkFrames(ctx context.Context, geo segment.Geometry, f Source, number uint64, prev Mark, end LSN,
 	frame func(at Mark, h *segment.Header, payload []byte) error, gap func(Gap)) (Mark, error) {
 	w := NewWalker(geo, func(uint64) (Source, error) { return f, nil }, Mark{})
@@ -207,7 +205,7 @@ func WalkFrames(ctx context.Context, geo segment.Geometry, f Source, number uint
 		}
 		missing := Gap{At: w.At.LSN, Err: err}
 		if errors.Is(err, segment.ErrPayload) && h.LSN == missing.At && h.End() <= end {
-			w.At, w.Linked = Mark{h.End(), h.Sum}, h.Kind != segment.KindGap // the header is sound, the chain continues
+			w.At, w.Linked = Mark{h.End(), h.Sum}, h.Kind != segment.KindGap // the header is sound, so the chain continues
 			missing.Key = string(payload[:min(int(h.KeyLen), len(payload))])
 		} else {
 			next, err := NextHeader(geo, f, number, missing.At+8, end)
@@ -271,9 +269,9 @@ func (p *Log) Archived() (numbers []uint64, others []string, err error) {
 	return numbers, others, nil
 }
 
-// ReadArchive reads an archived segment block by block; plain bytes are valid during the call,
-// which may end the reading with false. Damage is a *errs.CorruptionError; damage affects only its
-// block: if the head of the block is sound, reading continues behind it.
+// ReadArchive reads an archived segment block by block and calls block for each, which returns false to end the
+// reading; plain is valid during the call. Each damaged block is returned as a *errs.CorruptionError: if the
+// header of the block is sound, reading continues after it.
 func (p *Log) ReadArchive(ctx context.Context, number uint64,
 	block func(offset int64, plain []byte) bool) (damage []*errs.CorruptionError, err error) {
 	f, err := p.FS.OpenFile(p.path(CopyName(number)), os.O_RDONLY, 0)
@@ -302,11 +300,11 @@ func (p *Log) ReadArchive(ctx context.Context, number uint64,
 	version, err := archiveStart(head[:n], number)
 	if errors.Is(err, errs.ErrNewerFormat) {
 		var c *Copy
-		if c, err = OpenCopy(p.FS, p.Dir, number); err == nil { // another took its place
+		if c, err = OpenCopy(p.FS, p.Dir, number); err == nil { // another file took its place
 			return nil, c.Close()
 		}
 		if errors.Is(err, errs.ErrNewerFormat) {
-			return nil, err // no damage, and nothing to repair
+			return nil, err // not damage, and nothing to repair
 		}
 		version = ArchiveFormat
 	}
@@ -324,7 +322,7 @@ func (p *Log) ReadArchive(ctx context.Context, number uint64,
 			return damage, err
 		}
 		size, full := int64(le.Uint32(head)), int64(le.Uint32(head[4:]))
-		// A length beyond what a block can be is not followed.
+		// An impossible length is not followed.
 		if n < 16 || size > 2*BlockSize || full > BlockSize || full == 0 || size > info.Size-at-16 {
 			bad(at, errors.New("no block begins here, or the file breaks off in it"))
 			return damage, nil
@@ -348,8 +346,8 @@ func (p *Log) ReadArchive(ctx context.Context, number uint64,
 	return damage, nil
 }
 
-// ArchivedAt reads the entry at a position from the archive; fs.ErrNotExist when its segment is not
-// there.
+// ArchivedAt reads the entry at a position from the archive. The error is fs.ErrNotExist if the segment is not
+// in the archive.
 func (p *Log) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
 	number, offset := p.Place(at)
 	var frame []byte
@@ -393,8 +391,8 @@ func (p *Log) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
 	return EntryIn(&h, frame[segment.HeaderSize:]), nil
 }
 
-// EndOf returns where the frames of a segment end, as the start of the next one says. Without one it
-// is the end of the segment, without a checksum.
+// EndOf returns where the frames of a segment end, according to the start of the next one. Without a next
+// segment it returns the end of the segment, without a checksum.
 func (p *Log) EndOf(number uint64) (Mark, error) {
 	s, _, err := p.Start(number + 1)
 	switch {
@@ -406,9 +404,9 @@ func (p *Log) EndOf(number uint64) (Mark, error) {
 	return Mark{}, err
 }
 
-// CheckArchived walks the frames of an archived segment. holes are the places without a frame, gaps
-// those of which an earlier repair, purge or archiving found nothing. The error matches
-// segment.ErrPayload when a block cannot be read: ReadArchive says which.
+// CheckArchived checks the frames of an archived segment. holes are the places without a frame; gaps are the
+// places for which an earlier repair, purge or archiving has recorded that nothing is left. The error matches
+// segment.ErrPayload if a block cannot be read: ReadArchive returns which.
 func (p *Log) CheckArchived(ctx context.Context, number uint64) (holes []Gap, gaps []*errs.GapError, err error) {
 	c, err := OpenCopy(p.FS, p.Dir, number)
 	if errors.Is(err, ErrNoSegment) {

@@ -15,20 +15,20 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Log reads a log as far back as it is kept: its segments, and the copies in archive/ of those
-// that were recycled. It takes no lock and keeps no file open between two calls, so it can be used
-// for a read-only handle and for a folder that is no longer written to, such as a backup's.
+// Log reads a log as far back as it is kept: its segments, and the copies in archive/ of those that were
+// recycled. It takes no lock and keeps no file open between two calls, so it can be used for a read-only handle
+// and for a folder that is no longer written to, such as that of a backup.
 //
-// If a segment is recycled during a read, reading continues in its copy, which is durable before
-// the recycling begins. If neither exists, the past has a hole: that is a *errs.TruncatedError, and
-// never treated as the log's end.
+// If a segment is recycled during a read, reading continues in its copy, which is durable before the recycling
+// begins. If neither exists, the past has a hole: that is a *errs.TruncatedError, and never treated as the
+// log's end.
 type Log struct {
 	FS       vfs.FS
-	Dir      string // where the segments lie, and archive/
+	Dir      string // the folder of the segments and of archive/
 	Geometry segment.Geometry
 }
 
-// path is where a file of the log is.
+// path returns the path of a file of the log.
 func (p *Log) path(name string) string { return filepath.Join(p.Dir, name) }
 
 // readError adds what was read to an error of the system.
@@ -44,16 +44,15 @@ func readError(doing, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
 
-// Entries reads the entries in [from, to). from is where a frame begins or where the frames of a
-// segment end; with its chain hash, the first frame must follow that hash, without it the first
-// frame is verified by its own checksum only. from 0 is as far back as there is no hole below to.
-// Reading continues in the archive. After an error that is damage or a hole, reading on yields what
-// follows it.
+// Entries reads the entries in [from, to). from is where a frame begins or where the frames of a segment end;
+// with a chain hash, the first frame must follow that hash; without one, the first frame is verified only by
+// its own checksum. If from is 0, reading begins as far back as there is no hole below to. Reading continues in
+// the archive. After an error that is damage or a hole, the next iteration yields what follows it.
 func (p *Log) Entries(ctx context.Context, from Mark, to LSN) iter.Seq2[Entry, error] {
 	return p.EntriesOf(ctx, from, to, nil)
 }
 
-// EntriesOf reads the entries whose keys are wanted; nil: all. The others cost only their reading.
+// EntriesOf reads the entries whose keys are wanted; nil: all. Unwanted entries are read and not copied.
 func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []byte) bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if from.LSN == 0 {
@@ -79,7 +78,7 @@ func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []
 	}
 }
 
-// Erased reports whether a purge has erased a frame between a position and another.
+// Erased reports whether a purge has erased a frame in [from, to).
 func (p *Log) Erased(ctx context.Context, from Mark, to LSN) (found bool, err error) {
 	if from.LSN >= to {
 		return false, nil
@@ -94,8 +93,8 @@ func (p *Log) Erased(ctx context.Context, from Mark, to LSN) (found bool, err er
 	return found, err
 }
 
-// ErasedAt returns at which of some positions below to a purge has erased a frame. It reads each of their segments
-// once. What cannot be read was not erased.
+// ErasedAt returns at which of the given positions below to a purge has erased a frame. It reads each of their
+// segments once. An unreadable position counts as not erased.
 func (p *Log) ErasedAt(ctx context.Context, to LSN, at ...LSN) (map[LSN]bool, error) {
 	erased := map[LSN]bool{}
 	at = slices.Compact(slices.Sorted(slices.Values(at)))
@@ -126,8 +125,8 @@ func (p *Log) ErasedAt(ctx context.Context, to LSN, at ...LSN) (map[LSN]bool, er
 
 var errStop = errors.New("the caller ended the reading")
 
-// walk visits the frames of [from, to). Damage and holes are told to visit,
-// which may have the walk go on behind them.
+// walk visits the frames of [from, to). It passes damage and holes to visit, which returns true to continue
+// after them.
 func (p *Log) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.Header, []byte, error) bool) error {
 	return p.walkRaw(ctx, from, to, func(h *segment.Header, payload, _ []byte, err error) bool {
 		return visit(h, payload, err)
@@ -140,14 +139,14 @@ func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN,
 	files := &Files{p: p}
 	defer files.Close()
 	w := NewWalker(p.Geometry, files.Open, from)
-	var gap *errs.GapError // the frames that were just passed say that nothing is left
+	var gap *errs.GapError // the gap frames just passed: nothing is left there
 	defer func() {
 		if gap != nil && err == nil && !visit(nil, nil, nil, gap) {
 			err = errStop
 		}
 	}()
-	var first *NoFrameError // what was found before the copies were asked
-	var anew LSN            // a position that was looked at from the beginning a second time
+	var first *NoFrameError // what was found before the copies were read
+	var anew LSN            // the position at which reading was restarted with the files
 	for n := 0; w.At.LSN < to; n++ {
 		if n%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -163,8 +162,8 @@ func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN,
 				continue
 			}
 			if anew != w.At.LSN {
-				// A copy that was not there yet may be now, and the file that was asked
-				// in its place recycled.
+				// A copy that did not exist before may exist now, and the file that was tried next may have
+				// been recycled.
 				anew, files.fell, w.have = w.At.LSN, nil, 0
 				continue
 			}
@@ -192,7 +191,7 @@ func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN,
 			}
 		}
 		if h.End() > to {
-			return nil // a position inside a frame is behind what was asked for
+			return nil // a position inside a frame is not part of the requested range
 		}
 		if h.Kind == segment.KindGap {
 			if gap == nil {
@@ -208,7 +207,7 @@ func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN,
 	return nil
 }
 
-// next is the walker's, and begins also at the very start of a segment.
+// next is Walker.Next that can also begin at the very start of a segment.
 func (p *Log) next(w *Walker, to LSN) (segment.Header, []byte, error) {
 	number := p.Geometry.Number(w.At.LSN)
 	if w.Linked || p.Geometry.Offset(w.At.LSN) != 0 {
@@ -224,19 +223,19 @@ func (p *Log) next(w *Walker, to LSN) (segment.Header, []byte, error) {
 	return h, nil, err
 }
 
-// hole says what is at a place below to where no frame is, and where reading may go on behind it: a
-// segment that is nowhere any more, damage, or nothing that is lost.
+// hole determines what is at a position below to without a frame, and where reading may continue after it: a
+// segment that is gone, damage, or nothing that is lost.
 func (p *Log) hole(none *NoFrameError, to LSN) (lost error, next LSN, err error) {
 	geo := p.Geometry
 	number := geo.Number(none.At)
 	if geo.Offset(none.At) == 0 {
-		number-- // the frames of the segment before filled it
+		number-- // the frames of the previous segment filled it
 	}
 	_, _, here := p.Start(number)
 	_, _, after := p.Start(number + 1)
 	for _, err := range []error{here, after} {
 		if err != nil && !IsNoFrame(err) {
-			return nil, 0, err // not read is neither damaged nor gone
+			return nil, 0, err // a read error proves neither damage nor loss
 		}
 	}
 	ended := errors.Is(none.Here, segment.ErrEnd)
@@ -245,13 +244,13 @@ func (p *Log) hole(none *NoFrameError, to LSN) (lost error, next LSN, err error)
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, n := range behind { // not by what to says, which may be a mark that was made up
+	for _, n := range behind { // not by the value of to, which may be a mark that was made up
 		if n <= number || n > geo.Number(to-1) {
 			continue
 		}
 		if s, h, err := p.Start(n); err == nil {
 			if next = h.End(); s.PrevEnd == 0 && ended && n <= number+2+Spares {
-				return nil, next, nil // a repair has begun the log again behind its end
+				return nil, next, nil // a repair has begun a new log after the end of this one
 			}
 			break
 		} else if !IsNoFrame(err) {
@@ -277,7 +276,7 @@ func (p *Log) damage(none *NoFrameError) *errs.CorruptionError {
 	return &errs.CorruptionError{Path: path, Segment: number, Offset: p.Geometry.Offset(none.At), LSN: none.At, Err: none}
 }
 
-// gone reports whether a segment is neither there nor in the archive: not begun, or recycled.
+// gone reports whether a segment is neither in wal/ nor in the archive: not begun, or recycled.
 func gone(err error) bool {
 	return errors.Is(err, ErrNoSegment) || errors.Is(err, segment.ErrEnd)
 }
@@ -295,9 +294,9 @@ func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
 	return s, h, err
 }
 
-// Oldest returns how far back the log below an LSN is kept without a hole: the first position behind a
-// segment's start. whole reports whether the log began there. began is the end of the segment before it: a
-// reader that has read everything below began has missed nothing.
+// Oldest returns how far back the log below an LSN is kept without a hole: the first position after a segment's
+// start. whole reports whether the log began there. began is the end of the previous segment: a reader that has
+// read everything below began has missed nothing.
 func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	oldest, began = to, to
 	if to == 0 {
@@ -319,8 +318,8 @@ func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	return oldest, began, false, nil
 }
 
-// First is where the oldest segment begins that is kept in any state: reading from there reports
-// every hole and all damage.
+// First returns where the oldest segment begins that is kept in any state: reading from there reports every
+// hole and all damage.
 func (p *Log) First(to LSN) (LSN, error) {
 	numbers, err := p.numbers()
 	if err != nil {
@@ -342,7 +341,7 @@ func (p *Log) First(to LSN) (LSN, error) {
 	return to, nil
 }
 
-// numbers are those of the segments that are kept, in files or in the archive, ascending.
+// numbers returns the numbers of the segments that are kept, in files or in the archive, ascending.
 func (p *Log) numbers() (numbers []uint64, err error) {
 	for _, dir := range []string{p.Dir, filepath.Join(p.Dir, "archive")} {
 		names, err := p.FS.ReadDir(dir)
@@ -365,9 +364,9 @@ func (p *Log) numbers() (numbers []uint64, err error) {
 	return slices.Compact(numbers), nil
 }
 
-// At reads the entry that begins at an LSN, found along the chain of its segment, so that only real
-// entries are found. errs.ErrNotFound when no entry begins there, errs.ErrTruncated when the log is
-// no longer kept there.
+// At reads the entry that begins at an LSN. It is found along the chain of its segment, so that only real
+// entries are found. The error is errs.ErrNotFound if no entry begins there, errs.ErrTruncated if the log is no
+// longer kept there.
 func (p *Log) At(ctx context.Context, at, to LSN) (Entry, error) {
 	if at >= to || at < p.Geometry.Size {
 		return Entry{}, errs.ErrNotFound
@@ -387,7 +386,7 @@ func (p *Log) At(ctx context.Context, at, to LSN) (Entry, error) {
 	return e, err
 }
 
-// Chain is the chain hash where a frame ends; errs.ErrNotFound where none does.
+// Chain returns the chain hash where a frame ends; errs.ErrNotFound if none ends there.
 func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
 	if at < p.Geometry.Size {
 		return Mark{}, errs.ErrNotFound
@@ -403,7 +402,7 @@ func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
 	return m, err
 }
 
-// within visits the frames of the segment of a position from its start on.
+// within visits the frames of the segment of a position, from its start.
 func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header, []byte) bool) error {
 	number := p.Geometry.Number(at)
 	_, h, err := p.Start(number)
@@ -435,8 +434,8 @@ func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header
 	return err
 }
 
-// CopySegment writes the bytes of a segment up to a position into a file, from the segment or from
-// its copy. They are not checked: read the written file to check them.
+// CopySegment writes the bytes of a segment up to a position into a file, from the segment or from its copy.
+// The bytes are not checked: read the written file to check them.
 func (p *Log) CopySegment(ctx context.Context, number uint64, to LSN, out vfs.File) error {
 	files := &Files{p: p}
 	defer files.Close()
@@ -462,7 +461,7 @@ func (p *Log) CopySegment(ctx context.Context, number uint64, to LSN, out vfs.Fi
 	return nil
 }
 
-// Spares is how many segments are kept ready behind the tail's. The next is
-// prepared before one is released (see prepareNext), so one more makes sure that
-// a store which is written to goes round without new files.
+// Spares is the number of segments that are kept ready after the segment of the tail. The next segment is
+// prepared before one is released (see prepareNext), so a second one makes sure that a store in use recycles
+// segments without creating new files.
 const Spares = 2

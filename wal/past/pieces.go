@@ -13,20 +13,20 @@ import (
 
 // Piece is a part of the log: whole batches of one segment.
 type Piece struct {
-	From  Mark   // where the log ends before it
+	From  Mark   // where the log ends before the piece
 	At    LSN    // where Bytes begin: From.LSN, or the start of the next segment
-	To    Mark   // where the log ends with it
-	Bytes []byte // frames with their padding; valid until the next one is asked for
+	To    Mark   // where the log ends with the piece
+	Bytes []byte // frames with their padding; valid until the next iteration
 }
 
-// GapError is a place of the log that cannot be read: it was pruned, it is damaged, or a repair has found
+// GapError is a part of the log that cannot be read: it was pruned, it is damaged, or a repair has found
 // nothing there. It wraps the reason.
 type GapError struct {
-	From, To LSN // reading continues at To, which is the limit if nothing behind From can be read
+	From, To LSN // reading continues at To, which is the limit if nothing after From can be read
 	Err      error
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *GapError) Error() string {
 	return fmt.Sprintf("the log cannot be read from %d to %d, it continues at %d: %v", e.From, e.To, e.To, e.Err)
 }
@@ -35,20 +35,20 @@ func (e *GapError) Error() string {
 // *errs.GapError, or *EndedError, which may wrap one of the others.
 func (e *GapError) Unwrap() error { return e.Err }
 
-// pieceSize is from how many bytes on a piece ends at the next border of a batch.
+// pieceSize is the size from which a piece ends at the next end of a batch.
 const pieceSize = 1 << 20
 
-// Pieces returns the log in [from, to) as raw bytes. from is where a batch ends: with its chain hash, the
-// first frame must follow it; without, the first frame is verified by its own checksum only. From 0 is as
-// far back as there is no hole. to is a position up to which the log is durable, FileLog.Durable or the
-// attested mark of a checkpoint, and where a frame ends; a batch that does not end at or below it is left out.
+// Pieces returns the log in [from, to) as raw bytes. from is where a batch ends: with a chain hash, the first
+// frame must follow it; without one, the first frame is verified only by its own checksum. If from is 0,
+// reading begins as far back as there is no hole. to is where a frame ends, at or below what is durable
+// (FileLog.Durable or the attested mark of a checkpoint); a batch that ends above it is omitted.
 //
-// A gap yields a *GapError; reading on yields what follows it, from the next border of a batch. Any other
+// A gap yields a *GapError; the next iteration yields what follows it, from the next end of a batch. Any other
 // error ends the reading.
 //
-// Where another log begins within [from, to), the gap before it wraps a *EndedError with the reason. If the log
-// does not contain from, because another one is in its place, that is the reason of the first gap. Neither tells
-// of a purge: Continues does.
+// If another log begins within [from, to), the gap before it wraps a *EndedError with the reason. If the log
+// does not contain from, because another log has replaced it, the first gap wraps that reason. Pieces does not
+// report a purge: Continues does.
 func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, error] {
 	return func(yield func(Piece, error) bool) {
 		if from.LSN > to {
@@ -81,25 +81,25 @@ func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, er
 	}
 }
 
-// gathering makes pieces of frames.
+// gathering combines frames into pieces.
 type gathering struct {
 	ctx     context.Context
 	p       *Log
 	yield   func(Piece, error) bool
-	endings []Ending // empty where wal/ended cannot be read: then the reason of an end is not known
+	endings []Ending // empty if wal/ended cannot be read: then the reason of an end is unknown
 	from    Mark
 	to      LSN
 
 	border Mark      // where the last whole batch ends, or the reading began
 	at     LSN       // where the next frame is expected
-	piece  Piece     // begun when buf has bytes
+	piece  Piece     // valid if buf has bytes
 	buf    []byte    // whole batches, and the frames of a batch that has not ended
 	whole  int       // how much of buf is whole batches
-	gap    *GapError // not reported yet: To is not known
+	gap    *GapError // not reported yet, because To is unknown
 	rest   bool      // frames up to the next border may belong to a batch that began in the gap
 }
 
-// visit takes a frame with its bytes, or what is in the place of frames.
+// visit receives a frame with its bytes, or an error in place of frames.
 func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) bool {
 	if err != nil {
 		return g.broken(err)
@@ -134,7 +134,7 @@ func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) boo
 	return start || len(g.buf) < pieceSize || g.flush()
 }
 
-// flush yields the piece. What is behind its last whole batch is dropped: a gap or the limit follows it.
+// flush yields the piece. What follows its last whole batch is dropped: a gap or the limit comes next.
 func (g *gathering) flush() bool {
 	p := g.piece
 	p.To, p.Bytes = g.border, g.buf[:g.whole]
@@ -143,7 +143,7 @@ func (g *gathering) flush() bool {
 	return ok
 }
 
-// broken begins a gap. Without an error nothing is missing, and another log begins.
+// broken begins a gap. A nil error means that nothing is missing and another log begins.
 func (g *gathering) broken(err error) bool {
 	if !g.flush() {
 		return false
@@ -166,7 +166,8 @@ func (g *gathering) tell() bool {
 	return g.yield(Piece{}, gap)
 }
 
-// ended returns *EndedError if another log begins behind a gap, or is in the place of the one that was followed.
+// ended returns *EndedError if another log begins after a gap, or has replaced the log that the reader
+// followed.
 func (g *gathering) ended(gap *GapError) error {
 	for i := range g.endings {
 		if e := &g.endings[i]; e.Reason.moves() && gap.From < e.Next && e.Next <= gap.To {
@@ -187,7 +188,7 @@ func (g *gathering) ended(gap *GapError) error {
 	return nil
 }
 
-// end yields what is left at the limit. Another log that has no entry yet is a gap, too.
+// end yields the rest at the limit. Another log that has no entry yet is a gap, too.
 func (g *gathering) end() bool {
 	if g.gap == nil {
 		if !g.flush() {

@@ -36,7 +36,7 @@ func write(last uint64) *written {
 	return w
 }
 
-// segment adds a segment behind the end; with no end it begins a log.
+// segment adds a segment after the end; without an end it begins a log.
 func (w *written) segment(n uint64, size int) {
 	h := segment.Header{Time: int64(n) * 1e6}
 	b := segment.AppendStart(nil, segment.Start{Geometry: geo, Number: n, PrevEnd: w.end.LSN, PrevSum: w.end.Sum}, &h)
@@ -69,7 +69,7 @@ func (w *written) another(n uint64, empty bool) {
 	w.borders[h.End()], w.end = h.Sum, past.Mark{LSN: h.End(), Sum: h.Sum}
 }
 
-// before returns the border of a batch before a position.
+// before returns the last end of a batch before a position.
 func (w *written) before(at past.LSN) (m past.Mark) {
 	for border, sum := range w.borders {
 		if border < at && border > m.LSN {
@@ -158,7 +158,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// A limit within a batch leaves the batch out: whole batches only.
+// A limit within a batch omits the batch: whole batches only.
 func TestPiecesWholeBatches(t *testing.T) {
 	w := write(1)
 	p := w.put(t, 0)
@@ -175,7 +175,7 @@ func TestPiecesWholeBatches(t *testing.T) {
 	}
 }
 
-// A copy that vanishes while pieces are read is a gap that names where the log continues.
+// A copy that disappears while pieces are read is a gap that names where the log continues.
 func TestPiecesVanished(t *testing.T) {
 	w := write(5)
 	p := w.put(t, 4)
@@ -218,8 +218,8 @@ func TestPiecesErased(t *testing.T) {
 	}
 }
 
-// A torn tail is in no piece: up to a position that is durable nothing of it is read, and beyond it is a gap
-// behind the last whole batch.
+// A torn tail is in no piece: up to a durable position nothing of it is read, and beyond that it is a gap after
+// the last whole batch.
 func TestPiecesTornTail(t *testing.T) {
 	w := write(2)
 	last := len(w.frames) - 1
@@ -247,8 +247,8 @@ func TestPiecesTornTail(t *testing.T) {
 	}
 }
 
-// What a repair has filled with frames of kind 3 is a gap, also where the copy with them is whole. It reaches to the
-// next border of a batch: the rest of a batch that began in it is in no piece.
+// Frames of kind 3, with which a repair has filled a hole, are a gap, even if the copy that has them is
+// complete. The gap extends to the next end of a batch: the rest of a batch that began in it is in no piece.
 func TestPiecesFilledGap(t *testing.T) {
 	for _, frame := range []int{1, 3, 4, 5, 20} { // of batches of one, two and three frames
 		w := write(3)
@@ -293,8 +293,8 @@ type source struct{ *bytes.Reader }
 
 func (source) Name() string { return "memory" }
 
-// A reader of a log behind which a repair has begun another one is told so, and why, at the place where the other one
-// begins: also before that has an entry, and also when the record is missing.
+// A reader of a log after which a repair has begun another one gets the reason, at the position where the other
+// one begins: even before that has an entry, and even if the record is missing.
 func TestPiecesBegunAgain(t *testing.T) {
 	for _, empty := range []bool{false, true} {
 		for _, recorded := range []bool{true, false} {
@@ -308,7 +308,7 @@ func TestPiecesBegunAgain(t *testing.T) {
 			for _, from := range []past.Mark{{LSN: geo.Start(1)}, w.before(old.LSN), old} {
 				gaps, end, _ := w.check(t, p, from, w.end.LSN)
 				if empty && !recorded {
-					continue // nothing tells of it yet
+					continue // nothing shows it yet
 				}
 				var ended *past.EndedError
 				if len(gaps) != 1 || gaps[0].From != old.LSN || !errors.As(gaps[0], &ended) ||
@@ -329,7 +329,8 @@ func TestPiecesBegunAgain(t *testing.T) {
 	}
 }
 
-// A restored store has nothing of the log that was followed: the gap has the recorded reason, and what is missing.
+// A restored store has nothing of the log that the reader followed: the gap has the recorded reason, and what
+// is missing.
 func TestPiecesRestored(t *testing.T) {
 	w := write(2)
 	old := w.before(w.end.LSN)
@@ -347,8 +348,8 @@ func TestPiecesRestored(t *testing.T) {
 	}
 }
 
-// Files of another log in the place of the one that was followed are told by the mark: where it has a frame there,
-// where it has none, and where it ends before.
+// If another log has replaced the one that was followed, the mark shows it: where the other log has a frame
+// there, where it has none, and where it ends before.
 func TestPiecesOfAnotherLog(t *testing.T) {
 	mine := write(2)
 	other := &written{segments: map[uint64][]byte{}, borders: map[past.LSN]uint64{}}
@@ -380,8 +381,8 @@ func TestPiecesOfAnotherLog(t *testing.T) {
 	}
 }
 
-// FuzzPieces reads a segment that is anything, its headers signed again: reading ends, positions go up,
-// and what is yielded is whole batches of sound frames.
+// FuzzPieces reads an arbitrary segment whose headers are signed again: reading ends, positions increase, and
+// only whole batches of sound frames are yielded.
 func FuzzPieces(f *testing.F) {
 	w := write(1)
 	for at := uint32(0); at < 8192; at += 200 {
@@ -416,7 +417,7 @@ func FuzzPieces(f *testing.F) {
 	})
 }
 
-// resign gives headers at their positions the right checksum.
+// resign sets the right checksum in headers at their positions.
 func resign(b []byte) {
 	for off := 0; off+segment.HeaderSize <= len(b); off += 8 {
 		if segment.MayBeHeader(b[off:], geo.Start(1)+uint64(off)) {

@@ -20,7 +20,7 @@ func NewSalvaged(src Source, geo segment.Geometry) *Salvaged { return &Salvaged{
 // Frames returns how many sound entries Patch has found.
 func (s *Salvaged) Frames() int { return s.frames }
 
-// Size returns up to where the patched segment has bytes.
+// Size returns the offset up to which the patched segment has bytes.
 func (s *Salvaged) Size() int64 { return s.size }
 
 // Salvaged reads a segment with its holes filled.
@@ -28,7 +28,7 @@ type Salvaged struct {
 	Source
 	geo     segment.Geometry
 	patches []segment.Gap
-	size    int64 // behind it nothing is read
+	size    int64 // nothing is read beyond it
 	frames  int   // sound entries
 }
 
@@ -58,9 +58,9 @@ func (s *Salvaged) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Patch finds the holes of a segment and what stands in their place.
+// Patch finds the holes of a segment and what replaces them.
 func (s *Salvaged) Patch(ctx context.Context, number uint64, prev, end Mark) (gaps []Gap, err error) {
-	var before []Mark // of the gaps: the frame in front of each
+	var before []Mark // for each gap, the frame before it
 	last := Mark{}
 	reached, frames := s.geo.Start(number), end.LSN
 	_, err = WalkFrames(ctx, s.geo, s.Source, number, Mark{}, end.LSN, func(m Mark, h *segment.Header, _ []byte) error {
@@ -70,7 +70,7 @@ func (s *Salvaged) Patch(ctx context.Context, number uint64, prev, end Mark) (ga
 		return nil
 	}, func(g Gap) {
 		if errors.Is(g.Err, segment.ErrEnd) && g.To == end.LSN && end.Sum == 0 {
-			frames = g.At // they end here
+			frames = g.At // the frames end here
 			return
 		}
 		if n := len(gaps); n > 0 && gaps[n-1].To == g.At {
@@ -92,7 +92,7 @@ func (s *Salvaged) Patch(ctx context.Context, number uint64, prev, end Mark) (ga
 	return gaps, nil
 }
 
-// fill puts frames into a hole.
+// fill fills a hole with gap frames.
 func (s *Salvaged) fill(g *Gap, before, prev, end Mark, number uint64) error {
 	at, previous := g.At, before.Sum
 	if at == s.geo.Start(number) { // the segment's own start is gone
@@ -102,7 +102,7 @@ func (s *Salvaged) fill(g *Gap, before, prev, end Mark, number uint64) error {
 		s.patches = append(s.patches, segment.Gap{At: at, Len: uint64(len(b)), Bytes: b})
 		at, previous = h.End(), h.Sum
 	}
-	for g.To < end.LSN && g.To < at+segment.MinGap { // there is no room to say so: the frame behind goes too
+	for g.To < end.LSN && g.To < at+segment.MinGap { // there is no room for a gap frame: the next frame is dropped as well
 		h, err := s.header(g.To)
 		if err != nil {
 			return err
@@ -141,9 +141,9 @@ func (s *Salvaged) header(at LSN) (segment.Header, error) {
 // zstdMagic begins the compressed bytes of a block.
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-// SalvageCopy inflates the blocks of an archived segment that verify, whatever the head of the file
-// says. Zeros take the place of a block that does not verify; bad has an error for each. Where the head of a block is
-// damaged, the next block is found by its own head and checksum.
+// SalvageCopy decompresses the valid blocks of an archived segment, whatever the header of the file contains.
+// Zeros replace an invalid block; bad has an error for each. If the header of a block is damaged, the next
+// block is found by its own header and checksum.
 func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []error, err error) {
 	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -179,7 +179,7 @@ func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []e
 			return nil, nil, err
 		}
 		bad = append(bad, err)
-		// of the last one perhaps more than it had: nothing is a frame there
+		// if it is the last block perhaps more than it had: zeros are never a frame
 		plain = append(plain, make([]byte, BlockSize)...)
 		if end == 0 {
 			if end, err = c.nextBlock(at + 1); err != nil {
@@ -191,8 +191,8 @@ func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []e
 	return plain, bad, nil
 }
 
-// blockAt inflates the block that begins at a byte of the file. end is the byte behind it, 0 if its
-// head does not say.
+// blockAt decompresses the block that begins at an offset of the file. end is the offset after the block, 0 if
+// its header does not tell.
 func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
 	c.starts, c.last = []int64{at}, false
 	head, err := c.seek(0)
@@ -214,8 +214,8 @@ func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
 	return plain, end, err
 }
 
-// nextBlock searches for a sound block from a byte of the file on, as far as two damaged blocks reach,
-// and returns where it begins, or the size of the file.
+// nextBlock searches for a sound block from an offset of the file, as far as two damaged blocks reach, and
+// returns where it begins, or the size of the file.
 func (c *Copy) nextBlock(from int64) (int64, error) {
 	rest := make([]byte, min(c.size-from, 4*BlockSize))
 	n, err := ReadFull(c.f, rest, from)

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// A reader that ships pieces of the log to a copy records in wal/sent up to where the copy has them. What is
-// behind that mark stays in the archive, up to a bound, also where the settings of the history would remove it:
+// A reader that ships pieces of the log to a copy records in wal/sent up to where the copy has them. What
+// follows that mark stays in the archive, up to a bound, even if the settings of the history would remove it:
 //
 //	0   8 bytes "VARVESNT"
 //	8   uint32 version 1, uint32 0
@@ -22,7 +22,8 @@ import (
 //	56  int64 time of the record, Unix microseconds
 //	64  uint64 xxhash64 of everything before
 //
-// The file is a hint: the copy itself says what it has. A store without the file has no such copy.
+// The file is a hint: the copy itself is authoritative for what it has. A store without the file has no
+// such copy.
 const (
 	sentName    = "sent"
 	sentMagic   = "VARVESNT"
@@ -30,19 +31,19 @@ const (
 	sentSize    = 72
 )
 
-// Sent is up to where a copy elsewhere has the log.
+// Sent records up to where a copy elsewhere has the log.
 type Sent struct {
 	ID   ID
 	Mark Mark
 	Time time.Time // of the record
 
-	Behind uint64 // bytes of the log that are durable, and not sent
+	Behind uint64 // bytes of the log that are durable and not sent
 }
 
-// Sent returns the recorded mark, and false if there is none. durable is a position up to which the log is durable.
-// The error says why the copy cannot continue, or that this is not known: *EndedError if the mark is of a log that
-// has ended, *errs.CopyBehindError if the log behind the mark is no longer kept, *errs.CorruptionError if the mark,
-// or wal/ended, is damaged.
+// Sent returns the recorded mark, and false if there is none. durable is a position up to which the log is
+// durable. The error is why the copy cannot continue, or why that is unknown: *EndedError if the mark belongs
+// to a log that has ended, *errs.CopyBehindError if the log after the mark is no longer kept,
+// *errs.CorruptionError if the mark, or wal/ended, is damaged.
 func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
 	b, err := p.readSmall(sentName, sentSize)
 	if err != nil || b == nil {
@@ -61,7 +62,7 @@ func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
 	if err := p.continues(s.ID, s.Mark); err != nil {
 		return s, true, err
 	}
-	if s.Mark.LSN > durable { // files of an earlier moment were put back
+	if s.Mark.LSN > durable { // files of an earlier moment were restored
 		return s, true, (&Ending{}).error(s.Mark.LSN, nil)
 	}
 	s.Behind = durable - s.Mark.LSN
@@ -72,7 +73,7 @@ func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
 func (p *Log) reaches(at, durable LSN) error {
 	number := p.Geometry.Number(at - 1)
 	if _, _, err := p.Start(number); !gone(err) {
-		return nil // there, or damaged, which verify reports
+		return nil // it exists, or is damaged, which verify reports
 	}
 	if s, _, err := p.Start(number + 1); err == nil && s.PrevEnd == at {
 		return nil // the mark is where the removed segment ends
@@ -84,7 +85,7 @@ func (p *Log) reaches(at, durable LSN) error {
 	return &errs.CopyBehindError{Sent: at, Oldest: oldest}
 }
 
-// SetSent records, durably, that a copy elsewhere has the log below a mark at which a batch ends. id is the one
+// SetSent records, durably, that a copy elsewhere has the log below a mark at which a batch ends. id is the ID
 // that was read when the copy was begun: if the log has ended since, nothing is recorded, and the error is a
 // *EndedError.
 func (p *Log) SetSent(id ID, at Mark, now time.Time, mode fs.FileMode) error {

@@ -9,15 +9,14 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Walker follows the chain of frames. It is the only reader of sequences of
-// frames: catching up, scanning and recovery differ in where they stop and in
-// what an end means to them.
+// Walker follows the chain of frames. It is the only reader of sequences of frames: catching up, scanning and
+// recovery differ in where they stop and in what an end means to them.
 //
-// Its owner may set the exported fields between two calls.
+// The owner of a Walker may set the exported fields between two calls.
 type Walker struct {
 	At     Mark // the next frame begins here and links to this sum
-	Linked bool // At.Sum is known; without it the first frame is verified by its own checksum only
-	Ahead  LSN  // up to where bytes may be read before they are asked for, if that is beyond the limit
+	Linked bool // At.Sum is known; otherwise the first frame is verified only by its own checksum
+	Ahead  LSN  // up to where bytes may be read ahead, if that is beyond the limit
 
 	geo  segment.Geometry
 	open func(number uint64) (Source, error)
@@ -25,16 +24,16 @@ type Walker struct {
 	buf  []byte
 	base LSN    // position of buf[0]
 	have int    // valid bytes in buf
-	raw  []byte // of the frame that was returned last
+	raw  []byte // bytes of the frame that was returned last
 }
 
-// NewWalker returns a walker at a mark, without a chain hash if that is 0. open returns the bytes of a segment,
-// which stay the caller's to close.
+// NewWalker returns a walker at a mark; if the Sum of the mark is 0 the chain hash is unknown. open returns the
+// bytes of a segment, which the caller closes.
 func NewWalker(geo segment.Geometry, open func(number uint64) (Source, error), at Mark) Walker {
 	return Walker{geo: geo, open: open, At: at, Linked: at.Sum != 0}
 }
 
-// OneSegment is open of a walker that reads one segment.
+// OneSegment returns an open function for a walker that reads one segment.
 func OneSegment(number uint64, src Source) func(uint64) (Source, error) {
 	return func(n uint64) (Source, error) {
 		if n != number {
@@ -44,27 +43,27 @@ func OneSegment(number uint64, src Source) func(uint64) (Source, error) {
 	}
 }
 
-// Reuse takes over the memory of a walker that is not used any more.
+// Reuse takes over the buffer of a walker that is no longer used.
 func (w *Walker) Reuse(old *Walker) { w.buf = old.buf[:0] }
 
 // Forget drops the bytes that were read ahead.
 func (w *Walker) Forget() { w.have = 0 }
 
-// ReadTo returns up to where bytes were read.
+// ReadTo returns the position up to which bytes were read.
 func (w *Walker) ReadTo() LSN { return w.base + uint64(w.have) }
 
-// Source is what a segment's bytes are read from: its file, or its copy in the archive.
+// Source is where a segment's bytes are read from: its file, or its copy in the archive.
 type Source interface {
 	io.ReaderAt
 	Name() string
 }
 
-// NoFrameError says that no frame of the log stands at a position: the end of the
-// log, or damage; the caller knows which.
+// NoFrameError reports that there is no frame of the log at a position: the end of the log, or damage; the
+// caller knows which.
 type NoFrameError struct {
 	At   LSN
 	Here error // what was found at the position
-	Next error // and at the start of the next segment
+	Next error // what was found at the start of the next segment
 }
 
 func (e *NoFrameError) Error() string {
@@ -73,19 +72,19 @@ func (e *NoFrameError) Error() string {
 
 func (e *NoFrameError) Unwrap() []error { return []error{e.Here, e.Next} }
 
-// ErrNoSegment says that a segment is missing.
+// ErrNoSegment reports that a segment is missing.
 var ErrNoSegment = errors.New("no such segment")
 
 var errOtherLog = errors.New("the segment belongs to another log")
 
-// ErrUnlinked says that a frame is not the successor of the one before it.
+// ErrUnlinked reports that a frame is not the successor of the one before it.
 var ErrUnlinked = errors.New("the frame does not follow the one before it")
 
-// Chunk is how much is read at once.
+// Chunk is the size of a read.
 const Chunk = 1 << 20
 
-// Next returns the next frame, if it begins before limit. Nothing at or behind limit is
-// read, unless ahead allows it. The payload is valid until the following call.
+// Next returns the next frame, if it begins before limit. Nothing at or after limit is read, unless Ahead
+// allows it. The payload is valid until the next call.
 func (w *Walker) Next(limit LSN) (segment.Header, []byte, error) {
 	here := error(segment.ErrEnd)
 	if w.geo.Offset(w.At.LSN) != 0 {
@@ -109,7 +108,7 @@ func (w *Walker) Next(limit LSN) (segment.Header, []byte, error) {
 	return h, nil, &NoFrameError{At: w.At.LSN, Here: here, Next: err}
 }
 
-// IsNoFrame reports whether an error says that no frame of the log stands at a position.
+// IsNoFrame reports whether an error means that there is no frame of the log at a position.
 func IsNoFrame(err error) bool {
 	return errors.Is(err, segment.ErrEnd) || errors.Is(err, segment.ErrHeader) ||
 		errors.Is(err, segment.ErrPayload) || errors.Is(err, ErrUnlinked) || errors.Is(err, ErrNoSegment)
@@ -141,8 +140,7 @@ func (w *Walker) Frame(limit LSN) (segment.Header, []byte, error) {
 	return h, payload, err
 }
 
-// Buffered reports whether the next frame lies whole in the buffer, so that next will
-// not use it again.
+// Buffered reports whether all of the next frame is in the buffer, so that Next will not refill the buffer.
 func (w *Walker) Buffered() bool {
 	at, end := w.At.LSN, w.base+uint64(w.have)
 	if at < w.base || at+segment.HeaderSize > end {
@@ -152,8 +150,8 @@ func (w *Walker) Buffered() bool {
 	return err == nil && h.End() <= end
 }
 
-// peek returns at least n bytes at the current position, fewer only where the
-// file, the segment or the limit ends.
+// peek returns at least n bytes at the current position, fewer only at the end of the file, the segment or the
+// limit.
 func (w *Walker) peek(n int, limit LSN) ([]byte, error) {
 	if at := w.At.LSN; at >= w.base && at+uint64(n) <= w.base+uint64(w.have) {
 		return w.buf[at-w.base : w.have], nil
@@ -236,7 +234,7 @@ func ReadFull(f Source, b []byte, off int64) (int, error) {
 			return n, nil
 		}
 		if errors.Is(err, fs.ErrClosed) {
-			return n, fmt.Errorf("%s: %w", f.Name(), ErrNoSegment) // released meanwhile
+			return n, fmt.Errorf("%s: %w", f.Name(), ErrNoSegment) // released in the meantime
 		}
 		if err != nil {
 			return n, fmt.Errorf("reading %s at byte %d: %w", f.Name(), off+int64(n), err)

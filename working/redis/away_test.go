@@ -76,7 +76,7 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// The user of the package comment may do everything that a home does.
+// The user in the package comment may do everything that a home does.
 func TestACLUser(t *testing.T) {
 	s := start(t, append([]string{"--user", "agent", "on", ">pw"}, strings.Fields(redis.ACL("wm:"))...)...)
 	h := open(t, redis.Options{URL: fmt.Sprintf("redis://agent:pw@%s", s.addr())})
@@ -122,7 +122,7 @@ func TestOptions(t *testing.T) {
 	ok(t, (&redis.Options{URL: "redis://a:1?addr=b:2&addr=c:3&pool_size=5"}).Validate())
 }
 
-// What somebody else wrote is named, and nothing is half done.
+// Keys of other programs are named in the error, and nothing is changed in part.
 func TestWrongType(t *testing.T) {
 	s := sharedServer(t)
 	admin := s.admin(t)
@@ -151,7 +151,8 @@ func TestWrongType(t *testing.T) {
 	}
 }
 
-// F58: one bad checkpoint does not hide the others, and what rests on it says so.
+// F58: a damaged checkpoint does not hide the others, and reading one that depends on it returns the
+// error.
 func TestF58DamagedCheckpoint(t *testing.T) {
 	s := sharedServer(t)
 	admin := s.admin(t)
@@ -200,7 +201,7 @@ func TestF58DamagedCheckpoint(t *testing.T) {
 		t.Error(err)
 	}
 	has(t, m, "k", 3.0)
-	// The newest one damaged, then deleted: the next one is whole.
+	// The newest checkpoint is damaged, then deleted: the next one is complete.
 	mark()
 	ok(t, admin.Del(t.Context(), o.Prefix+"{session:s}:c:"+ids[4]).Err())
 	_, err = m.DeleteCheckpoint(t.Context(), ids[4])
@@ -224,7 +225,7 @@ func TestScriptsGone(t *testing.T) {
 	}
 }
 
-// A server short of memory refuses, and nothing is half done.
+// A server that is short of memory refuses writes, and nothing is changed in part.
 func TestMaxMemory(t *testing.T) {
 	s := start(t)
 	m := attach(t, open(t, redis.Options{URL: s.url()}))
@@ -281,9 +282,8 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// The server is killed and started again under load: what was acknowledged is
-// there, what is there was acknowledged or its outcome unknown, and refusals left
-// nothing behind.
+// The server is killed and started again under load: acknowledged writes are there, writes that are
+// there were acknowledged or had an unknown outcome, and refused ones left nothing behind.
 func TestRestartInMidRun(t *testing.T) {
 	s := start(t, "--appendonly", "yes", "--appendfsync", "always")
 	h := open(t, redis.Options{URL: s.url()})

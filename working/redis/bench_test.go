@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/working/workingtest"
 )
 
-// BenchmarkRedis beside a server that keeps nothing, and one that syncs every
-// write before it answers.
+// BenchmarkRedis measures a server that stores nothing durably, and one that syncs every write before it
+// answers.
 func BenchmarkRedis(b *testing.B) {
 	for name, args := range map[string][]string{"volatile": nil, "appendfsync-always": {"--appendonly", "yes", "--appendfsync", "always"}} {
 		b.Run(name, func(b *testing.B) {

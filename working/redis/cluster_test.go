@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/working/workingtest"
 )
 
-// A cluster of one node has all slots, and all the rules: a script whose keys
-// lie in two slots is refused.
+// A cluster of one node has all slots, and all the rules: a script whose keys are in two slots is
+// refused.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	s := startCluster(t)

@@ -2,7 +2,7 @@ package redis_test
 
 import "syscall"
 
-// dieWithParent: a server does not outlive a test binary that was killed.
+// dieWithParent makes sure that a server does not outlive a test binary that was killed.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

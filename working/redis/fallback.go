@@ -28,9 +28,9 @@ type Event struct {
 	Written []Written
 }
 
-// Written is the content of a scope in the fallback, written while Redis could not be reached. It
-// began empty, because the content in Redis could not be read. No home has it any more; to keep it,
-// write it to one.
+// Written is the content of a scope in the fallback, written while Redis could not be reached. It began
+// empty, because the content in Redis could not be read. No home has it anymore; to keep it, write it to
+// one.
 type Written struct {
 	Scope       working.Scope
 	State       *working.Snapshot

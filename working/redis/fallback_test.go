@@ -24,8 +24,8 @@ func next(t *testing.T, events chan redis.Event, want redis.EventKind) redis.Eve
 	return redis.Event{}
 }
 
-// F59: a fallback is seen, told, ends by itself, and what was written meanwhile
-// is reported and not merged.
+// F59: a fallback is visible and reported, ends by itself, and data written meanwhile are reported and
+// not merged.
 func TestF59Fallback(t *testing.T) {
 	s := start(t, "--appendonly", "yes", "--appendfsync", "always")
 	events := make(chan redis.Event, 10)
@@ -41,7 +41,7 @@ func TestF59Fallback(t *testing.T) {
 		if !m.UsingFallback() || !h.UsingFallback() {
 			t.Error("the fallback is not seen")
 		}
-		lacks(t, m, "k") // nothing of Redis is pretended
+		lacks(t, m, "k") // data in Redis are not visible
 		has(t, m, "meanwhile", float64(round))
 		_, err := m.Append(t.Context(), "thought")
 		ok(t, err)
@@ -64,7 +64,7 @@ func TestF59Fallback(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d scopes", n)
 		}
-		attach(t, h) // attaching alone is nothing to report
+		attach(t, h) // attaching alone is not reported
 		other, err := working.Open(t.Context(), h, working.Scope{Session: "only attached"}, nil)
 		ok(t, err)
 		ok(t, other.Close())
@@ -96,7 +96,7 @@ func TestF59Fallback(t *testing.T) {
 	}
 }
 
-// Redis may be away from the start; and a fallback that is closed reports too.
+// Redis may be unreachable from the start; and a fallback that is closed reports too.
 func TestFallbackFromTheStart(t *testing.T) {
 	s := start(t)
 	s.kill()

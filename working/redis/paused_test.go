@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/working/redis"
 )
 
-// pause stops the server, and returns when it has stopped, where the system
-// tells: a signal takes its time on a busy machine.
+// pause stops the server, and returns when it has stopped, if the system reports that: a signal takes
+// its time on a busy machine.
 func (s *server) pause(t *testing.T) {
 	t.Helper()
 	ok(t, s.cmd.Process.Signal(syscall.SIGSTOP))
@@ -51,8 +51,8 @@ func (s *server) resume(t *testing.T) {
 	ok(t, s.cmd.Process.Signal(syscall.SIGCONT))
 }
 
-// A server that stands still has the command: whether it carries it out nobody
-// knows, and it is not sent a second time.
+// A server that was stopped has received the command: whether it executes it is unknown, and it is not
+// sent a second time.
 func TestPaused(t *testing.T) {
 	s := start(t)
 	h := open(t, redis.Options{URL: s.url() + "?read_timeout=100ms"})
@@ -78,7 +78,7 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// A write that Redis had when it stood still is not done a second time here.
+// A write that Redis had received before it was stopped is not repeated in the fallback.
 func TestFallbackOutcomeUnknown(t *testing.T) {
 	s := start(t)
 	events := make(chan redis.Event, 10)
@@ -93,14 +93,14 @@ func TestFallbackOutcomeUnknown(t *testing.T) {
 	if e := next(t, events, redis.FallbackEnded); len(e.Written) != 0 {
 		t.Errorf("%+v", e)
 	}
-	// Redis may take it up now, or has seen that the connection is gone.
+	// Redis may execute it now, or may have seen that the connection is gone.
 	if v, found, err := m.Get(t.Context(), "n"); err != nil || found && v != 1.0 {
 		t.Errorf("n is %v, %v", v, err)
 	}
 }
 
-// The client of a cluster would send a command again by itself, on another of
-// its connections, and the server carry out both.
+// The client of a cluster would send a command again by itself, on another of its connections, and the
+// server would execute both.
 func TestPausedCluster(t *testing.T) {
 	t.Parallel()
 	s := startCluster(t)
@@ -112,7 +112,7 @@ func TestPausedCluster(t *testing.T) {
 	_, err = m.Increment(t.Context(), "n", 1)
 	fails(t, err, working.ErrOutcomeUnknown)
 	s.resume(t)
-	for range 20 { // all that was sent has been taken up by then
+	for range 20 { // by then the server has received all that was sent
 		ok(t, m.Set(t.Context(), "k", 1))
 	}
 	v, _, err := m.Get(t.Context(), "n")

@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 				Home:    open(t, o),
 				Again:   func(t *testing.T) working.Home { return open(t, o) },
 				Advance: func(d time.Duration) { advance(t, admin, o.Prefix, d) },
-				Jump:    func(time.Duration) {}, // nothing here looks at the clock of the process
+				Jump:    func(time.Duration) {}, // nothing here uses the clock of the process
 			}
 		})
 	})

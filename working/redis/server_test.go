@@ -93,7 +93,7 @@ func (s *server) start() {
 	}
 }
 
-// answers reports whether the server reads commands, whoever may give them.
+// answers reports whether the server reads commands, with or without a password.
 func (s *server) answers() bool {
 	dial := &net.Dialer{Timeout: time.Second}
 	c, err := dial.Dial("tcp", s.addr())
@@ -111,7 +111,7 @@ func (s *server) answers() bool {
 	return err == nil && n > 0 && !bytes.Contains(buf[:n], []byte("LOADING"))
 }
 
-// kill is kill -9.
+// kill kills the server with SIGKILL.
 func (s *server) kill() {
 	if s.cmd != nil {
 		s.cmd.Process.Kill()
@@ -119,14 +119,14 @@ func (s *server) kill() {
 	}
 }
 
-// admin talks to the server beside the home.
+// admin returns a client that does not use the home.
 func (s *server) admin(t testing.TB) *goredis.Client {
 	c := goredis.NewClient(&goredis.Options{Addr: s.addr(), Protocol: 2})
 	t.Cleanup(func() { c.Close() })
 	return c
 }
 
-// shared is one server for all tests that leave it as it is.
+// shared is one server for all tests that do not change its configuration.
 var shared struct {
 	once sync.Once
 	s    *server
@@ -142,7 +142,7 @@ func sharedServer(t *testing.T) *server {
 	return shared.s
 }
 
-// binary is the test binary as owner of a server: it outlives the first test.
+// binary owns a server on behalf of the test binary, so that it outlives the first test.
 type binary struct{ *testing.T }
 
 func (b binary) Cleanup(func()) {}
@@ -173,9 +173,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shift is time that passes, as a server sees it: everything that has an end
-// ends sooner by as much, and everything kept was kept longer ago. The server's
-// own clock cannot be set.
+// shift lets time pass for the data in a server: every deadline becomes earlier, and every recorded time
+// too. The server's own clock cannot be set.
 var shift = goredis.NewScript(`
 local prefix, d = ARGV[1], tonumber(ARGV[2])
 local function num(n) return string.format('%.0f', n) end

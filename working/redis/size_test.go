@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/working/redis"
 )
 
-// F46: 100 checkpoints of a scope of 1 MB cost what changed between them, also
-// when the oldest have to go, and give all of it back.
+// F46: 100 checkpoints of a scope of 1 MB take the size of the changes between them, also when the
+// oldest are removed, and every one is complete.
 func TestF46Size(t *testing.T) {
 	s := start(t)
 	admin := s.admin(t)
@@ -56,7 +56,7 @@ func TestF46Size(t *testing.T) {
 	}
 }
 
-// used is what all keys take.
+// used returns the memory that all keys take.
 func used(t *testing.T, c *goredis.Client) (sum int64) {
 	t.Helper()
 	keys, err := c.Keys(t.Context(), "*").Result()

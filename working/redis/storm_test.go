@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/working/redis"
 )
 
-// TestProcesses: 4 processes × 8 goroutines append to one scratchpad and
-// increment one counter; everything is there, in one order.
+// TestProcesses: 4 processes × 8 goroutines append to one scratchpad and increment one counter; nothing
+// is lost, and the order is the same for all.
 func TestProcesses(t *testing.T) {
 	const processes, goroutines = 4, 8
 	total := 10_000
@@ -61,7 +61,7 @@ func TestProcesses(t *testing.T) {
 	t.Logf("%d entries and increments by %d processes × %d goroutines", len(notes), processes, goroutines)
 }
 
-// child is one of these processes.
+// child does the work of one of these processes.
 func child() int {
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)

@@ -60,8 +60,8 @@ func TestUnixSocket(t *testing.T) {
 	has(t, m, "k", 1.0)
 }
 
-// A pool that is too small is waited for and then an error; Redis is there, so
-// it is no reason to fall back.
+// If the pool is too small, an operation waits and then returns an error; Redis is reachable, so this
+// causes no fallback.
 func TestPoolTooSmall(t *testing.T) {
 	s := start(t)
 	h := open(t, redis.Options{URL: s.url() + "?pool_size=1&pool_timeout=1ms", Fallback: true})

@@ -69,7 +69,7 @@ var limitCases = []Case{
 			t.Set(m, key, 1)
 		}
 		t.Has(m, "a", 1.0)
-		_, err := m.Exists(t.Ctx, "b") // no use
+		_, err := m.Exists(t.Ctx, "b") // does not count as use
 		t.OK(err)
 		t.Set(m, "d", 1)
 		t.Keys(m, "a", "c", "d")

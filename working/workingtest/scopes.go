@@ -214,7 +214,7 @@ var scopeCases = []Case{
 	}},
 	{"what another process writes is seen at once", func(t *T) {
 		if t.Again == nil {
-			return // nobody else can see this home
+			return // no other process can see this home
 		}
 		a, b := t.Open(nil), t.OpenOn(t.Again(t.T), session, nil)
 		for i := range 20 {

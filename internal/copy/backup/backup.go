@@ -212,9 +212,9 @@ func (b *backup) run(ctx context.Context) error {
 
 // documents copies each document with its time, and lists its hash.
 //
-// The newest version at the time of copying is copied. The copied log begins where the files stood
-// before, so it has all later changes. But if a newer version was copied, or nothing because the
-// document was deleted, the backup lacks the version before. So whole rises: only from whole on
+// The newest version at the time of copying is copied. The copied log begins at the position that the
+// files had before, so it has all later changes. But if a newer version was copied, or nothing because
+// the document was deleted, the backup lacks the version before. So whole rises: only from whole on
 // every moment is complete.
 func (b *backup) documents(ctx context.Context) error {
 	list, err := b.n.fs.OpenFile(b.n.path(backupList), os.O_RDWR|os.O_CREATE|os.O_EXCL, b.n.mode)

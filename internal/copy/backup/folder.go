@@ -252,8 +252,8 @@ func notOpen(fsys vfs.FS, part string, perm fs.FileMode) error {
 	return errors.Join(err, l.Close())
 }
 
-// dropLock removes the lock of a folder that does not exist any more. No process holds it: the name
-// is random and belongs to that folder alone.
+// dropLock removes the lock of a folder that no longer exists. No process holds it: the name is random
+// and belongs to that folder alone.
 func (t *target) dropLock(fsys vfs.FS, part string) error {
 	info, err := fsys.Stat(part + lockSuffix)
 	if err == nil && info.Mode.IsRegular() && info.Size == 0 {

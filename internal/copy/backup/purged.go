@@ -6,10 +6,10 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// wasPurged reports whether a document of the backup was purged between the backup and the moment.
-// A purge erases the entries of a document, including its deletion: the document is not in the
-// living store any more, and no entry after the moment deletes it either. Restoring it would create
-// a state that never existed.
+// wasPurged reports whether a document of the backup was purged between the backup and the moment. A
+// purge erases the entries of a document, including its deletion: the document is no longer in the
+// living store, and no entry after the moment deletes it either. Restoring it would create a state that
+// never existed.
 func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool, error) {
 	k := kind.At(name)
 	if k == nil || !k.IsDocument(k.Below(name)) || r.s.Has == nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// A purge lasts: a backup says what its store has purged, and a restore leaves out what the backup or the living
-// store names, whatever the moment.
+// A purge lasts: a backup records what its store has purged, and a restore omits what the backup or the
+// living store names as purged, whatever the moment.
 
-// purgesMost bounds what is read of files.purges.
+// purgesMost is the maximum size of files.purges that is read.
 const purgesMost = 1 << 30
 
-// purges writes files.purges: what was purged below the end of the log. A document that was copied and is purged since
-// is in the backup, so the backup has the purge too.
+// purges writes files.purges: what was purged below the end of the log. A document that was copied and
+// purged afterwards is in the backup, so the backup must have the purge too.
 func (b *backup) purges(end wal.LSN) error {
 	list, err := b.s.Purges()
 	if err != nil {
@@ -42,7 +42,8 @@ func (b *backup) purges(end wal.LSN) error {
 	return vfs.WriteDurable(b.n.fs, b.n.path(backupPurges+".new"), b.n.path(backupPurges), rows, b.n.mode)
 }
 
-// purgesIn reads files.purges of a backup. Where it is damaged the rows that verify are returned with the error.
+// purgesIn reads files.purges of a backup. If it is damaged, the rows that verify are returned with the
+// error.
 func purgesIn(fsys vfs.FS, dir string, info *repair.BackupInfo) (c purgefile.Content, err error) {
 	c.Rows = new(purgefile.Table)
 	if info.Purges == "" {
@@ -62,13 +63,13 @@ func purgesIn(fsys vfs.FS, dir string, info *repair.BackupInfo) (c purgefile.Con
 	return c, nil
 }
 
-// checkPurges reads files.purges.
+// checkPurges verifies files.purges.
 func checkPurges(fsys vfs.FS, dir string, info *repair.BackupInfo) error {
 	_, err := purgesIn(fsys, dir, info)
 	return err
 }
 
-// readPurges collects what the backup and the living store know to be purged.
+// readPurges collects what the backup and the living store name as purged.
 func (r *restore) readPurges() error {
 	r.gone = new(purgefile.Table)
 	c, err := purgesIn(r.s.FS, r.s.Backup, &r.info)
@@ -88,10 +89,10 @@ func (r *restore) readPurges() error {
 	return nil
 }
 
-// purges reports whether anything is to be left out.
+// purges reports whether anything is to be omitted.
 func (r *restore) purges() bool { return !r.s.WithPurged && len(r.gone.All()) > 0 }
 
-// leaveOut takes what was purged out of what the logs have.
+// leaveOut removes purged documents from what the logs have.
 func (r *restore) leaveOut() {
 	if !r.purges() {
 		return
@@ -104,7 +105,7 @@ func (r *restore) leaveOut() {
 	}
 }
 
-// hidden reports whether a file of the backup, which no log has changed, has what was purged.
+// hidden reports whether a file of the backup, which no log has changed, has purged content.
 func (r *restore) hidden(name string, data []byte) bool {
 	k := kind.At(name)
 	if k == nil || !k.IsDocument(k.Below(name)) || !r.purges() {

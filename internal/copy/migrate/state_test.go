@@ -2,7 +2,7 @@ package migrate
 
 import "testing"
 
-// TestElsewhere: what a migrate.json says leads to no other host, on Windows, where opening a path would.
+// TestElsewhere: on Windows, a migrate.json leads to no other host, not even by an access to the path.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// purgedVectors names what of some documents is still in the vectors: they could
-// not be written again.
+// purgedVectors adds to r.Left the documents whose vectors still exist because the vectors could not be
+// rewritten.
 func (p *Purger) purgedVectors(k *engine.Kind, ids []string, r *Report) error {
 	set, why := p.vectors.Load(nil)
 	if set == nil {
@@ -25,15 +25,15 @@ func (p *Purger) purgedVectors(k *engine.Kind, ids []string, r *Report) error {
 				break
 			}
 			if n != 0 {
-				why = fmt.Errorf("vector %d of %s is still there", n, human.Quote(id))
+				why = fmt.Errorf("vector %d of %s still exists", n, human.Quote(id))
 				break
 			}
 		}
 	}
 	if why != nil {
 		r.Left = append(r.Left,
-			fmt.Errorf("%s may hold vectors of what was purged: run memctl repair --apply, then purge again: %w", vector.Folder,
-				why))
+			fmt.Errorf("%s may contain vectors of purged documents: run memctl repair --apply, then purge again: %w",
+				vector.Folder, why))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// TestPurge: what was purged is neither a document nor in the history, the rest stays.
+// TestPurge: what was purged is neither a document nor in the history; everything else stays.
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())

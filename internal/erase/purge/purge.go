@@ -27,36 +27,39 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Report is what Purge did.
+// Report describes what Purge did.
 type Report struct {
-	Deleted  []string // ids that there was one of
-	TakenOut []string // assemblies that named a memory which was not there, and do no more
+	Deleted  []string // ids of existing documents
+	TakenOut []string // assemblies that named a missing memory and no longer do
 	Frames   int      // versions and deletions that were erased from the archive
-	Segments int      // of the log, overwritten
-	Copies   int      // of segments in the archive, written again
-	Backups  int      // of the index, written again
-	// backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them
-	// again
+	Segments int      // segments of the log that were overwritten
+	Copies   int      // copies of segments in the archive that were rewritten
+	Backups  int      // backups of the index that were rewritten
+	// Dropped counts the backups of the index that had a line of a purged document and were removed: damaged
+	// ones, those of another store, and those that there was no space to rewrite.
 	Dropped int
-	// what could not be read in log, archive and backups of the index: it was overwritten, and is lost from the history
+	// What could not be read in log, archive and backups of the index: it was overwritten, and is lost from the
+	// history.
 	Lost []error
-	// what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has
+	// Files that were overwritten in quarantine, parked files, and files in memories/, assemblies/ or working/
+	// that belong to no document.
 	Removed []string
-	// where something may still be, and what helps; then Purge returns these, joined. Among them what could not be
-	// overwritten
+	// Where traces may remain, and the remedy; if there are any, Purge returns them joined. Includes what could
+	// not be overwritten.
 	Left     []error
-	Mentions []repair.Mention // the user's own files that have something of it: they stay, for the user to deal with
-	// files that can be made again, mostly of the index, which went without being overwritten: another process has them
-	// mapped, this user may not write them, or the system cannot tell
+	Mentions []repair.Mention // the user's own files that contain traces: they stay, for the user to handle
+	// Files that can be rebuilt, mostly of the index, which were removed without being overwritten: another
+	// process has them mapped, this user may not write them, or the system cannot tell.
 	Unlinked []string
-	// why overwriting may not reach what the device has, and what helps; "" where the file system overwrites in place
+	// Why overwriting may not reach the data on the device, and the remedy; "" if the file system overwrites in
+	// place.
 	Device    string
-	Backup    []string // full backups within the folder, and .git: not covered
-	Processes []int    // others that have the store open: what they have in memory goes as they read on
-	Elsewhere []int    // likewise, of another PID namespace
+	Backup    []string // full backups within the folder, and .git: not purged
+	Processes []int    // other processes that have the store open: what they have in memory disappears as they read on
+	Elsewhere []int    // likewise, in another PID namespace
 }
 
-// found reports whether anything was there to purge.
+// found reports whether there was anything to purge.
 func (r *Report) found() bool {
 	return len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
 }
@@ -66,7 +69,7 @@ func (r *Report) remains(m *flush.Remains) {
 	r.Left, r.Unlinked = append(r.Left, m.Left...), append(r.Unlinked, m.Unlinked...)
 }
 
-// Purge deletes documents of one kind, and takes every trace of them out of the folder.
+// Purge deletes documents of one kind, and removes every trace of them from the folder.
 func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Report, error) {
 	for _, id := range ids {
 		if id == "" {
@@ -81,18 +84,19 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		return nil, err
 	}
 	r := &Report{Device: p.overwrites()}
-	// On a full disk room is made below.
+	// On a full disk, purgeRoom frees space below.
 	if err := p.engine.Log().Raise(ctx, wal.FeaturePurges); err != nil && !vfs.IsDiskFull(err) {
 		return r, err
 	}
 	if k == p.engine.Kinds().Memories {
 		p.retention.ForgetTouched(ids)
 	}
-	// From before the first deletion: the process that flushes that keeps the file for this purge.
+	// Before the first deletion: from now on, a process that flushes the deletion keeps the file for this
+	// purge.
 	if err := p.engine.Log().Purges().Begin(ctx); err != nil {
 		return r, err
 	}
-	cut := flush.PurgeWasCut(p.flusher) // before this one makes the folder that says so of itself
+	cut := flush.PurgeWasCut(p.flusher) // before this purge creates its own folder
 	deleted := false                    // and not overwritten
 	ended := false
 	end := func() {
@@ -147,7 +151,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		if err := p.there(ctx, k, id); err == nil {
 			found, _ := p.engine.State().Current(k.Key(id))
 			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id),
-				&errs.ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
+				&errs.ConflictError{ID: id, Found: found, Remedy: "written again during the purge: purge again"}))
 		}
 	}
 	strangers, err := trace.Strangers(ctx, p.engine.Env().FS, p.engine.Env().Dir)
@@ -167,25 +171,26 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		for i, id := range ids {
 			names[i] = human.Quote(id)
 		}
-		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.Noun, strings.Join(names, ", "),
+		return r, fmt.Errorf("%s %s: %w: the store has no trace of it", k.Noun, strings.Join(names, ", "),
 			errs.ErrNotFound)
 	}
 	return r, nil
 }
 
-// leaveFolder removes what would say that a purge was cut, of one that gave up before it deleted.
+// leaveFolder removes the folder that marks an interrupted purge, if this purge has ended before it deleted
+// anything.
 func (p *Purger) leaveFolder() {
 	if held, err := p.engine.Log().TryLockFlush(); err == nil && held != nil {
-		_ = flush.DropPurgeFolder(p.flusher) // where it stays, what comes is overwritten until a purge is done
+		_ = flush.DropPurgeFolder(p.flusher) // if the folder stays, released files are overwritten until a purge is done
 		held.Unlock()
 	}
 }
 
-// learnMost is of how many versions of one document the content is looked for.
+// learnMost is the number of versions of one document whose content is searched for.
 const learnMost = 100
 
-// learn tells traces what the documents said, while that can still be read, and returns by which texts they are
-// recognised when they come back.
+// learn passes the contents of the documents to traces, while these can still be read, and returns the hashes
+// by which their texts are recognised if they return.
 func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) (*purgefile.Texts, error) {
 	texts, err := p.engine.NewTexts()
 	if err != nil {
@@ -224,7 +229,7 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 	})
 }
 
-// preparePurge enters the folder under flush.lock: a round beside may be using it.
+// preparePurge enters the folder under flush.lock, because a concurrent round may be using it.
 func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
 	held, err := p.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -240,8 +245,7 @@ func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// purgeEntries deletes what there is, and takes what is not there out of the
-// assemblies that name it.
+// purgeEntries deletes the existing documents, and removes missing memories from the assemblies that name them.
 func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
 	for _, id := range ids {
 		if err := p.there(ctx, k, id); err == nil {
@@ -280,18 +284,18 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 			switch err := p.takeOut(ctx, a, id); {
 			case err == nil:
 				r.TakenOut = append(r.TakenOut, a)
-			case !errors.Is(err, errs.ErrNotFound): // deleted meanwhile
-				return fmt.Errorf("taking %s out of assembly %s: %w", human.Quote(id), human.Quote(a), err)
+			case !errors.Is(err, errs.ErrNotFound): // deleted in the meantime
+				return fmt.Errorf("removing %s from assembly %s: %w", human.Quote(id), human.Quote(a), err)
 			}
 		}
 	}
 	return nil
 }
 
-// deletedTogether is how many documents one commit deletes.
+// deletedTogether is the number of documents that one commit deletes.
 const deletedTogether = 256
 
-// deleteAll deletes documents that there are.
+// deleteAll deletes existing documents.
 func (p *Purger) deleteAll(ctx context.Context, k *engine.Kind, ids []string) error {
 	if k == p.engine.Kinds().Memories || k == p.engine.Kinds().Assemblies {
 		for some := range slices.Chunk(ids, deletedTogether) {
@@ -313,7 +317,7 @@ func (p *Purger) deleteAll(ctx context.Context, k *engine.Kind, ids []string) er
 	return nil
 }
 
-// deleteSome deletes memories or assemblies in one commit, or in several where one is too large.
+// deleteSome deletes memories or assemblies in one commit, or in several if one would be too large.
 func (p *Purger) deleteSome(ctx context.Context, k *engine.Kind, ids []string) error {
 	ops := make([]commit.Op, len(ids))
 	for i, id := range ids {
@@ -335,8 +339,8 @@ func (p *Purger) deleteSome(ctx context.Context, k *engine.Kind, ids []string) e
 	return fmt.Errorf("deleting %s: %w", human.Quote(ids[0]), err)
 }
 
-// commitPurge commits which documents are purged, and up to which version: all versions before this moment. One that
-// was written again after the deletion is not purged, and neither are later ones.
+// commitPurge commits which documents are purged, and up to which version: all versions before this moment. A
+// document that was written again after the deletion is not purged, nor are its later versions.
 func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string) error {
 	if len(ids) == 0 { // versions alone are overwritten
 		return nil
@@ -366,7 +370,7 @@ func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind
 	return p.engine.CommitPurge(ctx, rows)
 }
 
-// takeOut takes a memory out of an assembly.
+// takeOut removes a memory from an assembly.
 func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 	return p.commits.Transact(ctx, nil, p.commits.Commit, func(tx *commit.Tx) error {
 		a, err := tx.Assembly(from)
@@ -381,9 +385,8 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 	})
 }
 
-// purgeLocked removes the traces. In this order: the log goes on in a new segment; files and index
-// cover all that came before; then nothing needs the older segments, and every place is gone
-// through.
+// purgeLocked removes the traces. The order is: the log continues in a new segment; files and index cover
+// everything before it; then nothing needs the older segments, and every place is searched.
 func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set,
 	texts *purgefile.Texts, cut bool, r *Report) error {
 	made := false
@@ -411,8 +414,8 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	if err != nil {
 		return err
 	}
-	// What the round displaces of other memories is theirs, unless a purge was cut, which may have been of
-	// these. Files that were displaced since this one began, by whatever process, are all overwritten.
+	// What the round displaces of other memories is spared, unless a purge was interrupted that may have
+	// deleted these. Files that any process has displaced since this purge began are all overwritten.
 	if memories := p.engine.Kinds().Memories; !cut {
 		p.flusher.Files().Spare(func(c *docfile.Change) bool {
 			return c.Folder == memories.Folder && (k != memories || !traces.Stands(c.Name))
@@ -434,7 +437,7 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 			return err
 		}
 	}
-	// Both slots of the checkpoint are to release the old segments, for these go now.
+	// Both slots of the checkpoint must release the old segments, because these are removed now.
 	c, err := p.engine.Log().Checkpoint()
 	if err != nil {
 		return err
@@ -463,8 +466,8 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	return p.purgeAside(ctx, held, traces, r)
 }
 
-// purgeRoom frees on a full disk what can be had without any room: the pool, and the
-// backups of the index that would be written again.
+// purgeRoom frees on a full disk what can be freed without writing: the pool, and the backups of the index that
+// would be rewritten.
 func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
 	edits, err := p.flusher.Files().WipeTemp(p.flusher.Surplus(ctx))
 	p.flusher.Edited(ctx, edits)
@@ -472,21 +475,21 @@ func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r 
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
 	if k == p.engine.Kinds().Scopes {
-		return nil // they have nothing of it
+		return nil // the index has nothing of scopes
 	}
 	dropped, unlinked, err := index.DropBackups(p.engine.Env().FS, p.engine.Env().Dir,
 		uuid.UUID(p.engine.Log().UUID()).String(), k.Section, ids)
 	r.Dropped += len(dropped)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	if err != nil {
-		return fmt.Errorf("giving up backups of the index: %w", err)
+		return fmt.Errorf("dropping backups of the index: %w", err)
 	}
 	return nil
 }
 
-// purgeBackups rewrites those of the index, and names full ones.
+// purgeBackups rewrites the backups of the index, and lists full ones.
 func (p *Purger) purgeBackups(held *wal.Held, k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
-	if k != p.engine.Kinds().Scopes && len(ids) > 0 { // their lines have nothing of a document's text
+	if k != p.engine.Kinds().Scopes && len(ids) > 0 { // index lines have no text of versions
 		if err := p.purgeIndexBackups(held, k, ids, c, r); err != nil {
 			return err
 		}
@@ -523,7 +526,7 @@ func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string,
 	r.Unlinked = append(r.Unlinked, done.Unlinked...)
 	r.Dropped += len(done.Unread)
 	for _, name := range done.Unread {
-		r.Lost = append(r.Lost, fmt.Errorf("%s was a damaged backup of the index: the store loses nothing with it", name))
+		r.Lost = append(r.Lost, fmt.Errorf("%s was a damaged backup of the index; the store loses nothing", name))
 	}
 	r.Left = append(r.Left, done.Unwiped...)
 	if err != nil {
@@ -532,7 +535,7 @@ func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string,
 	return flush.DropPurgeFolder(p.flusher)
 }
 
-// purgeAside goes through what was set aside.
+// purgeAside purges parked files and quarantine.
 func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.Set, r *Report) error {
 	o := trace.Options{FS: p.engine.Env().FS, FileMode: p.engine.Env().FileMode, FolderMode: p.engine.Env().FolderMode}
 	if err := p.flusher.ClearTemp(held, "tmp/parked"); err != nil {
@@ -559,7 +562,7 @@ func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.S
 	}
 	for _, u := range traces.Unread() {
 		r.Left = append(r.Left, &errs.CorruptionError{Path: u.Path, Offset: -1,
-			Err: fmt.Errorf("it may hold what was purged, %s: if you need nothing of it, overwrite and remove it (shred -u), "+
+			Err: fmt.Errorf("the file may contain purged data (%s): if you do not need it, overwrite and remove it (shred -u), "+
 				"then purge again", u.Why)})
 	}
 	own := p.engine.Env().FS.Host().PID

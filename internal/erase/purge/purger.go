@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// Purger takes every trace of a document out of a store's folder.
+// Purger removes every trace of a document from a store's folder.
 type Purger struct {
 	engine    *engine.Engine
 	vectors   *vectors.Vectors
@@ -22,10 +22,10 @@ type Purger struct {
 	retention *retention.Retention
 	history   *history.History
 
-	tried atomic.Int64 // when OverwriteDue tried last, Unix nanoseconds; 0: never
+	tried atomic.Int64 // when OverwriteDue last tried, Unix nanoseconds; 0: never
 }
 
-// New returns what purges a store.
+// New returns the Purger of a store.
 func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, fl *flush.Flusher, ws *scopes.Scopes,
 	r *retention.Retention,
 	h *history.History) *Purger {

@@ -22,7 +22,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Redaction is what became of a version.
+// Redaction is the result of redacting a version.
 type Redaction struct {
 	ID      string
 	Version uint64
@@ -30,15 +30,15 @@ type Redaction struct {
 	Equal   []uint64 // other versions of the document with the same text, or the same bytes, which stay
 }
 
-// presentError is the error of a redaction of what a document has now. It matches ErrConflict.
+// presentError reports an attempt to redact the current version of a document. It matches ErrConflict.
 type presentError struct {
 	kind, id string
 	version  uint64
 }
 
 func (e *presentError) Error() string {
-	return fmt.Sprintf("version %d is what %s %s has now: update or delete it first, then redact the version", e.version,
-		e.kind, human.Quote(e.id))
+	return fmt.Sprintf("version %d is the current version of %s %s: update or delete it first, then redact the version",
+		e.version, e.kind, human.Quote(e.id))
 }
 
 func (e *presentError) Unwrap() error { return errs.ErrConflict }
@@ -46,8 +46,8 @@ func (e *presentError) Unwrap() error { return errs.ErrConflict }
 // text identifies the text of a version.
 type text [sha256.Size]byte
 
-// textOf identifies the text of a version, for which two versions that differ only in their times are equal. Without a
-// text, it is the bytes.
+// textOf returns the identity of the text of a version. Two versions that differ only in their times have the
+// same one. Without a text, it is that of the bytes.
 func textOf(k *engine.Kind, v *history.Version) text {
 	if c, err := k.Parse(v.Document, v.ID); err == nil {
 		if s := strings.TrimSpace(engine.TextOf(&c, v.Document)); s != "" {
@@ -57,8 +57,8 @@ func textOf(k *engine.Kind, v *history.Version) text {
 	return v.ContentHash
 }
 
-// Redact commits that a version of a document is redacted: from then on history shows it without its content. Its bytes
-// are overwritten by Overwrite.
+// Redact commits that a version of a document is redacted: from then on history shows it without its content.
+// Overwrite overwrites its bytes.
 func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version uint64) (*Redaction, error) {
 	if err := p.engine.CatchUp(ctx); err != nil {
 		return nil, err
@@ -130,9 +130,9 @@ func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version 
 		Redacted: true, Time: of.Time.UnixMicro(), Writer: of.Writer.Number, Next: next}})
 }
 
-// Overwrite overwrites the bytes of all versions that are redacted and not overwritten yet, in one go: in the log
-// and the archive, in displaced files, in the index, the vectors and the words, and copies of them in quarantine.
-// The report is that of a purge; nil if there is nothing to do.
+// Overwrite overwrites the bytes of all versions that are redacted and not overwritten yet, in one pass: in the
+// log and the archive, in displaced files, in the index, the vectors and the words, and copies of them in
+// quarantine. It returns the report of a purge; nil if there is nothing to do.
 func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	rows, err := p.engine.ToOverwrite()
 	if err != nil || len(rows) == 0 {
@@ -142,7 +142,7 @@ func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	if err := p.engine.Log().Purges().Begin(ctx); err != nil {
 		return r, err
 	}
-	cut := flush.PurgeWasCut(p.flusher) // before this one makes the folder that says so of itself
+	cut := flush.PurgeWasCut(p.flusher) // before this purge creates its own folder
 	failed := false                     // and not overwritten
 	ended := false
 	end := func() {
@@ -198,7 +198,8 @@ func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	return r, p.engine.FinishRedactions(done)
 }
 
-// redacted returns what finds versions that are redacted, and by which texts they are recognised when they come back.
+// redacted returns the set that finds redacted versions, and the hashes by which their texts are recognised if
+// they return.
 func (p *Purger) redacted(ctx context.Context, rows []purgefile.Row) (*trace.Set, *purgefile.Texts, error) {
 	log := p.engine.Log()
 	of := make(map[segment.LSN]purgefile.Key, len(rows))
@@ -255,7 +256,7 @@ func (p *Purger) redacted(ctx context.Context, rows []purgefile.Row) (*trace.Set
 	return traces, texts, ctx.Err()
 }
 
-// redactedText adds a text, unless the document has it now.
+// redactedText adds a text, unless it is the current text of the document.
 func (p *Purger) redactedText(ctx context.Context, k *engine.Kind, id, text string, texts *purgefile.Texts) {
 	if v, err := p.engine.Find(ctx, k, id, true); err == nil {
 		if c, err := k.Parse(v.Doc, id); err == nil && engine.TextOf(&c, v.Doc) == text {
@@ -267,10 +268,10 @@ func (p *Purger) redactedText(ctx context.Context, k *engine.Kind, id, text stri
 	}
 }
 
-// overwriteAfter is how long redactions are gathered before their bytes are overwritten in the background.
+// overwriteAfter is how long redactions are collected before their bytes are overwritten in the background.
 const overwriteAfter = time.Minute
 
-// OverwriteDue overwrites redacted versions in the background, when the oldest redaction is a minute old.
+// OverwriteDue overwrites redacted versions in the background, once the oldest redaction is a minute old.
 func (p *Purger) OverwriteDue(ctx context.Context) {
 	log := p.engine.Log()
 	if log.Features()&wal.FeaturePurges == 0 || log.Damage() != nil || log.Purges().Running() {
@@ -293,6 +294,6 @@ func (p *Purger) OverwriteDue(ctx context.Context) {
 	}
 	p.tried.Store(now.UnixNano())
 	if _, err := p.Overwrite(ctx); err != nil && ctx.Err() == nil {
-		p.engine.Env().Logger.Warn("overwriting redacted versions; it is tried again in a minute", "err", err)
+		p.engine.Env().Logger.Warn("overwriting redacted versions failed, retrying in a minute", "err", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Unknown says of which ids a store has nothing. It changes nothing.
+// Unknown returns the ids of which the store has no trace. It changes nothing.
 func (p *Purger) Unknown(ctx context.Context, k *engine.Kind, ids []string) ([]string, error) {
 	left := map[string]bool{}
 	for _, id := range ids {
@@ -23,7 +23,7 @@ func (p *Purger) Unknown(ctx context.Context, k *engine.Kind, ids []string) ([]s
 			left[id] = true
 		} else if ctx.Err() != nil {
 			return nil, ctx.Err()
-		} // what cannot be read is there
+		} // an unreadable document exists
 	}
 	for _, known := range []func(context.Context, *engine.Kind, map[string]bool) error{p.knownAside, p.knownBackups,
 		p.knownPast} {
@@ -43,7 +43,7 @@ func (p *Purger) Unknown(ctx context.Context, k *engine.Kind, ids []string) ([]s
 	return unknown, nil
 }
 
-// knownAside strikes out those that have a file somewhere.
+// knownAside removes the ids that have a file in the folder of their kind, in quarantine or among parked files.
 func (p *Purger) knownAside(_ context.Context, k *engine.Kind, left map[string]bool) error {
 	for _, id := range sorted(left) {
 		_, err := p.engine.Env().FS.Stat(k.Path(k.FileName(id)))
@@ -60,7 +60,7 @@ func (p *Purger) knownAside(_ context.Context, k *engine.Kind, left map[string]b
 	return nil
 }
 
-// knownBackups strikes out those that a backup of the index has.
+// knownBackups removes the ids that are in a backup of the index.
 func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, left map[string]bool) error {
 	if k == p.engine.Kinds().Scopes {
 		return nil
@@ -72,7 +72,7 @@ func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, left map[string
 	for _, b := range backups {
 		set, err := index.OpenBackup(p.engine.Env().FS, p.engine.Env().Dir, b, uuid.UUID(p.engine.Log().UUID()).String())
 		if err != nil {
-			continue // its purge is told
+			continue // purging it reports the error
 		}
 		for _, id := range sorted(left) {
 			if _, ok, err := set.Get(nil, k.Section, id); ok && err == nil {
@@ -86,7 +86,7 @@ func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, left map[string
 	return nil
 }
 
-// knownPast strikes out those that have a version, or their deletion.
+// knownPast removes the ids of which the log has a version or a deletion.
 func (p *Purger) knownPast(ctx context.Context, k *engine.Kind, left map[string]bool) error {
 	oldest, err := p.engine.Log().Past().First(p.engine.Log().Durable())
 	if err != nil {

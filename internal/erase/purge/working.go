@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// there reports whether something is there now: ErrNotFound when it is not.
+// there returns ErrNotFound unless the document or scope exists now.
 func (p *Purger) there(ctx context.Context, k *engine.Kind, id string) error {
 	if k != p.engine.Kinds().Scopes {
 		_, err := p.engine.Find(ctx, k, id, false)
@@ -40,7 +40,7 @@ func (p *Purger) dropScope(ctx context.Context, key string) error {
 	return p.scopes.DropBare(ctx, of)
 }
 
-// learnScope tells traces what a scope says now.
+// learnScope passes the present contents of a scope to traces.
 func (p *Purger) learnScope(ctx context.Context, key string, traces *trace.Set) error {
 	of, err := working.ParseScope(key)
 	if err != nil {

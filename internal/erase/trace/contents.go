@@ -5,16 +5,16 @@ import (
 	"encoding/binary"
 )
 
-// contents are pieces of at least pieceSize bytes, found in one pass over the bytes that may have them
-// however many there are: a hundred versions of a memory have 800.
+// contents are byte sequences of at least pieceSize bytes, all searched for in one pass, however many there
+// are: a hundred versions of a memory have 800.
 type contents struct {
-	pieces map[[pieceSize]byte][][]byte // by how they begin
-	may    [1 << 10]uint64              // a bit by the first 8 bytes, so that most places are passed without the map
+	pieces map[[pieceSize]byte][][]byte // by their first bytes
+	may    [1 << 10]uint64              // a bit for the first 8 bytes, so that most places are skipped without the map
 }
 
 func (c *contents) none() bool { return len(c.pieces) == 0 }
 
-// bitOf is the place in may of what begins like b.
+// bitOf returns the place in may of a sequence that begins like b.
 func bitOf(b []byte) (word, bit uint64) {
 	h := binary.LittleEndian.Uint64(b) * 0x9e3779b97f4a7c15 >> 48
 	return h / 64, 1 << (h % 64)
@@ -35,7 +35,7 @@ func (c *contents) add(piece []byte) {
 	c.may[word] |= bit
 }
 
-// in reports whether bytes have one of them.
+// in reports whether b contains one of the sequences.
 func (c *contents) in(b []byte) bool {
 	for ; len(b) >= pieceSize; b = b[1:] {
 		if word, bit := bitOf(b); c.may[word]&bit == 0 {

@@ -10,14 +10,14 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// Pieces are found wherever they stand, as bytes.Contains finds them, however many there are.
+// Pieces are found wherever they are, as with bytes.Contains, however many there are.
 func TestContents(t *testing.T) {
 	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	random := func(n int) []byte {
 		b := make([]byte, n)
 		for i := range b {
-			b[i] = "ab"[rng.IntN(2)] // so that beginnings are alike
+			b[i] = "ab"[rng.IntN(2)] // so that many beginnings are equal
 		}
 		return b
 	}

@@ -16,21 +16,22 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// What a file may have of a memory.
+// How a file mentions a purged document.
 const (
-	mentionsContent = "has bytes of what it said"
-	mentionsName    = "is called after it"
-	mentionsID      = "names it"
-	mentionsUnknown = "was not looked into: it is larger than 64 MiB"
+	mentionsContent = "contains purged text"
+	mentionsName    = "is named after the purged id"
+	mentionsID      = "contains the purged id"
+	mentionsUnknown = "was not searched: larger than 64 MiB"
 
-	pieceSize   = 24 // of a content, long enough not to be met by chance
-	pieceLetter = 8  // different bytes that it must have for that
-	pieces      = 8  // of one content
-	// pieces of all contents, about: of very many documents fewer of each are learned, so that they fit into memory
+	pieceSize   = 24 // bytes of a content, enough not to occur by chance
+	pieceLetter = 8  // the number of different bytes that a piece must have for that
+	pieces      = 8  // pieces per content
+	// approximate limit for the pieces of all contents: of very many documents fewer pieces of each are
+	// learned, so that they fit into memory
 	piecesMost = 1 << 18
 )
 
-// Learn takes pieces of a content, by which a copy of it is known.
+// Learn records pieces of a content, by which copies of the content are recognised.
 func (t *Set) Learn(content string) {
 	step := max(pieceSize, (len(content)-pieceSize)/max(1, t.learns-1))
 	for at := 0; at+pieceSize <= len(content); at += step {
@@ -49,8 +50,7 @@ func (t *Set) Learn(content string) {
 	}
 }
 
-// LearnDocument takes the bytes of a document of an opaque kind, by which a copy of it is known whose place nothing
-// says.
+// LearnDocument records a document of an opaque kind, by whose bytes a copy is recognised wherever it is.
 func (t *Set) LearnDocument(doc []byte) {
 	if len(doc) > 0 {
 		t.documents[sha256.Sum256(doc)] = true
@@ -58,12 +58,12 @@ func (t *Set) LearnDocument(doc []byte) {
 	t.Learn(string(doc))
 }
 
-// Mentioned says what a file has of one of the memories; "" when it has nothing.
+// Mentioned returns how a file mentions one of the documents; "" if it does not.
 func (t *Set) Mentioned(name string, b []byte) string {
 	switch {
 	case t.content.in(b):
 		return mentionsContent
-	case t.kind.Tree(): // a name that ends as a path does says nothing
+	case t.kind.Tree(): // the last element of a path proves nothing
 	case t.Named(name), t.names.begin(name):
 		return mentionsName
 	}
@@ -73,9 +73,9 @@ func (t *Set) Mentioned(name string, b []byte) string {
 	return ""
 }
 
-// Strangers are the files in a store's folder that are neither the log's, the index's
-// nor what purge itself goes through, nor lie in memories/ itself: what somebody
-// has put there. Links are not followed; .git is not looked into.
+// Strangers returns the files in a store's folder that users have put there: those that do not belong to the
+// log or the index, that purge itself does not search, and that are not directly in memories/. It does not
+// follow links, nor look into .git.
 func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, err error) {
 	var walk func(rel string, depth int) error
 	walk = func(rel string, depth int) error {
@@ -87,7 +87,7 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 		case places.Gone(err):
 			return nil
 		case err != nil || info.Mode.IsRegular():
-			paths = append(paths, rel) // the code that looks into it says what is in the way
+			paths = append(paths, rel) // the code that reads the file reports the error
 			return nil
 		case !info.Mode.IsDir() || depth == 0 || filepath.Base(rel) == ".git":
 			return nil
@@ -120,7 +120,7 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 	return paths, err
 }
 
-// foldersIn visits the folders in memories/; in backups/ all but what is the store's.
+// foldersIn visits the folders in memories/; in backups/, everything except what belongs to the store.
 func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 	names, err := places.Names(fsys, filepath.Join(dir, name))
 	if err != nil {
@@ -133,10 +133,10 @@ func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 				continue
 			}
 			if _, err := fsys.Stat(filepath.Join(dir, rel, repair.BackupName)); err == nil {
-				continue // named as a whole
+				continue // listed as a whole
 			}
 		} else if kind.Memories.IsDocument(n) {
-			continue // of a million most are memories: not one look each
+			continue // avoids a stat of each of perhaps a million memories
 		} else if info, err := fsys.Stat(filepath.Join(dir, rel)); err != nil || !info.Mode.IsDir() {
 			continue
 		}
@@ -147,7 +147,7 @@ func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 	return nil
 }
 
-// MentionedIn looks into files of a store's folder.
+// MentionedIn searches files of a store's folder for mentions.
 func (t *Set) MentionedIn(ctx context.Context, fsys vfs.FS, dir string,
 	paths []string) (list []repair.Mention, err error) {
 	for _, rel := range paths {

@@ -2,12 +2,12 @@ package trace
 
 import "slices"
 
-// patterns are sequences of at least two bytes, found in one pass over the bytes that may have them, however many
-// there are. The zero value has none.
+// patterns are sequences of at least two bytes, all searched for in one pass, however many there are. The zero
+// value has none.
 type patterns struct {
 	all  map[string]bool
-	lens map[[2]byte][]int // lengths of those that begin so, ascending
-	// a bit for each two bytes with which one begins, so that most places are passed without the map
+	lens map[[2]byte][]int // lengths of the patterns with these first bytes, ascending
+	// A bit for the first two bytes of each pattern, so that most places are skipped without the map.
 	may [1 << 10]uint64
 }
 
@@ -24,13 +24,13 @@ func (p *patterns) add(b []byte) {
 	p.may[word] |= bit
 }
 
-// bitOfTwo is the place in may of two bytes.
+// bitOfTwo returns the place in may of two bytes.
 func bitOfTwo(two [2]byte) (word int, bit uint64) {
 	n := int(two[0])<<8 | int(two[1])
 	return n / 64, 1 << (n % 64)
 }
 
-// in reports whether bytes have one of the patterns.
+// in reports whether b contains one of the patterns.
 func (p *patterns) in(b []byte) bool {
 	if len(p.all) == 0 {
 		return false
@@ -52,7 +52,7 @@ func (p *patterns) in(b []byte) bool {
 	return false
 }
 
-// names are names of files, found by their beginning at a place.
+// names are names of files, searched for at the beginning of a text.
 type names struct {
 	all  map[string]bool
 	lens []int // ascending

@@ -17,14 +17,15 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// piece is a segment of the log, or a torn tail, that was set aside.
+// piece is a segment of the log, or a torn tail, in quarantine.
 type piece struct {
 	g  segment.Geometry
 	at segment.LSN
 	b  []byte
 }
 
-// pieceOf reports whether a file is one. A segment whose start is damaged is of this log.
+// pieceOf returns the file as a piece; ok is false if it is not one. A segment whose start is damaged is
+// assumed to belong to this log.
 func (t *Set) pieceOf(name, from string, b []byte) (p *piece, ok bool) {
 	p = &piece{g: t.Log, b: b}
 	if start, _, err := segment.ParseStart(b); err == nil {
@@ -46,19 +47,20 @@ func (t *Set) pieceOf(name, from string, b []byte) (p *piece, ok bool) {
 	return p, false
 }
 
-// tornTail are the names that recovery gives torn tails, by their positions, and gave them without a hash.
+// tornTail matches the names of torn tails in quarantine, with their positions; older ones have no hash.
 var tornTail = regexp.MustCompile(`^([0-9a-f]{16}-)?torn-tail-([0-9]+)(\.[0-9]+)?\.bin(\.[0-9]+)?(\.part)?$`)
 
-// fate is what becomes of a piece of the log.
+// fate is what happens to a piece of the log.
 type fate struct {
-	has     bool   // it has one of them
-	left    []byte // the piece without them, where entries of others are in it too
-	unknown string // why the user decides; "" where he need not
+	has     bool   // the piece has an entry of a purged document
+	left    []byte // the piece without these entries, if it also has entries of others
+	unknown string // why the user must decide; "" if the user need not
 }
 
-// look says what becomes of a piece, whose bytes it changes. A sound frame says whose it is, and what it mentions is
-// its own. One whose head is lost does not, the end of a torn write or what a recycled file held in an earlier life: it
-// is taken for one of theirs beside one of theirs, and where it names one beside sound entries of others.
+// look determines what happens to a piece, and changes its bytes. A sound frame names its own document,
+// whatever else it mentions. Bytes without a sound header do not: they are the end of a torn write, or what a
+// recycled file had before. They are treated as part of a purged document if the piece also has entries of one,
+// or if they name one and the piece has sound entries of others.
 func (t *Set) look(p *piece) (f fate) {
 	named := false
 	found := p.g.EraseIn(p.b, p.at, t.Entry, func(b []byte) { named = named || t.proof(b) })
@@ -67,13 +69,13 @@ func (t *Set) look(p *piece) (f fate) {
 		f.left = p.b
 	}
 	if !f.has && found.Unknown > 0 {
-		f.unknown = fmt.Sprintf("%s of it are in no sound entry of the log, beside %s of others",
+		f.unknown = fmt.Sprintf("%s of it are in no sound entry of the log, next to %s of others",
 			human.Bytes(int64(found.Unknown)), human.Count(found.Others, "entry", "entries"))
 	}
 	return f
 }
 
-// replace puts other bytes in the place of a file in quarantine, and overwrites the old ones.
+// replace replaces the content of a file in quarantine, and overwrites the old one.
 func (t *Set) replace(o Options, temp, path string, b []byte) error {
 	left, err := vfs.ReplaceWiped(o.FS, temp, path, path+doomedSuffix, b, o.fileMode())
 	if left {
@@ -82,15 +84,14 @@ func (t *Set) replace(o Options, temp, path string, b []byte) error {
 	return vfs.Unwiped(&t.unwiped, err)
 }
 
-// Entry reports whether an entry of the log is of one of them, or of an assembly that
-// had one of the memories: that has its id, and a composite made of its embedding; or
-// one of working memory that has pieces of what they said, for that may be what they
-// were made of.
+// Entry reports whether an entry of the log belongs to one of the documents, or to an assembly that had one of
+// the memories: it has the memory's id, and a composite made of its embedding. It also reports true for an
+// entry of working memory that contains pieces of the contents, because the contents may have been made of it.
 func (t *Set) Entry(at segment.LSN, key string, value []byte) bool {
 	if t.redacted != nil {
 		return t.redactedEntry(at, key, value)
 	}
-	kept := len(key) > 2 && key[0] == record.Kept // a copy of one of a document's versions
+	kept := len(key) > 2 && key[0] == record.Kept // a kept copy of one of a document's versions
 	if kept {
 		key = key[1:]
 	}
@@ -118,12 +119,12 @@ func (t *Set) Entry(at segment.LSN, key string, value []byte) bool {
 	return err == nil && slices.ContainsFunc(members, func(id string) bool { return t.ids[id] })
 }
 
-// worked reports whether an entry of working memory has a piece of what they said.
+// worked reports whether an entry of working memory contains a piece of the contents.
 func (t *Set) worked(value []byte) bool {
 	if t.content.none() {
 		return false
 	}
-	view, err := record.Parse(value) // also of an entry that is not valid
+	view, err := record.Parse(value) // even for an entry that is not valid
 	if err != nil {
 		return false
 	}
@@ -133,7 +134,7 @@ func (t *Set) worked(value []byte) bool {
 	return err == nil && t.content.in(body)
 }
 
-// proof reports whether bytes are not only a mention.
+// proof reports whether b contains more than a mention.
 func (t *Set) proof(b []byte) bool {
 	return t.members.in(b) || t.inPath(b, "/")
 }

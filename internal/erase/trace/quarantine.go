@@ -23,19 +23,19 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// doomedSuffix marks what is being overwritten: half of it gone, nothing would
-// tell whose it was.
+// doomedSuffix marks a file that is being overwritten, because its remaining bytes would not show which
+// document it belonged to.
 const doomedSuffix = ".purged"
 
-// PurgeQuarantine overwrites and removes what was set aside of some memories:
-// their files, the notes about them, and what else names them, as a whole (an index, the
-// copy of a segment). A segment, or a torn tail, keeps the sound entries of others; one with bytes that may be
-// theirs and are in no sound entry is left to its user: see Unread. An archived segment that cannot be read
-// completely goes: see Lost. So does the undo file of an older version that names one of these: nothing
-// reads it any more. It may be killed anywhere and done again.
+// PurgeQuarantine overwrites and removes the files in quarantine that belong to some documents: their files,
+// the notes about them, and, as a whole, other files that name them (an index, the copy of a segment). A
+// segment, or a torn tail, keeps the sound entries of others; one that has bytes which may be theirs and are in
+// no sound entry is left to the user: see Unread. An archived segment that cannot be read completely is
+// removed: see Lost. So is the undo file of an older version that names one of the documents, because nothing
+// reads it any more. PurgeQuarantine may be killed at any point and repeated.
 //
-// An index or vectors that were set aside a moment ago may still be mapped: unlinked are those that
-// went without being overwritten, since a process has them open, or that cannot be told.
+// An index or vectors that were recently moved to quarantine may still be mapped: unlinked lists those that
+// were removed without being overwritten, because a process has them open or this cannot be determined.
 func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 	o Options) (removed, unlinked []string, err error) {
 	folder := filepath.Join(dir, "quarantine")
@@ -60,7 +60,7 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 		if strings.HasSuffix(name, doomedSuffix) {
 			continue
 		}
-		// Whose a vector is nothing in its file tells; they can always be made again.
+		// A file of vectors does not show to which documents they belong, and can always be rebuilt.
 		is := strings.HasPrefix(originOf(o.FS, folder, name), vector.Folder+"/")
 		if !is {
 			var left []byte
@@ -69,7 +69,7 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 			}
 			if left != nil {
 				path := filepath.Join(folder, name)
-				// the purge that finds it overwrites it
+				// a repeated purge finds the file by this name and overwrites it
 				if err := t.replace(o, path+".reduced"+doomedSuffix, path, left); err != nil {
 					return removed, unlinked, err
 				}
@@ -86,7 +86,7 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 		}
 	}
 	var doomed []string
-	for _, name := range undos { // first: an undo file tells what goes with one of them while that is there
+	for _, name := range undos { // first, while the files that an undo file names exist
 		path := filepath.Join(folder, name)
 		is, err := t.inUndo(path, away, o)
 		if err == nil && is {
@@ -94,7 +94,7 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 			doomed, removed = append(doomed, path+doomedSuffix), append(removed, "quarantine/"+name)
 		}
 		if err != nil {
-			return removed, unlinked, fmt.Errorf("taking away quarantine/%s: %w", name, err)
+			return removed, unlinked, fmt.Errorf("renaming quarantine/%s: %w", name, err)
 		}
 	}
 	if len(doomed) > 0 {
@@ -115,7 +115,7 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 				continue // a user's folder or link that was in the way
 			}
 			if err := o.FS.Rename(path, path+doomedSuffix); err != nil {
-				return removed, unlinked, fmt.Errorf("taking away quarantine/%s: %w", name, err)
+				return removed, unlinked, fmt.Errorf("renaming quarantine/%s: %w", name, err)
 			}
 			doomed = append(doomed, path+doomedSuffix)
 			if _, doubtful := t.copies[base]; !doubtful {
@@ -134,7 +134,7 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 	}
 	for _, path := range doomed {
 		name := strings.TrimSuffix(filepath.Base(path), doomedSuffix)
-		if vfs.SameFile(o.FS, path, strings.TrimSuffix(path, doomedSuffix)) { // a purge was killed before it was replaced
+		if vfs.SameFile(o.FS, path, strings.TrimSuffix(path, doomedSuffix)) { // a purge was killed before the replacement
 			if err := o.FS.Remove(path); err != nil {
 				return removed, unlinked, err
 			}
@@ -148,28 +148,28 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 		if left {
 			unlinked = append(unlinked, "quarantine/"+name)
 		}
-		if err != nil && !errors.Is(err, vfs.ErrLinked) { // it is still there, under the name that says what it is
+		if err != nil && !errors.Is(err, vfs.ErrLinked) { // the file still exists, under the name that marks it
 			removed = slices.DeleteFunc(removed, func(s string) bool { return s == "quarantine/"+name })
 		}
 		if err := vfs.Unwiped(&t.unwiped, err); err != nil {
-			return removed, unlinked, fmt.Errorf("overwriting what was in quarantine: %w", err)
+			return removed, unlinked, fmt.Errorf("overwriting files of quarantine: %w", err)
 		}
 	}
 	return removed, append(unlinked, t.unlinked...), o.FS.SyncDir(folder)
 }
 
-// mappable are files that others may have mapped, under the names they have in quarantine.
+// mappable matches the names in quarantine of files that other processes may have mapped.
 var mappable = regexp.MustCompile(`-(memory_index\.([a-z0-9]+\.)?json|mapping\.(delta\.)?json|memory_vectors\.([a-z]+\.)*faiss)(\.[0-9]+)?$`)
 
-// called reports whether what was set aside, or parked, is called after one of their files.
+// called reports whether a file in quarantine or a parked file is named after one of the documents' files.
 func (t *Set) called(fsys vfs.FS, folder, name string) bool {
-	if t.kind.Tree() { // the last element of a path says nothing
+	if t.kind.Tree() { // the last element of a path proves nothing
 		return t.calledByPath(fsys, folder, name)
 	}
 	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
 }
 
-// calledByPath is called for a kind whose documents are in folders.
+// calledByPath is called for a kind whose documents are in subfolders.
 func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
 	if rest, ok := strings.CutPrefix(name, t.kind.Folder+"@"); ok {
 		parked, _, _ := strings.Cut(rest, "@")
@@ -178,13 +178,13 @@ func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
 	return t.from(whence(fsys, folder, name))
 }
 
-// from reports whether a path in the store is that of one of them.
+// from reports whether a path in the store belongs to one of the documents.
 func (t *Set) from(rel string) bool {
 	return kind.At(rel) == t.kind && t.names.all[t.kind.Below(rel)]
 }
 
-// inFile reports whether a file has one of them. left is what can be kept of it, a piece of the log that has entries of
-// others too. What its user has to decide is added to unread.
+// inFile reports whether a file contains one of the documents. left is what can be kept of it, if it is a piece
+// of the log that also has entries of others. Files about which the user must decide are added to unread.
 func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	if t.redacted != nil {
 		return t.redactedFile(fsys, folder, name)
@@ -201,8 +201,8 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 		return false, nil, err
 	}
 	b, err := vfs.ReadFile(fsys, path, places.CopyMost)
-	if errors.Is(err, errs.ErrTooLarge) { // none of the store's; what it says its owner must know
-		t.ask(folder, name, "it is larger than "+human.Bytes(places.CopyMost)+", and was not read")
+	if errors.Is(err, errs.ErrTooLarge) { // not a file of the store; its owner must know what it contains
+		t.ask(folder, name, "larger than "+human.Bytes(places.CopyMost)+", not read")
 		return false, nil, nil
 	}
 	if err != nil {
@@ -240,7 +240,7 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	if strings.HasPrefix(from, t.kind.Folder+"/") {
 		return t.Holds(b), nil, nil
 	}
-	if t.kind.Opaque && kind.At(from) == nil { // the pool in tmp/, or a place that nothing says
+	if t.kind.Opaque && kind.At(from) == nil { // from the pool in tmp/, or of unknown origin
 		if t.documents[sha256.Sum256(b)] {
 			return true, nil, nil
 		}
@@ -250,24 +250,23 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 		}
 	}
 	if t.kind != kind.Memories && t.elsewhere(from) || !t.In(b) {
-		return false, nil, nil // what a memory says of assemblies or scopes is its own
+		return false, nil, nil // what a memory contains about assemblies or scopes is its own
 	}
 	var doc outline
-	// parked: an older version of one that is there
+	// parked: an older version of an existing document
 	if strings.HasPrefix(name, kind.Assemblies.Folder+"@") && json.Unmarshal(b, &doc) == nil {
 		return true, nil, nil
 	}
-	// An index, or what cannot be told, holds other memories too, perhaps as their only copy:
-	// a word in it is no proof that it holds this one.
+	// An index, or a file of unknown kind, also contains other memories, perhaps as their only copy: a mention
+	// in it does not prove that it contains this one.
 	if !t.proof(b) {
-		t.ask(folder, name, "or only mention it, and others with it")
+		t.ask(folder, name, "or may only mention it, together with others")
 		return false, nil, nil
 	}
 	return true, nil, nil
 }
 
-// HasAside reports whether anything in quarantine or among the parked files is about one
-// of the memories.
+// HasAside reports whether any file in quarantine or any parked file belongs to one of the documents.
 func HasAside(fsys vfs.FS, dir string, t *Set) (bool, error) {
 	for _, folder := range []string{filepath.Join(dir, "quarantine"), filepath.Join(dir, "tmp", "parked")} {
 		names, err := places.Names(fsys, folder)
@@ -283,7 +282,7 @@ func HasAside(fsys vfs.FS, dir string, t *Set) (bool, error) {
 	return false, nil
 }
 
-// whence is where what was set aside, or parked, stood; "" where nothing says so.
+// whence returns the original path of a file in quarantine or of a parked file; "" if unknown.
 func whence(fsys vfs.FS, folder, name string) string {
 	for _, dir := range kind.Folders() {
 		if rest, ok := strings.CutPrefix(name, dir+"@"); ok { // see docfile.Parked
@@ -296,7 +295,7 @@ func whence(fsys vfs.FS, folder, name string) string {
 	return originOf(fsys, folder, name)
 }
 
-// originOf is where what was set aside stood, as its note says; "" where it has none.
+// originOf returns the original path of a file in quarantine, from its note; "" if there is none.
 func originOf(fsys vfs.FS, folder, name string) string {
 	var note struct {
 		From string `json:"from"`
@@ -308,7 +307,7 @@ func originOf(fsys vfs.FS, folder, name string) string {
 	return note.From
 }
 
-// undoLine is what a line of an undo file says of the change that it records.
+// undoLine is the part of a line of an undo file that names what the recorded change concerns.
 type undoLine struct {
 	Path   string     `json:"path"`
 	ID     string     `json:"id"`
@@ -322,7 +321,7 @@ type undoKept struct {
 	Kept string `json:"kept"`
 }
 
-// inUndo reports whether the undo file of an older version says something of one of them, or of what goes with them.
+// inUndo reports whether the undo file of an older version names one of the documents, or one of their files.
 func (t *Set) inUndo(path string, away map[string]bool, o Options) (bool, error) {
 	b, err := vfs.ReadFile(o.FS, path, places.ManifestMost)
 	if errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrNotRegular) {
@@ -349,9 +348,9 @@ func (t *Set) inUndo(path string, away map[string]bool, o Options) (bool, error)
 	return false, nil
 }
 
-// PurgeParked overwrites and removes the files of some memories in tmp/parked/: files that somebody
-// had open when they were displaced. Those that still are cannot go, for he may save into them;
-// they are returned.
+// PurgeParked overwrites and removes the files of some documents in tmp/parked/: files that another program had
+// open when they were displaced. Files that are still open cannot be removed, because the program may save into
+// them; they are returned in held.
 func PurgeParked(_ *wal.Held, dir string, t *Set, o Options) (removed, held []string, err error) {
 	folder := filepath.Join(dir, "tmp", "parked")
 	names, err := o.FS.ReadDir(folder)

@@ -15,20 +15,21 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Redacted are single versions of documents, by their positions. is reports whether one of these is a version of the
-// document with a key. What belongs to other versions, and to other documents, stays.
+// Redacted returns the set of single versions of documents, found by their positions. is reports whether the
+// entry at a position, with a key, is one of these versions. What belongs to other versions, and to other
+// documents, stays.
 func Redacted(is func(at segment.LSN, key string) bool) *Set {
 	return &Set{kind: kind.Memories, ids: map[string]bool{}, documents: map[[32]byte]bool{}, learns: pieces,
 		redacted: is}
 }
 
-// LearnVersion takes what a version that is redacted has: its copies are known by their bytes.
+// LearnVersion records the document of a redacted version, by whose bytes copies are recognised.
 func (t *Set) LearnVersion(k *kind.Kind, id string, doc []byte) {
 	t.documents[sha256.Sum256(doc)] = true
 	t.names.add(k.FileName(id))
 }
 
-// redactedEntry is Entry of a set of redacted versions.
+// redactedEntry is Entry for a set of redacted versions.
 func (t *Set) redactedEntry(at segment.LSN, key string, value []byte) bool {
 	if len(key) > 2 && key[0] == record.Kept {
 		view, err := record.Parse(value)
@@ -37,14 +38,14 @@ func (t *Set) redactedEntry(at segment.LSN, key string, value []byte) bool {
 	return t.redacted(at, key)
 }
 
-// redactedFile is inFile of a set of redacted versions.
+// redactedFile is inFile for a set of redacted versions.
 func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name), places.CopyMost)
 	switch {
 	case places.Gone(err) || errors.Is(err, vfs.ErrNotRegular):
 		return false, nil, nil
 	case errors.Is(err, errs.ErrTooLarge):
-		t.ask(folder, name, "it is larger than "+human.Bytes(places.CopyMost)+", and was not read")
+		t.ask(folder, name, "larger than "+human.Bytes(places.CopyMost)+", not read")
 		return false, nil, nil
 	case err != nil:
 		return false, nil, err
@@ -70,7 +71,7 @@ func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (is bool, left []by
 	return true, p.b, nil
 }
 
-// Stranger reports whether a file in a folder of documents, which no document has, is to go.
+// Stranger reports whether a file in a folder of documents that belongs to no document must be removed.
 func (t *Set) Stranger(name string, b []byte) bool {
 	if t.redacted != nil {
 		return t.documents[sha256.Sum256(b)]

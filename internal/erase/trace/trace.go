@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Options says how files of the store are made.
+// Options are the file system and the modes of new files.
 type Options struct {
 	FS         vfs.FS
 	FileMode   fs.FileMode // 0 means 0600
@@ -26,45 +26,46 @@ type Options struct {
 
 func (o *Options) fileMode() fs.FileMode { return cmp.Or(o.FileMode, 0o600) }
 
-// Set finds out whether a file that was set aside is about one of some
-// memories, assemblies, or scopes of working memory, or holds one.
+// Set determines whether a file contains, or belongs to, one of some memories, assemblies, or scopes of working
+// memory.
 type Set struct {
 	kind    *kind.Kind
 	ids     map[string]bool
 	names   names    // of their files
-	parked  names    // likewise, as tmp/parked/ has them, of a kind whose documents are in folders
-	members patterns // their id as a document's first member has it
-	plain   patterns // ids that are long enough not to be met by chance
-	content contents // pieces of what they said
-	learns  int      // how many pieces of one content are learned
-	// the sums of documents of an opaque kind, which say no id
+	parked  names    // likewise, as in tmp/parked/, for a kind whose documents are in subfolders
+	members patterns // their ids as the first member of a document
+	plain   patterns // ids that are long enough not to occur by chance
+	content contents // pieces of their contents
+	learns  int      // the number of pieces per content that are learned
+	// Hashes of documents of an opaque kind, which do not contain their ids.
 	documents map[[32]byte]bool
 
-	// not nil: only these versions; see Redacted
+	// If not nil, only these versions; see Redacted.
 	redacted func(at segment.LSN, key string) bool
 
-	// Log is that of the store: of a piece of it without a start, which has entries of others
-	// as well, these are kept.
+	// Log is the geometry of the store's log: used for a piece of the log without a start, so that the entries
+	// of others in it are kept.
 	Log    segment.Geometry
 	unread []Unread
-	copies map[string]string // archived segments in quarantine that may hold it, by name, and why
+	copies map[string]string // archived segments in quarantine that may contain traces, by name, and why
 
-	unwiped  []error  // what was not overwritten: *vfs.UnwipedError
-	unlinked []string // likewise, since a process has it open, or that cannot be told
+	unwiped  []error  // what was not overwritten: each a *vfs.UnwipedError
+	unlinked []string // removed without being overwritten: open in a process, or this is unknown
 }
 
-// Unwiped is what PurgeQuarantine and PurgeParked could not overwrite: each is an
-// *vfs.UnwipedError. What has another name is gone from the store, the rest stays.
+// Unwiped returns what PurgeQuarantine and PurgeParked could not overwrite: each is a *vfs.UnwipedError. A file
+// that has another name is gone from the store; the others stay.
 func (t *Set) Unwiped() []error { return t.unwiped }
 
-// Unread is a file in quarantine, or a parked one, that may hold it: whether to keep it is for its user to decide.
+// Unread is a file in quarantine, or a parked file, that may contain traces: the user must decide whether to
+// keep it.
 type Unread struct {
-	Path string // in the store
-	Why  string // a part of it is in no sound entry of the log, or cannot be read, or it mentions it
+	Path string // relative to the store
+	Why  string // a part of the file is in no sound entry of the log, or is unreadable, or mentions a document
 }
 
-// Lost are the archived segments that PurgeQuarantine removed because a part of them cannot be read, and
-// may hold it. They are history alone, and a repair has kept what is sound of them in the archive.
+// Lost returns the archived segments that PurgeQuarantine removed because a part of them is unreadable and may
+// contain traces. They contain only history, and a repair has kept their sound part in the archive.
 func (t *Set) Lost() (list []Unread) {
 	for name, why := range t.copies {
 		list = append(list, Unread{"quarantine/" + name, why})
@@ -80,7 +81,7 @@ func (t *Set) doubt(name, why string) {
 	t.copies[name] = why
 }
 
-// Unread are the files that may hold it.
+// Unread returns the files that may contain traces.
 func (t *Set) Unread() []Unread { return t.unread }
 
 func (t *Set) ask(folder, name, why string) {
@@ -91,10 +92,10 @@ func (t *Set) ask(folder, name, why string) {
 	t.unread = append(t.unread, Unread{in + name, why})
 }
 
-// rare is how long an id must be for its bare bytes to mean it.
+// rare is the length from which the bare bytes of an id identify it.
 const rare = 6
 
-// Of are those of some documents of a kind; the ids of scopes are their keys.
+// Of returns the set of some documents of a kind; the ids of scopes are their keys.
 func Of(k *kind.Kind, ids []string) *Set {
 	t := &Set{kind: k, ids: map[string]bool{}, documents: map[[32]byte]bool{}}
 	t.learns = max(1, min(pieces, piecesMost/max(1, len(ids))))
@@ -106,14 +107,14 @@ func Of(k *kind.Kind, ids []string) *Set {
 		}
 		quoted := append(jsondoc.AppendEscaped([]byte(`"`), id), '"')
 		for _, space := range []string{" ", ""} {
-			if k.Opaque { // its documents do not say their ids
+			if k.Opaque { // the documents do not contain their ids
 				break
 			}
 			t.members.add(append([]byte(`"`+k.IDName+`":`+space), quoted...))
 		}
 		if k == kind.Scopes {
-			// What the log says of it has no document that names it: its key stands before
-			// the first byte of a record. A key alone may be the beginning of another one.
+			// In the log, no document of a scope contains its key: the key precedes the first byte of a record.
+			// A key alone may be the beginning of another key.
 			t.members.add([]byte(k.Key(id) + "\x01"))
 		} else if len(id) >= rare {
 			t.plain.add([]byte(id))
@@ -123,18 +124,18 @@ func Of(k *kind.Kind, ids []string) *Set {
 	return t
 }
 
-// Stands reports whether a file in memories/, or in assemblies/, has the name of one of theirs.
+// Stands reports whether a file in memories/, or in assemblies/, has the name of one of their files.
 func (t *Set) Stands(name string) bool { return t.names.all[name] }
 
-// What quarantine puts before and behind a file's name. A dash or a dot alone tells
-// nothing: work-notes.json and notes.json.json are other memories' than notes.json.
+// What quarantine adds before and after a file's name. A dash or a dot alone is not enough: work-notes.json and
+// notes.json.json belong to other memories than notes.json.
 var (
 	beforeName = regexp.MustCompile(`^((([0-9a-f]{16}|unreadable)-)*|.*@)$`)
 	behindName = regexp.MustCompile(`^((\.[0-9]+)?(\.(lost|why))?(\.[0-9]+)?(\.note\.json)?(\.part)?(\.purged)?|@.*)$`)
 )
 
-// Named reports whether a file, also in quarantine/ or tmp/parked/, was called after one
-// of the memories' files.
+// Named reports whether a file, possibly in quarantine/ or tmp/parked/, is named after one of the documents'
+// files.
 func (t *Set) Named(name string) (is bool) {
 	for at := range len(name) {
 		if t.names.at(name[at:], func(n int) bool {
@@ -147,7 +148,7 @@ func (t *Set) Named(name string) (is bool) {
 	return false
 }
 
-// outline is what says whose a document is.
+// outline is the part of a document that identifies it.
 type outline struct {
 	ID       *string         `json:"id"`
 	Assembly *string         `json:"assembly_id"`
@@ -157,8 +158,8 @@ type outline struct {
 	From     string          `json:"from"` // of a note
 }
 
-// about reports whether a document, with an id, is one of these: as package importer
-// a memory may name the assembly that it belongs to.
+// about reports whether a document with an id is one of these. An id alone is not enough: a memory from package
+// importer may name the assembly that it belongs to.
 func (t *Set) about(doc *outline) bool {
 	if t.kind.Opaque {
 		return false
@@ -174,8 +175,8 @@ func (t *Set) about(doc *outline) bool {
 	return group == (t.kind == kind.Assemblies) && id != nil && t.ids[*id]
 }
 
-// Holds reports whether a document, whole or broken, is one of theirs: what it says of
-// others is its own.
+// Holds reports whether a document, complete or broken, is one of these; what it contains about others is its
+// own.
 func (t *Set) Holds(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil {
@@ -184,7 +185,8 @@ func (t *Set) Holds(b []byte) bool {
 	return t.members.in(b)
 }
 
-// inPath reports whether bytes have the path of one of their files, with this between folder and name.
+// inPath reports whether b contains the path of one of their files, with the given separator between folder and
+// name.
 func (t *Set) inPath(b []byte, slash string) bool {
 	folder := []byte(t.kind.Folder + slash)
 	for {
@@ -199,13 +201,13 @@ func (t *Set) inPath(b []byte, slash string) bool {
 	}
 }
 
-// In reports whether bytes are about one of them. A whole document is about whose id
-// it has, an assembly also about its members; anything else about whom it names.
+// In reports whether b is about one of the documents. A complete document is about the document whose id it
+// has, an assembly also about its members; anything else is about every document that it names.
 func (t *Set) In(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" ||
 		doc.Scope != nil && t.kind == kind.Scopes) {
-		if doc.From != "" { // a note has the id of what it is about
+		if doc.From != "" { // a note has the id of its subject
 			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] || t.from(doc.From) ||
 				!t.kind.Tree() && t.Named(filepath.Base(filepath.FromSlash(doc.From))))
 		}
@@ -219,8 +221,8 @@ func (t *Set) In(b []byte) bool {
 	return t.members.in(b) || t.plain.in(b)
 }
 
-// among reports whether a document is an assembly that has one of the memories: its
-// composite is made of that one's embedding, and older forms hold whole copies.
+// among reports whether a document is an assembly that has one of the memories: its composite is made of the
+// memory's embedding, and older formats contain whole copies.
 func (t *Set) among(doc *outline, b []byte) bool {
 	if t.kind != kind.Memories || doc.Content != nil || doc.Assembly == nil && doc.Members == nil {
 		return false
@@ -230,8 +232,7 @@ func (t *Set) among(doc *outline, b []byte) bool {
 		func(id string) bool { return t.ids[id] })
 }
 
-// elsewhere reports whether a path in the store is in the folder of another kind, where
-// names mean other ids.
+// elsewhere reports whether a path in the store is in the folder of another kind, where names mean other ids.
 func (t *Set) elsewhere(from string) bool {
 	dir, _, _ := strings.Cut(from, "/")
 	return dir != t.kind.Folder && slices.Contains(kind.Folders(), dir)

@@ -230,7 +230,7 @@ func (g *ground) log() error {
 			return err
 		}
 		g.add(repair.Finding{Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1, Err: err,
-			Stake: "where recovery begins", Heals: repair.ByLog})
+			Stake: "the position at which recovery begins", Heals: repair.ByLog})
 	}
 	names, err := g.o.FS.ReadDir(g.path("wal"))
 	if err != nil && !places.Gone(err) {
@@ -248,7 +248,7 @@ func (g *ground) log() error {
 		}
 		start, _, err := segment.ParseStart(b)
 		if err == nil && start.Number != number {
-			err = fmt.Errorf("%w: the file says that it is segment %d", segment.ErrHeader, start.Number)
+			err = fmt.Errorf("%w: the header is that of segment %d", segment.ErrHeader, start.Number)
 		}
 		switch {
 		case errors.Is(err, segment.ErrEnd):
@@ -260,7 +260,7 @@ func (g *ground) log() error {
 				Path:  "wal/" + name,
 				Stake: "acknowledged writes that were not in files yet, if there were any, and the history",
 				Err: &errs.CorruptionError{Path: "wal/" + name, Segment: number,
-					Err: fmt.Errorf("the file does not begin as a segment, and there is no checkpoint: %w", err)}})
+					Err: fmt.Errorf("the file does not begin with a segment header, and there is no checkpoint: %w", err)}})
 		}
 	}
 	g.noLog = true
@@ -285,7 +285,7 @@ func (g *ground) log() error {
 func (g *ground) noCheckpoint() {
 	if _, err := g.o.FS.Stat(g.path("checkpoint")); places.Gone(err) {
 		g.add(repair.Finding{Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1,
-			Err: errAbsent, Stake: "where recovery begins", Heals: repair.ByLog})
+			Err: errAbsent, Stake: "the position at which recovery begins", Heals: repair.ByLog})
 	}
 }
 
@@ -375,7 +375,7 @@ func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (m
 			}
 		case k.FileName(c.ID) != name:
 			f.Kind, f.Severity, f.ID, f.Heals = repair.Misplaced, repair.Healable, c.ID, repair.ByMoving
-			f.Stake, f.Err = "nothing, if the "+k.Noun+" is in its place", k.Elsewhere(c.ID)
+			f.Stake, f.Err = "nothing, if the "+k.Noun+" is in its own file", k.Elsewhere(c.ID)
 		default:
 			continue
 		}

@@ -54,7 +54,7 @@ func (n *renewal) begin() error {
 	geo := segment.Geometry{UUID: n.log.UUID(), Size: n.log.SegmentSize()}
 	h := segment.Header{Nonce: binary.LittleEndian.Uint32(nonce[:]),
 		Time: max(r.o.Clock().UnixMicro(), n.c.Time+1, n.lastTime+1)}
-	// A copy elsewhere cannot continue. It is told so: from this position on only the new segment
+	// A copy elsewhere cannot continue. The log records that: from this position on only the new segment
 	// is missing.
 	if err := n.log.Past().Broken(past.Repaired, geo.Start(number), r.o.Clock(), r.o.fileMode()); err != nil {
 		return err

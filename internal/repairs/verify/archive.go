@@ -13,7 +13,7 @@ import (
 )
 
 // archive verifies the copies of recycled segments: blocks and frames. A copy has no end mark of
-// its own: the start frame of the next segment tells whether it is complete.
+// its own: the start frame of the next segment shows whether it is complete.
 func (v *Run) archive() error {
 	numbers, others, err := v.Source.Log.Past().Archived()
 	if err != nil {

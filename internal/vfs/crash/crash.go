@@ -22,7 +22,7 @@ func (d *Disk) Copy() *Disk {
 func (d *Disk) successor(p Pattern, rng *rand.Rand, boot uint64) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	// Both disks share the existing pages, so neither may change them in place any more.
+	// From now on both disks share the existing pages, so neither may change them in place.
 	d.gen = new(generation)
 	next := newDisk(boot)
 	next.capacity, next.clock, next.seq, next.lacks = d.capacity, d.clock, d.seq, d.lacks

@@ -23,7 +23,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// world is a process on a disk, with calls that end the test when they fail.
+// world is a process on a disk, with methods that fail the test if a call fails.
 type world struct {
 	t testing.TB
 	*Process
@@ -44,7 +44,7 @@ func (w *world) open(name string) vfs.File {
 	return f
 }
 
-// run does what a script says: "write a AAA", "sync a", "rename a b", ….
+// run executes a script: "write a AAA", "sync a", "rename a b", ….
 func (w *world) run(script string) {
 	w.t.Helper()
 	for line := range strings.SplitSeq(script, ";") {
@@ -115,7 +115,7 @@ func letters(s string) []byte {
 	return b
 }
 
-// tree is all that is on a disk: "a=AB" for each file, a letter a sector, "." for zeros.
+// tree lists everything on a disk: "a=AB" for each file, one letter per sector, "." for zeros.
 func tree(t testing.TB, d *Disk) string {
 	p := d.Process("look")
 	defer d.Kill(p)
@@ -190,7 +190,7 @@ func TestWhatSurvives(t *testing.T) {
 		{"write a A; write b B; barrier; exchange a b", "lose-all", "a=A b=B"},
 		{"write a A; barrier; link a b; remove a", "lose-all", "a=A"},
 		{"write a A; barrier; link a b; remove a; syncdir /", "lose-all", "b=A"},
-		// A removal that did not survive brings content back, with what was pending.
+		// A removal that did not survive restores the content, with the pending changes.
 		{"write a A; barrier; write a B; remove a; close a", "lose-all", "a=A"},
 		{"write a A; barrier; write a B; remove a; close a", "keep-data", "a=B"},
 		// Two folders: one step, made durable by either.
@@ -439,7 +439,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// Against a plain byte slice: content under random writes, cuts and syncs.
+// Compared with a plain byte slice: content under random writes, cuts and syncs.
 func TestContentAgainstModel(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -510,8 +510,8 @@ func BenchmarkReplace(b *testing.B) {
 	}
 }
 
-// Random changes of names: what is seen survives when all does, and a barrier
-// makes it durable; no crash leaves two names on a file that never had a link.
+// Random changes of names: if everything survives, the visible tree survives, and a barrier makes it
+// durable; after no crash does a file that was never linked have two names.
 func TestNamesAgainstLive(t *testing.T) {
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 9))
@@ -566,7 +566,7 @@ func TestNamesAgainstLive(t *testing.T) {
 	}
 }
 
-// A copy is of the same boot, has the same inodes and content, and lives by itself.
+// A copy is of the same boot, has the same inodes and content, and is independent of the original.
 func TestCopy(t *testing.T) {
 	d := New()
 	p := d.Process("a")
@@ -607,7 +607,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// What a volume lacks it says, also after a crash, and everything else works.
+// A volume reports what it does not support, also after a crash, and everything else works.
 func TestLacks(t *testing.T) {
 	d := New()
 	d.SetLacks(Lacks{Exchange: true, Link: true, Lease: true, Barrier: true})

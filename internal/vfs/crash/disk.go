@@ -109,7 +109,7 @@ func (d *Disk) FailSync(f func(op, name string) error) {
 	d.failSync = f
 }
 
-// DropCaches drops clean pages: after it, data that a failed sync lost cannot be read any more.
+// DropCaches drops clean pages: afterwards data that a failed sync lost can no longer be read.
 func (d *Disk) DropCaches() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -72,7 +72,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// FAILURES 6: the sync fails, the next one succeeds, the data is gone.
+// FAILURES 6: the sync fails, the next one succeeds, the data are lost.
 func TestSyncFailsThenSucceeds(t *testing.T) {
 	d := crash.New()
 	fsys := New(d.Process("x"), Nth(1, 1, Is(wrap.Datasync), syscall.EIO))

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// TestOver: whatever is done through it has the results that it has in a folder of one's own, and the lower
-// folder stays as it is.
+// TestOver: operations through the overlay have the same results as in an ordinary folder, and the lower
+// folder stays unchanged.
 func TestOver(t *testing.T) {
 	t.Parallel()
 	lower := t.TempDir()
@@ -63,7 +63,7 @@ func TestOver(t *testing.T) {
 			}
 			got, want := do(over, lower), do(vfs.OS(), plain)
 			sameKind := errors.Is(want, fs.ErrNotExist) == errors.Is(got, fs.ErrNotExist) && errors.Is(want, fs.ErrExist) == errors.Is(got, fs.ErrExist)
-			if (got == nil) != (want == nil) || !sameKind && !strings.HasSuffix(op, "name") { // of two names either may be the reason
+			if (got == nil) != (want == nil) || !sameKind && !strings.HasSuffix(op, "name") { // with two names, either may be the reason
 				r.Fatalf("%s %s %s: %v, want %v", op, name, other, got, want)
 			}
 			if got, want := content(t, over, lower), content(t, vfs.OS(), plain); got != want {
@@ -86,7 +86,7 @@ func fill(t *testing.T, dir string) {
 	}
 }
 
-// content is all that is in a folder.
+// content returns everything in a folder.
 func content(t *testing.T, f vfs.FS, dir string) string {
 	var b strings.Builder
 	var walk func(at string)
@@ -119,8 +119,9 @@ func content(t *testing.T, f vfs.FS, dir string) string {
 	return b.String()
 }
 
-// TestTemporary: the folder goes with its process, and if that was killed, with the next one that makes
-// one. FAILURES 169: what a user calls like one, or has put into one, stays.
+// TestTemporary: the folder is removed when its process ends, or, if the process was killed, by the next
+// one that creates such a folder. FAILURES 169: a user's folder with such a name, and what a user has
+// put into one, stays.
 func TestTemporary(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -149,7 +150,7 @@ func TestTemporary(t *testing.T) {
 	make("killed", true, lockName, filesIn+"/checkpoint")
 	make("cut", true) // before it was locked
 	make("begun", false)
-	make("notes", false, filesIn+"/letter") // all the names are those of ours
+	make("notes", false, filesIn+"/letter") // all the names are names of ours
 	make("mixed", true, lockName, filesIn+"/checkpoint", filesIn+"/letter")
 	old := time.Now().Add(-time.Hour)
 	list, _ := filepath.Glob(filepath.Join(temp, "*"))

@@ -27,8 +27,8 @@ func check(err error) {
 	}
 }
 
-// counter is a toy store: a number in a file, changed under a lock, made
-// durable before it is acknowledged. broken leaves one thing out.
+// counter is a toy store: a number in a file, changed under a lock, made durable before it is
+// acknowledged. broken names the step to omit.
 func counter(p *Proc, rounds int, broken string, acked func(uint64)) {
 	lock, err := p.FS.OpenLock("/lock", 0o600)
 	check(err)
@@ -65,7 +65,7 @@ func number(f vfs.File) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// two runs two counters; lost says what went wrong.
+// two runs two counters; lost describes what went wrong.
 func two(s *Sim, broken string) (lost string, err error) {
 	var last uint64
 	twice := false
@@ -314,7 +314,7 @@ func TestPanicAndLivelock(t *testing.T) {
 	}
 }
 
-// An open of a leased file waits until the lease is given back.
+// An open of a leased file waits until the lease is released.
 func TestLeaseParks(t *testing.T) {
 	s := New(1)
 	var order []string
@@ -374,7 +374,7 @@ func BenchmarkOps(b *testing.B) {
 	check(s.Run())
 }
 
-// A process that returns lets go of what it held, as one that exits does.
+// A process that returns releases what it held, as one that exits does.
 func TestExitReleasesLocks(t *testing.T) {
 	s := New(1)
 	take := func(p *Proc) {
@@ -387,7 +387,7 @@ func TestExitReleasesLocks(t *testing.T) {
 	check(s.Run())
 }
 
-// FAILURES 26: a stopped process holds a lock; others wait, and may give up.
+// FAILURES 26: a stopped process holds a lock; others wait, and may time out.
 func TestStoppedProcessHoldsItsLock(t *testing.T) {
 	gaveUp := 0
 	for seed := range uint64(20) {
@@ -421,7 +421,7 @@ func TestStoppedProcessHoldsItsLock(t *testing.T) {
 	}
 }
 
-// What a failed sync lost stays lost over a cut; the fault is given through the disk.
+// Data that a failed sync lost stay lost after a cut; the fault is injected through the disk.
 func TestFailedSyncThenCut(t *testing.T) {
 	s := New(1)
 	s.Process("a", func(p *Proc) {

@@ -3,6 +3,7 @@ package notecmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -95,6 +96,26 @@ func about(err error) error {
 	return err
 }
 
+// absent is about the error of a command on the note at a path, which may be a folder: then the error says so, with the
+// remedy instead.
+func absent(ctx context.Context, st *varve.Store, path string, err error, instead string) error {
+	if !errors.Is(err, varve.ErrNotFound) {
+		return about(err)
+	}
+	folder, n := strings.TrimSuffix(path, "/"), 0
+	for e, err := range st.Notes().List(ctx, folder, 1) {
+		if err != nil {
+			break
+		}
+		n += e.Notes
+	}
+	if n == 0 {
+		return about(err)
+	}
+	return cli.WithFix(fmt.Errorf("%w: %s is a folder of %s", varve.ErrNotFound, cli.PrintableID(folder),
+		cli.Count(n, "note", "notes")), fmt.Sprintf("memctl note %s %s", instead, cli.PrintableID(folder)))
+}
+
 // tell tells of a note that was written.
 func tell(a *cli.App, i *varve.NoteInfo, what string) {
 	if a.Document != nil {
@@ -148,7 +169,7 @@ func appendCommand(a *cli.App) *cobra.Command {
 	return writes(a, &cobra.Command{
 		Use:     "append PATH",
 		Short:   "Append standard input to a note",
-		Long:    `Append standard input to a note, which is created if there is none.`,
+		Long:    `Append standard input to a note; a note that does not exist is created.`,
 		Example: "  echo '- took the train' | memctl note append log/2026-03-01.md",
 	}, true, func(ctx context.Context, ns varve.Notes, path string, conds []varve.Cond) (varve.NoteInfo, error) {
 		data, err := read(a)
@@ -164,8 +185,9 @@ func editCommand(a *cli.App) *cobra.Command {
 	c := writes(a, &cobra.Command{
 		Use:   "edit PATH --old TEXT --new TEXT",
 		Short: "Replace a text in a note",
-		Long: `Replace a text in a note that occurs in it exactly once; otherwise nothing is written, and the lines
-of the occurrences are told. Two processes that edit one note at once do not lose an edit.`,
+		Long: `Replace a text that occurs exactly once in a note. If the text occurs more often, or not at all, nothing
+is written, and the error lists the lines of the occurrences. Two processes that edit one note at the same
+time lose no edit.`,
 		Example: "  memctl note edit travel/rome.md --old trains --new buses",
 	}, false, func(ctx context.Context, ns varve.Notes, path string, conds []varve.Cond) (varve.NoteInfo, error) {
 		return ns.Edit(ctx, path, from, to, conds...)
@@ -204,7 +226,7 @@ func catCommand(a *cli.App) *cobra.Command {
 						n, err = st.Notes().Read(ctx, path)
 					}
 					if err != nil {
-						return about(err)
+						return absent(ctx, st, path, err, "ls")
 					}
 					if a.Document != nil {
 						a.Document.Item(shown{listed(&n.NoteInfo), string(n.Content)})
@@ -284,7 +306,7 @@ note restore brings one back.`,
 						a.Document.Item(path)
 						a.Say("deleted %s", cli.PrintableID(path))
 					}
-					return about(err)
+					return absent(ctx, st, path, err, "rm --recursive")
 				})
 			})
 		}),

@@ -44,12 +44,12 @@ func refusedIn(ctx context.Context, st *varve.Store) (r *refused, problems []err
 			continue
 		case r.Count < refusedShown:
 			r.Files = append(r.Files, refusedEdit{e.Path, e.Err.Error()})
-			problems = append(problems, fmt.Errorf("%s cannot be taken over: %w", e.Path, e.Err))
+			problems = append(problems, fmt.Errorf("%s cannot be adopted: %w", e.Path, e.Err))
 		}
 		r.Count++
 	}
 	if more := r.Count - int64(len(r.Files)); more > 0 {
-		problems = append(problems, fmt.Errorf("%s cannot be taken over", cli.Count(int(more), "more file", "more files")))
+		problems = append(problems, fmt.Errorf("%s cannot be adopted", cli.Count(int(more), "more file", "more files")))
 	}
 	return r, problems
 }
