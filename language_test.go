@@ -150,7 +150,7 @@ func TestLanguage(t *testing.T) {
 func TestLanguagePlain(t *testing.T) {
 	proofs.OneGoroutine(t)
 	places := maps.Clone(plain)
-	for _, dir := range []string{"", "/internal/assemblycmd", "/internal/cli", "/internal/diff", "/internal/intake",
+	for _, dir := range []string{"", "/internal/assemblycmd", "/internal/cli", "/internal/intake",
 		"/internal/mcpcmd", "/internal/upkeep", "/internal/workingcmd"} {
 		places["cmd/memctl"+dir] = struct{ spoken, told bool }{spoken: true}
 	}

@@ -34,6 +34,7 @@ var order = []string{
 	"internal/scratch", // for tests
 	"internal/acklog",  // for tests
 	"internal/human",
+	"internal/diff",
 	"internal/sniff",
 	"internal/timearg",
 	"errs",
@@ -118,6 +119,7 @@ var order = []string{
 	"memorystores",
 	"memorystores/conformance",
 	"server",
+	"server/page",
 	"metrics",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",
@@ -126,7 +128,6 @@ var order = []string{
 	"cmd/memctl/internal/cli",
 	"cmd/memctl/internal/adopted",
 	"cmd/memctl/internal/complete",
-	"cmd/memctl/internal/diff",
 	"cmd/memctl/internal/intake",
 	"cmd/memctl/internal/manual",
 	"cmd/memctl/internal/assemblycmd",

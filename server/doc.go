@@ -13,6 +13,8 @@
 //	GET /healthz   200 while the server runs
 //	GET /readyz    200 while the store can be read and written, otherwise 503 with the reason
 //	GET /metrics   what Options.Metrics answers; 404 without it
+//	GET /, /static/…   the page (Options.Page; 404 without it), which has nothing of the store
+//	/page/…, GET /stream   what the page shows, for tokens with "page"; see package server/page
 //	GET /.well-known/oauth-protected-resource   that the server wants a bearer token (RFC 9728)
 //
 // # Tokens
@@ -28,6 +30,7 @@
 //	            "read_only":true,         omitted if it is false
 //	            "tools":["memory"],       groups of tools (mcpserver.Groups); omitted if all are allowed
 //	            "stores":["memstore_…"],  ids of memory stores that it may use; omitted if all are allowed
+//	            "page":true,              the page may be used; omitted if it is false
 //	            "created":"…"}]}          RFC 3339
 //
 // The file must belong to the user of the server, and others must not be able to write it. It is read again when it

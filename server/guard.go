@@ -35,7 +35,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		l.Header().Set("X-Content-Type-Options", "nosniff")
 		l.Header().Set("Cache-Control", "no-store")
 		slots := s.slots
-		if r.Header.Get(methodHeader) == listen {
+		if listens(r) {
 			slots = s.listening
 		}
 		select {
@@ -77,7 +77,7 @@ func (s *Server) ownHost(r *http.Request) bool {
 func (s *Server) ownOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "cross-site", "same-site":
-		return false
+		return isVisit(r)
 	}
 	given, present := r.Header["Origin"]
 	if !present {
@@ -88,6 +88,13 @@ func (s *Server) ownOrigin(r *http.Request) bool {
 	}
 	u, err := url.Parse(given[0])
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+// isVisit reports whether a person follows a link of another site, or of a file, to the page. What is at / has nothing
+// of the store, and a page of another site cannot read the answer.
+func isVisit(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
+		r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 func withoutPort(addr string) string {
@@ -155,7 +162,7 @@ func (s *Server) serveAs(t *Token, w http.ResponseWriter, r *http.Request, next 
 	if by, ok := r.Context().Value(whoKey{}).(*who); ok {
 		by.name = t.Name
 	}
-	q := &request{token: t, listens: r.Header.Get(methodHeader) == listen}
+	q := &request{token: t, listens: listens(r)}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	// A ResponseWriter without deadlines, such as that of a test, returns an error.
@@ -183,6 +190,14 @@ const methodHeader = "Mcp-Method"
 
 // listen is the method of the calls that last until their client ends them.
 const listen = "subscriptions/listen"
+
+// streamPath is where the page listens for changes.
+const streamPath = "/stream"
+
+// listens reports whether a request lasts until its client ends it.
+func listens(r *http.Request) bool {
+	return r.Header.Get(methodHeader) == listen || r.URL.Path == streamPath
+}
 
 // tokenInfoKey is the key of the *Token in auth.TokenInfo.Extra.
 const tokenInfoKey = "varve"

@@ -34,6 +34,9 @@ type Options struct {
 	// MemoryStores answers the paths below /v1/, for tokens without a project, and without groups of tools; nil: 404. Its
 	// Options.Caller is CallerOf. Its Run and Close are the caller's.
 	MemoryStores *memorystores.Stores
+	// Page answers / and what is below /static/, which want no token and must have nothing of the store, and what is
+	// below /page/, and /stream, for tokens that may use the page; nil: 404. See package server/page.
+	Page http.Handler
 
 	Body     int64         // maximum size of a request's body in bytes; 0 means 32 MiB
 	Requests int           // maximum number of requests under way, and of those that listen for changes; 0 means 256
@@ -120,6 +123,12 @@ func (s *Server) routes(st *varve.Store) {
 	if s.o.Metrics != nil {
 		s.mux.Handle("GET /metrics", s.authenticated(s.o.Metrics))
 	}
+	if s.o.Page != nil {
+		s.mux.Handle("GET /{$}", s.o.Page)
+		s.mux.Handle("GET /static/", s.o.Page)
+		s.mux.Handle("/page/", s.authenticated(forPage(s.o.Page)))
+		s.mux.Handle("GET "+streamPath, s.authenticated(forPage(s.o.Page)))
+	}
 }
 
 // agents returns the handler of MCP for a store.
@@ -194,7 +203,8 @@ func (s *Server) Watch(ctx context.Context) {
 		case <-tick.C:
 			s.current.endUnless(func(t *Token) bool {
 				now, err := s.o.Tokens.Find(t.Sum)
-				return err != nil || now != nil && now.ReadOnly == t.ReadOnly && slices.Equal(now.Stores, t.Stores)
+				return err != nil || now != nil && now.ReadOnly == t.ReadOnly && now.Page == t.Page &&
+					slices.Equal(now.Stores, t.Stores)
 			})
 		}
 	}

@@ -52,6 +52,7 @@ type Token struct {
 	Tools    []string  // groups of tools; nil allows all that the server offers
 	Project  string    // id of the project whose memories it reaches beside the shared part; "": none
 	Stores   []string  // ids of the memory stores that it may use; nil: all
+	Page     bool      // it may use the page for people, which shows the memories of all projects
 	Created  time.Time // zero if unknown
 }
 
@@ -98,6 +99,7 @@ type tokenEntry struct {
 	Tools    []string  `json:"tools,omitempty"`
 	Project  string    `json:"project,omitempty"`
 	Stores   []string  `json:"stores,omitempty"`
+	Page     bool      `json:"page,omitempty"`
 	Created  time.Time `json:"created,omitzero"`
 }
 
@@ -121,7 +123,7 @@ func parseTokens(b []byte) ([]Token, error) {
 	var list []Token
 	names, sums := map[string]bool{}, map[Sum]bool{}
 	for i, e := range f.Tokens {
-		t := Token{Name: e.Name, ReadOnly: e.ReadOnly, Tools: e.Tools, Project: e.Project, Stores: e.Stores,
+		t := Token{Name: e.Name, ReadOnly: e.ReadOnly, Tools: e.Tools, Project: e.Project, Stores: e.Stores, Page: e.Page,
 			Created: e.Created}
 		sum, err := hex.DecodeString(e.Sum)
 		switch {
@@ -149,7 +151,7 @@ func formatTokens(list []Token) []byte {
 	f := tokenFile{Version: 1, Tokens: []tokenEntry{}}
 	for _, t := range slices.SortedFunc(slices.Values(list), func(a, b Token) int { return cmp.Compare(a.Name, b.Name) }) {
 		f.Tokens = append(f.Tokens, tokenEntry{t.Name, hex.EncodeToString(t.Sum[:]), t.ReadOnly, t.Tools, t.Project,
-			t.Stores, t.Created})
+			t.Stores, t.Page, t.Created})
 	}
 	b, _ := json.MarshalIndent(f, "", "  ") // strings, bools and times of years that have four digits
 	return append(b, '\n')

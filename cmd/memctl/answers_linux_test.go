@@ -52,7 +52,7 @@ func mayEnd(c *commandCase, name string) bool {
 }
 
 // answersExcept are commands that have no store, wait for a signal, or are about another one.
-var answersExcept = []string{"mcp", "serve", "serve token add", "serve token list", "serve token remove", "watch",
+var answersExcept = []string{"mcp", "serve", "ui", "serve token add", "serve token list", "serve token remove", "watch",
 	"edit", "demo", "service install", "service uninstall"}
 
 // TestAnswers: each command under each condition. What it answers is what happened: with exit status 0 nothing on

@@ -76,6 +76,7 @@ var commandCases = map[string]commandCase{
 	"serve": {args: []string{"--addr", "127.0.0.1:0", "--tokens", "DIR/tokens.json"}, opens: true,
 		plain:  true,
 		silent: true},
+	"ui":                 {args: []string{"--no-open", "--addr", "127.0.0.1:0"}, opens: true, plain: true},
 	"serve token":        {},
 	"serve token add":    {args: []string{"laptop", "--tokens", "DIR/tokens.json"}},
 	"serve token list":   {args: []string{"--tokens", "DIR/tokens.json"}},

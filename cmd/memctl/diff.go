@@ -10,8 +10,8 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/cmd/memctl/internal/diff"
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
+	"github.com/varve-db/varve/internal/diff"
 )
 
 func diffCommand(a *cli.App) *cobra.Command {

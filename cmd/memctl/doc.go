@@ -39,7 +39,6 @@
 //
 //	internal/cli      the frame: which store, streams, failures, exit codes, printing
 //	internal/intake   reading documents, and importing
-//	internal/diff     comparing two documents
 //	internal/adopted  which folders elsewhere are links to notes
 //	internal/complete what a shell is offered for an argument
 //	internal/manual   the manual pages

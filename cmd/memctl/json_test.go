@@ -274,7 +274,7 @@ func TestJSONDocuments(t *testing.T) {
 		for _, sub := range cmd.Commands() {
 			name := strings.TrimPrefix(path+" "+sub.Name(), " ")
 			if sub.Runnable() && !sub.Hidden && shapes[name] == nil &&
-				!slices.Contains([]string{"mcp", "serve", "completion"}, strings.Fields(name)[0]) &&
+				!slices.Contains([]string{"mcp", "serve", "ui", "completion"}, strings.Fields(name)[0]) &&
 				!slices.Contains([]string{"assembly", "note", "project", "quarantine", "service", "sessions", "working",
 					"working checkpoint",
 					"working scratchpad"}, name) {

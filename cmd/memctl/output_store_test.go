@@ -72,6 +72,7 @@ func TestOutputFilesHaveOneWay(t *testing.T) {
 	allowed := map[string]string{
 		"internal/adopted/adopted.go os.OpenFile":  "wal/adopted of the store",
 		"edit.go ReplaceGiven(":                    "a text to edit, in a new temporary folder",
+		"internal/servecmd/ui.go os.WriteFile":     "the link for a browser, in a new temporary folder",
 		"internal/cli/replace.go ReplaceGiven(":    "is the way",
 		"internal/cli/replace.go vfs.ReplaceGiven": "is the way",
 	}

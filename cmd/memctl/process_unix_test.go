@@ -289,7 +289,7 @@ func TestPermission(t *testing.T) {
 		t.Errorf("get: %d, %q", code, out)
 	}
 	mode(0o644, filepath.Join(dir, "lines.jsonl"))
-	except := slices.Concat(storeless, []string{"mcp", "serve", "watch", "backup", "note export"})
+	except := slices.Concat(storeless, []string{"mcp", "serve", "ui", "watch", "backup", "note export"})
 	eachCommand(t, dir, words, except, "storeless", func(name string, cmd commandCase, args []string) {
 		code, out := memctl(append(args, "--store", c.store())...)
 		switch {

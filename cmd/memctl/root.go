@@ -55,6 +55,7 @@ var commands = []func(*cli.App) *cobra.Command{
 	mcpcmd.Command,
 	projectcmd.Command,
 	servecmd.Command,
+	servecmd.UICommand,
 	flushCommand,
 	configCommand,
 	demoCommand,

@@ -200,7 +200,7 @@ func TestSignalWhileLocked(t *testing.T) {
 		{[]string{"open", "attach"}, func(c *commandCase) bool { return c.opens }, os.Interrupt},
 	} {
 		s.each(t, func(w *waiter, c *commandCase) {
-			if (w.name == "watch" || w.name == "serve") && !state.must(c) {
+			if (w.name == "watch" || w.name == "serve" || w.name == "ui") && !state.must(c) {
 				return // it needs none, and goes on: see watching
 			}
 			release := w.lock(state.locks...)

@@ -154,6 +154,7 @@ var screenCases = map[string][][]string{
 	"project join":       {{"EVIL"}, {"EVIL", "DIR/EVIL"}},
 	"project move":       {{"EVIL", "DIR/EVIL"}},
 	"project merge":      {{"EVIL", "EVIL"}, {"prj-11111111111111111111111111111111", "EVIL"}},
+	"ui":                 {{"--addr", "EVIL"}, {"--addr", "192.0.2.1:1"}},
 	"serve": {{"--addr", "EVIL"}, {"--tools", "EVIL"}, {"--tokens", "DIR/EVIL", "--addr", "192.0.2.1:1"},
 		{"--tls-cert", "DIR/EVIL", "--tls-key", "DIR/EVIL", "--addr", "127.0.0.1:0"}},
 	"serve token": {{}, {"EVIL"}},

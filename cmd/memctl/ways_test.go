@@ -48,6 +48,7 @@ var ways = []way{
 	{name: "migrate, named", at: "any", args: []string{"--store", "$/any", "migrate", "--to", "$/copy"}, used: true},
 	{name: "restore --log", at: "any", args: []string{"restore", "$/backup", "$/copy", "--log", "$/any"}, used: true},
 	{name: "mcp --store", at: "any", args: []string{"mcp", "--store", "$/any"}, used: true},
+	{name: "ui", at: "storage", args: []string{"ui", "--no-open", "--addr", "127.0.0.1:0"}},
 	{name: "serve", at: "storage", args: []string{"serve", "--addr", "127.0.0.1:0", "--tokens", "$/tokens.json"}},
 	{name: "MEMORY_FILE_PATH", at: "memory.jsonl.varve", env: "MEMORY_FILE_PATH=$/memory.jsonl", args: []string{"mcp"}},
 	{name: "MEMORY_FILE_PATH, relative", at: "memory.jsonl.varve", env: "MEMORY_FILE_PATH=memory.jsonl", args: []string{"mcp"}},

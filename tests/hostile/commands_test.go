@@ -171,7 +171,7 @@ func commands() []command {
 			c.room = 256 << 20
 		}
 		switch c.args0() {
-		case "version", "help", "demo", "manual", "service", "serve", "completion":
+		case "version", "help", "demo", "manual", "service", "serve", "ui", "completion":
 			c.store = false
 		}
 		switch c.name {

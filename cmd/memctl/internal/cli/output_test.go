@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/cmd/memctl/internal/diff"
 	"github.com/varve-db/varve/cmd/memctl/internal/evil"
+	"github.com/varve-db/varve/internal/diff"
 	"github.com/varve-db/varve/internal/proofs"
 )
 

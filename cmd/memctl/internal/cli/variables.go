@@ -21,6 +21,7 @@ func Variables() []Variable {
 		{"XDG_CONFIG_HOME", "memctl service only: below it are the units of the user"},
 		{"SOURCE_DATE_EPOCH", "memctl manual only: the date of the pages, in Unix seconds"},
 		{"VISUAL, EDITOR", "the editor of memctl edit"},
+		{"BROWSER", "memctl ui only: the program that opens the page, with its arguments"},
 		{"NO_COLOR", "if set, no colours"},
 	}
 }

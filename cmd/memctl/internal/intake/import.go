@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/cmd/memctl/internal/diff"
 	"github.com/varve-db/varve/importer"
+	"github.com/varve-db/varve/internal/diff"
 	"github.com/varve-db/varve/memstore"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/cmd/memctl/internal/diff"
+	"github.com/varve-db/varve/internal/diff"
 )
 
 // document returns a version that is no deletion.

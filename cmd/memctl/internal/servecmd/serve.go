@@ -46,7 +46,8 @@ func Command(a *cli.App) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve a store to agents on other machines (HTTP)",
 		Long: `Serve a store over HTTP: to agents by the Model Context Protocol at /mcp, with the tools of memctl mcp,
-and to applications by the Memory Stores API at /v1/memory_stores, over its notes.
+to applications by the Memory Stores API at /v1/memory_stores, over its notes, and to people as a page at
+/, which memctl ui describes.
 
 The store is the one that other commands use in the current folder, or else the one of memctl mcp,
 which is created if it is missing. Any number of servers, agents and commands may use it at once.
@@ -58,8 +59,9 @@ Every request presents a token, as Authorization: Bearer … or x-api-key; memct
 makes one. Tokens are in a file, or one is in ` + TokenVariable + `. An address that is not loopback wants a
 certificate (--tls-cert, --tls-key), or --plain if a proxy or a tunnel in front of it encrypts.
 
-/healthz and /readyz answer without a token. Requests are logged on stderr, without content. A
-signal ends the server when the requests that are under way are answered.`,
+The page wants a token of memctl serve token add NAME --page. /healthz and /readyz answer without a
+token. Requests are logged on stderr, without content. A signal ends the server when the requests that
+are under way are answered.`,
 		Example: "  memctl serve token add laptop\n  memctl serve\n" +
 			"  memctl serve --stores memories\n" +
 			"  memctl serve --addr 0.0.0.0:7717 --tls-cert cert.pem --tls-key key.pem\n" +
@@ -67,7 +69,8 @@ signal ends the server when the requests that are under way are answered.`,
 		Args: cli.NoArguments,
 	}
 	f := c.Flags()
-	f.StringVar(&s.addr, "addr", "127.0.0.1:7717", "`address` to listen on: a host or IP and a port; port 0 chooses one")
+	f.StringVar(&s.addr, "addr", "127.0.0.1:7717",
+		"`address` to listen on: a host or IP and a port; port 0 chooses one")
 	f.StringVar(&s.cert, "tls-cert", "", "`file` of the certificate and those that it depends on (PEM)")
 	f.StringVar(&s.key, "tls-key", "", "`file` of the private key (PEM)")
 	f.BoolVar(&s.plain, "plain", false, "serve without TLS on an address that is not loopback")
@@ -153,7 +156,7 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 		o.MemoryStores, err = memorystores.Single(func() *varve.Store { return web.Store() },
 			memorystores.Options{Caller: server.CallerOf, Clock: a.Clock, Logger: o.Logger, Name: nameOf(dir)})
 		if err == nil {
-			web, err = server.New(st, o)
+			web, err = serverWithPage(a, st, o)
 		}
 		if err != nil {
 			return err
@@ -230,7 +233,8 @@ func openTokens(a *cli.App, s *settings) (*server.Tokens, error) {
 	var fixed []server.Token
 	if secret := a.Getenv(TokenVariable); secret != "" {
 		if len(secret) < server.LeastSecret {
-			err := fmt.Errorf("%w: the token in %s has %d bytes, and can be guessed: it needs at least %d", varve.ErrInvalid,
+			err := fmt.Errorf("%w: the token in %s has %d bytes, and can be guessed: it needs at least %d",
+				varve.ErrInvalid,
 				TokenVariable, len(secret), server.LeastSecret)
 			return nil, cli.WithFix(err, "set it to 32 random bytes, for example of: openssl rand -hex 32")
 		}

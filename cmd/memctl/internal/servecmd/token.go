@@ -44,6 +44,7 @@ type shownToken struct {
 	Name     string     `json:"name"`
 	Token    string     `json:"token,omitempty"`
 	ReadOnly bool       `json:"read_only"`
+	Page     bool       `json:"page,omitempty"`
 	Tools    []string   `json:"tools"`
 	Project  string     `json:"project,omitempty"`
 	Stores   []string   `json:"stores,omitempty"`
@@ -51,8 +52,8 @@ type shownToken struct {
 }
 
 func shown(t *server.Token, secret string) shownToken {
-	s := shownToken{Name: t.Name, Token: secret, ReadOnly: t.ReadOnly, Tools: t.Tools, Project: t.Project,
-		Stores: t.Stores}
+	s := shownToken{Name: t.Name, Token: secret, ReadOnly: t.ReadOnly, Page: t.Page, Tools: t.Tools,
+		Project: t.Project, Stores: t.Stores}
 	if !t.Created.IsZero() {
 		s.Created = &t.Created
 	}
@@ -60,7 +61,7 @@ func shown(t *server.Token, secret string) shownToken {
 }
 
 func addCommand(a *cli.App, s *settings) *cobra.Command {
-	var readOnly bool
+	var readOnly, people bool
 	var tools, stores []string
 	var name string
 	c := &cobra.Command{
@@ -93,8 +94,7 @@ with it.`,
 			}
 			secret := server.NewSecret()
 			t := server.Token{Name: args[0], Sum: server.SumOf(secret), ReadOnly: readOnly, Tools: tools, Project: id,
-				Stores:  stores,
-				Created: a.Clock().UTC().Truncate(time.Second)}
+				Stores: stores, Page: people, Created: a.Clock().UTC().Truncate(time.Second)}
 			err = server.AddToken(cmd.Context(), path, t)
 			if errors.Is(err, server.ErrTokenExists) {
 				err = cli.WithFix(fmt.Errorf("%w: %w", varve.ErrInvalid, err),
@@ -111,6 +111,8 @@ with it.`,
 	}
 	c.Flags().BoolVar(&readOnly, "read-only", false, "the token may not change anything")
 	c.Flags().StringSliceVar(&stores, "stores", nil, "`ids` of the memory stores that it may use (default all)")
+	c.Flags().BoolVar(&people, "page", false, "the token may use the page for people, which shows the memories of all "+
+		"projects")
 	c.Flags().StringVar(&name, "project", "", "the project that it reaches, by its id or `name`; see memctl project "+
 		"list; default none but the shared part")
 	c.Flags().StringSliceVar(&tools, "tools", nil,
@@ -146,6 +148,9 @@ func printTokens(ctx context.Context, a *cli.App, list []server.Token, path stri
 		access, tools := "write", "all"
 		if t.ReadOnly {
 			access = "read"
+		}
+		if t.Page {
+			access += ",page"
 		}
 		if t.Tools != nil {
 			tools = strings.Join(t.Tools, ",")

@@ -23,13 +23,13 @@ func TestLineEdits(t *testing.T) {
 		var got []string
 		at, cost := 0, 0
 		for _, e := range lineEdits(a, b) {
-			got = append(got, a[at:e.a0]...)
-			if len(got) != e.b0 || e.a0 == e.a1 && e.b0 == e.b1 {
+			got = append(got, a[at:e.A0]...)
+			if len(got) != e.B0 || e.A0 == e.A1 && e.B0 == e.B1 {
 				t.Fatalf("seed %d: edit %+v after %d lines", seed, e, len(got))
 			}
-			got = append(got, b[e.b0:e.b1]...)
-			at = e.a1
-			cost += e.a1 - e.a0 + e.b1 - e.b0
+			got = append(got, b[e.B0:e.B1]...)
+			at = e.A1
+			cost += e.A1 - e.A0 + e.B1 - e.B0
 		}
 		if got = append(got, a[at:]...); !slices.Equal(got, b) {
 			t.Fatalf("seed %d: %v to %v gives %v", seed, a, b, got)

@@ -11,8 +11,12 @@ const contextLines = 3
 // maxEdits limits the search: texts that differ in more lines are shown as completely replaced.
 const maxEdits = 2000
 
-// edit is a run of lines: a[a0:a1] became b[b0:b1].
-type edit struct{ a0, a1, b0, b1 int }
+// Edit is a run of elements that differ: a[A0:A1] became b[B0:B1].
+type Edit struct{ A0, A1, B0, B1 int }
+
+// Edits returns a shortest list of edits from a to b, in their order; nil if they are equal. Lists that differ in
+// very many elements are one edit.
+func Edits(a, b []string) []Edit { return lineEdits(a, b) }
 
 // Unified returns the difference between two texts in the unified format, without its two header
 // lines; nil if the texts are equal.
@@ -21,7 +25,7 @@ func Unified(a, b []string) (out []string) {
 	for len(edits) > 0 {
 		// Changes whose context lines overlap or touch share a hunk.
 		n := 1
-		for n < len(edits) && edits[n].a0-edits[n-1].a1 <= 2*contextLines {
+		for n < len(edits) && edits[n].A0-edits[n-1].A1 <= 2*contextLines {
 			n++
 		}
 		out = appendHunk(out, a, b, edits[:n])
@@ -30,18 +34,18 @@ func Unified(a, b []string) (out []string) {
 	return out
 }
 
-func appendHunk(out, a, b []string, edits []edit) []string {
+func appendHunk(out, a, b []string, edits []Edit) []string {
 	first, last := edits[0], edits[len(edits)-1]
-	before := min(contextLines, first.a0)
-	after := min(contextLines, len(a)-last.a1)
-	from, to := first.a0-before, last.a1+after
-	out = append(out, fmt.Sprintf("@@ -%s +%s @@", lineSpan(from, to), lineSpan(first.b0-before, last.b1+after)))
+	before := min(contextLines, first.A0)
+	after := min(contextLines, len(a)-last.A1)
+	from, to := first.A0-before, last.A1+after
+	out = append(out, fmt.Sprintf("@@ -%s +%s @@", lineSpan(from, to), lineSpan(first.B0-before, last.B1+after)))
 	at := from
 	for _, e := range edits {
-		out = appendLines(out, " ", a[at:e.a0])
-		out = appendLines(out, "-", a[e.a0:e.a1])
-		out = appendLines(out, "+", b[e.b0:e.b1])
-		at = e.a1
+		out = appendLines(out, " ", a[at:e.A0])
+		out = appendLines(out, "-", a[e.A0:e.A1])
+		out = appendLines(out, "+", b[e.B0:e.B1])
+		at = e.A1
 	}
 	return appendLines(out, " ", a[at:to])
 }
@@ -64,7 +68,7 @@ func lineSpan(from, to int) string {
 }
 
 // lineEdits returns a shortest list of edits from a to b (Myers, 1986).
-func lineEdits(a, b []string) []edit {
+func lineEdits(a, b []string) []Edit {
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
 		head++
@@ -80,12 +84,12 @@ func lineEdits(a, b []string) []edit {
 	edits := shortest(x, y)
 	for i := range edits {
 		e := &edits[i]
-		e.a0, e.a1, e.b0, e.b1 = e.a0+head, e.a1+head, e.b0+head, e.b1+head
+		e.A0, e.A1, e.B0, e.B1 = e.A0+head, e.A1+head, e.B0+head, e.B1+head
 	}
 	return edits
 }
 
-func shortest(a, b []string) []edit {
+func shortest(a, b []string) []Edit {
 	limit := min(len(a)+len(b), maxEdits)
 	v := make([]int, 2*limit+2) // furthest x on diagonal k, at index k+limit
 	var trace [][]int
@@ -109,16 +113,16 @@ func shortest(a, b []string) []edit {
 			}
 		}
 	}
-	return []edit{{0, len(a), 0, len(b)}}
+	return []Edit{{0, len(a), 0, len(b)}}
 }
 
 // walkBack follows the trace from the end, and returns the edits; trace[d] has the diagonals -d…d
 // as they were before step d.
-func walkBack(trace [][]int, x, y int) []edit {
-	var edits []edit
-	add := func(e edit) {
-		if n := len(edits); n > 0 && edits[n-1].a0 == e.a1 && edits[n-1].b0 == e.b1 {
-			edits[n-1].a0, edits[n-1].b0 = e.a0, e.b0
+func walkBack(trace [][]int, x, y int) []Edit {
+	var edits []Edit
+	add := func(e Edit) {
+		if n := len(edits); n > 0 && edits[n-1].A0 == e.A1 && edits[n-1].B0 == e.B1 {
+			edits[n-1].A0, edits[n-1].B0 = e.A0, e.B0
 			return
 		}
 		edits = append(edits, e)
@@ -137,9 +141,9 @@ func walkBack(trace [][]int, x, y int) []edit {
 		}
 		py := px - k
 		if down {
-			add(edit{px, px, py, py + 1})
+			add(Edit{px, px, py, py + 1})
 		} else {
-			add(edit{px, px + 1, py, py})
+			add(Edit{px, px + 1, py, py})
 		}
 		x, y = px, py
 	}

@@ -1,0 +1,232 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/varve-db/varve"
+)
+
+func session(id string) map[string]any {
+	return map[string]any{"session_id": id, "tags": []any{"travel"}}
+}
+
+// A person finds what was said, corrects it, sees who wrote what, restores, forgets, brings back, and purges, all by
+// clicks.
+func TestClicks(t *testing.T) {
+	s := newSite(t)
+	s.put(varve.Memory{ID: "ferry", Content: "Ada took the ferry to Como", Metadata: session("trip")})
+	s.put(varve.Memory{ID: "tea", Content: "Ada drinks green tea", Metadata: session("home")})
+	b := s.newTab()
+	b.until(`location.hash === '#/list' && sessionStorage.length === 1`)
+
+	b.do(chromedp.SendKeys("#q", "ferr", chromedp.ByQuery)) // an unfinished word
+	b.until(`document.querySelectorAll('.rows li').length === 1`)
+	b.text("in content")
+	b.until(`document.activeElement.id === 'q'`)
+	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
+	b.text("History")
+
+	b.do(chromedp.KeyEvent("e"))
+	b.do(chromedp.WaitVisible("textarea[name=content]"))
+	b.do(chromedp.SetValue("textarea[name=content]", "Ada took the ferry to Bellagio", chromedp.ByQuery),
+		chromedp.Focus("textarea[name=content]"), chromedp.KeyEvent(kb.Enter,
+			chromedp.KeyModifiers(input.ModifierCtrl)))
+	b.text("Saved as version")
+	b.text("anna")
+	b.press("what changed")
+	b.text("Bellagio")
+	b.until(`document.querySelector('del').textContent === 'Como' &&
+		document.querySelector('ins').textContent === 'Bellagio'`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.text("History")
+	b.press("restore")
+	b.text("Restored version")
+	if m, err := s.st.Get(t.Context(), "ferry"); err != nil || m.Content != "Ada took the ferry to Como" {
+		t.Errorf("%q, %v", m.Content, err)
+	}
+
+	b.press("Forget")
+	b.text("deleted")
+	b.press("Bring back")
+	b.text("Brought back")
+
+	b.press("Purge…")
+	b.text("cannot be undone")
+	b.do(chromedp.SendKeys("input[name=confirm]", "purge", chromedp.ByQuery))
+	b.press("Purge")
+	b.text("1 memory was deleted")
+	b.open("memory?id=ferry")
+	b.text("not found")
+
+	b.open("log")
+	b.text("created tea")
+	for _, v := range []string{"list", "notes", "assemblies", "graph", "sessions", "writers", "working",
+		"quarantine", "health", "verify"} {
+		b.open(v)
+	}
+	b.sound("status of 404")
+}
+
+// Memories are marked and forgotten together, and the log undoes that.
+func TestMarked(t *testing.T) {
+	s := newSite(t)
+	for i := range 5 {
+		s.put(varve.Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("text ", i)})
+	}
+	b := s.newTab()
+	b.click(".rows li:nth-child(1) input")
+	b.click(".rows li:nth-child(3) input")
+	b.text("2 memories marked")
+	b.press("Forget")
+	b.text("Forgot 2 memories")
+	b.press("undo…")
+	b.text("Undo 1 commit")
+	b.press("Undo")
+	b.text("Took back 2 changes")
+	if n := s.st.Admin().Stats().Memories; n != 5 {
+		t.Errorf("%d memories", n)
+	}
+	b.sound()
+}
+
+// Two tabs edit one memory: the second one sees what the first has written, and overwrites nothing unseen.
+func TestTwoTabs(t *testing.T) {
+	s := newSite(t)
+	s.put(varve.Memory{ID: "a", Content: "one two three"})
+	b := s.newTab()
+	c := b.second()
+	b.open("edit?id=a")
+	c.open("edit?id=a")
+	b.do(chromedp.SetValue("textarea[name=content]", "one TWO three", chromedp.ByQuery))
+	b.press("Save")
+	b.text("Saved as version")
+	c.text("Changed by anna since you began to edit")
+	c.do(chromedp.SetValue("textarea[name=content]", "one two THREE", chromedp.ByQuery))
+	c.press("Save")
+	c.text("has changed the memory since you began to edit")
+	c.until(`document.querySelector('textarea').value === 'one two THREE' &&
+		document.querySelector('ins').textContent === 'TWO'`)
+	if m, _ := s.st.Get(t.Context(), "a"); m.Content != "one TWO three" {
+		t.Errorf("overwritten: %q", m.Content)
+	}
+	c.do(chromedp.SetValue("textarea[name=content]", "one TWO THREE", chromedp.ByQuery))
+	c.press("Save over the newest version")
+	c.text("Saved as version")
+	if m, _ := s.st.Get(t.Context(), "a"); m.Content != "one TWO THREE" {
+		t.Errorf("not saved: %q", m.Content)
+	}
+	b.sound()
+	c.sound("status of 409")
+}
+
+// The server ends and starts again while a form is open: what was entered stays, and is saved.
+func TestRestart(t *testing.T) {
+	s := newSite(t)
+	s.put(varve.Memory{ID: "a", Content: "before"})
+	b := s.newTab()
+	b.open("edit?id=a")
+	b.do(chromedp.SetValue("textarea[name=content]", "after", chromedp.ByQuery))
+	s.stop()
+	b.text("not connected")
+	b.press("Save")
+	b.text("What you entered is still here")
+	s.start()
+	b.until(`document.querySelector('#live').textContent === 'live'`)
+	b.until(`document.querySelector('textarea').value === 'after'`)
+	b.press("Save")
+	b.text("Saved as version")
+	b.sound("Failed to load resource")
+}
+
+// What others write appears without a click.
+func TestLive(t *testing.T) {
+	s := newSite(t)
+	b := s.newTab()
+	b.text("Nothing is stored yet")
+	b.until(`document.querySelector('#live').textContent === 'live'`)
+	s.put(varve.Memory{ID: "new", Content: "written by an agent"})
+	b.text("written by an agent")
+	b.open("memory?id=new")
+	s.put(varve.Memory{ID: "new", Content: "written again"})
+	b.text("written again")
+	b.sound()
+}
+
+// A token that may only read has no buttons, and one that is unknown is asked for.
+func TestReader(t *testing.T) {
+	s := newSite(t)
+	s.put(varve.Memory{ID: "a", Content: "text"})
+	b := s.newTabAs("reader-" + secret)
+	for _, v := range []string{"list", "memory?id=a", "purge?id=a", "log", "sessions", "notes"} {
+		b.open(v)
+		b.until(`document.querySelectorAll('main form[method=post] button, main input[type=checkbox]').length === 0`)
+	}
+	b.eval(`sessionStorage.clear()`)
+	b.eval(`location.hash = '#/health'`)
+	b.do(chromedp.WaitVisible("#sign-in"))
+	b.do(chromedp.SendKeys("#token", secret, chromedp.ByQuery))
+	b.click("#token-form button")
+	b.text("The store works as it should")
+	b.sound("status of 401")
+}
+
+// hostile are texts that do harm where they are not escaped.
+var hostile = []string{
+	`"><script>window.harm=1</script>`, `<img src=x onerror="window.harm=1">`, `javascript:window.harm=1`,
+	`'-(window.harm=1)-'`, `</textarea><script>window.harm=1</script>`, `{{.}}${window.harm=1}`,
+	`<svg onload=window.harm=1>`,
+	"\u202ereversed\u2066", `]]><!--`, `http://evil.example/x.png`,
+}
+
+// Hostile text in every place is shown, runs nothing and asks nothing of another host.
+func TestHostile(t *testing.T) {
+	s, ctx := newSite(t), t.Context()
+	var views []string
+	all := strings.Join(hostile, "\n")
+	for i, h := range hostile {
+		m := s.put(varve.Memory{ID: h, Content: all, Metadata: map[string]any{"session_id": h, "tags": []any{h},
+			"category": h, "key": h, h: h}})
+		s.put(varve.Memory{ID: h, Content: all + "again", Metadata: m.Metadata})
+		views = append(views, view("memory", "id", h), view("edit", "id", h), view("purge", "id", h),
+			view("list", "session", h), view("list", "tag", h), view("list", "q", h), view("log", "by", h),
+			view("graph", "name", h))
+		if _, err := s.st.Assemblies().Put(ctx, varve.Assembly{ID: h, Name: h, Description: h, MemoryIDs: []string{h},
+			Tags: []string{h}, Keywords: []string{h}}); err != nil {
+			t.Fatal(err)
+		}
+		views = append(views, view("assembly", "id", h))
+		path := fmt.Sprintf("n%d.md", i)
+		text := "---\nname: " + h + "\n---\n# " + h + "\n\n" + all + "\n\n[" + h + "](" + h +
+			") ![x](http://evil.example/" + h +
+			") <" + h + "> [a]: " + h + "\n\n```" + h + "\n" + h + "\n```\n"
+		if _, err := s.st.Notes().Write(ctx, path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		views = append(views, view("note", "path", path), view("note-edit", "path", path))
+	}
+	views = append(views, "list", "notes", "assemblies", "graph", "sessions", "log", "writers", "working",
+		"quarantine", "health",
+		"choices")
+	b := s.newTab()
+	for _, v := range views {
+		if v == "choices" {
+			b.open("list")
+			b.click("#filters summary")
+			b.until(`document.querySelectorAll('#sessions option').length > 0`)
+			continue
+		}
+		b.open(v)
+		b.eval(`document.querySelectorAll('main a.dead, main .md a:not([data-out])').forEach(a =>
+			a.dispatchEvent(new MouseEvent('click', {bubbles: true})))`)
+		b.until(`window.harm === undefined`)
+		b.until(`document.querySelectorAll('main script, main iframe, main object, main img,
+			main [onerror], main [onload], main [style]').length === 0`)
+	}
+	b.sound("status of 404")
+}

@@ -1,0 +1,271 @@
+package page
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// shownAssemblies is the data of the list of assemblies.
+type shownAssemblies struct {
+	Rows   []assemblyRow
+	Query  string
+	More   bool
+	Unread []string
+}
+
+type assemblyRow struct {
+	varve.Assembly
+	Level float64
+}
+
+func (p *Page) assemblies(r *request) (*view, error) {
+	d := &shownAssemblies{Query: strings.TrimSpace(r.get("q"))}
+	words := strings.ToLower(d.Query)
+	for a, err := range r.st.Assemblies().All(r.ctx) {
+		if err != nil {
+			if fatal(err) || len(d.Unread) > MostRows {
+				return nil, err
+			}
+			d.Unread = append(d.Unread, err.Error())
+			continue
+		}
+		if !strings.Contains(strings.ToLower(a.Name+" "+a.Description+" "+a.ID+" "+strings.Join(a.Tags, " ")),
+			words) {
+			continue
+		}
+		if d.More = len(d.Rows) == 4*MostRows; d.More {
+			break
+		}
+		d.Rows = append(d.Rows, assemblyRow{a, r.st.Assemblies().Level(&a)})
+	}
+	return &view{template: "assemblies", title: "Assemblies", data: d}, nil
+}
+
+// shownAssembly is the data of an assembly.
+type shownAssembly struct {
+	varve.Assembly
+	Level   float64
+	Writer  varve.Writer
+	Members []row
+	Missing int // members that are not shown: deleted, expired or too many
+	Drawing *drawing
+}
+
+func (p *Page) assembly(r *request) (*view, error) {
+	a, err := r.st.Assemblies().Get(r.ctx, r.get("id"))
+	if err != nil {
+		return nil, err
+	}
+	d := &shownAssembly{Assembly: a, Level: r.st.Assemblies().Level(&a), Writer: r.st.Admin().WriterOf(a.By,
+		a.Version)}
+	g := &drawing{}
+	name := a.Name
+	if name == "" {
+		name = a.ID
+	}
+	g.node(name, link("assembly", "id", a.ID), "assembly")
+	for _, id := range a.MemoryIDs {
+		if len(d.Members) == 2*MostRows {
+			break
+		}
+		m, err := r.st.Get(r.ctx, id)
+		if err != nil {
+			continue
+		}
+		d.Members = append(d.Members, p.row(r.st, &m))
+		if len(g.Nodes) <= mostDrawn {
+			g.edge(0, g.node(shortened(visible(human.Head(m.Content, listText)), 28), link("memory", "id", id), ""),
+				"")
+		}
+	}
+	d.Missing = len(a.MemoryIDs) - len(d.Members)
+	if len(g.Nodes) > 1 {
+		g.place()
+		d.Drawing = g
+	}
+	return &view{template: "assembly", title: shortened(visible(name), 60), data: d}, nil
+}
+
+// shownGraph is the data of the knowledge graph around an entity, or of all of it.
+type shownGraph struct {
+	Name     string
+	Entity   *graph.Entity
+	Entities []graph.Entity // the beginning of the list
+	Edges    []graph.Relation
+	More     bool
+	Drawing  *drawing
+}
+
+// mostDrawn is how many nodes a drawing has, and mostScanned how many memories are read for the whole graph.
+const (
+	mostDrawn   = 40
+	mostScanned = 2000
+)
+
+func (p *Page) graph(r *request) (*view, error) {
+	d := &shownGraph{Name: r.get("name")}
+	if d.Name != "" {
+		m, err := r.st.Get(r.ctx, graph.EntityID(d.Name))
+		if err != nil && !errors.Is(err, varve.ErrNotFound) {
+			return nil, err
+		}
+		if e, ok := graph.EntityOf(&m); err == nil && ok {
+			d.Entity = &e
+		}
+	}
+	n := 0
+	for m, err := range r.st.Memories(r.ctx, varve.InCategory(graph.RelationCategory)) {
+		if err != nil {
+			if fatal(err) || r.ctx.Err() != nil {
+				return nil, err
+			}
+			continue
+		}
+		if n++; n > mostScanned {
+			d.More = true
+			break
+		}
+		if e, ok := graph.RelationOf(&m); ok && (d.Name == "" || e.From == d.Name || e.To == d.Name) {
+			d.Edges = append(d.Edges, e)
+		}
+	}
+	if d.Name == "" {
+		for m, err := range r.st.Memories(r.ctx, varve.InCategory(graph.EntityCategory)) {
+			if err != nil {
+				if fatal(err) || r.ctx.Err() != nil {
+					return nil, err
+				}
+				continue
+			}
+			if e, ok := graph.EntityOf(&m); ok {
+				d.Entities = append(d.Entities, e)
+			}
+			if len(d.Entities) == 4*MostRows {
+				d.More = true
+				break
+			}
+		}
+	}
+	d.draw()
+	title := "Graph"
+	if d.Name != "" {
+		title = shortened(visible(d.Name), 60)
+	}
+	return &view{template: "graph", title: title, data: d}, nil
+}
+
+// draw draws the relations: those of the entities that have the most of them, if there are many.
+func (d *shownGraph) draw() {
+	degree := map[string]int{}
+	for _, e := range d.Edges {
+		degree[e.From]++
+		degree[e.To]++
+	}
+	names := sortedNames(anyMap(degree))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(degree[b], degree[a]) })
+	if d.Name != "" { // in the middle
+		names = slices.DeleteFunc(names, func(n string) bool { return n == d.Name })
+		names = append([]string{d.Name}, names...)
+	}
+	g, of := &drawing{}, map[string]int{}
+	for _, name := range names[:min(len(names), mostDrawn)] {
+		of[name] = g.node(shortened(visible(name), 28), link("graph", "name", name), "")
+	}
+	for _, e := range d.Edges {
+		from, ok := of[e.From]
+		to, both := of[e.To]
+		if ok && both && from != to {
+			g.edge(from, to, shortened(visible(e.Type), 24))
+		}
+	}
+	if len(g.Nodes) > 1 {
+		g.place()
+		d.Drawing = g
+	}
+}
+
+func anyMap[T any](m map[string]T) map[string]any {
+	all := make(map[string]any, len(m))
+	for name, v := range m {
+		all[name] = v
+	}
+	return all
+}
+
+// drawing is a graph with the places of its nodes, for an SVG.
+type drawing struct {
+	Nodes         []drawnNode
+	Edges         []drawnEdge
+	Width, Height int
+}
+
+type drawnNode struct {
+	Name, Link, Class string
+	X, Y              int
+	Anchor            string // of the name: start, middle or end
+	NameX, NameY      int
+}
+
+type drawnEdge struct {
+	From, To, Name         string
+	X1, Y1, X2, Y2, MX, MY int
+	from, to               int
+}
+
+func (g *drawing) node(name, to, class string) int {
+	g.Nodes = append(g.Nodes, drawnNode{Name: name, Link: to, Class: class})
+	return len(g.Nodes) - 1
+}
+
+func (g *drawing) edge(from, to int, name string) {
+	g.Edges = append(g.Edges, drawnEdge{from: from, to: to, Name: name})
+}
+
+// place puts the first node into the middle and the others around it, in one ellipse or two: it is the same twice, and
+// takes no search.
+func (g *drawing) place() {
+	g.Width, g.Height = 760, 420
+	if len(g.Nodes) > 20 {
+		g.Height = 620
+	}
+	cx, cy := float64(g.Width)/2, float64(g.Height)/2
+	around := len(g.Nodes) - 1
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if i == 0 {
+			n.X, n.Y, n.Anchor = int(cx), int(cy), "middle"
+			n.NameX, n.NameY = n.X, n.Y-12
+			continue
+		}
+		angle := 2*math.Pi*float64(i-1)/float64(around) - math.Pi/2
+		rx, ry := cx-200, cy-40
+		if around > 12 && i%2 == 0 {
+			rx, ry = rx*0.6, ry*0.62
+		}
+		n.X, n.Y = int(cx+rx*math.Cos(angle)), int(cy+ry*math.Sin(angle))
+		n.Anchor, n.NameX, n.NameY = "start", n.X+10, n.Y+4
+		switch c := math.Cos(angle); {
+		case c < -0.15:
+			n.Anchor, n.NameX = "end", n.X-10
+		case c < 0.15:
+			n.Anchor, n.NameX, n.NameY = "middle", n.X, n.Y-12
+			if math.Sin(angle) > 0 {
+				n.NameY = n.Y + 22
+			}
+		}
+	}
+	for i := range g.Edges {
+		e := &g.Edges[i]
+		a, b := g.Nodes[e.from], g.Nodes[e.to]
+		e.From, e.To = a.Name, b.Name
+		e.X1, e.Y1, e.X2, e.Y2 = a.X, a.Y, b.X, b.Y
+		e.MX, e.MY = (a.X+2*b.X)/3, (a.Y+2*b.Y)/3-4
+	}
+}

@@ -1,0 +1,217 @@
+package page
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/diff"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// difference is what differs between two versions.
+type difference struct {
+	Text    []span // nil: the texts are equal
+	Members []member
+}
+
+// span is a part of two texts: in both, or in one of them only.
+type span struct {
+	Text string
+	What string // "", "ins" or "del"; "cut": Text was left out
+}
+
+// member is a member of two documents that differs.
+type member struct{ Name, From, To string }
+
+// Limits of a comparison: the words of a text, above which it is compared by lines; how many bytes of an equal part
+// are shown before and after a change; and how many bytes of a difference are shown.
+const (
+	mostWords   = 20_000
+	nearChange  = 200
+	mostCompare = 1 << 20
+)
+
+// compare returns what differs between two versions of a memory.
+func compare(old, now *varve.Memory) *difference {
+	d := &difference{Text: compareText(old.Content, now.Content)}
+	add := func(name, from, to string) {
+		if from != to {
+			d.Members = append(d.Members, member{visible(name), visible(human.Head(from, nearChange)),
+				visible(human.Head(to, nearChange))})
+		}
+	}
+	names := sortedNames(old.Metadata)
+	for _, name := range sortedNames(now.Metadata) {
+		if _, both := old.Metadata[name]; !both {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		from, to := "", ""
+		if v, ok := old.Metadata[name]; ok {
+			from = valueText(v)
+		}
+		if v, ok := now.Metadata[name]; ok {
+			to = valueText(v)
+		}
+		add(name, from, to)
+	}
+	add("happened", at(old.Timestamp), at(now.Timestamp))
+	add("expires", at(old.ExpiresAt), at(now.ExpiresAt))
+	add("importance", strconv.FormatFloat(old.QuickRecalScore, 'g', 4, 64),
+		strconv.FormatFloat(now.QuickRecalScore, 'g', 4, 64))
+	add("accesses", strconv.FormatInt(old.AccessCount, 10), strconv.FormatInt(now.AccessCount, 10))
+	if !sameVector(old.Embedding, now.Embedding) {
+		add("embedding", vectorText(old.Embedding, "before"), vectorText(now.Embedding, "changed"))
+	}
+	return d
+}
+
+func sameVector(a, b []float32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func vectorText(v []float32, which string) string {
+	if len(v) == 0 {
+		return ""
+	}
+	return strconv.Itoa(len(v)) + " dimensions, " + which
+}
+
+// compareText returns the spans of two texts, by words; those of long texts by lines.
+func compareText(old, now string) (spans []span) {
+	if old == now {
+		return nil
+	}
+	if len(old) > mostCompare || len(now) > mostCompare {
+		return []span{{"the texts are too long to be compared here: use memctl diff", "cut"}}
+	}
+	a, b := words(old), words(now)
+	if len(a)+len(b) > mostWords {
+		a, b = strings.SplitAfter(old, "\n"), strings.SplitAfter(now, "\n")
+	}
+	at := 0
+	edits := diff.Edits(a, b)
+	for i, e := range edits {
+		spans = appendSame(spans, strings.Join(a[at:e.A0], ""), i > 0, true)
+		if e.A1 > e.A0 {
+			spans = append(spans, span{visible(strings.Join(a[e.A0:e.A1], "")), "del"})
+		}
+		if e.B1 > e.B0 {
+			spans = append(spans, span{visible(strings.Join(b[e.B0:e.B1], "")), "ins"})
+		}
+		at = e.A1
+	}
+	return appendSame(spans, strings.Join(a[at:], ""), true, false)
+}
+
+// appendSame appends an equal part, of which what is far from a change is left out.
+func appendSame(spans []span, s string, changeBefore, changeAfter bool) []span {
+	if s == "" {
+		return spans
+	}
+	head, tail := 0, 0
+	if changeBefore {
+		head = nearChange
+	}
+	if changeAfter {
+		tail = nearChange
+	}
+	if len(s) <= head+tail+nearChange {
+		return append(spans, span{visible(s), ""})
+	}
+	h, t := human.Head(s, head), human.Tail(s, tail)
+	if h != "" {
+		spans = append(spans, span{visible(h), ""})
+	}
+	spans = append(spans, span{human.Bytes(int64(len(s)-len(h)-len(t))) + " unchanged", "cut"})
+	if t != "" {
+		spans = append(spans, span{visible(t), ""})
+	}
+	return spans
+}
+
+// words splits a text into words and what is between them.
+func words(s string) (list []string) {
+	begin, last := 0, 0
+	for i, r := range s {
+		class := 3
+		switch {
+		case r == '\n':
+			class = 4 + i%2 // each line end is one of its own
+		case unicode.IsSpace(r):
+			class = 2
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_':
+			class = 1
+		}
+		if i > begin && (class != last || class == 3) {
+			list = append(list, s[begin:i])
+			begin = i
+		}
+		last = class
+	}
+	if begin < len(s) {
+		list = append(list, s[begin:])
+	}
+	return list
+}
+
+// compared is the data of a comparison.
+type compared struct {
+	ID         string
+	From, To   varve.Version
+	Difference *difference
+	Newest     bool // To is the newest version
+	Note       bool
+}
+
+func (p *Page) diff(r *request) (*view, error) {
+	id := r.get("id")
+	from, to, err := r.span()
+	if err != nil {
+		return nil, err
+	}
+	d := &compared{ID: id}
+	var sides [2]varve.Memory
+	for i, n := range []uint64{from, to} {
+		v, err := r.st.GetAt(r.ctx, id, n)
+		if err != nil {
+			return nil, err
+		}
+		if !v.Deleted {
+			if sides[i], err = v.Decode(); err != nil {
+				return nil, err
+			}
+		}
+		v.Document = nil
+		if i == 0 {
+			d.From = v
+		} else {
+			d.To = v
+		}
+	}
+	d.Difference = compare(&sides[0], &sides[1])
+	return &view{template: "diff", title: "Difference", data: d}, nil
+}
+
+// span returns the two versions that are compared.
+func (r *request) span() (from, to uint64, err error) {
+	if from, err = strconv.ParseUint(r.get("from"), 10, 64); err == nil {
+		to, err = strconv.ParseUint(r.get("to"), 10, 64)
+	}
+	if err != nil {
+		err = &refusal{http.StatusBadRequest, "the link names no two versions", "open the history again"}
+	}
+	return from, to, err
+}

@@ -1,0 +1,144 @@
+package page
+
+import (
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// funcs are the functions of the templates.
+func (p *Page) funcs() template.FuncMap {
+	return template.FuncMap{
+		"link": func(path string, pairs ...string) template.URL { return template.URL(link(path, pairs...)) },
+		// encoded
+		"age":   func(t time.Time) string { return age(p.o.Clock(), t) },
+		"at":    at,
+		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+		"bytes": func(n any) string { size, _ := strconv.ParseInt(fmt.Sprint(n), 10, 64); return human.Bytes(size) },
+		"count": count,
+		"by":    writtenBy,
+		"text":  visible,
+		"short": func(s string) string { return shortened(visible(s), 80) },
+		"num":   func(n any) string { return fmt.Sprint(n) },
+		"score": func(f float64) string { return fmt.Sprintf("%.3g", f) },
+		"dict":  dict,
+	}
+}
+
+// dict returns a map of names and values, for a template that calls another.
+func dict(pairs ...any) map[string]any {
+	m := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m[fmt.Sprint(pairs[i])] = pairs[i+1]
+	}
+	return m
+}
+
+// at is a time for people, with the zone of the server.
+func at(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Local().Format("2006-01-02 15:04:05 MST")
+}
+
+// age is how long ago a time is, or how far it is ahead.
+func age(now, t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	d := now.Sub(t)
+	form := "%s ago"
+	if d < 0 {
+		d, form = -d, "in %s"
+	}
+	day := 24 * time.Hour
+	switch {
+	case d < 5*time.Second:
+		return "just now"
+	case d < time.Minute:
+		return fmt.Sprintf(form, human.Count(int(d/time.Second), "second", "seconds"))
+	case d < time.Hour:
+		return fmt.Sprintf(form, human.Count(int(d/time.Minute), "minute", "minutes"))
+	case d < day:
+		return fmt.Sprintf(form, human.Count(int(d/time.Hour), "hour", "hours"))
+	case d < 60*day:
+		return fmt.Sprintf(form, human.Count(int(d/day), "day", "days"))
+	case d < 730*day:
+		return fmt.Sprintf(form, human.Count(int(d/(30*day)), "month", "months"))
+	}
+	return fmt.Sprintf(form, human.Count(int(d/(365*day)), "year", "years"))
+}
+
+// count is a number with its noun; thousands are separated.
+func count(n any, one, more string) string {
+	s := grouped(fmt.Sprint(n))
+	if s == "1" {
+		return "1 " + one
+	}
+	return s + " " + more
+}
+
+func grouped(digits string) string {
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// writtenBy names a writer, and why the store wrote by itself.
+func writtenBy(w varve.Writer, cause string) string {
+	by := varve.UnknownWriter
+	switch {
+	case w.Number != 0 && w.Since == 0: // the entry that describes the writer is lost
+		by = fmt.Sprintf("writer %d", w.Number)
+	case w.Number != 0:
+		by = w.Name()
+	}
+	if cause != "" {
+		by += " (" + cause + ")"
+	}
+	return by
+}
+
+// visible makes characters visible that have no picture or change the direction of the text around them: a name must
+// not look like another one.
+func visible(s string) string {
+	hidden := func(r rune) bool {
+		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != '\u200d' ||
+			r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029')
+	}
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if !strings.ContainsFunc(s, hidden) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if hidden(r) && r != unicode.ReplacementChar {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// shortened returns at most about n bytes of a text, in one line.
+func shortened(s string, n int) string {
+	head := human.Head(s, 4*n)
+	cut := len(head) < len(s)
+	s = strings.Join(strings.Fields(head), " ")
+	switch {
+	case len(s) <= n && cut:
+		return s + "…"
+	case len(s) <= n:
+		return s
+	}
+	return human.Head(s, n) + "…"
+}

@@ -1,0 +1,409 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/queryargs"
+	"github.com/varve-db/varve/memstore"
+)
+
+// row is a memory in a list.
+type row struct {
+	ID       string
+	Text     []piece
+	Session  string
+	Tags     []string
+	Category string
+	Memory   *varve.Memory
+	Writer   varve.Writer
+	Score    float64
+	Why      []string // why a search has found it
+}
+
+// piece is a part of a text; Mark: a word of the query.
+type piece struct {
+	Text string
+	Mark bool
+}
+
+// listed is the data of a list.
+type listed struct {
+	Query   string
+	Filters []chosen
+	Rows    []row
+	By      string // how it was searched: words, meaning or both; "": it was not
+	Notes   []string
+	Unread  []string // what cannot be read
+	Next    string   // the next page
+	From    int      // the number of rows on pages before this one
+	Total   int64    // of all memories of the store
+	Like    string
+	Empty   string // why there is no row, and what to do
+	Ordered string // by which key
+}
+
+// chosen is a filter that is set, with the list without it.
+type chosen struct{ Name, Value, Without string }
+
+// filterNames are the parameters of a list that filter, in the order in which they are shown.
+var filterNames = []string{"session", "tag", "category", "by", "since", "until", "where"}
+
+// listParams are all parameters of a list but its place.
+var listParams = append([]string{"q", "mode", "sort", "like"}, filterNames...)
+
+// listLink returns a list with the parameters of this one, except those that pairs changes.
+func (r *request) listLink(pairs ...string) string {
+	all := []string{}
+	for _, name := range listParams {
+		all = append(all, name, r.get(name))
+	}
+	return link("list", withoutEmpty(append(all, pairs...))...)
+}
+
+// withoutEmpty keeps the last value of each name, if it is not empty.
+func withoutEmpty(pairs []string) (kept []string) {
+	for i := 0; i < len(pairs); i += 2 {
+		last := true
+		for j := i + 2; j < len(pairs); j += 2 {
+			last = last && pairs[j] != pairs[i]
+		}
+		if last && pairs[i+1] != "" {
+			kept = append(kept, pairs[i], pairs[i+1])
+		}
+	}
+	return kept
+}
+
+// filters returns the filters of the parameters.
+func (p *Page) filters(r *request) ([]varve.Filter, error) {
+	all, err := queryargs.ByTime(p.o.Clock(), func(name string) (string, bool) {
+		value := strings.TrimSpace(r.get(name))
+		return value, value != ""
+	}, func(name string) string { return name })
+	if err != nil {
+		return nil, &refusal{http.StatusBadRequest, err.Error(), "for example 2026-01-31, yesterday, 7d or last week"}
+	}
+	for _, f := range []struct {
+		name string
+		of   func(string) varve.Filter
+	}{
+		{"session", func(s string) varve.Filter { return varve.InSession(s) }}, {"tag", varve.WithTag},
+		{"category", varve.InCategory}, {"by", varve.WrittenBy},
+	} {
+		if value := r.get(f.name); value != "" {
+			all = append(all, f.of(value))
+		}
+	}
+	if condition := strings.TrimSpace(r.get("where")); condition != "" {
+		f, err := varve.Where(condition)
+		if err != nil {
+			return nil, &refusal{http.StatusBadRequest, err.Error(),
+				"for example source=desk, priority>=3, path^=docs/, source or !source"}
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// list shows memories: all, those that pass the filters, or what a search finds.
+func (p *Page) list(r *request) (*view, error) {
+	switch r.get("kind") {
+	case "note":
+		return p.notes(r)
+	case "assembly":
+		return p.assemblies(r)
+	}
+	filters, err := p.filters(r)
+	if err != nil {
+		return nil, err
+	}
+	l := &listed{Query: r.get("q"), Total: r.st.Admin().Stats().Memories, Like: r.get("like")}
+	for _, name := range filterNames {
+		if value := r.get(name); value != "" {
+			l.Filters = append(l.Filters, chosen{name, value, r.listLink(name, "")})
+		}
+	}
+	title := "Memories"
+	if strings.TrimSpace(l.Query) != "" || l.Like != "" {
+		title = "Search"
+		err = p.found(r, l, filters)
+	} else {
+		err = p.all(r, l, filters)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(l.Rows) == 0 {
+		l.Empty = p.nothing(r, l, filters)
+	}
+	return &view{template: "list", title: title, data: l}, nil
+}
+
+// nothing returns why a list is empty.
+func (p *Page) nothing(r *request, l *listed, filters []varve.Filter) string {
+	switch {
+	case l.Total == 0:
+		return "Nothing is stored yet. Let an agent remember something (memctl mcp), or write a memory with New memory above."
+	case len(filters) > 0:
+		if condition := r.get("where"); condition != "" {
+			if why := queryargs.Nothing(r.ctx, r.st, []string{condition}, filters[:len(filters)-1]...); why != "" {
+				return "No memory passes the filters: " + why
+			}
+		}
+		return "No memory passes the filters: remove one of them."
+	case l.Like != "":
+		return "No memory is similar: this one, or all others, have no embedding. memctl reindex --missing adds those that " +
+			"are missing."
+	}
+	return "No memory has these words: use fewer or other words, or the beginning of a word, such as rom*."
+}
+
+// newestFirst is the order of a list that names none.
+const newestFirst = "-updated"
+
+// all lists the memories that pass the filters.
+func (p *Page) all(r *request, l *listed, filters []varve.Filter) error {
+	key := r.get("sort")
+	if key == "" {
+		key = newestFirst
+	}
+	order, err := memstore.ParseOrder(key, r.get("place"))
+	if err != nil {
+		return &refusal{http.StatusBadRequest, err.Error(), "choose another order, or begin the list again"}
+	}
+	l.Ordered, l.From = key, r.number("from")
+	for m, err := range r.st.Memories(r.ctx, append(filters, varve.Sorted(order))...) {
+		if r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		if err != nil {
+			if fatal(err) {
+				return err
+			}
+			l.Unread = append(l.Unread, err.Error())
+			if len(l.Unread) >= MostRows {
+				break
+			}
+			continue
+		}
+		if l.Rows = append(l.Rows, p.row(r.st, &m)); len(l.Rows) == MostRows {
+			l.Next = r.listLink("place", order.Place(), "from", strconv.Itoa(l.From+len(l.Rows)))
+			break
+		}
+	}
+	return nil
+}
+
+// fatal reports whether an error is about the store and not about one document.
+func fatal(err error) bool {
+	return errors.Is(err, varve.ErrReplaced) || errors.Is(err, varve.ErrMoved) || errors.Is(err, varve.ErrClosed)
+}
+
+func (r *request) number(name string) int {
+	n, err := strconv.Atoi(r.get(name))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// listText is how many bytes of a memory a list shows, and heldMost how many bytes of documents a search holds.
+const (
+	listText = 280
+	heldMost = 8 << 20
+)
+
+func (p *Page) row(st *varve.Store, m *varve.Memory) row {
+	x := row{ID: m.ID, Text: []piece{{Text: shortened(visible(human.Head(m.Content, 4*listText)), listText)}},
+		Session: m.Session(), Tags: tagsOf(m), Category: m.Category(), Writer: st.Admin().WriterOf(m.By, m.Version)}
+	kept := *m
+	kept.Content, kept.Embedding, kept.HyperbolicEmbedding, kept.Metadata = "", nil, nil, nil
+	x.Memory = &kept
+	return x
+}
+
+// tagsOf returns the tags of a memory: a list, or one.
+func tagsOf(m *varve.Memory) (tags []string) {
+	switch list := m.Metadata["tags"].(type) {
+	case string:
+		return []string{list}
+	case []any:
+		for _, t := range list {
+			if s, ok := t.(string); ok && len(tags) < MostRows {
+				tags = append(tags, s)
+			}
+		}
+	}
+	return tags
+}
+
+// found lists what a search finds.
+func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
+	l.From = r.number("from")
+	q := varve.Query{Text: typed(l.Query, r.get("typed") != ""), Limit: MostRows + 1, Offset: l.From, Explain: true,
+		Fragment: listText, Held: heldMost,
+		Note: func(note string) { l.Notes = append(l.Notes, note) }}
+	if l.Like != "" {
+		q.Text, q.Like, q.Fragment, q.Note = "", l.Like, 0, nil
+	}
+	mode := r.get("mode")
+	l.By = "words"
+	switch {
+	case l.Like != "":
+		l.By = "similarity"
+	case p.o.Embed != nil && mode != "words":
+		list, err := p.o.Embed(r.ctx, []string{l.Query})
+		if err == nil && len(list) != 1 {
+			err = fmt.Errorf("%w: the embedder returned %d vectors for 1 text", varve.ErrInvalid, len(list))
+		}
+		if err != nil {
+			l.Notes = append(l.Notes, "searched by words only, since searching by meaning failed: "+err.Error())
+			break
+		}
+		q.Vector, q.Model, l.By = list[0], p.o.EmbedModel, "words and meaning"
+		if mode == "meaning" {
+			q.Text, q.Fragment, q.Note, l.By = "", 0, nil, "meaning"
+		}
+	case mode == "meaning" || mode == "both":
+		l.Notes = append(l.Notes, "searched by words only: there is no embedding service (VARVE_EMBED_URL)")
+	}
+	hits, err := r.st.Search(r.ctx, q, filters...)
+	if err != nil && hits == nil && q.Vector != nil && mode != "meaning" {
+		l.Notes, l.By = append(l.Notes, "searched by words only, since searching by meaning failed: "+err.Error()),
+			"words"
+		q.Vector, q.Model = nil, ""
+		hits, err = r.st.Search(r.ctx, q, filters...)
+	}
+	if errors.Is(err, varve.ErrInvalid) && hits == nil && !fatal(err) { // a query that is only begun, for example
+		l.Notes = append(l.Notes, err.Error())
+		return nil
+	}
+	if err != nil && hits == nil {
+		return err
+	}
+	if err != nil {
+		l.Unread = append(l.Unread, err.Error())
+	}
+	for i := range hits[:min(len(hits), MostRows)] {
+		h := &hits[i]
+		if h.Trimmed {
+			whole, err := r.st.Get(r.ctx, h.ID)
+			if err != nil {
+				continue // deleted meanwhile
+			}
+			h.Memory = whole
+		}
+		x := p.row(r.st, &h.Memory)
+		x.Score, x.Why = h.Score, why(h, l.Query)
+		if h.Fragment != nil && len(h.Fragment.Marks) > 0 {
+			x.Text = marked(h.Fragment)
+		}
+		l.Rows = append(l.Rows, x)
+	}
+	if len(hits) > MostRows {
+		l.Next = r.listLink("from", strconv.Itoa(l.From+MostRows))
+	}
+	return nil
+}
+
+// typed returns a query of which the last word may be unfinished: words that begin with it are found too.
+func typed(text string, unfinished bool) string {
+	last := text[strings.LastIndexFunc(text, unicode.IsSpace)+1:]
+	if !unfinished || len(last) < 2 ||
+		strings.ContainsFunc(last, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) ||
+		strings.Count(text, `"`)%2 != 0 {
+		return text
+	}
+	return text + " " + last + "*"
+}
+
+// marked returns a fragment with its marks.
+func marked(f *varve.Fragment) (pieces []piece) {
+	at := 0
+	add := func(to int, mark bool) {
+		if to > at && to <= len(f.Text) {
+			pieces = append(pieces, piece{visible(f.Text[at:to]), mark})
+			at = to
+		}
+	}
+	if f.From > 0 {
+		pieces = append(pieces, piece{Text: "… "})
+	}
+	for _, m := range f.Marks {
+		add(m[0], false)
+		add(m[1], true)
+	}
+	add(len(f.Text), false)
+	if f.Cut {
+		pieces = append(pieces, piece{Text: " …"})
+	}
+	return pieces
+}
+
+// asked returns the word of a query of which a stem was made, so that the reason has the word that was typed.
+func asked(query, stem string) string {
+	if len(stem) < 4 {
+		return stem
+	}
+	for _, word := range strings.FieldsFunc(query, func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.IsDigit(r)
+	}) {
+		if strings.HasPrefix(strings.ToLower(word), stem[:len(stem)-1]) && !strings.HasSuffix(stem, "*") {
+			return word
+		}
+	}
+	return stem
+}
+
+// why returns what the score of a hit is made of.
+func why(h *varve.Hit, query string) (reasons []string) {
+	e := h.Explanation
+	if e == nil {
+		return nil
+	}
+	for _, w := range e.Words {
+		reason := fmt.Sprintf("“%s” %.2f", visible(asked(query, w.Word)), w.Score)
+		switch {
+		case w.Near >= 0.995:
+			reason += " from its neighbours in the session"
+		case len(w.Fields) > 0:
+			reason += " in " + strings.Join(w.Fields, ", ")
+		}
+		reasons = append(reasons, reason)
+	}
+	if e.Session > 0 {
+		reasons = append(reasons, fmt.Sprintf("others of its session %.2f", e.Session))
+	}
+	if e.Similarity != 0 {
+		reasons = append(reasons, fmt.Sprintf("similar meaning %.2f", e.Similarity))
+	}
+	return reasons
+}
+
+// choices returns names for the filters: the newest sessions, and writers.
+func (p *Page) choices(r *request) (*view, error) {
+	var d struct{ Sessions, Writers []string }
+	for s, err := range r.st.Sessions().All(r.ctx) {
+		if err != nil || len(d.Sessions) >= 4*MostRows {
+			break
+		}
+		d.Sessions = append(d.Sessions, s.ID)
+	}
+	list, _ := r.st.Admin().Writers(r.ctx) // none are offered
+	seen := map[string]bool{}
+	for i := range list {
+		if name := list[i].Name(); !seen[name] && name != "" && len(d.Writers) < 4*MostRows {
+			seen[name] = true
+			d.Writers = append(d.Writers, name)
+		}
+	}
+	return &view{template: "choices", data: d}, nil
+}

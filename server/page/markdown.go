@@ -1,0 +1,123 @@
+package page
+
+import (
+	"bytes"
+	"html/template"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/util"
+)
+
+// markdown renders Markdown in the folder of a note. Goldmark omits HTML in the text; links and images are those of
+// inert.
+func markdown(text, folder string) (template.HTML, error) {
+	md := goldmark.New(
+		goldmark.WithExtensions(extension.Strikethrough,
+			extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(&inert{folder: folder}, 100))),
+	)
+	var b bytes.Buffer
+	if err := md.Convert([]byte(visible(text)), &b); err != nil {
+		return "", err
+	}
+	return template.HTML(b.String()), nil //nolint:gosec // all text is escaped by goldmark and by inert
+}
+
+// inert renders links that lead nowhere by themselves: one to another note opens it on the page, of any other the
+// script asks before it opens it. An image is such a link too: nothing is fetched.
+type inert struct{ folder string }
+
+// RegisterFuncs implements renderer.NodeRenderer.
+func (i *inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindLink, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		l, ok := n.(*ast.Link)
+		if !ok {
+			return ast.WalkContinue, nil
+		}
+		if entering {
+			i.open(w, string(l.Destination))
+		} else {
+			_, _ = w.WriteString("</a>")
+		}
+		return ast.WalkContinue, nil
+	})
+	r.Register(ast.KindImage, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		l, ok := n.(*ast.Image)
+		if !ok {
+			return ast.WalkContinue, nil
+		}
+		if entering {
+			i.open(w, string(l.Destination))
+			_, _ = w.WriteString("image: ")
+		} else {
+			_, _ = w.WriteString("</a>")
+		}
+		return ast.WalkContinue, nil
+	})
+	r.Register(ast.KindAutoLink, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus,
+		error) {
+		if l, ok := n.(*ast.AutoLink); ok && entering {
+			i.open(w, string(l.URL(source)))
+			_, _ = w.Write(util.EscapeHTML(l.Label(source)))
+			_, _ = w.WriteString("</a>")
+		}
+		return ast.WalkContinue, nil
+	})
+	r.Register(ast.KindRawHTML, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus,
+		error) {
+		if h, ok := n.(*ast.RawHTML); ok && entering { // as text, so that it is seen
+			for j := range h.Segments.Len() {
+				s := h.Segments.At(j)
+				_, _ = w.Write(util.EscapeHTML(s.Value(source)))
+			}
+		}
+		return ast.WalkSkipChildren, nil
+	})
+	r.Register(ast.KindHTMLBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus,
+		error) {
+		if h, ok := n.(*ast.HTMLBlock); ok && entering {
+			_, _ = w.WriteString("<pre>")
+			for j := range h.Lines().Len() {
+				s := h.Lines().At(j)
+				_, _ = w.Write(util.EscapeHTML(s.Value(source)))
+			}
+			if h.HasClosure() {
+				_, _ = w.Write(util.EscapeHTML(h.ClosureLine.Value(source)))
+			}
+			_, _ = w.WriteString("</pre>\n")
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// open writes the beginning of a link.
+func (i *inert) open(w util.BufWriter, to string) {
+	u, err := url.Parse(to)
+	switch {
+	case err != nil, u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "mailto",
+		u.Scheme == "" && u.Host != "":
+		_, _ = w.WriteString(`<a class="dead">`)
+	case u.Scheme == "" && u.Path == "":
+		_, _ = w.WriteString(`<a class="dead">`) // to a heading: headings have no ids
+	case u.Scheme == "":
+		target := strings.TrimPrefix(path.Join("/", i.folder, u.Path), "/")
+		if strings.HasPrefix(u.Path, "/") {
+			target = strings.TrimPrefix(path.Clean(u.Path), "/")
+		}
+		i.attribute(w, "href", link("note", "path", target))
+	default:
+		i.attribute(w, `class="out" role="link" tabindex="0" data-out`, to)
+	}
+}
+
+func (i *inert) attribute(w util.BufWriter, name, value string) {
+	_, _ = w.WriteString("<a " + name + `="`)
+	_, _ = w.Write(util.EscapeHTML([]byte(value)))
+	_, _ = w.WriteString(`">`)
+}

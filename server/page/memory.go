@@ -1,0 +1,417 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// shownMemory is the data of one memory.
+type shownMemory struct {
+	ID         string
+	Memory     varve.Memory
+	Text       string // as much of it as is shown
+	Cut        bool   // more is behind it
+	Deleted    *version
+	Facts      []fact
+	Metadata   []fact
+	Tags       []string
+	Assemblies []varve.Assembly
+	Versions   []version // the newest first
+	Older      bool      // there were versions before
+	Unread     []string  // versions that cannot be read
+	Writer     varve.Writer
+	MayEdit    bool // it is small enough
+	Embedded   bool
+}
+
+// fact is a name with its value.
+type fact struct {
+	Name, Value string
+	Time        time.Time // shown instead of Value, with its age
+	Link        string
+}
+
+// version is a version in a history.
+type version struct {
+	varve.Version
+	Newest bool
+	Before uint64 // the version before it that is listed; 0: none
+}
+
+// mostVersions is how many versions a history shows.
+const mostVersions = 200
+
+func (p *Page) memory(r *request) (*view, error) {
+	id := r.get("id")
+	d := &shownMemory{ID: id}
+	m, err := r.st.Get(r.ctx, id)
+	missing := errors.Is(err, varve.ErrNotFound)
+	if err != nil && !missing && fatal(err) {
+		return nil, err
+	}
+	d.versions(r, r.st.History(r.ctx, id))
+	switch {
+	case missing && len(d.Versions) == 0:
+		return nil, err
+	case missing:
+		d.Deleted = &d.Versions[0]
+		for _, v := range d.Versions {
+			if m, derr := v.Decode(); !v.Deleted && !v.Redacted && derr == nil {
+				d.Memory = m
+				break
+			}
+		}
+	case err != nil: // damaged: the history is shown, with the reason
+		d.Unread = append(d.Unread, err.Error())
+	default:
+		d.Memory = m
+		d.Writer = r.st.Admin().WriterOf(m.By, m.Version)
+		for a, err := range r.st.Assemblies().Containing(r.ctx, id) {
+			if err != nil || len(d.Assemblies) == MostRows {
+				break
+			}
+			d.Assemblies = append(d.Assemblies, a)
+		}
+	}
+	d.describe(r.get("all") != "")
+	for i := range d.Versions {
+		d.Versions[i].Document = nil
+	}
+	return &view{template: "memory", title: shortened(visible(id), 60), data: d}, nil
+}
+
+// versions reads a history.
+func (d *shownMemory) versions(r *request, history func(func(varve.Version, error) bool)) {
+	for v, err := range history {
+		if err != nil {
+			if !errors.Is(err, varve.ErrNotFound) && len(d.Unread) < MostRows {
+				d.Unread = append(d.Unread, err.Error())
+			}
+			continue
+		}
+		if len(d.Versions) == 0 && (v.Previous != 0 || v.FromFile || v.Kept) {
+			d.Older = true
+		}
+		x := version{Version: v}
+		for i := len(d.Versions) - 1; i >= 0 && x.Before == 0; i-- {
+			if b := d.Versions[i]; !b.Deleted && !b.Redacted {
+				x.Before = b.LSN
+			}
+		}
+		if d.Versions = append(d.Versions, x); len(d.Versions) > mostVersions {
+			d.Versions, d.Older = d.Versions[1:], true
+		}
+	}
+	slices.Reverse(d.Versions)
+	if len(d.Versions) > 0 {
+		d.Versions[0].Newest = true
+	}
+}
+
+// describe fills in what is shown of the memory.
+func (d *shownMemory) describe(all bool) {
+	m := &d.Memory
+	text := m.Content
+	if !all {
+		text = human.Head(text, MostShown)
+	}
+	d.Text, d.Cut = visible(text), len(text) < len(m.Content)
+	d.MayEdit = len(m.Content) <= MostEdited
+	d.Tags, d.Embedded = tagsOf(m), len(m.Embedding) > 0
+	add := func(name, value, to string) {
+		if value != "" {
+			d.Facts = append(d.Facts, fact{Name: name, Value: visible(value), Link: to})
+		}
+	}
+	when := func(name string, t time.Time) {
+		if !t.IsZero() {
+			d.Facts = append(d.Facts, fact{Name: name, Time: t})
+		}
+	}
+	add("session", m.Session(), link("list", "session", m.Session()))
+	add("category", m.Category(), link("list", "category", m.Category()))
+	add("key", m.Key(), "")
+	when("happened", m.Timestamp)
+	when("created", m.CreatedAt)
+	when("updated", m.UpdatedAt)
+	when("expires", m.ExpiresAt)
+	if m.QuickRecalScore != 0 {
+		add("importance", strconv.FormatFloat(m.QuickRecalScore, 'g', 4, 64), "")
+	}
+	if m.AccessCount > 0 {
+		add("accesses", strconv.FormatInt(m.AccessCount, 10), "")
+	}
+	when("last access", m.LastAccessTime)
+	if n := len(m.Embedding); n > 0 {
+		add("embedding", fmt.Sprintf("%d dimensions", n), "")
+	}
+	add("text", human.Bytes(int64(len(m.Content))), "")
+	if m.Version != 0 {
+		add("version", strconv.FormatUint(m.Version, 10), "")
+	}
+	for _, name := range sortedNames(m.Metadata) {
+		switch name {
+		case "session_id", "tags", "category", "key":
+			continue
+		}
+		d.Metadata = append(d.Metadata, fact{Name: visible(name),
+			Value: visible(human.Head(valueText(m.Metadata[name]),
+				MostShown))})
+	}
+}
+
+func sortedNames(m map[string]any) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// valueText is a JSON value as text: of a string without its quotes.
+func valueText(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+// text returns the text of a memory alone, for one that is too large for its view.
+func (p *Page) text(r *request) (*view, error) {
+	r.Form.Set("all", "1")
+	return p.memory(r)
+}
+
+// edited is the data of a form that edits a memory.
+type edited struct {
+	ID       string // "": a new memory
+	Version  uint64
+	Content  string
+	Metadata string // JSON
+	Expires  string
+	// Conflict is what has changed since the version that was read; nil: nothing has.
+	Conflict *conflict
+	Problem  string // why it was not saved
+}
+
+// conflict is a change by another writer during an edit.
+type conflict struct {
+	Now     varve.Memory
+	Writer  varve.Writer
+	Changes *difference // from the version that was read to the newest one
+	Deleted bool
+}
+
+func (p *Page) editForm(r *request) (*view, error) {
+	id := r.get("id")
+	if id == "" {
+		return &view{template: "edit", title: "New memory", data: &edited{Metadata: "{}"}}, nil
+	}
+	m, err := r.st.Get(r.ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Content) > MostEdited {
+		return nil, &refusal{http.StatusRequestEntityTooLarge,
+			fmt.Sprintf("the text has %s, and the page edits at most %s", human.Bytes(int64(len(m.Content))),
+				human.Bytes(MostEdited)), "edit the file, or use memctl edit"}
+	}
+	e := &edited{ID: id, Version: m.Version, Content: m.Content, Metadata: metadataText(m.Metadata)}
+	if !m.ExpiresAt.IsZero() {
+		e.Expires = m.ExpiresAt.Format(time.RFC3339Nano)
+	}
+	return &view{template: "edit", title: "Edit " + shortened(visible(id), 60), data: e}, nil
+}
+
+func metadataText(m map[string]any) string {
+	if len(m) == 0 {
+		return "{}"
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(m); err != nil {
+		return "{}"
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// entered reads the form of an edit.
+func entered(r *request) (*edited, map[string]any, time.Time, error) {
+	e := &edited{ID: r.get("id"), Content: lines(r.get("content")), Metadata: r.get("metadata"),
+		Expires: strings.TrimSpace(r.get("expires"))}
+	version, err := strconv.ParseUint(r.get("version"), 10, 64)
+	if err != nil && e.ID != "" {
+		return e, nil, time.Time{}, &refusal{http.StatusBadRequest, "the form names no version",
+			"open the memory again"}
+	}
+	e.Version = version
+	var metadata map[string]any
+	d := json.NewDecoder(strings.NewReader(e.Metadata))
+	d.UseNumber()
+	if err := d.Decode(&metadata); err != nil {
+		return e, nil, time.Time{}, fmt.Errorf("metadata is not a JSON object: %w", err)
+	}
+	if d.More() {
+		return e, nil, time.Time{}, errors.New("metadata: something follows the JSON object")
+	}
+	var expires time.Time
+	if e.Expires != "" {
+		if expires, err = time.Parse(time.RFC3339Nano, e.Expires); err != nil {
+			return e, nil, time.Time{},
+				errors.New("expires: write a time such as 2027-01-31T12:00:00Z, or leave it empty")
+		}
+	}
+	return e, metadata, expires, nil
+}
+
+// lines has the line ends that a form changes to CR LF as the store keeps them.
+func lines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
+
+// again shows the form once more, with what was entered and why it was not saved.
+func again(e *edited, status int, problem string) *view {
+	e.Problem = problem
+	return &view{template: "edit", title: "Not saved", status: status, data: e}
+}
+
+func (p *Page) edit(r *request) (*view, error) {
+	e, metadata, expires, err := entered(r)
+	if refused := (*refusal)(nil); errors.As(err, &refused) {
+		return nil, err
+	}
+	if err != nil {
+		return again(e, http.StatusBadRequest, err.Error()), nil
+	}
+	m, err := r.st.Update(r.ctx, e.ID, func(m *varve.Memory) error {
+		m.Content = e.Content
+		if metadataText(m.Metadata) != metadataText(metadata) {
+			m.Metadata = metadata
+		}
+		m.ExpiresAt = expires
+		return nil
+	}, varve.IfVersion(e.Version))
+	switch {
+	case errors.Is(err, varve.ErrConflict), errors.Is(err, varve.ErrNotFound):
+		return p.conflicting(r, e), nil
+	case err != nil && fatal(err):
+		return nil, err
+	case err != nil:
+		v := p.failed(r, err)
+		return again(e, v.status, err.Error()), nil
+	}
+	return &view{said: "Saved as version " + strconv.FormatUint(m.Version, 10), goTo: link("memory", "id", e.ID)}, nil
+}
+
+// conflicting shows an edit of a memory that another writer has changed meanwhile. Saving again writes over that
+// version, and no later one.
+func (p *Page) conflicting(r *request, e *edited) *view {
+	c := &conflict{}
+	e.Conflict = c
+	m, err := r.st.Get(r.ctx, e.ID)
+	if err != nil {
+		c.Deleted = true
+		return &view{template: "edit", title: "Conflict", status: http.StatusConflict, data: e}
+	}
+	c.Now, c.Writer = m, r.st.Admin().WriterOf(m.By, m.Version)
+	if before, err := r.st.GetAt(r.ctx, e.ID, e.Version); err == nil {
+		if old, err := before.Decode(); err == nil {
+			c.Changes = compare(&old, &m)
+		}
+	}
+	e.Version = m.Version
+	return &view{template: "edit", title: "Conflict", status: http.StatusConflict, data: e}
+}
+
+func (p *Page) create(r *request) (*view, error) {
+	r.Form.Set("id", "")
+	e, metadata, expires, err := entered(r)
+	if err == nil && strings.TrimSpace(e.Content) == "" {
+		err = errors.New("the text is empty: write what is to be remembered")
+	}
+	if err != nil {
+		return again(e, http.StatusBadRequest, err.Error()), nil
+	}
+	m, err := r.st.Put(r.ctx, varve.Memory{Content: e.Content, Metadata: metadata, ExpiresAt: expires})
+	if err != nil {
+		if fatal(err) {
+			return nil, err
+		}
+		return again(e, p.failed(r, err).status, err.Error()), nil
+	}
+	return &view{said: "Remembered", goTo: link("memory", "id", m.ID)}, nil
+}
+
+// forget deletes memories, so that they can be brought back.
+func (p *Page) forget(r *request) (*view, error) {
+	ids := r.Form["id"]
+	if len(ids) == 0 {
+		return nil, &refusal{http.StatusBadRequest, "nothing is selected", "mark memories in the list"}
+	}
+	if version := r.get("version"); version != "" && len(ids) == 1 {
+		n, err := strconv.ParseUint(version, 10, 64)
+		if err != nil {
+			return nil, &refusal{http.StatusBadRequest, "the form names no version", "open the memory again"}
+		}
+		if err := r.st.Delete(r.ctx, ids[0], varve.IfVersion(n)); err != nil {
+			return nil, err
+		}
+		return &view{said: "Forgotten; Bring back undoes it", goTo: link("memory", "id", ids[0])}, nil
+	}
+	n := 0
+	err := r.st.Transact(r.ctx, func(tx *varve.Tx) error {
+		n = 0
+		for _, id := range ids {
+			err := tx.Delete(id)
+			if err != nil && !errors.Is(err, varve.ErrNotFound) {
+				return err
+			}
+			if err == nil {
+				n++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &view{said: "Forgot " + count(n, "memory", "memories") + "; the log can undo it", goTo: link("log")}, nil
+}
+
+func (p *Page) undelete(r *request) (*view, error) {
+	id := r.get("id")
+	if _, err := r.st.Undelete(r.ctx, id); err != nil {
+		return nil, err
+	}
+	return &view{said: "Brought back", goTo: link("memory", "id", id)}, nil
+}
+
+// restore puts a version back, as a new version.
+func (p *Page) restore(r *request) (*view, error) {
+	id := r.get("id")
+	n, err := strconv.ParseUint(r.get("version"), 10, 64)
+	if err != nil {
+		return nil, &refusal{http.StatusBadRequest, "the form names no version", "open the memory again"}
+	}
+	m, err := r.st.Revert(r.ctx, id, n)
+	if err != nil {
+		return nil, err
+	}
+	return &view{said: fmt.Sprintf("Restored version %d as version %d", n, m.Version), goTo: link("memory", "id",
+		id)}, nil
+}

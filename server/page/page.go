@@ -1,0 +1,232 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/server"
+)
+
+// MostRows is the maximum number of rows of a list. MostShown is how many bytes of a text are shown at first, and
+// MostEdited how many the page edits.
+const (
+	MostRows   = 50
+	MostShown  = 64 << 10
+	MostEdited = 1 << 20
+)
+
+// mostBody is the maximum size of the body of a request.
+const mostBody = 4 * MostEdited
+
+// Options are the settings of a page.
+type Options struct {
+	Store func() *varve.Store // returns the store that is served now; required
+	Clock func() time.Time    // nil: time.Now
+	// Writer describes who writes by the page; the name of the token is added. The zero Writer has Program "page".
+	Writer varve.Writer
+	// Embed returns the vectors of texts, by the model EmbedModel; nil: search is by words only.
+	Embed      func(ctx context.Context, texts []string) ([][]float32, error)
+	EmbedModel string
+}
+
+// Page answers the requests of the page.
+type Page struct {
+	o         Options
+	mux       *http.ServeMux
+	templates *template.Template
+	verifying sync.Mutex // one verification at a time
+}
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+//go:embed static
+var staticFiles embed.FS
+
+// New returns a page.
+func New(o Options) (*Page, error) {
+	if o.Store == nil {
+		return nil, fmt.Errorf("%w: a page needs Options.Store", varve.ErrInvalid)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Writer == (varve.Writer{}) {
+		o.Writer.Program = "page"
+	}
+	p := &Page{o: o, mux: http.NewServeMux()}
+	var err error
+	if p.templates, err = template.New("").Funcs(p.funcs()).ParseFS(templateFiles, "templates/*.html"); err != nil {
+		return nil, err
+	}
+	static, err := fs.Sub(staticFiles, "static")
+	if err != nil {
+		return nil, err
+	}
+	files := http.FileServerFS(static)
+	p.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFileFS(w, r, static, "frame.html")
+	})
+	p.mux.Handle("GET /static/", http.StripPrefix("/static/", files))
+	p.mux.HandleFunc("GET /stream", p.stream)
+	for path, h := range map[string]handler{
+		"list": p.list, "memory": p.memory, "text": p.text, "edit": p.editForm, "diff": p.diff, "purge": p.purgePlan,
+		"health": p.health, "verify": p.verify, "sessions": p.sessions, "log": p.log, "undo": p.undoPlan,
+		"writers": p.writers, "quarantine": p.quarantine, "quarantined": p.quarantined, "working": p.working,
+		"scope": p.scope, "checkpoint": p.checkpoint, "notes": p.notes, "note": p.note, "note-edit": p.noteEditForm,
+		"note-diff": p.noteDiff, "assemblies": p.assemblies, "assembly": p.assembly, "graph": p.graph,
+		"choices": p.choices,
+	} {
+		p.mux.HandleFunc("GET /page/"+path, p.answer(h))
+	}
+	for path, h := range map[string]handler{
+		"edit": p.edit, "new": p.create, "forget": p.forget, "undelete": p.undelete, "restore": p.restore,
+		"select": p.selected, "purge": p.purge, "undo": p.undo, "forget-session": p.forgetSession,
+		"quarantine-restore": p.quarantineRestore, "quarantine-drop": p.quarantineDrop,
+		"checkpoint-restore": p.checkpointRestore, "note-edit": p.noteEdit, "note-restore": p.noteRestore,
+		"note-forget": p.noteForget,
+	} {
+		p.mux.HandleFunc("POST /page/"+path, p.answer(h))
+	}
+	return p, nil
+}
+
+// policy permits what the server itself has, and nothing inline. Only the script's own policy makes HTML of text.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
+	"trusted-types view"
+
+// ServeHTTP implements http.Handler.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	if r.Body != nil {
+		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+	}
+	p.mux.ServeHTTP(w, r)
+}
+
+// request is a request of a person.
+type request struct {
+	*http.Request
+	ctx      context.Context // of the writer
+	st       *varve.Store
+	name     string // of the token
+	readOnly bool
+}
+
+// get returns a parameter of the URL, or of the form that was posted.
+func (r *request) get(name string) string { return r.FormValue(name) }
+
+// view is an answer: a template with its data, or what was done and where to go on.
+type view struct {
+	template string
+	title    string
+	data     any
+	status   int    // 0: 200
+	said     string // what was done, for a line on the page
+	goTo     string // the view that follows, such as #/memory?id=a; the template is not used
+}
+
+// handler answers a request with a view.
+type handler func(r *request) (*view, error)
+
+// shown is what a template gets.
+type shown struct {
+	Title    string
+	ReadOnly bool // the person may not change anything
+	Data     any
+}
+
+// answer returns the http.HandlerFunc for a handler.
+func (p *Page) answer(h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, hr *http.Request) {
+		r := &request{Request: hr, st: p.o.Store()}
+		by := p.o.Writer
+		if t := server.TokenOf(hr.Context()); t != nil {
+			r.name, r.readOnly, by.Token = t.Name, t.ReadOnly, t.Name
+			by.Agent = t.Name // a person writes, not the agent of the environment in which the server was started
+		}
+		r.ctx = varve.WithWriter(hr.Context(), by)
+		v, err := (*view)(nil), error(nil)
+		switch {
+		case hr.Method != http.MethodGet && hr.Method != http.MethodHead && r.readOnly:
+			err = &refusal{http.StatusForbidden, "this token may only read",
+				"make one that may write: memctl serve token add NAME --page"}
+		default:
+			if err = parse(hr); err == nil {
+				v, err = h(r)
+			}
+		}
+		if err != nil {
+			v = p.failed(r, err)
+		}
+		p.write(w, r, v)
+	}
+}
+
+func parse(r *http.Request) error {
+	err := r.ParseForm()
+	if err == nil {
+		return nil
+	}
+	if tooLarge := (*http.MaxBytesError)(nil); asError(err, &tooLarge) {
+		return &refusal{http.StatusRequestEntityTooLarge, "what was sent is larger than the page edits",
+			"edit the file, or use memctl edit ID"}
+	}
+	return &refusal{http.StatusBadRequest, "the request cannot be read: " + err.Error(), "go back and try again"}
+}
+
+func (p *Page) write(w http.ResponseWriter, r *request, v *view) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	if v.said != "" {
+		h.Set("Varve-Said", url.PathEscape(v.said))
+	}
+	if v.goTo != "" {
+		h.Set("Varve-Go", v.goTo)
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	var b bytes.Buffer
+	if err := p.templates.ExecuteTemplate(&b, v.template, shown{v.title, r.readOnly, v.data}); err != nil {
+		b.Reset()
+		v = &view{template: "error", title: "Error", status: http.StatusInternalServerError,
+			data: failure{Message: err.Error(), Next: "this is a fault of the page: please report it"}}
+		_ = p.templates.ExecuteTemplate(&b, v.template, shown{v.title, true, v.data}) // text only
+	}
+	h.Set("Varve-Title", url.PathEscape(v.title))
+	if v.status != 0 {
+		w.WriteHeader(v.status)
+	}
+	_, _ = w.Write(b.Bytes()) // a client that is gone reads nothing
+}
+
+// link returns the fragment of a URL that names a view; pairs are the names and values of its parameters.
+func link(path string, pairs ...string) string {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return "#/" + path
+	}
+	return "#/" + path + "?" + q.Encode()
+}

@@ -1,0 +1,543 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/server"
+)
+
+// site is a store whose server has the page, with the tokens "anna" and "reader", whose names are their secrets, and
+// "agent", which may not use the page.
+type site struct {
+	t   *testing.T
+	st  *varve.Store
+	web *httptest.Server
+}
+
+var now = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+
+func newSite(t *testing.T, change func(o *Options)) *site {
+	t.Helper()
+	st, err := varve.Open(t.Context(), t.TempDir(), &varve.Options{NoBackground: true,
+		Clock:  func() time.Time { return now },
+		Writer: &varve.Writer{Program: "test", Agent: "coder"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, st: st}
+	o := Options{Store: func() *varve.Store { return st }, Clock: func() time.Time { return now }}
+	if change != nil {
+		change(&o)
+	}
+	p, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := server.OpenTokens("", server.Token{Name: "anna", Sum: server.SumOf("anna"), Page: true},
+		server.Token{Name: "reader", Sum: server.SumOf("reader"), Page: true, ReadOnly: true},
+		server.Token{Name: "agent", Sum: server.SumOf("agent")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, err := server.New(st, server.Options{Tokens: tokens, Page: p, Logger: slog.New(slog.DiscardHandler),
+		Tools: mcpserver.Options{Groups: mcpserver.DefaultGroups()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.web = httptest.NewServer(web.Handler())
+	t.Cleanup(func() {
+		s.web.Close()
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// answer is what the server has answered.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// said is what was done, as the answer says.
+func (a answer) said() string {
+	s, err := url.PathUnescape(a.header.Get("Varve-Said"))
+	if err != nil {
+		return err.Error()
+	}
+	return s
+}
+
+// do sends a request; pairs are the names and values of parameters.
+func (s *site) do(token, method, path string, pairs ...string) answer {
+	s.t.Helper()
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		q.Add(pairs[i], pairs[i+1])
+	}
+	target, body := s.web.URL+path, io.Reader(nil)
+	if method == http.MethodPost {
+		body = strings.NewReader(q.Encode())
+	} else if len(q) > 0 {
+		target += "?" + q.Encode()
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), method, target, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	res, err := s.web.Client().Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, string(b)}
+}
+
+func (s *site) get(path string, pairs ...string) answer {
+	s.t.Helper()
+	return s.do("anna", http.MethodGet, "/page/"+path, pairs...)
+}
+
+func (s *site) post(path string, pairs ...string) answer {
+	s.t.Helper()
+	return s.do("anna", http.MethodPost, "/page/"+path, pairs...)
+}
+
+func (s *site) put(m varve.Memory) varve.Memory {
+	s.t.Helper()
+	m, err := s.st.Put(s.t.Context(), m)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return m
+}
+
+func number(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// The frame has nothing of the store and wants no token; everything else wants one that may use the page. No change is
+// made by GET, nor with a token that may only read.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	m := s.put(varve.Memory{ID: "a", Content: "the secret text"})
+	for _, path := range []string{"/", "/static/app.js", "/static/app.css", "/static/icon.svg"} {
+		a := s.do("", http.MethodGet, path)
+		if a.status != http.StatusOK || strings.Contains(a.body, "secret") {
+			t.Errorf("%s: %d", path, a.status)
+		}
+		if csp := a.header.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") ||
+			strings.Contains(csp, "unsafe") || a.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: %q", path, a.header)
+		}
+	}
+	for _, path := range []string{"/page/list", "/page/memory?id=a", "/stream"} {
+		for token, want := range map[string]int{"": http.StatusUnauthorized, "wrong": http.StatusUnauthorized,
+			"agent": http.StatusForbidden} {
+			if a := s.do(token, http.MethodGet, path); a.status != want || strings.Contains(a.body, "secret") {
+				t.Errorf("%s as %q: %d, want %d", path, token, a.status, want)
+			}
+		}
+	}
+	changes := []string{"edit", "new", "forget", "undelete", "restore", "purge", "undo", "forget-session",
+		"quarantine-restore",
+		"quarantine-drop", "checkpoint-restore", "note-edit", "note-restore", "note-forget"}
+	for _, c := range changes {
+		if a := s.do("reader", http.MethodPost, "/page/"+c, "id", "a", "version", number(m.Version), "confirm",
+			"purge"); a.status != http.StatusForbidden {
+			t.Errorf("%s with a token that may only read: %d", c, a.status)
+		}
+		if strings.Contains("edit purge undo note-edit", c) { // these show something
+			continue
+		}
+		if a := s.get(c, "id", "a"); a.status != http.StatusMethodNotAllowed && a.status != http.StatusNotFound {
+			t.Errorf("GET %s: %d", c, a.status)
+		}
+	}
+	if a := s.do("reader", http.MethodPost, "/page/select", "id", "a", "what",
+		"forget"); a.status != http.StatusForbidden {
+		t.Errorf("select with a token that may only read: %d", a.status)
+	}
+	if got, err := s.st.Get(t.Context(), "a"); err != nil || got.Version != m.Version {
+		t.Errorf("it was changed: %v, %v", got, err)
+	}
+	for _, v := range []string{"list", "memory?id=a", "purge?id=a", "log", "sessions"} {
+		a := s.do("reader", http.MethodGet, "/page/"+v)
+		if a.status != http.StatusOK ||
+			regexp.MustCompile(`<button|action="/page/[^s]|checkbox`).MatchString(a.body) {
+			t.Errorf("%s shows buttons to a reader: %d %s", v, a.status, a.body)
+		}
+	}
+}
+
+// A page of another site gets nothing, but a person may follow a link to the frame.
+func TestOtherSites(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	for _, x := range []struct {
+		path, method string
+		header       []string
+		want         int
+	}{
+		{"/", "GET", []string{"Host", "evil.example"}, 403},
+		{"/page/list", "GET", []string{"Host", "evil.example"}, 403},
+		{"/page/list", "GET", []string{"Origin", "http://evil.example"}, 403},
+		{"/page/forget", "POST", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"/page/list", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate",
+			"Sec-Fetch-Dest", "document"}, 403},
+		{"/", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest",
+			"document"}, 200},
+		{"/", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest",
+			"iframe"}, 403},
+		{"/", "GET", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, 403},
+		{"/page/list", "GET", []string{"Sec-Fetch-Site", "same-origin"}, 200},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), x.method, s.web.URL+x.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer anna")
+		for i := 0; i < len(x.header); i += 2 {
+			if x.header[i] == "Host" {
+				req.Host = x.header[i+1]
+			}
+			req.Header.Set(x.header[i], x.header[i+1])
+		}
+		res, err := s.web.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != x.want {
+			t.Errorf("%s %s %q: %d, want %d", x.method, x.path, x.header, res.StatusCode, x.want)
+		}
+	}
+}
+
+// An edit is saved as the version that the person has read, or not at all.
+func TestEdit(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	m := s.put(varve.Memory{ID: "a", Content: "one two three", Metadata: map[string]any{"n": 1}})
+	if a := s.get("edit", "id", "a"); !strings.Contains(a.body, `value="`+number(m.Version)+`"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	a := s.post("edit", "id", "a", "version", number(m.Version), "content", "one\r\ntwo", "metadata",
+		`{"n": 1, "big": 12345678901234567890}`)
+	if a.status != http.StatusOK || !strings.HasPrefix(a.said(), "Saved as version") ||
+		a.header.Get("Varve-Go") != "#/memory?id=a" {
+		t.Fatalf("%+v", a)
+	}
+	got, err := s.st.Get(t.Context(), "a")
+	if err != nil || got.Content != "one\ntwo" || valueText(got.Metadata["big"]) != "12345678901234567890" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for v, err := range s.st.History(t.Context(), "a") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]string{true: "coder", false: "anna"}[v.LSN == m.Version]; v.Writer.Name() != want {
+			t.Errorf("version %d by %q, want %q", v.LSN, v.Writer.Name(), want)
+		}
+	}
+	a = s.post("edit", "id", "a", "version", number(m.Version), "content", "mine", "metadata", `{}`)
+	if a.status != http.StatusConflict || !strings.Contains(a.body,
+		"<textarea name=\"content\" rows=\"12\" data-focus>\nmine</textarea>") ||
+		!strings.Contains(a.body, "anna has changed the memory") || !strings.Contains(a.body,
+		`value="`+number(got.Version)+`"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	for _, bad := range []string{`{`, `[]`, `{} {}`, `null x`} {
+		if a := s.post("edit", "id", "a", "version", number(got.Version), "content", "x", "metadata",
+			bad); a.status != http.StatusBadRequest ||
+			!strings.Contains(a.body, "Not saved") {
+			t.Errorf("metadata %q: %d", bad, a.status)
+		}
+	}
+	if a := s.post("edit", "id", "a", "version", "x", "content", "x", "metadata",
+		"{}"); a.status != http.StatusBadRequest {
+		t.Errorf("%d", a.status)
+	}
+	if a := s.post("new", "content", "fresh", "metadata", "{}"); a.said() != "Remembered" {
+		t.Errorf("%+v", a)
+	}
+	if a := s.post("new", "content", " ", "metadata", "{}"); a.status != http.StatusBadRequest {
+		t.Errorf("%+v", a)
+	}
+}
+
+// Forget can be taken back; purge needs its word, and cannot.
+func TestForgetAndPurge(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	m := s.put(varve.Memory{ID: "a", Content: "first"})
+	second := s.put(varve.Memory{ID: "a", Content: "second"})
+	if a := s.post("forget", "id", "a", "version", number(m.Version)); a.status != http.StatusConflict {
+		t.Errorf("a version that was not seen was forgotten: %+v", a)
+	}
+	if a := s.post("forget", "id", "a", "version", number(second.Version)); !strings.HasPrefix(a.said(),
+		"Forgotten") {
+		t.Errorf("%+v", a)
+	}
+	if a := s.get("memory", "id", "a"); a.status != http.StatusOK || !strings.Contains(a.body, "Bring back") ||
+		!strings.Contains(a.body, "second") {
+		t.Errorf("%+v", a)
+	}
+	if a := s.post("undelete", "id", "a"); a.said() != "Brought back" {
+		t.Errorf("%+v", a)
+	}
+	if a := s.post("restore", "id", "a", "version", number(m.Version)); !strings.HasPrefix(a.said(),
+		"Restored version") {
+		t.Errorf("%+v", a)
+	}
+	if a := s.get("diff", "id", "a", "from", number(m.Version), "to",
+		number(second.Version)); !strings.Contains(a.body, "<del>first</del><ins>second</ins>") {
+		t.Errorf("%+v", a)
+	}
+	if a := s.get("purge", "id", "a"); !strings.Contains(a.body, "4 versions") && !strings.Contains(a.body,
+		"3 versions") {
+		t.Errorf("%+v", a)
+	}
+	if a := s.post("purge", "id", "a"); a.status != http.StatusBadRequest {
+		t.Errorf("purged without the word: %+v", a)
+	}
+	if a := s.post("purge", "id", "a", "confirm", "purge"); a.status != http.StatusOK || !strings.Contains(a.body,
+		"1 memory was deleted") {
+		t.Errorf("%+v", a)
+	}
+	if a := s.get("memory", "id", "a"); a.status != http.StatusNotFound {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A search finds words that are not complete, says why, and is by meaning where there is an embedder.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	failing := errors.New("the service is <down>")
+	var fail bool
+	s := newSite(t, func(o *Options) {
+		o.EmbedModel = "m"
+		o.Embed = func(context.Context, []string) ([][]float32, error) {
+			if fail {
+				return nil, failing
+			}
+			return [][]float32{{1, 0}}, nil
+		}
+	})
+	s.put(varve.Memory{ID: "a", Content: "took the ferry to Como", Embedding: []float32{1, 0},
+		Metadata: map[string]any{"tags": []any{"x"}}})
+	s.put(varve.Memory{ID: "b", Content: "drinks tea", Embedding: []float32{0, 1}})
+	for _, x := range []struct{ q, typed, want string }{{"ferries", "", "in content"}, {"fer", "1",
+		"<mark>ferry</mark>"}} {
+		a := s.get("list", "q", x.q, "typed", x.typed, "mode", "words")
+		if !strings.Contains(a.body, x.want) || strings.Contains(a.body, "drinks") {
+			t.Errorf("%q: %s", x.q, a.body)
+		}
+	}
+	if a := s.get("list", "q", "boat", "mode", "meaning"); !strings.Contains(a.body, "ferry") ||
+		!strings.Contains(a.body, "similar meaning") {
+		t.Errorf("%s", a.body)
+	}
+	fail = true
+	if a := s.get("list", "q", "tea"); !strings.Contains(a.body, "the service is &lt;down&gt;") ||
+		!strings.Contains(a.body, "drinks") {
+		t.Errorf("%s", a.body)
+	}
+	for _, x := range [][2]string{{"tag", "x"}, {"by", "coder"}, {"since", "yesterday"}, {"where", "tags=x"}} {
+		if a := s.get("list", x[0], x[1]); a.status != http.StatusOK || !strings.Contains(a.body, "ferry") {
+			t.Errorf("%q: %d %s", x, a.status, a.body)
+		}
+	}
+	for _, x := range [][2]string{{"since", "never ever"}, {"where", "="}, {"sort", "beauty"}} {
+		if a := s.get("list", x[0], x[1]); a.status != http.StatusBadRequest || !strings.Contains(a.body,
+			"for example") && !strings.Contains(a.body, "another order") {
+			t.Errorf("%q: %d %s", x, a.status, a.body)
+		}
+	}
+	if a := s.get("list", "q", "-"); a.status != http.StatusOK {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// All pages of a list together have each memory once.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	const n = 2*MostRows + 7
+	for i := range n {
+		s.put(varve.Memory{ID: "m" + strconv.Itoa(i), Content: "text"})
+	}
+	for _, start := range []string{"list", "list?q=text", "list?sort=id"} {
+		seen := map[string]bool{}
+		for at := start; at != ""; {
+			a := s.do("anna", http.MethodGet, "/page/"+at)
+			for _, m := range regexp.MustCompile(`data-id="([^"]*)"`).FindAllStringSubmatch(a.body, -1) {
+				if seen[m[1]] {
+					t.Errorf("%s: %s twice", start, m[1])
+				}
+				seen[m[1]] = true
+			}
+			next := regexp.MustCompile(`href="#/([^"]*)">More`).FindStringSubmatch(a.body)
+			if at = ""; next != nil {
+				at = html.UnescapeString(next[1])
+			}
+		}
+		if len(seen) != n {
+			t.Errorf("%s: %d of %d", start, len(seen), n)
+		}
+	}
+}
+
+// A text of many megabytes is cut, and not edited here.
+func TestLarge(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.put(varve.Memory{ID: "big", Content: strings.Repeat("<b>word</b> ", 1<<20)})
+	if a := s.get("memory", "id", "big"); a.status != http.StatusOK || len(a.body) > 4*MostShown ||
+		!strings.Contains(a.body, "Show all of the 12 MiB") ||
+		strings.Contains(a.body, ">Edit<") {
+		t.Errorf("%d, %d bytes", a.status, len(a.body))
+	}
+	if a := s.get("list"); len(a.body) > 8<<10 {
+		t.Errorf("%d bytes", len(a.body))
+	}
+	if a := s.get("edit", "id", "big"); a.status != http.StatusRequestEntityTooLarge || !strings.Contains(a.body,
+		"memctl edit") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := s.post("new", "content", strings.Repeat("x", mostBody), "metadata",
+		"{}"); a.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d", a.status)
+	}
+}
+
+// The stream has a line for each change from its beginning on.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.web.URL+"/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer reader")
+	res, err := s.web.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	read := make([]byte, 4096)
+	if n, err := res.Body.Read(read); err != nil || string(read[:n]) != "{\"beat\":true}\n" {
+		t.Fatalf("%q, %v", read[:n], err)
+	}
+	got := make(chan string)
+	go func() {
+		n, _ := res.Body.Read(read)
+		got <- string(read[:n])
+	}()
+	for { // the watch begins after the first line
+		s.put(varve.Memory{ID: "a", Content: "new"})
+		select {
+		case line := <-got:
+			if !strings.Contains(line, `"kind":"memory","id":"a","by":"coder"`) {
+				t.Errorf("%q", line)
+			}
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Notes are written, compared and restored; HTML in them is text.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	text := "# T\n\n<script>x</script>\n\na <b>b</b> [n](other.md) [o](https://e.example/?a=\"b) [j](javascript:x) " +
+		"[p](//e.example) ![i](/up.png)\n\n<div onclick=x>\n\n<https://auto.example>\n"
+	if a := s.post("note-edit", "new", "1", "path", "d/a.md", "content", text, "version",
+		"0"); !strings.HasPrefix(a.said(), "Saved") {
+		t.Fatalf("%+v", a)
+	}
+	a := s.get("note", "path", "d/a.md")
+	for _, want := range []string{"<h1>T</h1>", "&lt;script&gt;", `href="#/note?path=d%2Fother.md"`,
+		`data-out="https://e.example/?a=&quot;b"`,
+		`<a class="dead">j</a>`, `<a class="dead">p</a>`, `href="#/note?path=up.png">image: i</a>`,
+		`data-out="https://auto.example"`, "&lt;div onclick"} {
+		if !strings.Contains(a.body, want) {
+			t.Errorf("no %q in %s", want, a.body)
+		}
+	}
+	if regexp.MustCompile(`<script|<div onclick|<img|href="(http|javascript|//)`).MatchString(a.body) {
+		t.Errorf("%s", a.body)
+	}
+	if a := s.post("note-edit", "new", "1", "path", "d/a.md", "content", "x", "version",
+		"0"); a.status != http.StatusConflict ||
+		!strings.Contains(a.body, "choose another") {
+		t.Errorf("%+v", a)
+	}
+	n, err := s.st.Notes().Read(t.Context(), "d/a.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := s.post("note-forget", "path", "d/a.md", "version", number(n.Version)); !strings.HasPrefix(a.said(),
+		"Forgotten") {
+		t.Errorf("%+v", a)
+	}
+	if a := s.get("note", "path", "d/a.md"); !strings.Contains(a.body, "deleted") || !strings.Contains(a.body,
+		"restore") {
+		t.Errorf("%+v", a)
+	}
+	if a := s.post("note-restore", "path", "d/a.md", "version", number(n.Version)); !strings.HasPrefix(a.said(),
+		"Restored") {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A commit is undone after its plan was shown, and what others have built upon stays.
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	m := s.put(varve.Memory{ID: "a", Content: "by the agent"})
+	s.put(varve.Memory{ID: "b", Content: "by the agent"})
+	if a := s.post("edit", "id", "a", "version", number(m.Version), "content", "by anna", "metadata",
+		"{}"); a.status != 200 {
+		t.Fatal(a)
+	}
+	if a := s.get("undo", "run", "coder"); !strings.Contains(a.body, "1 change stays") || !strings.Contains(a.body,
+		"Undo the rest") {
+		t.Errorf("%+v", a)
+	}
+	if a := s.post("undo", "run", "coder"); a.status != http.StatusConflict {
+		t.Errorf("%+v", a)
+	}
+	if a := s.post("undo", "run", "coder", "partial", "1"); a.said() != "Took back 1 change" {
+		t.Errorf("%+v", a)
+	}
+	if a := s.get("undo"); a.status != http.StatusBadRequest {
+		t.Errorf("%+v", a)
+	}
+}

@@ -1,0 +1,303 @@
+'use strict'
+// The page puts views, which the server makes, into its frame. See doc.go of package page.
+{
+  const $ = (s, in_ = document) => in_.querySelector(s)
+  const $$ = (s, in_ = document) => [...in_.querySelectorAll(s)]
+  const main = $('#main'), search = $('#search'), notice = $('#notice'), said = $('#said'), live = $('#live')
+  const KEY = 'varve-token'
+  // Text of the store is escaped by the server; this is the only place that makes HTML.
+  const policy = window.trustedTypes ? trustedTypes.createPolicy('view', {createHTML: s => s}) : {createHTML: s => s}
+
+  // A link to the page has the token in its fragment, which stays in this browser.
+  const takeToken = () => {
+    const m = /^#token=([\w.~-]+)$/.exec(location.hash)
+    if (!m) return
+    sessionStorage.setItem(KEY, m[1])
+    history.replaceState(null, '', '/#/list')
+  }
+
+  const ask = (path, options = {}) => fetch(path, {
+    ...options, cache: 'no-store', credentials: 'omit', redirect: 'error',
+    headers: {...options.headers, Authorization: 'Bearer ' + (sessionStorage.getItem(KEY) || '')},
+  })
+
+  const say = text => { said.textContent = text }
+  const warn = (text, button, act) => {
+    notice.replaceChildren(text)
+    if (button) {
+      const b = document.createElement('button')
+      b.textContent = button
+      b.addEventListener('click', act)
+      notice.append(' ', b)
+    }
+    notice.hidden = false
+  }
+  const calm = () => { notice.hidden = true }
+  const signIn = why => {
+    $('#sign-in-why').textContent = why
+    if (!$('#sign-in').open) $('#sign-in').showModal()
+  }
+  const down = 'The server does not answer. What you entered is still here: send it again when the server runs.'
+
+  // ---- views
+
+  let here = '' // the view that is shown, as the fragment names it
+  let loading = null
+  const params = () => new URLSearchParams(here.split('?')[1] || '')
+  const name = () => here.split('?')[0]
+
+  const put = (html, title) => {
+    main.innerHTML = policy.createHTML(html)
+    document.title = (title ? title + ' · ' : '') + 'Varve'
+    for (const t of $$('time', main)) localTime(t)
+  }
+
+  // load shows the view that the fragment names. quiet leaves the focus and the place where they are.
+  const load = async (quiet) => {
+    const next = location.hash.startsWith('#/') ? location.hash.slice(2) : 'list'
+    const changed = next !== here
+    here = next
+    loading?.abort()
+    clearTimeout(refreshing) // it was about what is not shown any more
+    const mine = loading = new AbortController()
+    main.setAttribute('aria-busy', 'true')
+    mark()
+    try {
+      const r = await ask('/page/' + here, {signal: mine.signal})
+      const html = await r.text()
+      if (mine !== loading) return
+      if (r.status === 401) return signIn(sessionStorage.getItem(KEY) ?
+        'The server does not know this token: it may have been started again.' : 'This page was opened without one.')
+      if (!r.headers.has('Varve-Title')) return warn(html.trim() || 'The server refused: ' + r.status)
+      calm()
+      const at = quiet && document.activeElement?.closest?.('[data-id]')?.dataset.id
+      put(html, decodeURIComponent(r.headers.get('Varve-Title')))
+      if (at) $$('[data-id]', main).find(x => x.dataset.id === at)?.querySelector('a')?.focus({preventScroll: true})
+      if (changed && !quiet) {
+        window.scrollTo(0, 0)
+        if (!search.contains(document.activeElement)) ($('[data-focus]', main) || main).focus({preventScroll: true})
+      }
+      news(0)
+    } catch (e) {
+      if (e.name !== 'AbortError') warn(down, 'Try again', () => load())
+    } finally {
+      if (mine === loading) main.removeAttribute('aria-busy')
+    }
+  }
+
+  const go = (to, quiet) => {
+    if (location.hash === to) return load(quiet)
+    history[quiet ? 'replaceState' : 'pushState'](null, '', to)
+    return load(quiet)
+  }
+
+  // mark shows in the frame which view is shown, with its filters.
+  const mark = () => {
+    const of = {memory: 'list', edit: 'list', diff: 'list', purge: 'list', note: 'notes', 'note-edit': 'notes', 'note-diff': 'notes',
+      assembly: 'assemblies', scope: 'working', checkpoint: 'working', undo: 'log', quarantined: 'quarantine', verify: 'health'}
+    const now = of[name()] || name()
+    for (const a of $$('nav a')) {
+      if (a.getAttribute('href') === '#/' + now) {
+        a.setAttribute('aria-current', 'page')
+        a.parentElement.scrollLeft = a.offsetLeft - 60
+      }
+      else a.removeAttribute('aria-current')
+    }
+    if (name() !== 'list') return
+    const p = params()
+    for (const f of search.elements) if (f.name && f !== document.activeElement) f.value = p.get(f.name) || ''
+    const set = $$('.filters [name]').filter(f => f.value).length
+    $('#filters summary').textContent = set ? `Filters (${set})` : 'Filters'
+  }
+
+  // ---- search
+
+  const query = typed => {
+    const p = new URLSearchParams()
+    for (const f of search.elements) if (f.name && f.value.trim()) p.set(f.name, f.value.trim())
+    if (typed && p.has('q')) p.set('typed', '1')
+    const s = p.toString()
+    return '#/list' + (s && '?' + s)
+  }
+  let typing = 0
+  $('#q').addEventListener('input', () => {
+    clearTimeout(typing)
+    typing = setTimeout(() => go(query(true), name() === 'list'), 40)
+  })
+  search.addEventListener('change', e => { if (e.target.closest('.filters')) go(query(false), true) })
+  search.addEventListener('submit', e => { e.preventDefault(); clearTimeout(typing); go(query(false), name() === 'list'); $('#filters').open = false })
+  $('#clear').addEventListener('click', () => { search.reset(); for (const f of search.elements) if (f.name) f.value = ''; go('#/list') })
+  $('#filters').addEventListener('toggle', async e => {
+    if (!e.target.open || $('#lists').childElementCount) return
+    const r = await ask('/page/choices').catch(() => null)
+    if (r?.ok) $('#lists').innerHTML = policy.createHTML(await r.text())
+  })
+  document.addEventListener('click', e => {
+    const f = $('#filters')
+    if (f.open && !f.contains(e.target)) f.open = false
+  })
+
+  // ---- changes: every form is sent as a POST
+
+  main.addEventListener('submit', async e => {
+    e.preventDefault()
+    const form = e.target, by = e.submitter
+    const body = new URLSearchParams(new FormData(form, by))
+    const to = by?.getAttribute('data-to') || form.getAttribute('action')
+    for (const b of $$('button', form)) b.disabled = true
+    try {
+      const r = await ask(to, {method: 'POST', body})
+      const html = await r.text()
+      if (r.status === 401) return signIn('The server does not know this token: it may have been started again. What you entered is still here.')
+      if (r.headers.has('Varve-Said')) say(decodeURIComponent(r.headers.get('Varve-Said')))
+      if (r.headers.has('Varve-Go')) { calm(); form.dataset.sent = '1'; return await go(r.headers.get('Varve-Go')) }
+      if (!r.headers.has('Varve-Title')) return warn(html.trim() || 'The server refused: ' + r.status)
+      calm()
+      put(html, decodeURIComponent(r.headers.get('Varve-Title')))
+      window.scrollTo(0, 0)
+      main.focus({preventScroll: true})
+    } catch {
+      warn(down)
+    } finally {
+      for (const b of $$('button', form)) b.disabled = false
+    }
+  })
+
+  // dirty reports whether a form has text that was not sent.
+  const dirty = () => $$('main textarea, main input[type=text]').some(f => f.value !== f.defaultValue && !f.form?.dataset.sent)
+  window.addEventListener('beforeunload', e => { if (dirty()) e.preventDefault() })
+  window.addEventListener('hashchange', () => { takeToken(); load() })
+
+  main.addEventListener('click', e => {
+    const out = e.target.closest('[data-out]')
+    if (out && confirm('Open ' + out.dataset.out + ' in another tab? It leaves this machine.')) window.open(out.dataset.out, '_blank', 'noopener,noreferrer')
+    const all = e.target.closest('#all')
+    if (all) for (const c of $$('input[name=id][type=checkbox]', main)) c.checked = all.checked
+    const n = $$('.rows input[name=id]:checked', main).length
+    const bar = $('#marked', main)
+    if (bar) { bar.hidden = n === 0; const c = $('#marked-count', main); if (c) c.textContent = n === 1 ? '1 memory marked' : n + ' memories marked' }
+  })
+
+  // ---- changes of others, as they happen
+
+  let missed = 0, refreshing = 0
+  const news = n => {
+    missed = n
+    const b = $('#news')
+    if (b) b.remove()
+    if (!n) return
+    const x = document.createElement('button')
+    x.id = 'news'
+    x.textContent = (n === 1 ? '1 change' : n + ' changes') + ': show'
+    x.addEventListener('click', () => load(true))
+    live.before(x)
+  }
+  const heard = c => {
+    const p = params(), v = name()
+    const mine = {list: 'memory', memory: 'memory', edit: 'memory', note: 'note', notes: 'note', 'note-edit': 'note', assemblies: 'assembly', assembly: 'assembly'}[v]
+    if (v === 'edit' || v === 'note-edit') {
+      if (c.kind === mine && c.id === (p.get('id') || p.get('path'))) warn('Changed by ' + c.by + ' since you began to edit. Saving shows both texts, and overwrites nothing unseen.')
+      return
+    }
+    if (v === 'memory' && (c.kind !== 'memory' || c.id !== p.get('id'))) return
+    if (mine && c.kind !== mine || !mine && !['log', 'sessions', 'writers'].includes(v)) return
+    const busy = () => main.contains(document.activeElement) && ['INPUT', 'TEXTAREA', 'SELECT'].includes(document.activeElement.tagName) ||
+      $$('input:checked', main).length || window.scrollY > 200 || dirty() || p.get('place') || p.get('before')
+    if (busy()) return news(missed + 1)
+    clearTimeout(refreshing)
+    refreshing = setTimeout(() => busy() ? news(missed + 1) : load(true), 250)
+  }
+  const connected = on => { live.textContent = on ? 'live' : 'not connected'; live.className = on ? 'on' : 'off' }
+  const follow = async () => {
+    let wait = 500
+    for (;;) {
+      try {
+        const r = await ask('/stream')
+        if (!r.ok) throw new Error(r.status)
+        const read = r.body.pipeThrough(new TextDecoderStream()).getReader()
+        let rest = '', first = true
+        for (;;) {
+          const {value, done} = await read.read()
+          if (done) break
+          rest += value
+          const lines = rest.split('\n')
+          rest = lines.pop()
+          for (const l of lines) {
+            const c = JSON.parse(l)
+            if (c.ended) warn(c.ended)
+            else if (!c.beat) heard(c)
+            if (first) { first = false; connected(true); if (wait > 500 && !dirty()) load(true); wait = 500 }
+          }
+        }
+      } catch { /* asked again below */ }
+      connected(false)
+      await new Promise(done => { setTimeout(done, wait) })
+      wait = Math.min(wait * 2, 10000)
+    }
+  }
+
+  // ---- times
+
+  const units = [[60, 'second'], [60, 'minute'], [24, 'hour'], [60, 'day']]
+  const ageOf = ms => {
+    let n = Math.abs(ms) / 1000, unit = 'second'
+    if (n < 5) return 'just now'
+    for (const [most, u] of units) { unit = u; if (n < most) break; if (u !== 'day') n /= most; }
+    if (unit === 'day' && n >= 60) { [n, unit] = n < 730 ? [n / 30, 'month'] : [n / 365, 'year'] }
+    n = Math.floor(n)
+    const s = n + ' ' + unit + (n === 1 ? '' : 's')
+    return ms >= 0 ? s + ' ago' : 'in ' + s
+  }
+  const localTime = t => {
+    const at = new Date(t.dateTime)
+    if (isNaN(at)) return
+    t.title = at.toLocaleString([], {dateStyle: 'full', timeStyle: 'long'})
+    if (t.classList.contains('age')) t.textContent = ageOf(Date.now() - at)
+  }
+  setInterval(() => { for (const t of $$('main time.age')) localTime(t) }, 30000)
+
+  // ---- keys
+
+  const step = by => {
+    const rows = $$('.rows [data-id] a.open', main)
+    const at = rows.findIndex(a => a.closest('[data-id]') === document.activeElement?.closest?.('[data-id]'))
+    const to = rows[at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + by))]
+    to?.focus()
+  }
+  document.addEventListener('keydown', e => {
+    const field = e.target.closest?.('input, textarea, select')
+    if (e.key === 'Enter' && (e.ctrlKey || e.metaKey) && field?.form && main.contains(field)) { e.preventDefault(); field.form.requestSubmit(); return }
+    if (e.key === 'Escape' && !$('dialog[open]')) {
+      if ($('#filters').open) $('#filters').open = false
+      else if (field && field.type !== 'checkbox') field.blur()
+      else if (name() !== 'list') history.back()
+      return
+    }
+    if (e.target === $('#q') && e.key === 'ArrowDown') { e.preventDefault(); return step(1) }
+    if (e.key === 'Enter' && e.target.matches?.('[data-out]')) { e.target.click(); return }
+    if (field && field.type !== 'checkbox' || e.ctrlKey || e.metaKey || e.altKey || $('dialog[open]')) return
+    switch (e.key) {
+      case '/': e.preventDefault(); $('#q').focus(); $('#q').select(); break
+      case 'j': case 'ArrowDown': if (e.key === 'j' || document.activeElement?.closest?.('.rows')) { e.preventDefault(); step(1) } break
+      case 'k': case 'ArrowUp': if (e.key === 'k' || document.activeElement?.closest?.('.rows')) { e.preventDefault(); step(-1) } break
+      case 'x': document.activeElement?.closest?.('[data-id]')?.querySelector('input[type=checkbox]')?.click(); break
+      case 'e': case 'n': $(`main [data-key="${e.key}"]`)?.click(); break
+      case '?': $('#help').showModal(); break
+    }
+  })
+  $('#keys').addEventListener('click', () => $('#help').showModal())
+  $('#skip').addEventListener('click', e => { e.preventDefault(); main.focus() })
+  $('#token-form').addEventListener('submit', e => {
+    e.preventDefault()
+    const given = $('#token').value.trim()
+    sessionStorage.setItem(KEY, (/#token=([\w.~-]+)$/.exec(given) || [])[1] || given)
+    $('#token').value = ''
+    $('#sign-in').close()
+    if (dirty()) calm()
+    else load()
+  })
+
+  takeToken()
+  load()
+  follow()
+}

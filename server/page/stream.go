@@ -1,0 +1,77 @@
+package page
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve"
+)
+
+// beat is how often a stream says that it lives.
+const beat = 10 * time.Second
+
+// event is a line of the stream.
+type event struct {
+	Kind    string `json:"kind,omitempty"`
+	ID      string `json:"id,omitempty"`
+	Deleted bool   `json:"deleted,omitempty"`
+	By      string `json:"by,omitempty"`
+	Version uint64 `json:"version,omitempty"`
+	Beat    bool   `json:"beat,omitempty"`
+	Ended   string `json:"ended,omitempty"` // why there will be no more
+}
+
+// stream writes a line for each change from now on, until the client or the server ends it.
+func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
+	st := p.o.Store()
+	c := http.NewResponseController(w)
+	h := w.Header()
+	h.Set("Content-Type", "application/x-ndjson")
+	h.Set("X-Accel-Buffering", "no") // of a proxy
+	var mu sync.Mutex
+	say := func(e event) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		b, err := json.Marshal(e)
+		if err == nil {
+			_, err = w.Write(append(b, '\n'))
+		}
+		return err == nil && c.Flush() == nil
+	}
+	if !say(event{Beat: true}) {
+		return
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(beat)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				say(event{Beat: true})
+			}
+		}
+	}()
+	defer func() { close(done); <-ended }() // w must not be used when the handler has returned
+	for change, err := range st.Watch(r.Context(), varve.FromNow) {
+		if r.Context().Err() != nil {
+			return
+		}
+		if err != nil {
+			if change.LSN == 0 {
+				say(event{Ended: err.Error()})
+				return
+			}
+			continue
+		}
+		if !say(event{Kind: change.Kind, ID: change.ID, Deleted: change.Deleted, Version: change.LSN,
+			By: writtenBy(change.Writer, change.Cause)}) {
+			return
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/working"
+)
+
+// shownScopes is the data of the list of scopes of working memory.
+type shownScopes struct {
+	Rows   []shownScope
+	More   bool
+	Unread []string
+}
+
+type shownScope struct {
+	Key, Level, Name string
+	Stats            *working.Stats
+}
+
+func (p *Page) working(r *request) (*view, error) {
+	d := &shownScopes{}
+	for s, err := range r.st.Working().Home().Scopes(r.ctx) {
+		if err != nil {
+			if fatal(err) {
+				return nil, err
+			}
+			d.Unread = append(d.Unread, err.Error())
+			break
+		}
+		if d.More = len(d.Rows) == 4*MostRows; d.More {
+			break
+		}
+		d.Rows = append(d.Rows, shownScope{Key: s.Key(), Level: string(s.Level()), Name: s.String()})
+	}
+	slices.SortFunc(d.Rows, func(a, b shownScope) int { return cmp.Compare(a.Key, b.Key) })
+	for i := range d.Rows[:min(len(d.Rows), MostRows)] {
+		if m, err := p.open(r, d.Rows[i].Key); err == nil {
+			if s, err := m.Stats(r.ctx); err == nil {
+				d.Rows[i].Stats = &s
+			}
+			_ = m.Close() // nothing was written
+		}
+	}
+	return &view{template: "working", title: "Working memory", data: d}, nil
+}
+
+func (p *Page) open(r *request, key string) (*working.Memory, error) {
+	s, err := working.ParseScope(key)
+	if err != nil {
+		return nil, err
+	}
+	return r.st.Working().Open(r.ctx, s, nil)
+}
+
+// shownState is the data of a scope, or of a checkpoint of it.
+type shownState struct {
+	Key, Name   string
+	Values      []fact
+	Expire      map[string]time.Duration
+	Task        *working.Task
+	Notes       []working.Note
+	More        int // notes that are not shown
+	Checkpoints []working.CheckpointInfo
+	Checkpoint  *working.CheckpointInfo // nil: the present state
+	Unread      []string
+}
+
+func (d *shownState) of(s *working.Snapshot) {
+	for _, name := range sortedNames(s.Values) {
+		d.Values = append(d.Values, fact{Name: visible(name),
+			Value: visible(human.Head(valueText(s.Values[name]), MostShown/8))})
+		if len(d.Values) == 10*MostRows {
+			break
+		}
+	}
+	d.Expire, d.Task, d.Notes = map[string]time.Duration{}, s.Task, s.Notes
+	if n := len(s.Notes); n > 4*MostRows {
+		d.Notes, d.More = s.Notes[n-4*MostRows:], n-4*MostRows
+	}
+}
+
+func (p *Page) scope(r *request) (*view, error) {
+	m, err := p.open(r, r.get("key"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = m.Close() }() // nothing was written
+	d := &shownState{Key: r.get("key"), Name: m.Scope().String()}
+	s, err := m.Snapshot(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.of(s)
+	if d.Checkpoints, err = m.Checkpoints(r.ctx); err != nil {
+		d.Unread = append(d.Unread, err.Error())
+	}
+	slices.Reverse(d.Checkpoints)
+	return &view{template: "scope", title: "Working memory of " + shortened(visible(d.Name), 60), data: d}, nil
+}
+
+func (p *Page) checkpoint(r *request) (*view, error) {
+	m, err := p.open(r, r.get("key"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = m.Close() }() // nothing was written
+	s, err := m.LoadCheckpoint(r.ctx, r.get("id"))
+	if err != nil {
+		return nil, err
+	}
+	d := &shownState{Key: r.get("key"), Name: m.Scope().String(), Checkpoint: &s.Info}
+	d.of(s)
+	return &view{template: "scope", title: "Checkpoint", data: d}, nil
+}
+
+// checkpointRestore puts the state of a checkpoint back. The state before it becomes a checkpoint.
+func (p *Page) checkpointRestore(r *request) (*view, error) {
+	m, err := p.open(r, r.get("key"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = m.Close() }() // Restore is durable
+	kept, err := m.Restore(r.ctx, r.get("id"))
+	if err != nil {
+		return nil, err
+	}
+	return &view{said: "Restored; the state before it is checkpoint " + kept.ID, goTo: link("scope", "key",
+		r.get("key"))}, nil
+}
