@@ -46,12 +46,12 @@ func (l *FileLog) Settle(ctx context.Context, at LSN) error {
 	return l.CatchUp(ctx)
 }
 
-// early reports whether the caller of Append continues before its batch is durable. A refusal is then returned
-// at once: the caller passes on nothing that the refusal rests on.
+// early reports whether the caller of Append continues before its batch is durable. A conflict is then returned
+// at once, even if it rests on an entry that is not durable: the caller reports nothing that follows from it.
 func (b *Batch) early() bool { return b.Written != nil }
 
 // written notifies the callers in a group that continue before the group is durable that their batches are in
-// the log, and answers refused requests that need not wait for the sync.
+// the log. It also answers failed requests that need not wait for the sync.
 func (l *FileLog) written(g *group, own *request) {
 	kept := g.requests[:0]
 	for _, r := range g.requests {

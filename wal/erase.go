@@ -43,8 +43,8 @@ func (l *FileLog) erased(number uint64, b []byte,
 	return frames, changed, b, nil
 }
 
-// eraseFrames erases frames of a segment in memory. at is where the frames end, here the error at that
-// position.
+// eraseFrames erases the wanted frames of a segment in memory. at is the position where the frames end, here
+// the error found there.
 func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	wanted func(at LSN, key string, value []byte) bool) (frames int, at LSN, here error) {
 	for at = geo.Start(number); ; {
@@ -71,8 +71,8 @@ func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	}
 }
 
-// through returns an error unless the frames of a copy reach their recorded end: the next segment records it;
-// without a next segment the frames end with a header of zeros.
+// through returns an error unless the frames of a copy reach the recorded end of the segment. The next segment
+// records that end. Without a next segment, the frames must end with a header of zeros.
 func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here error) error {
 	next, err := l.startOf(number + 1)
 	switch {
@@ -104,10 +104,11 @@ func (l *FileLog) startOf(number uint64) (segment.Start, error) {
 	return s, err
 }
 
-// erasedSegment is a segment in memory, as the past.Source of a copy that replaces an older one.
+// erasedSegment is a segment in memory with erased frames. It is the past.Source for the copy that replaces an
+// older copy.
 type erasedSegment struct {
 	*bytes.Reader
-	old *past.Copy // nil if the old copy cannot be opened
+	old *past.Copy // the older copy; nil if it cannot be opened
 }
 
 // Name returns the path of the copy that is replaced.
@@ -118,8 +119,8 @@ func (e *erasedSegment) Name() string {
 	return e.old.Name()
 }
 
-// Packed returns block i with its header as the older copy has it, if the block is unchanged: most blocks
-// contain nothing that is purged and need not be compressed again. Otherwise it returns nil.
+// Packed returns block i, with its header, in the compressed form of the older copy, if the block is unchanged.
+// Most blocks contain no purged data and need not be compressed again. For a changed block it returns nil.
 func (e *erasedSegment) Packed(i int, plain []byte) []byte {
 	if e.old == nil {
 		return nil

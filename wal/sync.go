@@ -19,7 +19,7 @@ import (
 // its process was killed before it knew) reads the frames from durable to the tail, checks them, writes the
 // same bytes again in place, and only then syncs.
 
-// Bounds of the pause between two attempts to sync.
+// Minimum and maximum of the pause between two attempts to sync.
 const (
 	backoffFirst = 10 * time.Millisecond
 	backoffMost  = time.Second
@@ -29,7 +29,7 @@ const (
 // disk is slow first.
 const slowSync = time.Second
 
-// syncTo blocks until everything below a position is durable. A sync of one process serves all others.
+// syncTo blocks until everything below a position is durable. A sync by one process is used by all others.
 func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 	pause := backoffFirst
 	began := l.o.Clock()
@@ -121,13 +121,13 @@ func (l *FileLog) syncLocked() error {
 	return nil
 }
 
-// numbered is an open segment.
+// numbered is an open segment with its number.
 type numbered struct {
 	number uint64
 	file   vfs.File
 }
 
-// toSync opens the segments between two marks, before any of them is synced.
+// toSync opens the segments that have frames between two marks, before any of them is synced.
 func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 	var list []numbered
 	for n := l.geo.Number(from); n <= l.geo.Number(to-1); n++ {
@@ -144,8 +144,8 @@ func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 }
 
 // rewrite writes the frames between two marks again, byte for byte. Other processes may append after them
-// meanwhile. Adjacent frames are combined into one write: for 64 MiB of small ones, the calls took longer than
-// the rest of a recovery.
+// meanwhile. Adjacent frames are combined into one write: for 64 MiB of small frames, the calls took longer
+// than the rest of a recovery.
 func (l *FileLog) rewrite(from, to LSN) error {
 	w := past.NewWalker(l.geo, l.source, Mark{LSN: from})
 	var run []byte

@@ -107,7 +107,7 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	return nil
 }
 
-// putAside copies a torn tail into quarantine/ before it is cut.
+// putAside copies the bytes of a torn tail into quarantine/ before the tail is cut.
 func (l *FileLog) putAside(t *TornTail) error {
 	number := l.geo.Number(t.At)
 	f, err := l.segment(number)
@@ -136,8 +136,8 @@ func (l *FileLog) putAside(t *TornTail) error {
 	return err
 }
 
-// tornKept is how much of a torn tail is copied: after its first frames a recycled file has only what it had
-// before it was recycled.
+// tornKept is the number of bytes of a torn tail that are copied. After its first frames a recycled file has
+// only what it had before it was recycled.
 const tornKept = 8<<20 + segment.HeaderSize
 
 // Distrusted reports whether the log was recovered after an unclean end and the files above flushed have not
@@ -161,7 +161,7 @@ func (n Notes) Tidied(held *Held) error {
 }
 
 // IndexRebuilds returns how often, in this boot, the index was rebuilt in place of an existing one. A process
-// that finds another number than last time maps the current index, even if spilled has not moved.
+// that finds another number than at its previous call maps the current index, even if spilled has not moved.
 func (n Notes) IndexRebuilds() uint64 {
 	if !n.l.shared.Mapped() {
 		return 0
@@ -205,7 +205,7 @@ func (n Notes) Trust(held *Held) error {
 	return nil
 }
 
-// MarkBefore returns the mark at which an entry begins.
+// MarkBefore returns the mark at the beginning of the frame of an entry.
 func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {
 	f, err := l.segment(l.geo.Number(at))
 	if err != nil {
