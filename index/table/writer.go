@@ -40,7 +40,7 @@ func NewWriter(f io.WriterAt, sch *Schema) *Writer {
 	}
 }
 
-// Skip passes over the next section, which is Spare and empty.
+// Skip omits the next section, which is Spare and empty.
 func (w *Writer) Skip() { w.skipped++ }
 
 // Section begins the next section.

@@ -28,11 +28,11 @@ func (s *State) Work(scope string) uint64 {
 // IsWork reports whether a number that Work has returned is a position.
 func IsWork(at uint64) bool { return at&7 == 0 }
 
-// Breaks returns how often entries were skipped: a set and the files of the scopes have them, and Worked was not called
-// with them.
+// Breaks returns how often entries were skipped without a call of Worked, because a newer set and the files of
+// the scopes have them.
 func (s *State) Breaks() uint64 { return s.breaks.Load() }
 
-// work applies an entry of working memory; mu is held.
+// work applies an entry of working memory; the caller holds mu.
 func (s *State) work(e *wal.Entry) {
 	scope := strings.Clone(e.Key[1:]) // the key is in the reader's buffer
 	if s.Worked != nil {

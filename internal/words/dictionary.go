@@ -8,11 +8,11 @@ import (
 	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
-// entry is a term of a segment.
+// entry is a term of a segment, with the place of its postings.
 type entry struct {
-	term []byte // valid until the next read
-	df   int    // number of rows that have it, dead ones included
-	from int    // offset of its postings in the segment
+	term []byte // bytes of the term, valid until the next read
+	df   int    // number of rows that have the term, dead ones included
+	from int    // offset in the segment of the term's postings
 	to   int
 }
 
@@ -136,7 +136,7 @@ func (s *Segment) from(term []byte) (*dictionary, error) {
 	}
 }
 
-// lookup returns the entry of a term, and whether the segment has it.
+// lookup returns the entry of a term, and reports whether the segment has the term.
 func (s *Segment) lookup(term []byte) (entry, bool, error) {
 	d, err := s.from(term)
 	if err != nil {

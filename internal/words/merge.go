@@ -11,11 +11,11 @@ import (
 // merging is a part that Merge reads.
 type merging struct {
 	part *Part
-	to   []int32 // the new number of each row, -1 for a dead row
-	at   uint32  // the next live row
+	to   []int32 // new number of each row, -1 for a dead row
+	at   uint32  // number of the next live row
 	row  build.Row
 	dict *dictionary
-	term entry // the next term, if more is true
+	term entry // next term; valid if more is true
 	more bool
 }
 
@@ -249,7 +249,7 @@ func (v *Set) Merged(id uint64, seg *Segment, moved map[uint64][]int32) (*Set, e
 					}
 					i, ok := out.index[t.Part]
 					if !ok {
-						return nil, broken("a link to part %d, which is not there", t.Part)
+						return nil, broken("a link to part %d, which does not exist", t.Part)
 					}
 					target = place{i, t.Row}
 				}

@@ -18,10 +18,10 @@ import (
 type Segment struct {
 	Rows     int
 	Sessions int
-	Print    uint64 // the fingerprint of the analyzer
-	Total    uint64 // the sum of the lengths of all rows
+	Print    uint64 // fingerprint of the analyzer
+	Total    uint64 // sum of the lengths of all rows in words
 	Format   uint32
-	Sorted   bool // it has lines and orders; false for format 1
+	Sorted   bool // the segment has lines and orders; false for format 1
 
 	b       []byte
 	end     int
@@ -96,7 +96,7 @@ func OpenSegment(b []byte) (*Segment, error) {
 	return s, nil
 }
 
-// sorted returns the number of rows that have a line.
+// sorted returns the number of rows that have a line: all, or none in format 1.
 func (s *Segment) sorted() int {
 	if s.Sorted {
 		return s.Rows
@@ -131,7 +131,7 @@ func (s *Segment) check(from, to int) error {
 // Check verifies the checksums of all blocks.
 func (s *Segment) Check() error { return s.check(0, s.end) }
 
-// section returns section i after verifying all of it.
+// section returns the bytes of section i after verifying all of it.
 func (s *Segment) section(i int) ([]byte, error) {
 	b := s.b[s.at[i]:s.at[i+1]]
 	if s.whole[i].Load() {
@@ -161,7 +161,7 @@ func (s *Segment) column64(sec, i int) (uint64, error) {
 	return binary.LittleEndian.Uint64(s.b[at:]), nil
 }
 
-// spanOf returns entry i of the byte section sec, whose end offsets are in the column ends.
+// spanOf returns entry i of a section sec of byte strings, whose end offsets are in the column ends.
 func (s *Segment) spanOf(ends, sec, i int) ([]byte, error) {
 	from, err := uint32(0), error(nil)
 	if i > 0 {
@@ -184,13 +184,13 @@ func (s *Segment) spanOf(ends, sec, i int) ([]byte, error) {
 	return s.b[a:b:b], nil
 }
 
-// ID returns the id of a row. It is valid as long as the segment is.
+// ID returns the id of a row. The bytes are valid as long as the segment is.
 func (s *Segment) ID(r uint32) ([]byte, error) { return s.spanOf(secIDEnd, secIDs, int(r)) }
 
 // LSN returns the version of a row.
 func (s *Segment) LSN(r uint32) (uint64, error) { return s.column64(secLSN, int(r)) }
 
-// Time returns when the document of a row happened, in microseconds since 1970.
+// Time returns the time at which the document of a row happened, in microseconds since 1970.
 func (s *Segment) Time(r uint32) (int64, error) {
 	v, err := s.column64(secTime, int(r))
 	return int64(v), err
@@ -210,7 +210,7 @@ func (s *Segment) SessionName(n uint32) ([]byte, error) {
 	return s.spanOf(secNameEnd, secNames, int(n))
 }
 
-// RowsOf returns the rows of session n: from ≤ row < to.
+// RowsOf returns the range of the rows of session n: from ≤ row < to.
 func (s *Segment) RowsOf(n uint32) (from, to uint32, err error) {
 	from, err = s.column32(secFirstRow, int(n))
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *Segment) RowsOf(n uint32) (from, to uint32, err error) {
 	return from, to, nil
 }
 
-// FindSession returns the number of a session by name, and whether the segment has it.
+// FindSession returns the number of a session by name, and reports whether the segment has the session.
 func (s *Segment) FindSession(name string) (n uint32, ok bool, err error) {
 	i := sort.Search(s.Sessions, func(i int) bool {
 		b, e := s.SessionName(uint32(i))
@@ -254,7 +254,8 @@ func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
 	return string(b) < id, err
 }
 
-// behind returns the first of the rows from ≤ row < to that does not precede the given time and id; to if all do.
+// behind returns the first of the rows from ≤ row < to that does not precede the given time and id; if all do,
+// it returns to.
 func (s *Segment) behind(from, to uint32, time int64, id string) (r uint32, err error) {
 	n := sort.Search(int(to-from), func(i int) bool {
 		is, e := s.before(from+uint32(i), time, id)
