@@ -59,7 +59,8 @@ func ParseStart(b []byte) (Start, Header, error) {
 	copy(s.UUID[:], p[16:32])
 	s.Size = le.Uint64(p[32:])
 	if !s.Geometry.Valid() || s.Number == 0 || s.Number > MaxNumber {
-		return Start{}, Header{}, fmt.Errorf("%w: segment %d of size %d", ErrHeader, s.Number, s.Size)
+		return Start{}, Header{}, fmt.Errorf("%w: impossible segment number %d or segment size %d", ErrHeader,
+			s.Number, s.Size)
 	}
 	h, err := s.ParseHeader(b, s.Geometry.Start(s.Number))
 	if err != nil {
@@ -75,7 +76,7 @@ func ParseStart(b []byte) (Start, Header, error) {
 		return Start{}, Header{}, fmt.Errorf("%w: the payload of the start frame contradicts its header", ErrHeader)
 	}
 	if s.PrevEnd != 0 && (!s.Holds(s.PrevEnd) || s.Geometry.Number(s.PrevEnd-1) != s.Number-1) {
-		return Start{}, Header{}, fmt.Errorf("%w: the predecessor ends at %d", ErrHeader, s.PrevEnd)
+		return Start{}, Header{}, fmt.Errorf("%w: impossible end of the predecessor: %d", ErrHeader, s.PrevEnd)
 	}
 	return s, h, nil
 }

@@ -122,7 +122,7 @@ func (l *FileLog) request(b *Batch) (*request, error) {
 				err = errs.ErrTooLarge
 			}
 			return nil,
-				fmt.Errorf("%w: the batch takes more than the %d bytes that one commit may have in this log (half a segment): "+
+				fmt.Errorf("%w: the batch exceeds the maximum of %d bytes for one commit in this log (half a segment): "+
 					"write it in parts", err, limit)
 		}
 	}

@@ -101,9 +101,9 @@ func (r *removal) tell(l *FileLog) {
 	if r.copies == 0 {
 		return
 	}
-	note := fmt.Sprintf("segments %d to %d, by %s", r.first, r.last, r.why)
+	note := fmt.Sprintf("segments %d to %d, because of %s", r.first, r.last, r.why)
 	if r.copies == 1 {
-		note = fmt.Sprintf("segment %d, by %s", r.first, r.why)
+		note = fmt.Sprintf("segment %d, because of %s", r.first, r.why)
 	}
 	l.o.Logger.Info("old history removed", "setting", r.why, "copies", r.copies, "bytes", r.bytes)
 	l.o.Event(Event{Kind: EventArchiveOld, Path: "wal/archive", Bytes: r.bytes, Note: note})

@@ -156,7 +156,7 @@ func (c *Checkpoint) check() error {
 		at   LSN
 	}{{"spilled", c.Spilled.LSN}, {"flushed", c.Flushed.LSN}, {"attested", c.Attested.LSN}} {
 		if begun && !geo.Holds(m.at) {
-			return fmt.Errorf("the mark %s is %d, and no frame can end there", m.name, m.at)
+			return fmt.Errorf("the mark %s names position %d, where no frame can end", m.name, m.at)
 		}
 	}
 	switch {
@@ -164,9 +164,9 @@ func (c *Checkpoint) check() error {
 		return fmt.Errorf("the marks are out of order: spilled %d, flushed %d, attested %d", c.Spilled.LSN, c.Flushed.LSN,
 			c.Attested.LSN)
 	case c.Attested.LSN == 0 || geo.Number(c.Attested.LSN) > segment.MaxNumber/2: // a repair begins a new log above it
-		return fmt.Errorf("the mark attested is %d, which no log can reach", c.Attested.LSN)
+		return fmt.Errorf("the mark attested names position %d, which no log can reach", c.Attested.LSN)
 	case c.Time > past.MostTime:
-		return fmt.Errorf("the time of the newest commit is %d microseconds since 1970", c.Time)
+		return fmt.Errorf("impossible time of the newest commit: %d microseconds since 1970", c.Time)
 	}
 	return nil
 }

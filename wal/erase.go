@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-var errNotThrough = errors.New("the frames do not reach to the end of the copy")
+var errNotThrough = errors.New("the frames end before the end of the copy")
 
 // erased returns an archived segment with some frames erased and zeros after the last frame. It uses b if b is
 // large enough.
@@ -78,7 +78,8 @@ func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here err
 	switch {
 	case err == nil && next.Geometry == geo && next.PrevEnd != 0: // 0 where a repair has begun a new log
 		if next.PrevEnd != end {
-			return fmt.Errorf("%w: the frames end at %d, the next segment says %d: %w", errNotThrough, end, next.PrevEnd, here)
+			return fmt.Errorf("%w: the frames end at %d, but the next segment records %d as their end: %w", errNotThrough, end,
+				next.PrevEnd, here)
 		}
 		return nil
 	case err != nil && !past.IsNoFrame(err):

@@ -20,7 +20,7 @@ import (
 // writes of that process. A read-only handle is not attached and changes nothing.
 func Open(ctx context.Context, o Options) (*FileLog, error) {
 	if o.Machine == nil {
-		return nil, fmt.Errorf("%w options: a log needs a Machine", errs.ErrInvalid)
+		return nil, fmt.Errorf("%w options: Machine is required", errs.ErrInvalid)
 	}
 	o.fill()
 	l := &FileLog{o: o, host: o.FS.Host(), slot: page.NoSlot}

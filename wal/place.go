@@ -217,7 +217,7 @@ func (l *FileLog) atTail(tail LSN) error {
 	case at > tail:
 		return l.older()
 	case at < tail:
-		return fmt.Errorf("the log's tail is at %d, its frames end at %d", tail, at)
+		return fmt.Errorf("the log's tail is at %d, but its frames end at %d", tail, at)
 	}
 	return nil
 }

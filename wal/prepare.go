@@ -336,7 +336,7 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 		return nil // another process creates it; if that process dies, room creates what is needed
 	}
 	if err := l.dropLeft(); err != nil {
-		l.o.Logger.Debug("removing what was left of a segment", "err", err)
+		l.o.Logger.Debug("removing an unfinished segment", "err", err)
 	}
 	begun := l.shared.Tail()
 	left := l.geo.End(number-1) - begun

@@ -54,9 +54,9 @@ func Read(e *wal.Entry) (record.View, error) {
 	switch {
 	case err != nil:
 	case view.Previous >= e.LSN:
-		err = fmt.Errorf("the entry names version %d as its predecessor", view.Previous)
+		err = fmt.Errorf("the entry names a predecessor that is not before it: version %d", view.Previous)
 	case !Dated(e):
-		err = fmt.Errorf("the time of the commit is %d microseconds since 1970", e.Time.UnixMicro())
+		err = fmt.Errorf("impossible commit time: %d microseconds since 1970", e.Time.UnixMicro())
 	}
 	if err != nil {
 		return record.View{}, invalid(e, err)
@@ -83,24 +83,24 @@ func checkKey(e *wal.Entry) error {
 			_, err = working.ParseScope(e.Key[1:])
 		case letter == record.Kept:
 			if want = record.KindKept; e.Delete || len(e.Key) < 3 || kind.Lettered(e.Key[1]) == nil {
-				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
+				err = fmt.Errorf("invalid key %s", human.Quote(e.Key))
 			} else {
 				err = checkID(kind.Lettered(e.Key[1]), e.Key[2:])
 			}
 		case letter == record.Writer:
 			if want = record.KindWriter; e.Key != WriterKey || e.Delete {
-				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
+				err = fmt.Errorf("invalid key %s", human.Quote(e.Key))
 			}
 		case letter == record.Purge:
 			if want = record.KindPurge; e.Key != PurgeKey || e.Delete {
-				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
+				err = fmt.Errorf("invalid key %s", human.Quote(e.Key))
 			}
 		case letter == record.Model:
 			if want = record.KindModel; e.Key != ModelKey || e.Delete {
-				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
+				err = fmt.Errorf("invalid key %s", human.Quote(e.Key))
 			}
 		default:
-			err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
+			err = fmt.Errorf("invalid key %s", human.Quote(e.Key))
 		}
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func checkKey(e *wal.Entry) error {
 		return errors.New("the entry has no key")
 	}
 	if e.Kind != want {
-		return fmt.Errorf("an entry of %s is not of kind %d", human.Quote(e.Key), e.Kind)
+		return fmt.Errorf("an entry of the key %s must not have the kind %d", human.Quote(e.Key), e.Kind)
 	}
 	return nil
 }

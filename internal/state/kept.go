@@ -40,7 +40,7 @@ func keptLine(e *wal.Entry, view *record.View) (index.Entry, error) {
 	}
 	at := wal.Entry{LSN: e.LSN, Key: e.Key[1:], Time: time.UnixMicro(micros)}
 	if !Dated(&at) {
-		return line, fmt.Errorf("the time of the commit is %d microseconds since 1970", micros)
+		return line, fmt.Errorf("impossible commit time: %d microseconds since 1970", micros)
 	}
 	// Only the document contains the vector: the fields of the line that describe it are not about this entry.
 	own, bare := line, *view

@@ -36,7 +36,7 @@ func (s *Segment) rowFrom(i int, h uint64, id string) (r uint32, ok bool, err er
 			return 0, false, err
 		}
 		if int(r) >= s.Rows {
-			return 0, false, broken("a hash names row %d of %d", r, s.Rows)
+			return 0, false, broken("a hash names row %d, but the segment has %d rows", r, s.Rows)
 		}
 		b, err := s.ID(r)
 		if err != nil {

@@ -117,7 +117,7 @@ func (l *layout) of(p *Part) (err error) {
 	for r := range uint32(rows) {
 		n := l.session(r)
 		if int(n) >= p.Seg.Sessions {
-			return broken("row %d is of session %d of %d", r, n, p.Seg.Sessions)
+			return broken("row %d names session %d, but the segment has %d sessions", r, n, p.Seg.Sessions)
 		}
 		if p.special.Has(r) {
 			l.odd.Put(r)

@@ -76,7 +76,7 @@ func (m *merging) forth(r uint32) (err error) {
 		return nil
 	}
 	if m.row, err = m.part.Seg.row(r); err == nil && begun && m.row.Compare(&was) < 0 {
-		err = broken("row %d of part %d is not sorted", r, m.part.ID)
+		err = broken("row %d of part %d is out of order", r, m.part.ID)
 	}
 	return err
 }
@@ -132,7 +132,7 @@ func mergeTerms(w *build.Writer, list []*merging) error {
 				return err
 			}
 			if m.more && bytes.Compare(m.term.term, least) <= 0 {
-				return broken("terms are not sorted")
+				return broken("terms are out of order")
 			}
 		}
 		if of > 1 {

@@ -30,7 +30,7 @@ func (s *Segment) posts(e *entry) (postings, error) {
 	return p, s.check(e.from, e.to)
 }
 
-func (p *postings) bad() error { return broken("the postings at %d", p.at) }
+func (p *postings) bad() error { return broken("invalid postings at byte %d", p.at) }
 
 // one is a posting: a row that has a term. tf has the encoded counts per field; nil means once, in the content.
 type one struct {

@@ -58,7 +58,7 @@ func OpenSegment(b []byte) (*Segment, error) {
 	for i := range has + 1 {
 		v := le.Uint64(b[40+8*i:])
 		if v > uint64(len(b)) || v%8 != 0 || i == 0 && v != uint64(head) || i > 0 && int(v) < s.at[i-1] {
-			return nil, broken("section %d begins at %d", i, v)
+			return nil, broken("impossible offset of section %d: %d", i, v)
 		}
 		s.at[i] = int(v)
 	}
@@ -87,11 +87,11 @@ func OpenSegment(b []byte) (*Segment, error) {
 		{secByTime + 3, s.sorted(), 4}, {secByTime + 4, s.sorted(), 4},
 	} {
 		if have := s.at[f.section+1] - s.at[f.section]; have != (f.n*f.width+7)&^7 {
-			return nil, broken("section %d has %d bytes for %d of %d", f.section, have, f.n, f.width)
+			return nil, broken("section %d has %d bytes, but must have %d entries of %d bytes", f.section, have, f.n, f.width)
 		}
 	}
 	if s.Rows == 0 || s.Sessions == 0 || s.Sessions > s.Rows {
-		return nil, broken("%d rows of %d sessions", s.Rows, s.Sessions)
+		return nil, broken("impossible numbers of rows, %d, and sessions, %d", s.Rows, s.Sessions)
 	}
 	return s, nil
 }
@@ -175,7 +175,7 @@ func (s *Segment) spanOf(ends, sec, i int) ([]byte, error) {
 		return nil, err
 	}
 	if from > to || int64(to) > int64(s.at[sec+1]-s.at[sec]) {
-		return nil, broken("entry %d of section %d is from %d to %d", i, sec, from, to)
+		return nil, broken("entry %d of section %d has impossible bounds: %d to %d", i, sec, from, to)
 	}
 	a, b := s.at[sec]+int(from), s.at[sec]+int(to)
 	if err := s.check(a, b); err != nil {
@@ -200,7 +200,7 @@ func (s *Segment) Time(r uint32) (int64, error) {
 func (s *Segment) Session(r uint32) (uint32, error) {
 	n, err := s.column32(secSession, int(r))
 	if err == nil && int(n) >= s.Sessions {
-		err = broken("row %d is of session %d of %d", r, n, s.Sessions)
+		err = broken("row %d names session %d, but the segment has %d sessions", r, n, s.Sessions)
 	}
 	return n, err
 }
@@ -223,7 +223,7 @@ func (s *Segment) RowsOf(n uint32) (from, to uint32, err error) {
 		}
 	}
 	if from >= to || int(to) > s.Rows {
-		return 0, 0, broken("session %d has rows %d to %d", n, from, to)
+		return 0, 0, broken("session %d has impossible rows: %d to %d", n, from, to)
 	}
 	return from, to, nil
 }

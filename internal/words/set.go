@@ -146,7 +146,7 @@ func (v *Set) next(at place, before bool) (place, bool, error) {
 			}
 			i, ok := v.index[to.Part]
 			if !ok || int(to.Row) >= v.parts[i].Seg.Rows {
-				return place{}, false, broken("a link to row %d of part %d", to.Row, to.Part)
+				return place{}, false, broken("a link to a missing row: row %d of part %d", to.Row, to.Part)
 			}
 			return place{i, to.Row}, true, nil
 		}

@@ -216,7 +216,7 @@ func (c *Copy) seek(i int) (*[blockHead]byte, error) {
 		size, full := int64(le.Uint32(head[:])), int64(le.Uint32(head[4:]))
 		// An impossible length is not followed.
 		if n < len(head) || size > 2*BlockSize || full == 0 || full > BlockSize || size > c.size-at-blockHead {
-			return nil, c.bad(at, errors.New("no block begins here, or the file ends within it"))
+			return nil, c.bad(at, errors.New("no block begins here, or the file ends within the block"))
 		}
 		if k+1 == len(c.starts) {
 			c.starts = append(c.starts, at+blockHead+size)

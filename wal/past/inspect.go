@@ -327,7 +327,7 @@ func (p *Log) ReadArchive(ctx context.Context, number uint64,
 		size, full := int64(le.Uint32(head)), int64(le.Uint32(head[4:]))
 		// An impossible length is not followed.
 		if n < 16 || size > 2*BlockSize || full > BlockSize || full == 0 || size > info.Size-at-16 {
-			bad(at, errors.New("no block begins here, or the file breaks off in it"))
+			bad(at, errors.New("no block begins here, or the file ends within the block"))
 			return damage, nil
 		}
 		packed = append(packed[:0], make([]byte, size)...)

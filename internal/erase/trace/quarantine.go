@@ -262,7 +262,7 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	// An index, or a file of unknown kind, also contains other memories, perhaps as their only copy: a mention
 	// in it does not prove that it contains this one.
 	if !t.proof(b) {
-		t.ask(folder, name, "or may only mention it, together with others")
+		t.ask(folder, name, "mentions a purged document, and also has data of others")
 		return false, nil, nil
 	}
 	return true, nil, nil
