@@ -68,8 +68,8 @@ func StrayVector(sum [32]byte) int64 {
 	return 1<<62 | int64(binary.LittleEndian.Uint64(sum[:])>>2)
 }
 
-// Agrees reports whether two lines of one version agree. A value that is unknown in one line agrees
-// with any value in the other.
+// Agrees reports whether two lines of one version have the same values. A value that is unknown in one line
+// agrees with any value in the other.
 func (e Entry) Agrees(o Entry) bool {
 	if e.Dimension == UnknownDimension || o.Dimension == UnknownDimension {
 		e.Dimension, e.VectorID = o.Dimension, o.VectorID

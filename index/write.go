@@ -22,7 +22,7 @@ type Target struct {
 
 	Store string    // UUID of the store
 	Chain uint64    // checksum of the log's last frame before LSN, which identifies the log up to there
-	LSN   uint64    // position below which the set and the changes cover everything
+	LSN   uint64    // position below which the set and the changes have all changes of the log
 	Now   time.Time // the time to record as last_updated
 
 	// Vectors is the LSN of the vector files (package vector) that are complete as of LSN, because no vector

@@ -7,8 +7,9 @@ import (
 )
 
 // Ahead returns a copy of the newest entry of a key, or of its deletion, if that entry is written but not yet
-// applied by this process, usually because it is not durable yet. ok is false otherwise. sole reports whether
-// the entry is the only one of its batch; the other entries of a batch are not visible before they are applied.
+// applied by this process, usually because the entry is not durable yet. Otherwise ok is false. sole reports
+// whether the entry is the only one of its batch; the other entries of a batch are not visible before they are
+// applied.
 //
 // The caller must not report anything that follows from the entry before the entry is durable: see Settle. A
 // batch that builds on the entry follows it in the log, so a crash never leaves the later batch without the

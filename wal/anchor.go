@@ -7,7 +7,8 @@ type Anchor struct {
 	Offset int64 // time minus uptime, in milliseconds
 	At     int64 // the uptime at which the anchor was set, in milliseconds, more than 0
 
-	Settled bool // a later reading of the clock has confirmed the anchor: it stays for the rest of this boot
+	// a later reading of the clock has confirmed the anchor, which therefore is not replaced in this boot
+	Settled bool
 }
 
 // Anchor returns the anchor of this boot, the zero Anchor if there is none or it cannot be read.

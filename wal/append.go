@@ -29,7 +29,7 @@ type request struct {
 	deletes bool   // the batch only deletes: it may use the reserved space
 	since   time.Time
 
-	gone bool // no goroutine waits for the request any more; guarded by queue.mu
+	gone bool // the goroutine of the request no longer waits; guarded by queue.mu
 	preparing
 
 	// Written by the leader that took the request; read after wakeDone or wakeSync was received.

@@ -323,8 +323,8 @@ func (l *FileLog) buffer(size uint64) []byte {
 	return l.writing[:0]
 }
 
-// judge evaluates the preconditions of a request against everything before it. waits reports whether the result
-// rests on an entry that is not durable yet.
+// judge evaluates the preconditions of a request against all entries before it in the log, including those of
+// the group. waits reports whether the result rests on an entry that is not durable yet.
 func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 	for i, p := range r.batch.Preconditions {
 		if p.Key == "" {

@@ -49,7 +49,7 @@ type FileLog struct {
 	requests sync.Pool      // unused *request values
 	writing  []byte         // buffer of one write; guarded by append.lock
 	latest   map[string]LSN // position of the newest entry per key within one write; guarded by append.lock
-	// position of the deletion, for a key that is absent after it; guarded by append.lock
+	// position of the deletion, for a key that the write deletes; guarded by append.lock
 	gone    map[string]LSN
 	totals  map[string]uint64 // amounts that one write adds to running totals; guarded by append.lock
 	refused atomic.Int64      // time at which raising FeatureFields last failed; 0: it never failed
@@ -78,7 +78,7 @@ type Report struct {
 	Healed *errs.CorruptionError
 	// name of the copy from which the segment was restored, "" if the files have the data
 	HealedFrom string
-	Damage     *errs.CorruptionError // the log is damaged below what was durable: it is read-only
+	Damage     *errs.CorruptionError // damage of frames that were durable; the log is read-only because of it
 	// position flushed at the time of opening; all later entries are written to files again
 	Flushed LSN
 	Mtimes  [Folders]int64

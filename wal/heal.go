@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// healLimit bounds how many segments one Open restores: the log is read again after each.
+// healLimit is the maximum number of segments that one Open restores: the log is read again after each.
 const healLimit = 100
 
 // healAll restores one segment after another, and replays after each, until the log is sound or the archive has

@@ -89,8 +89,8 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	return lock, nil
 }
 
-// lockError is ioError for a lock that could not be taken. It returns InPlace's error if the folder of the lock
-// is gone.
+// lockError is like ioError, for a lock that could not be taken. It returns InPlace's error if the folder of
+// the lock is gone.
 func (l *FileLog) lockError(name string, err error) error {
 	if perr := l.Folder().InPlace(); perr != nil {
 		return perr

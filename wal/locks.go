@@ -99,9 +99,9 @@ const (
 	lookAgain = 2 * time.Millisecond
 )
 
-// askAgain is how long a process waits for a lock before it calls done again. During the first tryTimes rounds
-// it tries the lock every tryAgain instead, because a wait that ends without the lock leaves a thread behind
-// until the holder releases the lock.
+// askAgain is the time for which a process waits for a lock before it calls done again. During the first
+// tryTimes rounds it tries the lock every tryAgain instead, because a wait that ends without the lock leaves a
+// thread behind until the holder releases the lock.
 const (
 	askAgain = 50 * time.Millisecond
 	tryAgain = 5 * time.Millisecond

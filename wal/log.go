@@ -12,8 +12,8 @@ import (
 type (
 	// Entry is one change of one key.
 	Entry = past.Entry
-	// Mark is a position and the chain hash there: the checksum of the last frame before it. Two logs that
-	// agree in a mark agree in everything before it.
+	// Mark is a position in the log with the chain hash at that position: the checksum of the last frame before
+	// it. Two logs that have the same mark are equal before it.
 	Mark = past.Mark
 	// Gap is a place in a segment where a frame is missing.
 	Gap = past.Gap
@@ -62,8 +62,8 @@ type Amount struct {
 	N   uint64
 }
 
-// Batch is written as a whole or not at all. Preconditions are evaluated when the batch is written, against
-// everything before it in the log.
+// Batch is a list of entries that is written as a whole or not at all. Its preconditions are evaluated when it
+// is written, against all entries before it in the log.
 type Batch struct {
 	Entries       []Entry
 	Preconditions []Precondition

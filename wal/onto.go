@@ -65,7 +65,8 @@ func (r *request) again(q *queue, f func() bool) bool {
 	return !gone && f()
 }
 
-// ended blocks until no goroutine prepares the batch again; the request is marked as gone.
+// ended blocks until no goroutine is preparing the batch again. The caller has marked the request as gone, so
+// none begins to.
 func (r *request) ended() {
 	r.preparing.Lock()
 	//lint:ignore SA2001 it waits for who has it

@@ -117,12 +117,12 @@ const (
 // Start is where a replay begins.
 type Start struct {
 	UUID    [16]byte
-	Spilled LSN       // the views must cover everything below this position
+	Spilled LSN       // position below which the views must cover all entries
 	Sum     uint64    // the chain hash at Spilled
 	Fresh   bool      // nothing was ever spilled into the index
 	Rebuild bool      // the index must not be used: rebuild it from the files, which are authoritative below Spilled
 	Alone   bool      // no other process has the store open, and open.lock is held
-	Gone    LSN       // where a new log begins because the previous log of the store is gone; else 0
+	Gone    LSN       // position where a new log begins because the previous log of the store is gone; otherwise 0
 	Past    *past.Log // the log, as far back as it is kept
 }
 

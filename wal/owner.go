@@ -41,7 +41,8 @@ type owner struct {
 	beat time.Time
 }
 
-// steadyOwner reads wal/owner until it is valid. ok is false if the file names no owner or stays invalid.
+// steadyOwner reads wal/owner repeatedly until it is valid. ok is false if the file names no owner, or is still
+// invalid after ownerTries.
 func (l *FileLog) steadyOwner(ctx context.Context) (o owner, ok bool, err error) {
 	for range ownerTries {
 		if o, ok, err = l.readOwner(); !errors.Is(err, errTorn) {

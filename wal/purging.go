@@ -19,7 +19,7 @@ import (
 // are overwritten before they are removed. One purge runs at a time. A process of an older version ignores the
 // announcement.
 
-// purgeLook is how often a process that waits for another purge checks again.
+// purgeLook is the interval at which a process that waits for another purge checks again.
 const purgeLook = 20 * time.Millisecond
 
 // Running reports whether a purge is running, or its process was killed and no other process has noticed that

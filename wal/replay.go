@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// replay reads and applies the frames to the end of the log and decides what the end is: below what was durable
-// it is damage.
+// replay reads and applies the frames up to the end of the log, and decides what the end is. If positions after
+// it were durable, it is damage; otherwise it is the end of the log or a torn tail.
 func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
 	s := &l.state
 	end := s.w.At // after the last complete batch

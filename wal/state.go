@@ -40,7 +40,7 @@ const mostClock = 10413792000_000000 // microseconds since 1970
 
 func (l *FileLog) now() int64 { return min(l.o.Clock().UnixMicro(), mostClock) }
 
-// CatchUp applies everything that is durable by now.
+// CatchUp applies all entries that are durable by now.
 func (l *FileLog) CatchUp(ctx context.Context) error {
 	if l.o.ReadOnly {
 		if err := l.watchPage(ctx); err != nil || l.private.Load() {

@@ -29,7 +29,8 @@ const (
 // disk is slow first.
 const slowSync = time.Second
 
-// syncTo blocks until everything below a position is durable. A sync by one process is used by all others.
+// syncTo blocks until the log is durable up to a position. If another process has synced the log up to there,
+// it does not sync again.
 func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 	pause := backoffFirst
 	began := l.o.Clock()
@@ -78,7 +79,7 @@ func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
 	return l.syncLocked()
 }
 
-// syncLocked makes everything durable that is written by now; sync.lock is held.
+// syncLocked makes all frames durable that are written by now; the caller holds sync.lock.
 func (l *FileLog) syncLocked() error {
 	from, to := l.shared.Durable(), l.shared.Tail()
 	open, err := l.toSync(from, to)

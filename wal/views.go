@@ -33,8 +33,8 @@ func (l *FileLog) Checkpoint() (Checkpoint, error) {
 	return c, l.sameCheckpoint(&c, newest)
 }
 
-// SetCheckpoint makes new marks durable, then publishes them. The attested mark is the position up to which
-// this process has applied: everything applied is durable.
+// SetCheckpoint makes new marks durable in the checkpoint, and then publishes them in the page. The attested
+// mark is the position up to which this process has applied the log, because all applied entries are durable.
 func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folders]int64) error {
 	if err := held.proves(l); err != nil {
 		return err

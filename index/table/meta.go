@@ -27,7 +27,7 @@ const (
 type Meta struct {
 	Store   string    // UUID of the store
 	From    uint64    // LSN of the base of a delta
-	LSN     uint64    // position below which the table has everything
+	LSN     uint64    // position below which the table has all changes of the log
 	Updated time.Time // time at which the table was written, with microseconds
 	Extra   []byte    // JSON object that belongs to the caller, nil for none
 }

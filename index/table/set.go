@@ -161,7 +161,7 @@ func (s *Set) Stands(fsys vfs.FS, dir string) bool {
 	return err == nil && s.delta.maps(info)
 }
 
-// Empty returns a set without files that covers everything below lsn.
+// Empty returns a set without files and entries. Its LSN is lsn.
 func Empty(sch *Schema, lsn uint64) *Set {
 	s := &Set{sch: sch, lsn: lsn}
 	s.refs.Start()
@@ -186,7 +186,7 @@ func release(t *Table) {
 	}
 }
 
-// LSN returns the position below which the set covers everything.
+// LSN returns the position below which the set has all changes of the log.
 func (s *Set) LSN() uint64 { return s.lsn }
 
 // Base returns the base, nil if there is none. It is valid as long as the set.

@@ -85,7 +85,7 @@ func (eng *Engine) AnyExpiry(ctx context.Context) (any bool) {
 	return any || err != nil
 }
 
-// Count returns the number of memories, and how many of them have expired at now.
+// Count returns the number of memories, and the number of those that have expired at the time now.
 func (x *Expiring) Count(ctx context.Context, now time.Time) (live, expired int64, err error) {
 	err = x.follow.With(ctx, x.eng, func(set *index.Set, n int64) error {
 		live = n

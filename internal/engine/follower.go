@@ -32,7 +32,7 @@ type Follower struct {
 	mu    sync.Mutex
 	of    Tables  // the tables of the index that the fold is based on
 	from  wal.LSN // position up to which that index covers the log
-	at    wal.LSN // position below which the fold has all entries
+	at    wal.LSN // position below which the fold has all entries of the log
 	built uint64  // number of index rebuilds when the fold was last updated
 	valid bool
 }

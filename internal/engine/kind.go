@@ -73,7 +73,8 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 	return ks
 }
 
-// Present returns the kinds of which the store has, or has had, documents: the others have no folder and no files.
+// Present returns the kinds of which the store has, or has had, documents. Other kinds have no folder and no
+// files.
 func (eng *Engine) Present() []*Kind {
 	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool { return !eng.HasHad(k) })
 }
@@ -88,7 +89,8 @@ func (eng *Engine) HasHad(k *Kind) bool {
 // checked.
 func (eng *Engine) lacks(k *kind.Kind) bool { return slices.Contains(eng.lacking, k) }
 
-// Filed returns the kinds that may have files: the others had no folder when the store was entered.
+// Filed returns the kinds that may have files. The folders of other kinds were missing when the store was
+// entered.
 func (eng *Engine) Filed() []*Kind {
 	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool {
 		return eng.lacks(k.Kind) && !eng.state.Had(k.Letter)

@@ -43,7 +43,7 @@ func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.
 	return set, err
 }
 
-// CatchUp applies everything that any process has made durable.
+// CatchUp applies all entries that any process has made durable.
 func (eng *Engine) CatchUp(ctx context.Context) error {
 	if err := eng.MovedSince(); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (eng *Engine) Healed(swaps uint64) bool {
 }
 
 // KeepUp maps the current index file. It is called before another index is made from the mapped one. It is also
-// called before anything is written to files, because everything that the index covers counts as written. If
-// the file cannot be used, or is not of this log, the mapped index stays in use.
+// called before anything is written to files, because the files of all entries that the index covers are
+// treated as written. If the index file cannot be used, or is not of this log, the mapped index stays in use.
 func (eng *Engine) KeepUp(_ *wal.Held) error {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()

@@ -28,8 +28,8 @@ type change struct {
 type overlayOrder struct {
 	mu     sync.Mutex
 	lists  map[*Kind][]*change
-	from   wal.LSN // position below which the index has everything
-	next   wal.LSN // position below which the lists have everything
+	from   wal.LSN // position below which the index has all changes
+	next   wal.LSN // position below which the lists have all changes
 	breaks uint64
 }
 

@@ -16,7 +16,7 @@ const (
 	KindModel  = 18 // the entry sets the model of the vectors: see internal/state
 	KindKept   = 19 // the entry is a copy of an older version: see Kept
 	KindWriter = 20 // the entry explains the number of a writer
-	KindPurge  = 21 // the entry names what was purged: see internal/purgefile
+	KindPurge  = 21 // the entry names a purged document or version: see internal/purgefile
 )
 
 // Key namespaces: the first byte of a key in the log determines what the key is of.
@@ -27,7 +27,7 @@ const (
 	Working  = 'w'
 	Model    = 'v' // model of the vectors: the key is this byte alone, see internal/state
 	Writer   = 'u' // explanations of writers: the key is this byte alone, see internal/state
-	Purge    = 'p' // names of what was purged: the key is this byte alone, see internal/state
+	Purge    = 'p' // names of purged documents and versions: the key is this byte alone, see internal/state
 	Kept     = 'k' // copies of older versions: the byte is followed by the document's key, see kept.go
 )
 
@@ -161,7 +161,8 @@ func (v *View) Overpacked() bool { return v.zstd && v.size > mostShrunk*len(v.do
 // Plain returns the document within the value, and false if the document is compressed.
 func (v *View) Plain() ([]byte, bool) { return v.doc, !v.zstd }
 
-// Doc returns the document, in newly allocated memory. limit bounds what is inflated, as Bound does.
+// Doc returns the document, in newly allocated memory. limit is the maximum size of the inflated document, as
+// for Bound.
 func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
 	if !v.zstd {
 		return append(make([]byte, 0, len(v.doc)), v.doc...), nil

@@ -83,7 +83,7 @@ func modelIn(at uint64, line []byte) (index.Model, error) {
 	return index.Model{LSN: at, Name: c.Name, Dimension: c.Dimension, Since: c.Since, Done: c.Done, Next: c.Next}, nil
 }
 
-// Model returns the model of the vectors, as of the position up to which entries are applied.
+// Model returns the model of the vectors at the position up to which entries are applied.
 func (s *State) Model() index.Model {
 	if list := s.models.get(); len(list) > 0 {
 		return list[len(list)-1]
@@ -91,8 +91,8 @@ func (s *State) Model() index.Model {
 	return index.Model{}
 }
 
-// ModelAsOf returns the model as of a position. It returns false if the current set covers more, and no change of the
-// model is known to be before that position.
+// ModelAsOf returns the model of the vectors at a position of the log. It returns false if the current set
+// covers more than that, and no change of the model is known to be before the position.
 func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,8 +100,8 @@ func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
 	return s.ModelBefore(at), s.from.Load() <= at || len(list) > 0 && list[0].LSN < at
 }
 
-// ModelBefore returns the model as of a position, which must not be below the position that the current set
-// covers.
+// ModelBefore returns the model of the vectors at a position, which must not be below the position that the
+// current set covers.
 func (s *State) ModelBefore(at uint64) index.Model {
 	for _, m := range slices.Backward(s.models.get()) {
 		if m.LSN < at {

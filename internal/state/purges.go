@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// PurgeKey is the key of the entries that name what was purged.
+// PurgeKey is the key of the entries that name purged documents and redacted versions.
 const PurgeKey = "p"
 
 // purges has the rows of purges whose entries are not covered by the set.

@@ -37,8 +37,9 @@ type layoutOnce struct {
 	kept    Kept
 }
 
-// tally describes the live rows of a part that have a word: their number, how many have it in the name field, the
-// length of the longest content with the word, and whether some row has the word outside its content only.
+// tally describes the live rows of a part that have a word: the number of these rows, the number of those that
+// have the word in the name field, the length of the longest content with the word, and whether some row has
+// the word outside its content only.
 type tally struct {
 	df, names int
 	longest   uint32

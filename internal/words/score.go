@@ -48,7 +48,7 @@ type Filter struct {
 	// Only has the allowed rows by part; in a part without a set, all rows are allowed.
 	Only map[uint64]bitset.Set
 
-	// Each calls do for 0 to n-1, possibly in parallel; nil: one after the other.
+	// Each calls do for 0 to n-1, possibly in parallel. If it is nil, the calls are made one after the other.
 	Each func(n int, do func(i int) error) error
 }
 
@@ -66,14 +66,14 @@ type scratch struct {
 	*layout
 	from, to uint32 // range of the searched rows: from ≤ row < to
 
-	content []int32    // per row: how often its content has the current term
+	content []int32    // per row: count of the current term in the content
 	other   []int32    // per row: the weight of the current term in other fields
 	mark    bitset.Set // the rows in now
 	score   []float64  // per row: the score of the terms so far
 	touched []uint32   // rows with a score
 	// rows that the current term adds to the score of, because the row or a neighbour has the term
 	now    []uint32
-	must   []uint16 // per row: how many of the required words and groups it has
+	must   []uint16 // per row: number of the required words and groups that it has
 	not    bitset.Set
 	self   bitset.Set         // rows that have a word of the query themselves
 	either map[int]bitset.Set // by word of a group: the rows that have it
@@ -145,12 +145,13 @@ type search struct {
 	docs     float64
 	mustHave uint16
 	counts   []int // per word that is searched in all fields: the number of documents that have it
-	named    []int // per word that counts as a name: the number of documents that have it in the name field; else 0
-	norms    [256]float64
-	at       int     // index of the current word
-	looked   int     // number of words that some document has
-	nearby   float64 // result of nearbyOf for the last of these words
-	watch    *watch
+	// per word that counts as a name: number of documents that have it in the name field; otherwise 0
+	named  []int
+	norms  [256]float64
+	at     int     // index of the current word
+	looked int     // number of words that some document has
+	nearby float64 // result of nearbyOf for the last of these words
+	watch  *watch
 }
 
 // Search returns the best documents that pass the filter and accept and have at least the score least: at most
@@ -315,8 +316,8 @@ func (p *Part) tally(term string) (t tally, err error) {
 	return t, err
 }
 
-// word adds the scores of one word of the query. names is the number of documents that have the word as a name, if it
-// counts as a name, else 0.
+// word adds the scores of one word of the query. names is the number of documents that have the word as a name,
+// if the word counts as a name; otherwise 0.
 func (s *search) word(w *query.Word, names int) error {
 	fields := w.Fields
 	if names > 0 {

@@ -69,7 +69,7 @@ type Poison uint64
 const (
 	Healthy    Poison = 0
 	SyncFailed Poison = 1 // appends wait until a sync has succeeded
-	Damaged    Poison = 2 // the log is damaged below what was durable: it is read-only
+	Damaged    Poison = 2 // the log is damaged where it was durable; it is read-only
 )
 
 // Page is a mapped shared page. On the zero Page, which has none mapped, only Mapped, Cut and Sleeps may be
@@ -147,13 +147,13 @@ func (p Page) Clear(keepAnchor bool) {
 	}
 }
 
-// Tail returns the position below which everything is written.
+// Tail returns the position below which all frames are written.
 func (p Page) Tail() uint64 { return p.words.Load(wordTail) }
 
 // SetTail publishes the tail.
 func (p Page) SetTail(at uint64) { p.words.Store(wordTail, at) }
 
-// Durable returns the position below which everything is synced.
+// Durable returns the position below which all frames are synced.
 func (p Page) Durable() uint64 { return p.words.Load(wordDurable) }
 
 // RaiseDurable raises the position of Durable; it never lowers it.
@@ -162,7 +162,7 @@ func (p Page) RaiseDurable(to uint64) { p.raise(wordDurable, to) }
 // SetDurable sets the position of Durable, during a recovery.
 func (p Page) SetDurable(at uint64) { p.words.Store(wordDurable, at) }
 
-// Flushed returns the position below which everything is in files.
+// Flushed returns the position below which all entries are in files.
 func (p Page) Flushed() uint64 { return p.words.Load(wordFlushed) }
 
 // RaiseFlushed raises the position of Flushed; it never lowers it.
@@ -171,7 +171,7 @@ func (p Page) RaiseFlushed(to uint64) { p.raise(wordFlushed, to) }
 // SetFlushed sets the position of Flushed, during a recovery.
 func (p Page) SetFlushed(at uint64) { p.words.Store(wordFlushed, at) }
 
-// Spilled returns the position below which everything is in the index.
+// Spilled returns the position below which all entries are in the index.
 func (p Page) Spilled() uint64 { return p.words.Load(wordSpilled) }
 
 // RaiseSpilled raises the position of Spilled; it never lowers it.

@@ -11,8 +11,8 @@ import (
 // LSN is a position in the log, see wal.LSN.
 type LSN = segment.LSN
 
-// Mark is a position and the chain hash there: the checksum of the last frame
-// before it. Two logs that agree in a mark agree in everything before it.
+// Mark is a position in the log with the chain hash at that position: the checksum of the last frame before it.
+// Two logs that have the same mark are equal before it.
 type Mark struct {
 	LSN LSN
 	Sum uint64

@@ -30,7 +30,7 @@ type SegmentFile struct {
 	Err  error // reason why the file is not a segment of this log
 }
 
-// SegmentFiles lists wal/: segments by number, and the other files.
+// SegmentFiles returns the segments in wal/, ordered by number, and the names of the other files there.
 func (p *Log) SegmentFiles() (list []SegmentFile, others []string, err error) {
 	names, err := p.FS.ReadDir(p.Dir)
 	if err != nil {
@@ -110,8 +110,8 @@ func (p *Log) Unbegun(s SegmentFile) (bool, error) {
 	return err == nil && !holds, err
 }
 
-// HoldsFrame reports whether a segment's file has a frame of this log, whatever its beginning is: the checksum
-// of each frame is seeded with the store and the segment's number.
+// HoldsFrame reports whether the file of a segment has a frame of this log, even if the beginning of the file
+// is damaged. It can tell because the checksum of each frame is seeded with the store and the segment's number.
 func (p *Log) HoldsFrame(number uint64) (bool, error) {
 	f, err := p.OpenSegment(number)
 	if err != nil {
@@ -248,7 +248,7 @@ func NextHeader(geo segment.Geometry, f Source, number uint64, from, end LSN) (L
 	return end, nil
 }
 
-// Archived lists the numbers of the archived segments, and the other files in the archive.
+// Archived returns the numbers of the archived segments, and the names of the other files in the archive.
 func (p *Log) Archived() (numbers []uint64, others []string, err error) {
 	names, err := p.FS.ReadDir(p.path("archive"))
 	if errors.Is(err, fs.ErrNotExist) {

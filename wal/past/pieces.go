@@ -148,7 +148,7 @@ func (g *gathering) flush() bool {
 	return ok
 }
 
-// broken begins a gap. A nil error means that nothing is missing and another log begins.
+// broken begins a gap, with the reason err. If err is nil, nothing is missing, but another log begins there.
 func (g *gathering) broken(err error) bool {
 	if !g.flush() {
 		return false

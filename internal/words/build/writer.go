@@ -99,7 +99,7 @@ func (w *Writer) Row(r *Row) {
 	}
 }
 
-// sort makes the sections whose order differs from that of the rows: hashes and orders.
+// sort makes the sections whose order differs from the order of the rows: hashes and orders.
 func (w *Writer) sort() {
 	le, p := binary.LittleEndian, &w.parts
 	ids := string(p[SecIDs]) // one string for all ids
