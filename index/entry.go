@@ -23,7 +23,7 @@ type Entry struct {
 	MemberCount int64    // assemblies only
 	ContentHash [32]byte // sha256 of the file's exact bytes
 	Size        int64    // size of the file in bytes
-	// modification time of the file, in microseconds since 1970; 0 before the line enters a table
+	// Modification time of the file, in microseconds since 1970; 0 before the line enters a table.
 	Mtime     int64
 	Version   uint64 // LSN of the frame that wrote the version; 0 before the line enters a table
 	By        uint32 // number of the version's writer (package writer); 0 if unknown

@@ -19,10 +19,10 @@ type PurgedBackups struct {
 	Rewritten []string // names of rewritten backups, as in Backup.Name
 	Removed   []string // names of removed backups that had a line to purge and were damaged or of another store
 	Unread    []string // names of removed backups that were damaged and may have had a line to purge
-	// names of removed backups that were not overwritten, because a process has them mapped, or this is unknown
+	// Names of removed backups that were not overwritten, because a process has them mapped, or this is unknown.
 	Unlinked []string
-	// errors, each a *vfs.UnwipedError, of backups that were not overwritten because of another hard link or
-	// permissions
+	// Errors, each a *vfs.UnwipedError, of backups that were not overwritten because of another hard link or
+	// permissions.
 	Unwiped []error
 }
 

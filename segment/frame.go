@@ -140,8 +140,8 @@ func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
 	case h.LSN != at:
 		return Header{}, fmt.Errorf("%w: the header names position %d", ErrHeader, h.LSN)
 	case uint64(h.Length) > g.Limit() || uint64(h.KeyLen) > uint64(h.Length):
-		return Header{}, fmt.Errorf("%w: impossible length of the payload, %d bytes, or of the key, %d bytes", ErrHeader,
-			h.Length, h.KeyLen)
+		return Header{}, fmt.Errorf("%w: impossible length of the payload, %d bytes, or of the key, %d bytes",
+			ErrHeader, h.Length, h.KeyLen)
 	case h.Durable > at:
 		return Header{}, fmt.Errorf("%w: the header names a durable position %d after the frame", ErrHeader, h.Durable)
 	case h.End() > g.End(g.Number(at)):

@@ -7,7 +7,7 @@ type Anchor struct {
 	Offset int64 // time minus uptime, in milliseconds
 	At     int64 // the uptime at which the anchor was set, in milliseconds, more than 0
 
-	// a later reading of the clock has confirmed the anchor, which therefore is not replaced in this boot
+	// A later reading of the clock has confirmed the anchor, which therefore is not replaced in this boot.
 	Settled bool
 }
 

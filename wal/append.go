@@ -122,8 +122,8 @@ func (l *FileLog) request(b *Batch) (*request, error) {
 				err = errs.ErrTooLarge
 			}
 			return nil,
-				fmt.Errorf("%w: the batch exceeds the maximum of %d bytes for one commit in this log (half a segment): "+
-					"write it in parts", err, limit)
+				fmt.Errorf("%w: the batch exceeds the maximum of %d bytes for one commit in this log "+
+					"(half a segment): write it in parts", err, limit)
 		}
 	}
 	return r, nil

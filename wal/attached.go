@@ -12,7 +12,7 @@ import (
 type Attached struct {
 	PID  int
 	Life vfs.Life // whether the process is alive; Unknown if this process cannot tell
-	// the process is in another PID namespace, such as a container: here PID names another process, or none
+	// The process is in another PID namespace, such as a container: here PID names another process, or none.
 	Elsewhere bool
 	slot      int
 }

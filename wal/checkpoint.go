@@ -34,8 +34,8 @@ type Checkpoint struct {
 	Mtimes   [Folders]int64
 	Features Features // features of the store; readCheckpoint returns the features of both slots
 	Home     uint64   // inode of the folder wal/ that is the home of the log, 0 if none is recorded
-	// the store has had a config.json: if the file is missing, the settings are unknown and are not the
-	// defaults
+	// The store has had a config.json: if the file is missing, the settings are unknown and are not the
+	// defaults.
 	Config bool
 }
 

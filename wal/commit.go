@@ -29,7 +29,7 @@ type group struct {
 	end      Mark
 	entries  []Entry // entries as in the log, with control frames
 	marks    []Mark
-	// position of the newest entry that the group writes for a key; 0: the group deletes the key
+	// Position of the newest entry that the group writes for a key; 0: the group deletes the key.
 	latest  map[string]LSN
 	gone    map[string]LSN // position of the deletion, for a key that is absent
 	beside  map[LSN]effects

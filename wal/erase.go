@@ -78,8 +78,8 @@ func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here err
 	switch {
 	case err == nil && next.Geometry == geo && next.PrevEnd != 0: // 0 where a repair has begun a new log
 		if next.PrevEnd != end {
-			return fmt.Errorf("%w: the frames end at %d, but the next segment records %d as their end: %w", errNotThrough, end,
-				next.PrevEnd, here)
+			return fmt.Errorf("%w: the frames end at %d, but the next segment records %d as their end: %w",
+				errNotThrough, end, next.PrevEnd, here)
 		}
 		return nil
 	case err != nil && !past.IsNoFrame(err):

@@ -39,7 +39,7 @@ type FileLog struct {
 	was      before     // state of the page before this process recovered the log
 	report   Report
 	home     uint64 // inode of wal/, in a process that may write
-	// read-only handle on a log that no process has recovered: the log ends where this process finds its end
+	// Read-only handle on a log that no process has recovered: the log ends where this process finds its end.
 	private atomic.Bool
 	looked  time.Time // time of the last search for the page, in a private handle
 
@@ -49,7 +49,7 @@ type FileLog struct {
 	requests sync.Pool      // unused *request values
 	writing  []byte         // buffer of one write; guarded by append.lock
 	latest   map[string]LSN // position of the newest entry per key within one write; guarded by append.lock
-	// position of the deletion, for a key that the write deletes; guarded by append.lock
+	// Position of the deletion, for a key that the write deletes; guarded by append.lock.
 	gone    map[string]LSN
 	totals  map[string]uint64 // amounts that one write adds to running totals; guarded by append.lock
 	refused atomic.Int64      // time at which raising FeatureFields last failed; 0: it never failed
@@ -58,7 +58,7 @@ type FileLog struct {
 	files   files
 	prep    preparer
 	free    freer
-	// errors of files that were removed without being overwritten, see letGo; guarded by flush.lock
+	// Errors of files that were removed without being overwritten, see letGo; guarded by flush.lock.
 	unwiped []error
 	copies  copyNotes
 	sentry  sentry
@@ -76,10 +76,10 @@ type Report struct {
 	// Damage without loss: the archive has a copy of the damaged segment, or, below flushed, the files have the
 	// data.
 	Healed *errs.CorruptionError
-	// name of the copy from which the segment was restored, "" if the files have the data
+	// Name of the copy from which the segment was restored, "" if the files have the data.
 	HealedFrom string
 	Damage     *errs.CorruptionError // damage of frames that were durable; the log is read-only because of it
-	// position flushed at the time of opening; all later entries are written to files again
+	// Position flushed at the time of opening; all later entries are written to files again.
 	Flushed LSN
 	Mtimes  [Folders]int64
 	// Position where the new log begins if the log that the checkpoint names is gone; otherwise 0.
@@ -177,7 +177,7 @@ func (l *FileLog) Poisoned() bool {
 type files struct {
 	mu   sync.Mutex
 	open map[uint64]vfs.File
-	// identities of the open segments whose file names were compared; an open file keeps its identity
+	// Identities of the open segments whose file names were compared; an open file keeps its identity.
 	known map[uint64]fileID
 }
 

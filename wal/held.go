@@ -15,7 +15,7 @@ import (
 type Held struct {
 	l        *FileLog
 	unlocked atomic.Bool
-	// the Held of a rescue, without flush.lock, because the lock file itself is gone; see Options.Rescue
+	// The Held of a rescue, without flush.lock, because the lock file itself is gone; see Options.Rescue.
 	rescue bool
 }
 

@@ -30,12 +30,12 @@ type Options struct {
 	FileMode    fs.FileMode         // mode of new files; 0600 when 0
 	DirMode     fs.FileMode         // mode of new folders; 0700 when 0
 	Archive     Budget              // returns the current budget of archive/; 256 MiB of any age if nil
-	// returns how many bytes archive/ may exceed its budget by, to keep what a copy elsewhere lacks, see
-	// sent.go; 1 GiB if nil
+	// Returns how many bytes archive/ may exceed its budget by, to keep what a copy elsewhere lacks, see
+	// sent.go; 1 GiB if nil.
 	Unsent func() int64
-	// reports whether the store has a config.json, which the checkpoint records; nil: it has none
+	// Reports whether the store has a config.json, which the checkpoint records; nil: it has none.
 	Config func() bool
-	// returns the time against which the age of copies is compared; the clock if nil
+	// Returns the time against which the age of copies is compared; the clock if nil.
 	Aged Aged
 	// MakeRoom removes something less needed than history when the disk is full. It returns false if there is
 	// nothing left to remove.

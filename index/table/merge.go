@@ -30,7 +30,7 @@ type merge struct {
 	asDelta bool
 	live    []int64
 	steps   int // number of changes processed so far
-	// number of the first block of the base that was not verified again
+	// Number of the first block of the base that was not verified again.
 	verified int
 }
 

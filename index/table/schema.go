@@ -2,8 +2,8 @@ package table
 
 // Schema defines the name of a table and its sections.
 type Schema struct {
-	// name without extension: for "memory_index" the base file is memory_index.json, the delta
-	// memory_index.delta.json
+	// Name without extension: for "memory_index" the base file is memory_index.json, the delta
+	// memory_index.delta.json.
 	Name     string
 	Sections []Section
 }

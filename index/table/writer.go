@@ -26,7 +26,7 @@ type Writer struct {
 	hashes   []byte // hashes of the written blocks, hex
 	sections []span
 	open     int // index of the current section, -1 before the first
-	// number of empty Spare sections after that, which are written only if a section after them is written
+	// Number of empty Spare sections after that, which are written only if a section after them is written.
 	skipped int
 	turns   yield.Turns
 }

@@ -85,7 +85,7 @@ type opened struct {
 
 type remadeIndex struct {
 	Why error
-	// the older index from which it was rebuilt together with the log; "" if it was rebuilt from the files
+	// The older index from which it was rebuilt together with the log; "" if it was rebuilt from the files.
 	From     string
 	Memories int
 }

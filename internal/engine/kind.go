@@ -22,7 +22,7 @@ type Kind struct {
 	*kind.Kind
 	*docfile.Folder
 	Parse func(data []byte, id string) (Parsed, error)
-	// parses a document that is being written; the current limits apply
+	// Parses a document that is being written; the current limits apply.
 	parseNew func(data []byte, id string) (Parsed, error)
 	purged   func(p *Parsed, data []byte) error // returns an error for a document whose text was purged
 }
@@ -42,9 +42,9 @@ func (k *Kind) CacheKey(id string) string {
 // kinds are the kinds of documents of a store.
 type kinds struct {
 	Memories, Assemblies *Kind
-	// kind of the scopes of working memory: it has no lines in the index, and only a purge uses it
+	// Kind of the scopes of working memory: it has no lines in the index, and only a purge uses it.
 	Scopes *Kind
-	// kinds of package kind, in the order of the index's sections and of the checkpoint's times
+	// Kinds of package kind, in the order of the index's sections and of the checkpoint's times.
 	All []*Kind
 }
 

@@ -37,11 +37,11 @@ type Version struct {
 	Size        int64    // size of the document in bytes
 	ContentHash [32]byte // sha256 of the document's exact bytes
 	Previous    uint64   // the previous version, which may be a deletion; 0 if there was none
-	// the version is in the file and no longer in the log: whether there were earlier versions is unknown
+	// The version is in the file and no longer in the log: whether there were earlier versions is unknown.
 	FromFile    bool
 	HistoryGone bool // the log that had the earlier versions is gone: see errs.HistoryGoneError
-	// the version is a copy that was kept when the version was replaced: whether there were earlier versions is
-	// unknown
+	// The version is a copy that was kept when the version was replaced: whether there were earlier versions is
+	// unknown.
 	Kept       bool
 	Document   []byte        // the exact bytes of the document's file; the caller owns them
 	Writer     writer.Writer // the writer; Number 0: unknown

@@ -22,7 +22,7 @@ import (
 type Commit struct {
 	LSN  uint64 // position of the first change
 	Next uint64 // position after the commit
-	// reading of the clock at the commit; it may be earlier than the reading of an earlier commit
+	// Reading of the clock at the commit; it may be earlier than the reading of an earlier commit.
 	Time    time.Time
 	Writer  writer.Writer // the writer; Number 0: unknown
 	Changes []Changed     // changes in log order
@@ -34,8 +34,8 @@ type Changed struct {
 	Kind string // "memory", "assembly" or "working memory"
 	ID   string // id of the document; for working memory, the key of the scope
 	What string // "created", "changed" or "deleted"
-	// reason why the store made the change: "expired", "evicted", "edited", "upkeep" or "undo"; "": a caller
-	// requested it
+	// Reason why the store made the change: "expired", "evicted", "edited", "upkeep" or "undo"; "": a caller
+	// requested it.
 	Cause    string
 	Previous uint64 // the previous version, which may be a deletion; 0 if there was none
 }

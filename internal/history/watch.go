@@ -21,7 +21,7 @@ import (
 type Change struct {
 	LSN  uint64 // version that the change made; ascending within a batch
 	Next uint64 // position to continue from: Watch(ctx, Next)
-	// reading of the clock at the commit; it may be earlier than the reading of an earlier change
+	// Reading of the clock at the commit; it may be earlier than the reading of an earlier change.
 	Time     time.Time
 	Kind     string // the noun of the kind: "memory" or "assembly"
 	ID       string

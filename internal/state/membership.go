@@ -74,8 +74,8 @@ func MembersKey(id string) string { return string(rune(Members)) + id }
 // members and by_member of the set what the overlay is to its lines.
 type membership struct {
 	mu sync.Mutex // held for every change
-	// increases after every change, also of the set: a reader that reads epoch first has then seen all changes
-	// that epoch counts
+	// Increases after every change, also of the set: a reader that reads epoch first has then seen all changes
+	// that epoch counts.
 	epoch atomic.Uint64
 	any   atomic.Bool         // the store may have an assembly
 	of    map[string]*group   // groups by assembly, including deleted assemblies

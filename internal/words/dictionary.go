@@ -75,7 +75,8 @@ func (d *dictionary) read() (e entry, ok bool, err error) {
 	}
 	end := d.s.at[secDictionary+1]
 	if v[0] > uint64(len(d.term)) || v[1] > uint64(end-d.at) || v[0]+v[1] > 4*analyzer.MostTerm {
-		return entry{}, false, broken("term %d has an impossible length: %d shared bytes and %d more", d.next, v[0], v[1])
+		return entry{}, false, broken("term %d has an impossible length: %d shared bytes and %d more", d.next,
+			v[0], v[1])
 	}
 	if err := d.s.check(d.at, d.at+int(v[1])); err != nil {
 		return entry{}, false, err

@@ -71,7 +71,7 @@ type scratch struct {
 	mark    bitset.Set // the rows in now
 	score   []float64  // per row: the score of the terms so far
 	touched []uint32   // rows with a score
-	// rows that the current term adds to the score of, because the row or a neighbour has the term
+	// Rows that the current term adds to the score of, because the row or a neighbour has the term.
 	now    []uint32
 	must   []uint16 // per row: number of the required words and groups that it has
 	not    bitset.Set
@@ -145,7 +145,7 @@ type search struct {
 	docs     float64
 	mustHave uint16
 	counts   []int // per word that is searched in all fields: the number of documents that have it
-	// per word that counts as a name: number of documents that have it in the name field; otherwise 0
+	// Per word that counts as a name: number of documents that have it in the name field; otherwise 0.
 	named  []int
 	norms  [256]float64
 	at     int     // index of the current word

@@ -87,7 +87,8 @@ func OpenSegment(b []byte) (*Segment, error) {
 		{secByTime + 3, s.sorted(), 4}, {secByTime + 4, s.sorted(), 4},
 	} {
 		if have := s.at[f.section+1] - s.at[f.section]; have != (f.n*f.width+7)&^7 {
-			return nil, broken("section %d has %d bytes, but must have %d entries of %d bytes", f.section, have, f.n, f.width)
+			return nil, broken("section %d has %d bytes, but must have %d entries of %d bytes", f.section, have,
+				f.n, f.width)
 		}
 	}
 	if s.Rows == 0 || s.Sessions == 0 || s.Sessions > s.Rows {

@@ -35,7 +35,7 @@ const (
 	wordAnchorOffset = wordCopyStart + 3
 	wordAnchorTime   = wordCopyStart + 4
 	wordRest         = wordCopyStart + 5
-	// first of the words with the number of releases of append.lock and sync.lock
+	// First of the words with the number of releases of append.lock and sync.lock.
 	wordReleases       = wordCopyStart + 6
 	wordWaiters        = wordCopyStart + 8  // first of the words with the number of waiters for these locks
 	wordPurger         = wordCopyStart + 10 // see Purger

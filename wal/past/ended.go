@@ -82,7 +82,7 @@ func (r Reason) moves() bool { return r == Restored || r == FilesLost || r == Re
 // Ending is the recorded end of a log.
 type Ending struct {
 	Epoch uint64 // epoch of the log that follows
-	// position where the next log begins; if the same log continues, position up to which the ending applies
+	// Position where the next log begins; if the same log continues, position up to which the ending applies.
 	Next   LSN
 	Time   time.Time
 	Reason Reason

@@ -37,7 +37,7 @@ type Entry struct {
 	Delete  bool   // the entry deletes the key
 	More    bool   // the next entry is of the same batch; set by reading
 	Writer  uint32 // the number of the writer, 0 if unknown; see wal.Batch
-	// reason why the store wrote the entry: one of the causes of package wal; 0: a caller requested it
+	// Reason why the store wrote the entry: one of the causes of package wal; 0: a caller requested it.
 	Cause    uint8
 	Restores LSN    // for an entry that an undo wrote, the version that it restored; 0: none. See package segment
 	Own      bool   // this handle wrote the entry, and did not read it; set when the entry is applied

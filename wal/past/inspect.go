@@ -25,7 +25,7 @@ type SegmentFile struct {
 	Number uint64
 	Size   int64
 	Start  segment.Start // start of the segment, valid if Err is nil
-	// the file begins with zeros: the segment is prepared and not yet begun, or about to be recycled
+	// The file begins with zeros: the segment is prepared and not yet begun, or about to be recycled.
 	Zero bool
 	Err  error // reason why the file is not a segment of this log
 }
@@ -86,8 +86,8 @@ func (p *Log) SegmentFile(number uint64) (SegmentFile, error) {
 	case s.Start.UUID != p.Geometry.UUID:
 		s.Err = fmt.Errorf("%w: the file belongs to another store", segment.ErrHeader)
 	case s.Start.Size != p.Geometry.Size || s.Start.Number != number:
-		s.Err = fmt.Errorf("%w: the header names segment %d with a length of %d bytes", segment.ErrHeader, s.Start.Number,
-			s.Start.Size)
+		s.Err = fmt.Errorf("%w: the header names segment %d with a length of %d bytes", segment.ErrHeader,
+			s.Start.Number, s.Start.Size)
 	}
 	return s, nil
 }

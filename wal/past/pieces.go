@@ -22,8 +22,8 @@ type Piece struct {
 // GapError reports a part of the log that cannot be read: it was pruned, it is damaged, or a repair has
 // recorded that its frames are gone. It wraps the reason.
 type GapError struct {
-	// positions between which nothing can be read; reading continues at To, which is the limit if nothing after
-	// From can be read
+	// Positions between which nothing can be read; reading continues at To, which is the limit if nothing after
+	// From can be read.
 	From, To LSN
 	Err      error
 }
@@ -89,7 +89,7 @@ type gathering struct {
 	ctx   context.Context
 	p     *Log
 	yield func(Piece, error) bool
-	// recorded ends of logs; empty if wal/ended cannot be read: then the reason of an end is unknown
+	// Recorded ends of logs; empty if wal/ended cannot be read: then the reason of an end is unknown.
 	endings []Ending
 	from    Mark
 	to      LSN

@@ -47,7 +47,7 @@ type Report struct {
 	// Places where traces may remain, each with the remedy; if there are any, Purge returns them joined. They
 	// include files that could not be overwritten.
 	Left []error
-	// files of the user that contain traces; they are not changed, and the user must decide about them
+	// Files of the user that contain traces; they are not changed, and the user must decide about them.
 	Mentions []repair.Mention
 	// Files that can be rebuilt, mostly of the index, which were removed without being overwritten. The reason
 	// is that another process has them mapped, this user may not write them, or the system cannot tell.
@@ -56,7 +56,7 @@ type Report struct {
 	// overwrites in place.
 	Device string
 	Backup []string // full backups within the folder, and .git; these are not purged
-	// ids of other processes that have the store open: purged data disappears from their memory as they read on
+	// Ids of other processes that have the store open: purged data disappears from their memory as they read on.
 	Processes []int
 	Elsewhere []int // ids of such processes in another PID namespace
 }

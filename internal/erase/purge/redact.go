@@ -27,7 +27,7 @@ type Redaction struct {
 	ID      string
 	Version uint64
 	Already bool // the version was redacted before
-	// other versions of the document with the same text, or the same bytes, which were not redacted
+	// Other versions of the document with the same text, or the same bytes, which were not redacted.
 	Equal []uint64
 }
 

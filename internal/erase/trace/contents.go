@@ -9,7 +9,7 @@ import (
 // of them, however many there are: a hundred versions of a memory have 800.
 type contents struct {
 	pieces map[[pieceSize]byte][][]byte // sequences by their first pieceSize bytes
-	// a bit for the first 8 bytes of each sequence, so that most places are skipped without the map
+	// A bit for the first 8 bytes of each sequence, so that most places are skipped without the map.
 	may [1 << 10]uint64
 }
 

@@ -26,8 +26,8 @@ const (
 	pieceSize   = 24 // minimum size of a piece of a content in bytes, enough not to occur by chance
 	pieceLetter = 8  // minimum number of different bytes in a piece, so that it does not occur by chance
 	pieces      = 8  // number of pieces per content
-	// approximate limit for the pieces of all contents together: of very many documents fewer pieces of each
-	// are learned, so that they fit into memory
+	// Approximate limit for the pieces of all contents together: of very many documents fewer pieces of each
+	// are learned, so that they fit into memory.
 	piecesMost = 1 << 18
 )
 

@@ -69,7 +69,7 @@ func (t *Set) look(p *piece) (f fate) {
 		f.left = p.b
 	}
 	if !f.has && found.Unknown > 0 {
-		f.unknown = fmt.Sprintf("%s of the file are in no sound entry of the log, the file also has %s of other documents",
+		f.unknown = fmt.Sprintf("%s of the file are in no sound entry of the log; the file also has %s of others",
 			human.Bytes(int64(found.Unknown)), human.Count(found.Others, "entry", "entries"))
 	}
 	return f

@@ -47,7 +47,7 @@ type Set struct {
 	// of others in it are kept.
 	Log    segment.Geometry
 	unread []Unread
-	// archived segments in quarantine that may contain traces, by name; the value is the reason
+	// Archived segments in quarantine that may contain traces, by name; the value is the reason.
 	copies map[string]string
 
 	unwiped  []error  // files that were not overwritten: each a *vfs.UnwipedError
@@ -62,7 +62,7 @@ func (t *Set) Unwiped() []error { return t.unwiped }
 // keep it.
 type Unread struct {
 	Path string // path relative to the store
-	// reason: a part of the file is in no sound entry of the log, or is unreadable, or mentions a document
+	// Reason: a part of the file is in no sound entry of the log, or is unreadable, or mentions a document.
 	Why string
 }
 
