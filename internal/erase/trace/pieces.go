@@ -69,7 +69,8 @@ func (t *Set) look(p *piece) (f fate) {
 		f.left = p.b
 	}
 	if !f.has && found.Unknown > 0 {
-		f.unknown = fmt.Sprintf("%s of the file are in no sound entry of the log; the file also has %s of others",
+		f.unknown = fmt.Sprintf("%s of the file are in no sound entry of the log; the file also has %s of "+
+			"other documents",
 			human.Bytes(int64(found.Unknown)), human.Count(found.Others, "entry", "entries"))
 	}
 	return f
