@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// The members of an assembly are in its document and, for replaying the log, at the end of its line in the log:
-// ,"members":["id", …]}. The tables have pairs instead, in both directions, so that neither a line nor a look-up grows
-// with the assembly.
+// The members of an assembly are in its document. For replaying the log they are also at the end of the
+// assembly's line in the log: ,"members":["id", …]}. The tables have pairs instead, in both directions, so that
+// neither a line nor a look-up grows with the assembly.
 
 var membersMember = []byte(`,"members":[`)
 

@@ -11,10 +11,10 @@ import (
 )
 
 // The archive has a budget: a size in bytes and a maximum age. It is applied when the log is released, so a
-// changed budget takes effect with the next index; KeepBudget applies it where nothing is released. On a full
+// changed budget takes effect with the next index; KeepBudget applies it when no segment is released. On a full
 // disk the oldest copies are removed to make room for the newest. Removal by age is an hour or two late, so
-// that a clock that is ahead for a moment removes nothing: see Aged. What a copy elsewhere lacks may stay
-// longer: see sent.go.
+// that a clock that is ahead for a moment removes nothing: see Aged. Segments that a copy of the log in another
+// place lacks may stay longer: see sent.go.
 
 // copyOf is a file of the archive.
 type copyOf struct {

@@ -16,7 +16,6 @@ import (
 // even if the last writer has ended or was killed. Otherwise, after a reboot or on read-only media, the handle
 // replays privately: what it reads then comes from the disk. Whenever the generation of the page changes, the
 // handle starts again from the newest views.
-
 func (l *FileLog) openReadOnly(ctx context.Context) error {
 	if _, err := l.o.FS.Stat(l.o.walDir()); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

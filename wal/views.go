@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Functions with which the keepers of views of the log (files, index) record their state.
+// Functions with which the files and the index, which are views of the log, record how far they have the log.
 
 // Checkpoint reads the newest checkpoint.
 func (l *FileLog) Checkpoint() (Checkpoint, error) {

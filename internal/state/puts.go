@@ -9,20 +9,21 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// A limit on the contents of a session or of the store, and a sweep of unused documents, depend on how much was put
-// between a look and a commit. No version of a key expresses that. A running total (wal.Machine.Counts) does: 'n'
-// counts the memories that were put, 'b' the bytes of their documents. Each letter is followed by nothing for the
-// store, or by a slot for the sessions that share it. A commit names a total as it read it, and by how much it may have
-// grown since; the log evaluates that after everything that comes before the commit, from any process.
+// A limit on the contents of a session or of the store, and a sweep of unused documents, depend on how much was
+// put between a look-up and a commit. No version of a key expresses that. A running total (wal.Machine.Counts)
+// does: the key 'n' has the number of memories that were put, 'b' the bytes of their documents. Each letter is
+// followed by nothing for the store, or by a slot for the sessions that share it. A commit names a total as it
+// read it, and by how much it may have grown since; the log evaluates that after all entries before the commit,
+// from any process.
 //
-// Totals only grow: deletions and replacements make room that a commit need not know of. So a total is never too small.
-// In the store, a memory counts for 'n' if it did not exist before. A session counts each memory that is put into it,
-// because it may have been in another one.
+// Totals only grow: deletions and replacements make room that a commit need not know of. So a total is never
+// too small. In the total 'n' of the store, a memory is counted if it did not exist before. The total of a
+// session counts each memory that is put into it, because the memory may have been in another session.
 //
-// Unlike a membership, a total is not a function of the state: counting begins when a process asks for it (WatchPuts),
-// and two processes have different totals. That is enough for a precondition, which one process both makes and
-// evaluates: it means "since I looked". Sessions share slots, so a put may be counted for a session that it does not
-// belong to; then a commit is prepared again unnecessarily.
+// Unlike a membership, a total is not a function of the state: counting begins when a process requests it
+// (WatchPuts), and two processes have different totals. That is enough for a precondition, which one process
+// both makes and evaluates: it means "since the look-up". Sessions share slots, so a put may be counted for a
+// session that it does not belong to; then a commit is prepared again unnecessarily.
 
 // First bytes of the keys that PutsKey and PutBytesKey return.
 const (

@@ -12,8 +12,9 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// A reader that ships pieces of the log to a copy records in wal/sent up to where the copy has them. What
-// follows that mark stays in the archive, up to a bound, even if the settings of the history would remove it:
+// A reader that copies pieces of the log to another place records in wal/sent the mark up to which that copy has
+// the log. The segments after that mark stay in the archive, up to a size limit, even if the settings of the
+// history would remove them:
 //
 //	0   8 bytes "VARVESNT"
 //	8   uint32 version 1, uint32 0
