@@ -222,7 +222,7 @@ func (q *queue) take() []*request {
 	return taken
 }
 
-// giveBack puts requests that the leader did not write back at the head of the queue. It drops requests whose
+// giveBack returns to the head of the queue the requests that the leader did not write. It drops requests whose
 // goroutine no longer waits.
 func (q *queue) giveBack(list []*request) {
 	q.mu.Lock()

@@ -130,7 +130,7 @@ func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 func (l *FileLog) dwell() error {
 	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
 	if err != nil {
-		return l.ioError("looking at", l.o.walDir(), err)
+		return l.ioError("checking", l.o.walDir(), err)
 	}
 	if d.astray() {
 		return d.error(l.o.Dir)
@@ -151,7 +151,7 @@ func (l *FileLog) dwell() error {
 func (l *FileLog) strays() error {
 	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return l.ioError("looking at", l.o.walDir(), err)
+		return l.ioError("checking", l.o.walDir(), err)
 	}
 	if d.astray() {
 		l.report.Linked = d.error(l.o.Dir)

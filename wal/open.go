@@ -86,7 +86,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	}
 	volume, err := l.o.FS.Volume(l.o.Dir)
 	if err != nil {
-		return l.ioError("looking at the volume of", l.o.Dir, err)
+		return l.ioError("determining the file system of", l.o.Dir, err)
 	}
 	l.namedPage() // an existing page names the holders if the locks are not free
 	if err := l.lock(ctx, roleOpen, vfs.ModeExclusive); err != nil {
@@ -288,7 +288,7 @@ func (l *FileLog) folders() error {
 			continue
 		}
 		if err != nil {
-			return l.ioError("looking at", dir, err)
+			return l.ioError("checking", dir, err)
 		}
 		if !info.Mode.IsDir() {
 			return &vfs.NotFolderError{Path: dir, Mode: info.Mode}

@@ -504,7 +504,7 @@ func (l *FileLog) otherPage() bool {
 func (l *FileLog) settlePlace() error {
 	info, err := l.o.FS.Stat(l.o.wal("shared"))
 	if err != nil {
-		return l.ioError("looking at", l.o.wal("shared"), err)
+		return l.ioError("checking", l.o.wal("shared"), err)
 	}
 	l.place.ino, l.place.dev = info.Ino, info.Dev
 	if info.Ino != l.shared.Inode() { // replaced since it was mapped

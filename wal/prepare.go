@@ -232,7 +232,7 @@ func (l *FileLog) enter(number uint64) error {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return l.ioError("looking at", f.Name(), err)
+		return l.ioError("checking", f.Name(), err)
 	}
 	size := min(uint64(info.Size), l.geo.Size)
 	l.shared.SetPrepared(l.geo.Start(number) + size)

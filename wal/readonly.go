@@ -21,7 +21,7 @@ func (l *FileLog) openReadOnly(ctx context.Context) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s: %w", l.o.Dir, errs.ErrNoStore)
 		}
-		return l.ioError("looking at", l.o.walDir(), err)
+		return l.ioError("checking", l.o.walDir(), err)
 	}
 	if err := l.strays(); err != nil {
 		return err

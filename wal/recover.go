@@ -276,7 +276,7 @@ func (l *FileLog) takePage() error {
 	}
 	info, err := l.o.FS.Stat(name)
 	if err != nil {
-		return l.ioError("looking at", name, err)
+		return l.ioError("checking", name, err)
 	}
 	p := l.shared
 	home := p.Home()
@@ -473,7 +473,7 @@ func (l *FileLog) startSegment(number uint64, start []byte) error {
 	if _, err := l.o.FS.Stat(name); err == nil {
 		return l.startIn(number, start)
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return l.ioError("looking at", name, err)
+		return l.ioError("checking", name, err)
 	}
 	tmp, err := l.makeSegment(l.step(l.geo.Start(number)), start, nil)
 	if err != nil {

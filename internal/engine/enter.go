@@ -283,7 +283,7 @@ func (eng *Engine) makeFolders() error {
 			}
 			made = true
 		case err != nil:
-			return eng.env.IOError("looking at", path, err)
+			return eng.env.IOError("checking", path, err)
 		case !info.Mode.IsDir():
 			return &vfs.NotFolderError{Path: path, Mode: info.Mode}
 		}

@@ -206,7 +206,7 @@ func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, 
 	if at < eng.log.Flushed() {
 		info, err := k.Stat(k.FileName(id))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return v, eng.env.IOError("looking at", k.Path(k.FileName(id)), err)
+			return v, eng.env.IOError("checking", k.Path(k.FileName(id)), err)
 		}
 		if err != nil || !Matches(&v.Line, info) {
 			return v, ErrMismatch
