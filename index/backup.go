@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Backup is an older base of the index, kept in backups/.
+// Backup is an older base file of the index, kept in backups/.
 type Backup struct {
-	Name string // relative to the store, with slashes
+	Name string // path relative to the store, with slashes
 	LSN  uint64
 }
 
@@ -29,7 +29,7 @@ func backupName(lsn uint64) string {
 	return backupHead + strconv.FormatUint(lsn, 10) + backupTail
 }
 
-// Backups returns the older bases, the newest first.
+// Backups returns the older base files of the index, the newest first.
 func Backups(fsys vfs.FS, dir string) ([]Backup, error) {
 	names, err := fsys.ReadDir(filepath.Join(dir, BackupsDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +65,8 @@ func DropOldest(fsys vfs.FS, dir string) string {
 	return name
 }
 
-// OpenBackup maps an older base as a set. The caller must check whether the log still reaches back to its LSN.
+// OpenBackup maps an older base file as a set. The caller must check whether the log still reaches back to the
+// LSN of the set.
 func OpenBackup(fsys vfs.FS, dir string, b Backup, store string) (*Set, error) {
 	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
 	if err != nil {
@@ -79,8 +80,8 @@ func OpenBackup(fsys vfs.FS, dir string, b Backup, store string) (*Set, error) {
 	return table.Of(t), nil
 }
 
-// backUp links the base to a second name in backups/, or copies it if the file system has no hard links. A base is
-// never changed in place, so a link stays valid.
+// backUp links the base file of the index to a second name in backups/, or copies it if the file system has no
+// hard links. A base is never changed in place, so a link stays valid.
 func backUp(to Target, base *table.Table) (string, error) {
 	folder := filepath.Join(to.Dir, BackupsDir)
 	if err := vfs.MkdirAll(to.FS, folder, 0o700); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// OpenBase maps the base alone, as a set without a delta.
+// OpenBase maps the base file alone, as a set without a delta.
 func OpenBase(fsys vfs.FS, dir, store string) (*Set, error) {
 	t, err := table.Open(fsys, dir, BaseName, Schema())
 	if err != nil {

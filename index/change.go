@@ -10,19 +10,19 @@ import (
 
 // Change is the newest version of a memory or an assembly that changed.
 type Change struct {
-	Section int // Memories or Assemblies
+	Section int // section of the document: Memories or Assemblies
 	ID      string
-	Version uint64 // the LSN of the frame that wrote it
+	Version uint64 // LSN of the frame that wrote the version
 	Deleted bool
-	// Finished is its line, if the caller has it; otherwise nil.
+	// Finished is the index line of the version, if the caller has it; otherwise nil.
 	Finished []byte
-	// Members are the members of an assembly; the line has their number.
+	// Members are the ids of the members of an assembly; the line has only their number.
 	Members []string
 }
 
-// Changes are the changes that Write brings into a table.
+// Changes are the changes that Write merges into a table.
 type Changes struct {
-	// List may be in any order. Of two changes of one id the newer counts.
+	// List may be in any order. Of two changes of one id the newer is used.
 	List []Change
 	// Line appends the finished line of a change that is not a deletion and has no Finished. It is called once for each,
 	// in the order of the table.
@@ -33,13 +33,13 @@ type Changes struct {
 type lineEdits struct {
 	ch   *Changes
 	list []sortedChange
-	now  *Change // that Next returned last
+	now  *Change // the change that Next returned last
 	key  []byte
 	line []byte
 }
 
 type sortedChange struct {
-	enc string // the id as the table encodes it
+	enc string // the id of that change as the table encodes it
 	i   int
 }
 
@@ -87,7 +87,7 @@ func (e *lineEdits) Next() (key, value []byte, ok bool, err error) {
 	return e.key, line, true, nil
 }
 
-// pairEdits iterates over the pairs to add and remove.
+// pairEdits iterates over the pairs to add and remove, as edits of a table.
 type pairEdits struct {
 	list []pairEdit
 	key  []byte

@@ -14,23 +14,24 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Entry is a line of the index.
+// Entry is a parsed line of the index.
 type Entry struct {
-	Filepath    string // relative to the store, with slashes
+	Filepath    string // path of the document's file relative to the store, with slashes
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	Score       float64  // quickrecal_score; memories only
 	MemberCount int64    // assemblies only
 	ContentHash [32]byte // sha256 of the file's exact bytes
-	Size        int64    // of the file, in bytes
-	Mtime       int64    // of the file, in microseconds since 1970; 0 before the line enters a table
-	Version     uint64   // 0 before the line enters a table
-	By          uint32   // the number of the version's writer (package writer); 0 if unknown
-	Dimension   int      // of its vector, 0: none; UnknownDimension in lines older than vectors
-	VectorID    int64    // the FAISS id of its vector, 0 if equal to Version; see Vector
-	SessionID   string   // "" for none; memories only
-	ExpiresAt   time.Time
-	Deleted     bool // a tombstone, which has only Version
+	Size        int64    // size of the file in bytes
+	// Modification time of the file, in microseconds since 1970; 0 before the line enters a table.
+	Mtime     int64
+	Version   uint64 // LSN of the frame that wrote the version; 0 before the line enters a table
+	By        uint32 // number of the version's writer (package writer); 0 if unknown
+	Dimension int    // dimension of the vector, 0: no vector; UnknownDimension in lines older than vectors
+	VectorID  int64  // FAISS id of the vector, 0 if equal to Version; see Vector
+	SessionID string // session of a memory; "" for none
+	ExpiresAt time.Time
+	Deleted   bool // the line is a tombstone, which has only a Version
 }
 
 // UnknownDimension is the dimension of a line that records none: only the document shows whether there is a vector.
@@ -48,9 +49,9 @@ func (e *Entry) Vector() int64 {
 	return int64(e.Version)
 }
 
-// VectorNumber returns the FAISS id that the vector of a finished line's document has if there is one, even if the line
-// does not record whether there is one. Versions that are not the LSN of a frame (LSNs are multiples of 8) are shared
-// by many documents, so the number is made from the content hash instead.
+// VectorNumber is like Vector, but does not need to know whether there is a vector: it returns the FAISS id
+// that the document's vector has if there is one. Versions that are not the LSN of a frame (LSNs are multiples
+// of 8) are shared by many documents, so for these the number is made from the content hash.
 func (e *Entry) VectorNumber() int64 {
 	switch {
 	case e.VectorID != 0:
@@ -67,8 +68,8 @@ func StrayVector(sum [32]byte) int64 {
 	return 1<<62 | int64(binary.LittleEndian.Uint64(sum[:])>>2)
 }
 
-// Agrees reports whether two lines of one version agree. A value that is unknown in one line agrees
-// with any value in the other.
+// Agrees reports whether two lines of one version have the same values. A value that is unknown in one line
+// agrees with any value in the other.
 func (e Entry) Agrees(o Entry) bool {
 	if e.Dimension == UnknownDimension || o.Dimension == UnknownDimension {
 		e.Dimension, e.VectorID = o.Dimension, o.VectorID
@@ -85,7 +86,8 @@ var (
 	errYear      = errors.New("RFC 3339 has only the years 0 to 9999")
 )
 
-// AppendMemory appends the line of a memory. Without a Version neither mtime nor version is written, as in a record.
+// AppendMemory appends the line of a memory. Without a Version it writes neither mtime nor version, as in the
+// record of a log entry.
 func (e *Entry) AppendMemory(dst []byte) ([]byte, error) {
 	if math.IsNaN(e.Score) || math.IsInf(e.Score, 0) {
 		return dst, &errs.FieldError{Field: "quickrecal_score", Err: errNotFinite}
@@ -121,7 +123,7 @@ func (e *Entry) AppendAssembly(dst []byte) ([]byte, error) {
 	return append(e.appendFile(dst), '}'), nil
 }
 
-// AppendTombstone appends the line of a deletion by this version.
+// AppendTombstone appends the line that records a deletion by this version.
 func AppendTombstone(dst []byte, version uint64) []byte {
 	dst = append(dst, tombstoneHead...)
 	dst = strconv.AppendUint(dst, version, 10)
@@ -195,7 +197,7 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return t.AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
 }
 
-// nanoForm has a fixed width, so that times sort as text.
+// nanoForm is a time format of fixed width, so that times sort as text.
 const nanoForm = "2006-01-02T15:04:05.000000000Z"
 
 // appendFloat appends a number as RFC 8785 and ECMAScript write it.

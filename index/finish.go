@@ -11,11 +11,12 @@ var errLine = errors.New("not an index line")
 
 var sizeMember = []byte(`,"size":`)
 
-// Finish appends a record's line to dst: with mtime (unix microseconds), version and the number of the writer (0 for
-// none) inserted after size, and without members, which end the line of an assembly in the log. The line is not parsed
-// again, because it comes from a verified record. Inside a JSON string every quote has a backslash before it, so
-// ,"size": can only be the member. A line that has an mtime of its own keeps that: the file was
-// there before the version.
+// Finish appends the finished line of a log record to dst. After the member size it inserts mtime (Unix
+// microseconds), version and the number of the writer, unless that is 0. It removes members, which end the line
+// of an assembly in the log. A line that already has an mtime keeps that: the file existed before the version.
+//
+// The line is not parsed again, because it comes from a verified record. Inside a JSON string every quote has a
+// backslash before it, so ,"size": can only be the member.
 func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, error) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || !bytes.HasPrefix(line, []byte(`{"filepath":"`)) || line[len(line)-1] != '}' ||
@@ -34,7 +35,7 @@ func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, e
 			mtime = 10*mtime + int64(own[n]-'0')
 		}
 		if rest = own[n:]; n == 0 || bytes.HasPrefix(rest, versionMember) {
-			return dst, fmt.Errorf("%w: it has a version, or no time: %.60q", errLine, line)
+			return dst, fmt.Errorf("%w: the line already has a version, or lacks a time: %.60q", errLine, line)
 		}
 	}
 	if end == digits || len(rest) == 0 || rest[0] != ',' && len(rest) != 1 {
@@ -48,7 +49,7 @@ func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, e
 	return append(dst, rest...), nil
 }
 
-// HasMtime reports whether the line of a record has the time of a file: see WithMtime.
+// HasMtime reports whether the line of a record already has the modification time of a file: see WithMtime.
 func HasMtime(line []byte) bool {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 {
@@ -59,7 +60,8 @@ func HasMtime(line []byte) bool {
 	return bytes.HasPrefix(line[at:], mtimeMember)
 }
 
-// WithMtime returns the line of a record with the time of a file (unix microseconds), which its version keeps.
+// WithMtime returns the line of a record with the modification time of a file (Unix microseconds), which the
+// version keeps.
 func WithMtime(line []byte, mtime int64) []byte {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || mtime <= 0 || mtime >= 1e17 {

@@ -9,22 +9,23 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// The members of an assembly are in its document and, for replaying the log, at the end of its line in the log:
-// ,"members":["id", …]}. The tables have pairs instead, in both directions, so that neither a line nor a look-up grows
-// with the assembly.
+// The members of an assembly are in its document. For replaying the log they are also at the end of the
+// assembly's line in the log: ,"members":["id", …]}. The tables have pairs instead, in both directions, so that
+// neither a line nor a look-up grows with the assembly.
 
 var membersMember = []byte(`,"members":[`)
 
 // MemberPrefix returns the prefix of the members keys of an assembly, and of the by_member keys of a memory.
 func MemberPrefix(id string) string { return SessionPrefix(id) }
 
-// MemberKey returns the members key of an assembly and a memory, or, with exchanged arguments, the by_member key.
+// MemberKey returns the key of the section members for an assembly and a memory, or, with exchanged arguments,
+// the key of by_member.
 func MemberKey(first, second string) string { return MemberPrefix(first) + second }
 
-// SplitMemberKey returns the arguments of MemberKey for a key.
+// SplitMemberKey returns the arguments of the call of MemberKey that returned a key.
 func SplitMemberKey(key string) (first, second string, ok bool) { return SplitSessionKey(key) }
 
-// Pairs returns the second ids of the pairs of a set whose first id is first: the members of an assembly (section
+// Pairs returns the second ids of the pairs whose first id is first: the members of an assembly (section
 // Members) or the assemblies of a memory (ByMember).
 func Pairs(s *Set, sec int, first string) ([]string, error) {
 	if s.Count(sec) == 0 {
@@ -41,8 +42,8 @@ func Pairs(s *Set, sec int, first string) ([]string, error) {
 	return list, nil
 }
 
-// membership derives the pairs of changed assemblies: pairs in the set that the change lacks are removed, new ones
-// added.
+// membership derives the pairs of changed assemblies: it removes pairs of the set that the change lacks, and
+// adds new ones.
 func (p *pairs) membership(e *lineEdits) error {
 	for _, sc := range e.list {
 		c := &p.ch.List[sc.i]
@@ -75,8 +76,8 @@ func (p *pairs) pair(assembly, memory string, live bool) {
 	p.byMember = append(p.byMember, pairEdit{escape(MemberKey(memory, assembly)), live})
 }
 
-// counted verifies that an assembly's line and its change have the same number of members, so that a writer which
-// provides a line without the members does not lose them.
+// counted returns an error unless an assembly's line and its change have the same number of members. So a
+// writer that provides a line without the members does not lose them.
 func counted(line []byte, c *Change) error {
 	e, err := ParseLine(line)
 	if err == nil && e.MemberCount != int64(len(c.Members)) {
@@ -88,7 +89,8 @@ func counted(line []byte, c *Change) error {
 	return nil
 }
 
-// without removes some memories from the assemblies of a set. The lines of these assemblies change in no other way.
+// without adds changes that remove some memories from the assemblies of a set. Otherwise the lines of these
+// assemblies do not change.
 func (ch *Changes) without(s *Set, ids []string) error {
 	var assemblies []string
 	for _, id := range ids {
@@ -120,6 +122,6 @@ func (ch *Changes) without(s *Set, ids []string) error {
 	return nil
 }
 
-// countMember returns the member_count member as written in a line. It cannot occur inside a string, where each quote
-// has a backslash before it.
+// countMember returns the member member_count of a line, as written. Its text cannot occur inside a string,
+// where each quote has a backslash before it.
 func countMember(n int64) []byte { return fmt.Appendf(nil, `,"member_count":%d,`, n) }

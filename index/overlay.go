@@ -26,7 +26,7 @@ type Overlay struct {
 	head   int    // number of dropped entries in chunks[0]
 	n      int    // entries in the chunks, including dropped ones
 	live   int    // keys
-	last   uint64 // the highest position put
+	last   uint64 // highest position passed to Put
 	tables [overlayTables]slotTable
 }
 
@@ -56,8 +56,8 @@ func newOverlay(hash func(byte, string) (uint64, uint64)) *Overlay {
 	return &Overlay{hash: hash, first: 1}
 }
 
-// Put records that the newest version of a key is at pos, which must be below 1<<62. Positions must rise; a position
-// not above the last one is a repetition, as in a replay: Put changes nothing and returns false.
+// Put records that the newest version of a key is at pos, which must be below 1<<62. Positions must rise. A
+// position not above the last one is a repetition, as in a replay: then Put changes nothing and returns false.
 func (o *Overlay) Put(kind byte, id string, pos uint64, deleted bool) bool {
 	h1, h2 := o.hash(kind, id)
 	o.mu.Lock()
@@ -99,8 +99,8 @@ func (o *Overlay) Get(kind byte, id string) (pos uint64, deleted, ok bool) {
 	return p & posMask, p&flagDeleted != 0, true
 }
 
-// DropBelow removes the versions below spilled, which are in the files now. The caller must swap in the new set first,
-// because readers continue meanwhile.
+// DropBelow removes the versions below spilled, which are in the index files now. The caller must swap in the
+// new set of files first, because readers continue meanwhile.
 func (o *Overlay) DropBelow(spilled uint64) {
 	for o.dropSome(spilled) {
 	}
@@ -141,7 +141,7 @@ func (o *Overlay) Len() int {
 	return o.live
 }
 
-// At is one change in an overlay.
+// At is one change in an overlay: the position of a version, and whether that is a deletion.
 type At struct {
 	Pos     uint64
 	Deleted bool

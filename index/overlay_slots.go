@@ -9,7 +9,8 @@ type slotTable struct {
 	used  int
 }
 
-// home returns the slot at which the search for a hash begins. The top byte selects the table, the next one is the tag.
+// home returns the table slot at which the search for a hash begins. The top byte of the hash selects the
+// table, the next one is the tag.
 func (t *slotTable) home(h1 uint64) int { return int(h1) & (len(t.slots) - 1) }
 
 func tag(h1 uint64) uint8 { return uint8(h1 >> 48) }
@@ -54,7 +55,7 @@ func (t *slotTable) place(h1 uint64, seq uint32) {
 	t.slots[i], t.tags[i] = seq, tag(h1)
 }
 
-// remove removes a key and moves the following keys up, so that no search stops short.
+// remove removes a key and moves the keys after it into the gap, so that no search for them ends there.
 func (t *slotTable) remove(o *Overlay, h1, h2 uint64) {
 	i := t.find(o, h1, h2)
 	if i < 0 {

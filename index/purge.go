@@ -16,21 +16,25 @@ import (
 
 // PurgedBackups is the result of PurgeBackups.
 type PurgedBackups struct {
-	Rewritten []string // names of rewritten backups, as in Backup
-	Removed   []string // removed, because they had a line to purge and were damaged or another store's
-	Unread    []string // removed, because they were damaged and may have had a line to purge
-	Unlinked  []string // not overwritten, because a process has them mapped, or this is unknown
-	Unwiped   []error  // not overwritten, because of another name or permissions: *vfs.UnwipedError
+	Rewritten []string // names of rewritten backups, as in Backup.Name
+	Removed   []string // names of removed backups that had a line to purge and were damaged or of another store
+	Unread    []string // names of removed backups that were damaged and may have had a line to purge
+	// Names of removed backups that were not overwritten, because a process has them mapped, or this is unknown.
+	Unlinked []string
+	// Errors, each a *vfs.UnwipedError, of backups that were not overwritten because of another hard link or
+	// permissions.
+	Unwiped []error
 }
 
 // backupMost is the maximum size of a damaged backup that is searched, in bytes.
 const backupMost = 2 << 30
 
-// PurgeBackups rewrites every backup in backups/ that has a line of one of these documents, without these lines.
-// section is that of their kind, and file returns the path of an id's file in a store. PurgeBackups writes in to.Dir, a
-// folder on the same file system that no other process uses. The range and the time of a backup stay the same. A backup
-// that cannot be rewritten, because it is damaged or another store's, is removed if it has such a line; a damaged one
-// that may have had such a line is removed too. PurgeBackups may be interrupted at any point and repeated.
+// PurgeBackups rewrites every backup in backups/ that has a line of one of these documents, without these
+// lines. section is that of the documents' kind, and file returns the path of an id's file in a store.
+// PurgeBackups writes in to.Dir, a folder on the same file system that no other process uses. The LSNs and the
+// time in a backup stay the same. A backup that cannot be rewritten, because it is damaged or another store's,
+// is removed if it has such a line; a damaged backup that may have had such a line is removed, too.
+// PurgeBackups may be interrupted at any point and repeated.
 func PurgeBackups(dir string, to Target, section int, ids []string, file func(id string) string) (r PurgedBackups,
 	err error) {
 	list, err := Backups(to.FS, dir)
@@ -131,10 +135,10 @@ func whole(fsys vfs.FS, dir string, b Backup) bool {
 	return t.Release() == nil && err == nil
 }
 
-// DropBackups removes the backups that have lines of some memories, also as members, or of some assemblies (section is
-// their kind), when there is no room to rewrite the backups: the index does not need them. unlinked are the removed
-// backups that were not overwritten, because a process has them mapped, or this is unknown: the newest backup was the
-// base until just before.
+// DropBackups removes the backups of the index that have lines of some memories, also as members, or of some
+// assemblies (section is their kind). It is used when there is no room to rewrite the backups: the index does
+// not need them. unlinked are the names of removed backups that were not overwritten, because a process has
+// them mapped, or this is unknown: the newest backup was the base until just before.
 func DropBackups(fsys vfs.FS, dir, store string, section int, ids []string) (dropped, unlinked []string, err error) {
 	list, err := Backups(fsys, dir)
 	if err != nil {
@@ -208,7 +212,7 @@ func purging(set *Set, section int, version uint64, ids []string) (ch Changes, e
 	return ch, err
 }
 
-// passing reports whether err is a failure to read a file at the moment, not damage.
+// passing reports whether err is a temporary failure to read a file, and not damage.
 func passing(err error) bool {
 	var pe *fs.PathError
 	return !errors.Is(err, errs.ErrCorrupt) && errors.As(err, &pe)

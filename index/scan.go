@@ -31,8 +31,8 @@ func ParseLine(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// MayExpire reports, without parsing, whether a line may be that of a memory with an expiry; false is certain. It
-// searches for the letter x, which no other member's name has.
+// MayExpire reports, without parsing, whether a line may be that of a memory with an expiry time. If it returns
+// false, the line has none. It searches for the letter x, which no other member's name has.
 func MayExpire(line []byte) bool {
 	const before, after = `"e`, `pires_at":`
 	for i := 0; ; i++ {
@@ -47,7 +47,7 @@ func MayExpire(line []byte) bool {
 	}
 }
 
-// The members of a line.
+// The members of a line, as bits of a set.
 const (
 	hasFilepath = 1 << iota
 	hasCreated

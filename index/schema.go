@@ -21,24 +21,24 @@ const (
 	Notes
 )
 
-// Names in a store's folder.
+// Names of files and folders in a store's folder.
 const (
 	BaseName   = "memory_index.json"
 	DeltaName  = "memory_index.delta.json"
 	BackupsDir = "backups"
 )
 
-// The types of package table that callers of this package hold.
+// The types of package table that are part of this package's interface.
 type (
 	Set     = table.Set     // base and delta; immutable, reference-counted
 	Current = table.Current // the set that readers use now
 	Want    = table.Want    // what Load requires of the files
 	Span    = table.Span    // a range of keys of a section
 	Item    = table.Item    // one live entry
-	Result  = table.Result  // the result of a write
+	Result  = table.Result  // the counts of a written file
 )
 
-// added are the sections of kinds of documents added by AddDocuments.
+// added are the sections that AddDocuments has added for other kinds of documents.
 var added []table.Section
 
 // AddDocuments adds a section for another kind of document after all others, and returns its number. It must be called

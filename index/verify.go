@@ -20,7 +20,7 @@ func Verify(s *Set) iter.Seq[error] {
 	}
 }
 
-// VerifyBeside is Verify, but compares the sections in another goroutine while the files are read.
+// VerifyBeside is like Verify, but compares the sections in another goroutine while the files are read.
 func VerifyBeside(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		sections := make(chan []error, 1)
@@ -41,7 +41,7 @@ func VerifyBeside(s *Set) iter.Seq[error] {
 	}
 }
 
-// besideMost is the maximum number of errors in the sections that are kept while the files are read.
+// besideMost is the maximum number of errors found in the sections that are kept until the files are read.
 const besideMost = 1000
 
 // check reads the files and yields their errors. more is false if the caller stopped.
@@ -105,7 +105,7 @@ func (v *verifier) sections() {
 	}
 }
 
-// document verifies a document of a kind without pairs.
+// document verifies the line of a document of a kind without pairs.
 func (v *verifier) document(it Item) bool {
 	if _, err := ParseLine(it.Value); err != nil {
 		return v.fault("%q: %w", it.Key, err)
@@ -151,7 +151,7 @@ func (v *verifier) assembly(it Item) bool {
 	return true
 }
 
-// member verifies that the opposite pair and the assembly of a pair exist.
+// member verifies a pair of an assembly and a member: the opposite pair and the assembly must exist.
 func (v *verifier) member(it Item) bool {
 	assembly, id, ok := SplitMemberKey(string(it.Key))
 	switch {

@@ -13,46 +13,46 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target says where a rewrite writes, and what it will cover.
+// Target describes where a rewrite of the index writes, and what the new file will cover.
 type Target struct {
 	FS   vfs.FS
-	Dir  string      // the store's folder
+	Dir  string      // path of the store's folder
 	Temp string      // path of a temporary file on the same file system that no other process uses
-	Perm fs.FileMode // of the file; 0 means 0600
+	Perm fs.FileMode // permissions of the new file; 0 means 0600
 
-	Store string    // the store's UUID
+	Store string    // UUID of the store
 	Chain uint64    // checksum of the log's last frame before LSN, which identifies the log up to there
-	LSN   uint64    // the set with the changes covers everything below it
+	LSN   uint64    // position below which the set and the changes have all changes of the log
 	Now   time.Time // the time to record as last_updated
 
-	// Vectors is the LSN of the vector files (package vector) that are complete as of LSN, because no vector changed since
-	// theirs. It is valid if VectorsKnown; otherwise a caller that needs the vectors compares them with the index.
-	// Dimension is their current or last dimension; 0 if there was never a vector.
+	// Vectors is the LSN of the vector files (package vector) that are complete as of LSN, because no vector
+	// has changed since. It is valid if VectorsKnown is set; otherwise a caller that needs the vectors compares
+	// them with the index. Dimension is their current or last dimension; 0 if there was never a vector.
 	Vectors      uint64
 	Dimension    int
 	VectorsKnown bool
 
-	Model Model // as of LSN
+	Model Model // embedding model of the store, as of LSN
 
-	// Ready is called before the new file is renamed into place: the files that it names must be durable by then. May be
-	// nil.
+	// Ready is called before the new file is renamed into place: the files that the new one refers to must be
+	// durable when Ready returns. It may be nil.
 	Ready func() error
 
-	// For WriteBase: Backup links the old base into backups/; afterwards the newest Backups files stay there. If Backups
-	// is 0 or less, no backup is made and none is removed.
+	// For WriteBase: with Backup, it links the old base into backups/, and then removes all but the newest
+	// Backups files there. If Backups is 0 or less, no backup is made and none is removed.
 	Backup  bool
 	Backups int
 }
 
-// Written is the result of a rewrite. A backup that failed does not fail the rewrite.
+// Written is the result of a rewrite of the index. A backup that failed does not fail the rewrite.
 type Written struct {
 	Result
-	Backup    string // the name of the old base in backups/, "" for none
+	Backup    string // name of the backup of the old base in backups/, "" if none was made
 	BackupErr error
 }
 
-// WriteDelta writes the changes, over those of the set's delta, as the new delta. The set itself is unchanged; Load
-// returns the new one.
+// WriteDelta writes the changes, together with those of the set's delta, as the new delta. The set itself is
+// unchanged; Load returns the new one.
 func WriteDelta(s *Set, to Target, ch Changes) (Written, error) {
 	p := newPairs(s, &ch)
 	r, err := table.WriteDelta(s, to.table(nil), p.plan(&to))
@@ -105,7 +105,7 @@ func (to *Target) extra(p *pairs) []byte {
 	return append(x, '}')
 }
 
-// extra is the index's own object in the metadata.
+// extra is the object that the index stores in the metadata of its tables.
 type extra struct {
 	Chain     string  `json:"chain"`
 	Vectors   *uint64 `json:"vectors"`
@@ -114,7 +114,7 @@ type extra struct {
 	Model     *Model  `json:"model"`
 }
 
-// extraOf returns the extra of the newest file of a set.
+// extraOf returns the extra object of the newest file of a set.
 func extraOf(s *Set) (x extra, ok bool) {
 	t := s.Delta()
 	if t == nil {
@@ -123,8 +123,8 @@ func extraOf(s *Set) (x extra, ok bool) {
 	return x, t != nil && json.Unmarshal(t.Meta().Extra, &x) == nil
 }
 
-// Chain returns the chain hash of the log at the set's LSN, as of when the set was written; false if no file records
-// it.
+// Chain returns the chain hash of the log at the set's LSN, as recorded when the set was written, and false if
+// no file records it.
 func Chain(s *Set) (uint64, bool) {
 	x, ok := extraOf(s)
 	if !ok {
@@ -172,8 +172,8 @@ func SumMemories(s *Set) (sum int64, ok bool) {
 }
 
 const (
-	smallBase  = 256 << 10 // a smaller base is merged in every round
-	deltaShare = 8         // a delta larger than 1/deltaShare of the base is merged
+	smallBase  = 256 << 10 // size in bytes below which a base is merged in every round
+	deltaShare = 8         // a delta larger than 1/deltaShare of the base is merged into the base
 )
 
 // MergeDue reports whether the next round should write a base: the set has no base, its base is small, or the delta has
@@ -197,7 +197,7 @@ type pairs struct {
 
 	assemblies *lineEdits
 
-	bytes int64 // sum of the sizes of memories
+	bytes int64 // sum of the sizes of all memories in bytes
 	known bool
 }
 
@@ -256,8 +256,8 @@ func (p *pairs) changed(sec int, key, before, after []byte) error {
 	return nil
 }
 
-// samePairs reports whether two lines end with the same session and expiry, if this package wrote them. false is not
-// certain.
+// samePairs reports whether two lines end with the same session and expiry, if this package wrote them. If it
+// returns false, they may still be the same.
 func samePairs(a, b []byte) bool {
 	endA, okA := behindStamp(a)
 	endB, okB := behindStamp(b)
@@ -270,8 +270,8 @@ var (
 	dimensionMember, vectorMember = []byte(`,"dimension":`), []byte(`,"vector_id":`)
 )
 
-// behindStamp returns the rest of a line after size, mtime and version, in the order of Finish, and after the optional
-// members of the writer and the vector. None of these can occur inside a string.
+// behindStamp returns the rest of a line after size, mtime and version, as Finish orders them, and after the
+// optional members of the writer and the vector. None of these names can occur inside a string.
 func behindStamp(line []byte) (rest []byte, ok bool) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 {
@@ -294,7 +294,7 @@ func behindStamp(line []byte) (rest []byte, ok bool) {
 	return rest, true
 }
 
-// sizeOf returns the size member of a line; 0 for a nil line.
+// sizeOf returns the value of the member size of a line; 0 for a nil line.
 func sizeOf(line []byte) (n int64, ok bool) {
 	if line == nil {
 		return 0, true

@@ -5,14 +5,13 @@ import (
 	"encoding/binary"
 )
 
-// KindErased is the kind that Check sets in the header of a frame whose payload was erased. It is
-// never stored: the stored header of an erased frame is unchanged, so that the chain of checksums
-// stays valid.
+// KindErased is the kind that Check sets in a Header whose frame has an erased payload. It is never stored: the
+// stored header of an erased frame is unchanged, so that the chain of checksums stays valid.
 const KindErased = 2
 
 // erasedWord XOR the checksum in the header is the 8-byte pattern that fills an erased payload. A
 // device does not produce this pattern by accident, as it may produce zeros.
-const erasedWord = 0x4445534152455645 // "EVERASED"
+const erasedWord = 0x4445534152455645 // the text "EVERASED" as a number
 
 // Erase overwrites payload, the payload of h's frame, with the pattern of an erased frame. The
 // frame keeps its position and its link in the chain; its key and its value are lost.
@@ -38,19 +37,19 @@ func (h *Header) erased(payload []byte) bool {
 	return true
 }
 
-// Erased counts what EraseIn found in a piece of a log.
+// Erased has the counts of what EraseIn found in a piece of a log.
 type Erased struct {
-	Wanted  int // entries that were erased
-	Keyed   int // damaged frames with a sound header and a wanted key: their bytes are counted in Unknown
-	Others  int // entries that were kept
-	Unknown int // nonzero bytes outside of sound frames
+	Wanted  int // number of wanted entries, which were erased
+	Keyed   int // number of damaged frames with a sound header and a wanted key; their bytes are counted in Unknown
+	Others  int // number of other entries, which were kept
+	Unknown int // number of nonzero bytes outside of sound frames
 }
 
-// EraseIn erases entries in b, a piece of a log that begins at position at: it erases the frames
-// for which wanted returns true, and overwrites with zeros all bytes that are not part of a sound
-// frame, because they may belong to such an entry. EraseIn calls unknown, which may be nil, with
-// those bytes before it clears them. For a damaged frame with a sound header, wanted gets the key
-// and a nil value. The last frame of a piece may lack zeros at its end.
+// EraseIn erases entries in b, a piece of a log that begins at position at. It erases the frames for which
+// wanted returns true. It overwrites with zeros all bytes that are not part of a sound frame, because they may
+// belong to such an entry. EraseIn calls unknown, which may be nil, with those bytes before it clears them. For
+// a damaged frame with a sound header, wanted gets the key and a nil value. The last frame of a piece may lack
+// zeros at its end.
 func (g Geometry) EraseIn(b []byte, at LSN, wanted func(at LSN, key string, value []byte) bool,
 	unknown func(b []byte)) (found Erased) {
 	clean := 0 // b is done up to this offset
@@ -93,8 +92,8 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(at LSN, key string, valu
 	return found
 }
 
-// frameIn returns the sound frame at the beginning of b, whose end may lack zeros; ok is false if
-// there is none.
+// frameIn returns the sound frame at the beginning of b; ok is false if there is none. The padding of the frame
+// may be missing at the end of b.
 func (g Geometry) frameIn(b []byte, at LSN) (h Header, payload, key, value []byte, ok bool) {
 	if !MayBeHeader(b, at) {
 		return h, nil, nil, nil, false

@@ -13,11 +13,11 @@ type Fields struct {
 	Reading int64
 	// Writer is the number of the writer; 0 if it is unknown.
 	Writer uint32
-	// Cause is why the store wrote the entry; 0 if a caller asked for it. Package wal defines the
+	// Cause is the reason why the store wrote the entry; 0 if a caller requested it. Package wal defines the
 	// causes.
 	Cause uint8
-	// Restores is, for an entry that an undo wrote, the version that it restored, or the position of the
-	// deletion that it repeated; otherwise 0.
+	// Restores is the version that an undo restored with this entry, or the position of the deletion that it
+	// repeated; 0 for other entries.
 	Restores LSN
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// HeaderSize is the length of a frame's header.
+// HeaderSize is the length of a frame's header in bytes.
 const HeaderSize = 64
 
-// MaxKey is the longest key.
+// MaxKey is the maximum length of a key in bytes.
 const MaxKey = 1<<16 - 1
 
 // KindStart is the kind of a segment's first frame.
@@ -20,15 +20,15 @@ const KindStart = 1
 // The flags of a frame.
 const (
 	FlagMore   = 1 << iota // the batch continues in the next frame
-	FlagDelete             // the key is absent after this frame
+	FlagDelete             // the frame deletes the key
 	FlagFields             // fields are between key and value, see Fields
 )
 
-// Errors that say why there is no frame at a position.
+// Errors that report why there is no frame at a position.
 var (
-	ErrEnd     = errors.New("end of the log")           // a header of zeros
-	ErrHeader  = errors.New("no valid frame header")    // anything else that does not verify
-	ErrPayload = errors.New("frame payload is damaged") // header verifies, payload does not
+	ErrEnd     = errors.New("end of the log")           // the header is all zeros
+	ErrHeader  = errors.New("no valid frame header")    // the header is invalid for any other reason
+	ErrPayload = errors.New("frame payload is damaged") // the header is valid, the payload is not
 )
 
 // Header is the header of a frame.
@@ -47,7 +47,7 @@ type Header struct {
 	Sum      uint64
 }
 
-// Size returns the length of the whole frame.
+// Size returns the length of the whole frame in bytes.
 func (h *Header) Size() uint64 { return FrameSize(uint64(h.Length)) }
 
 // End returns the position after the frame.
@@ -56,7 +56,7 @@ func (h *Header) End() LSN { return h.LSN + h.Size() }
 // More reports whether the batch continues in the next frame.
 func (h *Header) More() bool { return h.Flags&FlagMore != 0 }
 
-// FrameSize returns the length of a frame with a payload of n bytes.
+// FrameSize returns the length in bytes of a frame with a payload of n bytes.
 func FrameSize(n uint64) uint64 { return HeaderSize + (n+7)&^7 }
 
 // AppendFrame appends a frame with the payload key+value to dst. It sets Length, KeyLen, Payload
@@ -65,8 +65,8 @@ func (g Geometry) AppendFrame(dst []byte, h *Header, key string, value []byte) [
 	return g.appendFrame(dst, h, key, nil, value)
 }
 
-// AppendFrameWith is AppendFrame with fields that Fields.AppendTo has encoded. It sets FlagFields
-// if fields is not empty.
+// AppendFrameWith is like AppendFrame, with fields that Fields.AppendTo has encoded. It sets FlagFields if
+// fields is not empty.
 func (g Geometry) AppendFrameWith(dst []byte, h *Header, key string, fields, value []byte) []byte {
 	if len(fields) > 0 {
 		h.Flags |= FlagFields
@@ -106,7 +106,8 @@ func (g Geometry) putHeader(b []byte, h *Header) {
 	le.PutUint64(b[56:], h.Sum)
 }
 
-// sum returns the seeded checksum of the first 56 bytes of a header in segment number.
+// sum returns the checksum of a header in segment number: of the first 56 bytes, seeded with the store and that
+// number.
 func (g Geometry) sum(b []byte, number uint64) uint64 {
 	var s [16 + 8 + 56]byte
 	copy(s[:16], g.UUID[:])
@@ -137,11 +138,12 @@ func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
 	}
 	switch {
 	case h.LSN != at:
-		return Header{}, fmt.Errorf("%w: the header is of position %d", ErrHeader, h.LSN)
+		return Header{}, fmt.Errorf("%w: the header names position %d", ErrHeader, h.LSN)
 	case uint64(h.Length) > g.Limit() || uint64(h.KeyLen) > uint64(h.Length):
-		return Header{}, fmt.Errorf("%w: length %d, key %d", ErrHeader, h.Length, h.KeyLen)
+		return Header{}, fmt.Errorf("%w: impossible length of the payload, %d bytes, or of the key, %d bytes",
+			ErrHeader, h.Length, h.KeyLen)
 	case h.Durable > at:
-		return Header{}, fmt.Errorf("%w: the header says that %d, behind the frame, is durable", ErrHeader, h.Durable)
+		return Header{}, fmt.Errorf("%w: the header names a durable position %d after the frame", ErrHeader, h.Durable)
 	case h.End() > g.End(g.Number(at)):
 		return Header{}, fmt.Errorf("%w: the frame reaches beyond the end of the segment", ErrHeader)
 	}
@@ -163,7 +165,8 @@ func (h *Header) Check(payload []byte) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// MayBeHeader reports whether b could be the header at position at: a cheap test for searches.
+// MayBeHeader reports whether b could be the header at position at. It does not verify the checksum: it is a
+// cheap test for searches.
 func MayBeHeader(b []byte, at LSN) bool {
 	return binary.LittleEndian.Uint64(b[16:]) == at
 }

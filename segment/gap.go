@@ -6,11 +6,11 @@ import "encoding/binary"
 // in the archive have them.
 const KindGap = 3
 
-// MinGap is the length of the shortest gap: a header and a checksum.
+// MinGap is the minimum length of a gap in bytes: a header and a checksum.
 const MinGap = HeaderSize + 8
 
-// gapPiece is the maximum length of one gap frame, so that a reader never needs more memory for a
-// gap than for other frames.
+// gapPiece is the maximum length of one gap frame in bytes, so that a reader never needs more memory for a gap
+// than for other frames.
 const gapPiece = MinSize / 4
 
 // Gap is one gap frame to be written over lost frames: Bytes, followed by zeros up to the length

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// The sizes of a segment, in bytes.
+// The default, minimum and maximum size of a segment, in bytes.
 const (
 	DefaultSize = 64 << 20
 	MinSize     = 64 << 10
 	MaxSize     = 1 << 30
 )
 
-// MaxNumber is the highest number of a segment. With the largest size its positions are below 2⁶²,
-// so additions to a position of a log never overflow.
+// MaxNumber is the highest number of a segment. With the largest segment size all positions are below 2⁶², so
+// additions to a position never overflow.
 const MaxNumber = 1<<32 - 1
 
 // LSN is a position in the log; see the package comment.
@@ -40,24 +40,23 @@ func (g Geometry) Holds(at LSN) bool {
 // Number returns the number of the segment that contains position at.
 func (g Geometry) Number(at LSN) uint64 { return at / g.Size }
 
-// Offset returns the offset of position at in its file.
+// Offset returns the offset of position at in the file of its segment.
 func (g Geometry) Offset(at LSN) int64 { return int64(at % g.Size) }
 
 // Start returns the first position of a segment.
 func (g Geometry) Start(number uint64) LSN { return number * g.Size }
 
-// End returns the position after the last one of a segment.
+// End returns the position after the end of a segment.
 func (g Geometry) End(number uint64) LSN { return (number + 1) * g.Size }
 
-// Limit returns the maximum size of a payload: with all overhead a batch takes at most half a
-// segment.
+// Limit returns the maximum size of a payload in bytes: with all overhead a batch takes at most half a segment.
 func (g Geometry) Limit() uint64 { return g.Size / 2 }
 
 // Name returns the file name of a segment.
 func Name(number uint64) string { return fmt.Sprintf("%08d.wal", number) }
 
-// ParseName returns the number of the segment with this file name; false if name is not a
-// segment's.
+// ParseName returns the number of the segment that has this file name, and false if name is not the name of a
+// segment.
 func ParseName(name string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, ".wal")
 	if !ok || len(digits) < 8 {

@@ -12,10 +12,10 @@ const Version = 1
 
 const magic = "VARVELOG"
 
-// startSize is the payload of a start frame.
+// startSize is the size in bytes of the payload of a start frame.
 const startSize = 64
 
-// StartSize is the length of a segment's first frame.
+// StartSize is the length in bytes of a segment's first frame.
 const StartSize = HeaderSize + startSize
 
 // Start is the content of the first frame of a segment.
@@ -23,7 +23,7 @@ type Start struct {
 	Geometry
 	Number  uint64
 	PrevEnd LSN    // position after the predecessor's last frame, 0 in a log's first segment
-	PrevSum uint64 // checksum of that frame
+	PrevSum uint64 // checksum of the predecessor's last frame
 }
 
 // AppendStart appends the first frame of segment s.Number to dst. It sets LSN, Kind and Previous of
@@ -59,7 +59,8 @@ func ParseStart(b []byte) (Start, Header, error) {
 	copy(s.UUID[:], p[16:32])
 	s.Size = le.Uint64(p[32:])
 	if !s.Geometry.Valid() || s.Number == 0 || s.Number > MaxNumber {
-		return Start{}, Header{}, fmt.Errorf("%w: segment %d of size %d", ErrHeader, s.Number, s.Size)
+		return Start{}, Header{}, fmt.Errorf("%w: impossible segment number %d or segment size %d", ErrHeader,
+			s.Number, s.Size)
 	}
 	h, err := s.ParseHeader(b, s.Geometry.Start(s.Number))
 	if err != nil {
@@ -75,7 +76,7 @@ func ParseStart(b []byte) (Start, Header, error) {
 		return Start{}, Header{}, fmt.Errorf("%w: the payload of the start frame contradicts its header", ErrHeader)
 	}
 	if s.PrevEnd != 0 && (!s.Holds(s.PrevEnd) || s.Geometry.Number(s.PrevEnd-1) != s.Number-1) {
-		return Start{}, Header{}, fmt.Errorf("%w: the predecessor ends at %d", ErrHeader, s.PrevEnd)
+		return Start{}, Header{}, fmt.Errorf("%w: impossible end of the predecessor: %d", ErrHeader, s.PrevEnd)
 	}
 	return s, h, nil
 }

@@ -7,8 +7,9 @@ import (
 )
 
 // Ahead returns a copy of the newest entry of a key, or of its deletion, if that entry is written but not yet
-// applied by this process, usually because it is not durable yet. ok is false otherwise. sole reports whether
-// the entry is the only one of its batch; the other entries of a batch are not visible before they are applied.
+// applied by this process, usually because the entry is not durable yet. Otherwise ok is false. sole reports
+// whether the entry is the only one of its batch; the other entries of a batch are not visible before they are
+// applied.
 //
 // The caller must not report anything that follows from the entry before the entry is durable: see Settle. A
 // batch that builds on the entry follows it in the log, so a crash never leaves the later batch without the
@@ -46,12 +47,12 @@ func (l *FileLog) Settle(ctx context.Context, at LSN) error {
 	return l.CatchUp(ctx)
 }
 
-// early reports whether the caller of Append continues before its batch is durable. A refusal is then returned
-// at once: the caller passes on nothing that the refusal rests on.
+// early reports whether the caller of Append continues before its batch is durable. A conflict is then returned
+// at once, even if it rests on an entry that is not durable: the caller reports nothing that follows from it.
 func (b *Batch) early() bool { return b.Written != nil }
 
 // written notifies the callers in a group that continue before the group is durable that their batches are in
-// the log, and answers refused requests that need not wait for the sync.
+// the log. It also answers failed requests that need not wait for the sync.
 func (l *FileLog) written(g *group, own *request) {
 	kept := g.requests[:0]
 	for _, r := range g.requests {

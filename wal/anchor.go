@@ -1,12 +1,14 @@
 package wal
 
-// Anchor ties the clock that decides what has expired to the machine's uptime, for all processes of one boot,
-// so that a wall clock that jumps has no effect. The zero Anchor means that there is none.
+// Anchor relates the wall clock to the machine's uptime, for all processes of one boot. The clock that decides
+// which documents have expired is computed from both, so a jump of the wall clock has no effect. The zero
+// Anchor means that no anchor was set.
 type Anchor struct {
 	Offset int64 // time minus uptime, in milliseconds
 	At     int64 // the uptime at which the anchor was set, in milliseconds, more than 0
 
-	Settled bool // a later reading of the clock has confirmed the anchor: it stays for the rest of this boot
+	// A later reading of the clock has confirmed the anchor, which therefore is not replaced in this boot.
+	Settled bool
 }
 
 // Anchor returns the anchor of this boot, the zero Anchor if there is none or it cannot be read.
@@ -28,7 +30,7 @@ func (c Clock) Settle(a Anchor) {
 	}
 }
 
-// Cast replaces an anchor, and reports whether it did: another process may have replaced it
+// Cast replaces the current anchor by another one. It reports false if another process has replaced the anchor
 // first.
 func (c Clock) Cast(was, is Anchor) bool {
 	if c.l.o.ReadOnly || !c.l.shared.Mapped() {

@@ -13,23 +13,23 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// groupLimit is the most bytes that one write has; a single larger batch is written alone.
+// groupLimit is the maximum size of one write in bytes; a single larger batch is written alone.
 const groupLimit = 8 << 20
 
-// groupEnough is the number of queued requests that make a write worthwhile while another sync is running: this
-// number, or half the requests that wait for that sync if that is less. Measured with 4 processes of 16
-// goroutines each: 69,000 puts/s, against 63,000 when each process waits for 16 requests, which it never has.
-// 64 goroutines of one process wait for 16 requests as before.
+// groupEnough is the number of queued requests that make a write worthwhile while another sync is running. If
+// fewer than twice as many requests wait for that sync, half of these are enough. Measured with 4 processes of
+// 16 goroutines each: 69,000 puts/s, against 63,000 when each process waits for 16 requests, which it never
+// has. 64 goroutines of one process wait for 16 requests as before.
 const groupEnough = 16
 
 // request is a batch on its way into the log.
 type request struct {
 	batch   *Batch
-	size    uint64 // in the log
+	size    uint64 // bytes that the batch takes in the log
 	deletes bool   // the batch only deletes: it may use the reserved space
 	since   time.Time
 
-	gone bool // no goroutine waits for the request any more; guarded by queue.mu
+	gone bool // the goroutine of the request no longer waits; guarded by queue.mu
 	preparing
 
 	// Written by the leader that took the request; read after wakeDone or wakeSync was received.
@@ -38,7 +38,7 @@ type request struct {
 	wake chan wake
 }
 
-// wake is what a waiting goroutine is told to do.
+// wake tells a waiting goroutine what to do.
 type wake int8
 
 const (
@@ -122,14 +122,14 @@ func (l *FileLog) request(b *Batch) (*request, error) {
 				err = errs.ErrTooLarge
 			}
 			return nil,
-				fmt.Errorf("%w: the batch takes more than the %d bytes that one commit may have in this log (half a segment): "+
-					"write it in parts", err, limit)
+				fmt.Errorf("%w: the batch exceeds the maximum of %d bytes for one commit in this log "+
+					"(half a segment): write it in parts", err, limit)
 		}
 	}
 	return r, nil
 }
 
-// add queues a request. lead reports whether its goroutine must write the next group.
+// add queues a request. lead reports whether the goroutine of this request must write the next group.
 func (q *queue) add(r *request) (lead bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -193,8 +193,8 @@ func (q *queue) syncEnds(n int) {
 	}
 }
 
-// remove takes a request out of the queue, and reports whether it was still there. A request that a leader has
-// taken stays with that leader, which does not pass the lead to it, because its goroutine no longer waits.
+// remove takes a request out of the queue, and reports whether it was still there. The goroutine of the request
+// no longer waits, so a leader that has already taken the request will not pass the lead to it.
 func (q *queue) remove(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -222,8 +222,8 @@ func (q *queue) take() []*request {
 	return taken
 }
 
-// giveBack returns requests that the leader did not write to the head of the queue, except those whose
-// goroutine no longer waits: they are not written.
+// giveBack returns to the head of the queue the requests that the leader did not write. It drops requests whose
+// goroutine no longer waits.
 func (q *queue) giveBack(list []*request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

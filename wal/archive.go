@@ -10,14 +10,15 @@ import (
 )
 
 // archive copies a released segment into archive/ and makes the copy durable. Damaged parts become gaps in the
-// copy, and an event names them. Without a budget nothing is copied. If the disk is full and removing older
-// copies does not help, an event reports the gap instead: history then has a hole, but no memory is lost.
+// copy, and an event names them. If the archive has no budget, nothing is copied. If the disk is full and
+// removing older copies does not help, an event reports that the segment was not archived: history then has a
+// hole, but no memory is lost.
 func (l *FileLog) archive(number uint64) error {
 	_, err := l.archiveNaming(number)
 	return err
 }
 
-// archiveNaming is archive that also returns the damaged parts, each a *LostError.
+// archiveNaming is like archive, and also returns the damaged parts, each as a *LostError.
 func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 	if bytes, _ := l.o.Archive(); bytes > 0 || l.o.Unsent() > 0 && number >= l.unsent() {
 		gaps, err := l.copySegment(number)

@@ -10,9 +10,10 @@ import (
 
 // Attached is a process that has the log open for writing.
 type Attached struct {
-	PID       int
-	Life      vfs.Life // Unknown: the process may be dead; this process cannot tell
-	Elsewhere bool     // in another PID namespace, such as a container: PID means another process here, or none
+	PID  int
+	Life vfs.Life // whether the process is alive; Unknown if this process cannot tell
+	// The process is in another PID namespace, such as a container: here PID names another process, or none.
+	Elsewhere bool
 	slot      int
 }
 
@@ -75,8 +76,9 @@ func (ps Processes) IDs() (pids []int) {
 	return pids
 }
 
-// RemoveDead removes dead processes from the list, after the caller has handled what they left. A process that
-// has died since the call of Dead stays on the list until the next RemoveDead.
+// RemoveDead removes dead processes from the list. Before that, the caller must have handled what these
+// processes left behind. A process that has died since the call of Dead stays on the list until the next
+// RemoveDead.
 func (ps Processes) RemoveDead(held *Held, list []Attached) error {
 	if err := held.proves(ps.l); err != nil {
 		return err
@@ -87,7 +89,7 @@ func (ps Processes) RemoveDead(held *Held, list []Attached) error {
 	return nil
 }
 
-// Dead returns the processes on the list that are certainly dead and were not removed by RemoveDead.
+// Dead returns the processes on the list that are certainly dead and that RemoveDead has not removed yet.
 func (ps Processes) Dead() (list []Attached) {
 	for _, a := range ps.l.listed() {
 		if a.Life == vfs.Dead {

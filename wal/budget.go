@@ -11,10 +11,10 @@ import (
 )
 
 // The archive has a budget: a size in bytes and a maximum age. It is applied when the log is released, so a
-// changed budget takes effect with the next index; KeepBudget applies it where nothing is released. On a full
+// changed budget takes effect with the next index; KeepBudget applies it when no segment is released. On a full
 // disk the oldest copies are removed to make room for the newest. Removal by age is an hour or two late, so
-// that a clock that is ahead for a moment removes nothing: see Aged. What a copy elsewhere lacks may stay
-// longer: see sent.go.
+// that a clock that is ahead for a moment removes nothing: see Aged. Segments that a copy of the log in another
+// place lacks may stay longer: see sent.go.
 
 // copyOf is a file of the archive.
 type copyOf struct {
@@ -46,8 +46,8 @@ func (l *FileLog) archiveFiles() (list []copyOf, total int64, err error) {
 	return list, total, nil
 }
 
-// keepBudget removes the oldest copies until the rest fits the budget, and the copies whose newest entry is too
-// old.
+// keepBudget removes the oldest copies until the archive fits the budget, and the copies whose newest entry is
+// too old.
 func (l *FileLog) keepBudget() error {
 	bytes, age := l.o.Archive()
 	list, total, err := l.archiveFiles()
@@ -83,7 +83,7 @@ func (l *FileLog) keepBudget() error {
 
 // removal counts the copies that were removed because of one setting.
 type removal struct {
-	why         string // the name of the setting
+	why         string // name of the setting
 	copies      int
 	bytes       int64
 	first, last uint64
@@ -96,14 +96,14 @@ func (r *removal) add(c copyOf) {
 	r.copies, r.bytes, r.last = r.copies+1, r.bytes+c.size, c.number
 }
 
-// tell reports the removal in the log and as an event.
+// tell writes the removal to the program log and emits an event for it.
 func (r *removal) tell(l *FileLog) {
 	if r.copies == 0 {
 		return
 	}
-	note := fmt.Sprintf("segments %d to %d, by %s", r.first, r.last, r.why)
+	note := fmt.Sprintf("segments %d to %d, because of %s", r.first, r.last, r.why)
 	if r.copies == 1 {
-		note = fmt.Sprintf("segment %d, by %s", r.first, r.why)
+		note = fmt.Sprintf("segment %d, because of %s", r.first, r.why)
 	}
 	l.o.Logger.Info("old history removed", "setting", r.why, "copies", r.copies, "bytes", r.bytes)
 	l.o.Event(Event{Kind: EventArchiveOld, Path: "wal/archive", Bytes: r.bytes, Note: note})
@@ -135,9 +135,9 @@ func (l *FileLog) removeCopy(c copyOf) error {
 	return nil
 }
 
-// endedBefore reports whether every entry of the first copy in list was written before t: whether the next
-// readable segment began before t. Without a readable next segment it returns false. It uses the times of
-// frames, which a clock that is behind does not make earlier. After a commit with the clock ahead, segments
+// endedBefore reports whether every entry of the first copy in list was written before t, that is, whether the
+// next readable segment began before t. Without a readable next segment it returns false. It compares the times
+// of frames, which a clock that is behind does not make earlier. After a commit with the clock ahead, segments
 // seem younger than they are and are kept longer.
 func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	p := l.Past()
@@ -161,8 +161,9 @@ func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	return false
 }
 
-// cutArchive makes room on a full disk for the copy of a segment, by MakeRoom or else by removing the oldest
-// copy that is older than this segment. It returns false if there is nothing to remove.
+// cutArchive makes room on a full disk for the copy of a segment. It calls MakeRoom; if that removes nothing,
+// it removes the oldest copy of a segment that is older than this one. It returns false if there is nothing to
+// remove.
 func (l *FileLog) cutArchive(number uint64) (bool, error) {
 	if l.o.MakeRoom != nil && l.o.MakeRoom() {
 		return true, nil
@@ -178,9 +179,9 @@ func (l *FileLog) cutArchive(number uint64) (bool, error) {
 	return true, nil
 }
 
-// Kept returns the size of the archive in bytes, and when the oldest segment in archive and log began; the zero
-// time if that cannot be read. If that time is later than the clock, Kept returns the reading of the first
-// entry instead. Kept reads file names and sizes, and usually one start frame.
+// Kept returns the size of the archive in bytes, and the time at which the oldest segment in archive and log
+// began. The time is zero if it cannot be read. If that time is later than the clock, Kept returns the reading
+// of the first entry instead. Kept reads file names and sizes, and usually one start frame.
 func (a Archive) Kept() (bytes int64, since time.Time) {
 	list, bytes, err := a.l.archiveFiles()
 	if err != nil {

@@ -21,29 +21,30 @@ import (
 //
 // A leader whose own ctx ends passes the lead on; no request fails because the ctx of another one ended.
 
-// group is the content of one write.
+// group is the content of one write to the log.
 type group struct {
-	requests []*request // accepted and refused, in order
+	requests []*request // requests of the group, accepted and refused, in order
 	buf      []byte
-	at       LSN // the position of buf
+	at       LSN // position in the log at which buf begins
 	end      Mark
-	entries  []Entry // as in the log, with control frames
+	entries  []Entry // entries as in the log, with control frames
 	marks    []Mark
-	latest   map[string]LSN // the newest entry that the group writes for a key; 0: the key is absent
-	gone     map[string]LSN // the deletion, for a key that is absent
-	beside   map[LSN]effects
-	totals   map[string]uint64 // what the group adds to running totals
-	need     LSN               // position that must be durable before any request of the group is answered
-	clock    int64             // commit time of the next frame
-	reading  int64             // the time that the clock shows
-	apart    bool              // clock is too far ahead of reading: entries have their reading as a field
-	writers  bool              // entries have the numbers of their writers as a field
-	causes   bool              // entries have their causes as a field
-	fields   [24]byte          // buffer for the encoded fields of one entry
+	// Position of the newest entry that the group writes for a key; 0: the group deletes the key.
+	latest  map[string]LSN
+	gone    map[string]LSN // position of the deletion, for a key that is absent
+	beside  map[LSN]effects
+	totals  map[string]uint64 // amounts that the group adds to running totals
+	need    LSN               // position that must be durable before any request of the group is answered
+	clock   int64             // commit time of the next frame
+	reading int64             // current time of the clock
+	apart   bool              // clock is too far ahead of reading: each entry records its reading as a field
+	writers bool              // entries record the numbers of their writers as a field
+	causes  bool              // entries record their causes as a field
+	fields  [24]byte          // buffer for the encoded fields of one entry
 }
 
-// lead writes one group, which begins with own, and passes the lead on: the next group is written while this
-// one is synced, and one sync may cover several groups.
+// lead writes one group, which begins with the request own, and passes the lead to the next request. The next
+// group is written while this one is synced, and one sync may cover several groups.
 func (l *FileLog) lead(ctx context.Context, own *request) {
 	err := l.q.gather(ctx)
 	var g *group
@@ -84,7 +85,7 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 	}
 }
 
-// settle makes a request durable that was written, if its leader failed to.
+// settle makes a written request durable whose leader failed to sync it.
 func (l *FileLog) settle(ctx context.Context, r *request) {
 	err := l.syncTo(ctx, r.end)
 	if err == nil {
@@ -99,8 +100,8 @@ func (l *FileLog) settle(ctx context.Context, r *request) {
 	}
 }
 
-// unsettled answers a request that cannot be made durable: one that was written, or one that was refused
-// because of an entry that is not durable.
+// unsettled answers a request that cannot be made durable: a request that was written, or a request that was
+// refused because of an entry that is not durable.
 func (l *FileLog) unsettled(r *request, err error) {
 	if r.end == 0 { // evaluated, but nothing was written
 		if replaced := l.Folder().Replaced(); replaced != nil {
@@ -116,8 +117,7 @@ func (l *FileLog) unsettled(r *request, err error) {
 	}
 }
 
-// write takes a group from the queue and writes it. An error means that nothing
-// was taken.
+// write takes a group of requests from the queue and writes it. An error means that no request was taken.
 func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 	if err := l.CatchUp(ctx); err != nil { // read most of the log before taking the lock
 		return nil, err
@@ -129,10 +129,10 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 	return l.writeLocked(ctx, nil)
 }
 
-// writeLocked writes the given requests, or the queued ones if these is nil; append.lock is held.
+// writeLocked writes the given requests, or the queued ones if these is nil. The caller holds append.lock.
 //
 // The error is errNoFields if the entries would lack their readings because the store lacks FeatureFields. The
-// holder of an Exclusive does not get it, because it cannot raise the feature.
+// holder of an Exclusive does not get this error, because it cannot raise the feature.
 func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, error) {
 	if err := l.inPlaceFor(l.geo.Number(l.shared.Tail())); err != nil {
 		return nil, err
@@ -178,8 +178,8 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 	return g, nil
 }
 
-// appendable returns an error if the log accepts no entries. After a failed sync it accepts none until a sync
-// has succeeded, which this call tries.
+// appendable returns an error if the log accepts no entries. After a failed sync the log accepts none until a
+// sync has succeeded; appendable tries that sync.
 func (l *FileLog) appendable(ctx context.Context) error {
 	switch l.shared.Poison() {
 	case page.Healthy:
@@ -217,7 +217,7 @@ func (l *FileLog) endSegment(at LSN) error {
 	return nil
 }
 
-// put writes the group at the tail and publishes it.
+// put writes the group at the tail and publishes the new tail.
 func (l *FileLog) put(g *group) error {
 	if !l.hasOpen(l.geo.Number(g.at)) { // the segment is opened by name
 		if err := l.Folder().InPlace(); err != nil {
@@ -257,7 +257,7 @@ func (l *FileLog) put(g *group) error {
 	return nil
 }
 
-// gather evaluates requests and builds the write; append.lock and mu are held.
+// gather evaluates the preconditions of the requests and builds the write; the caller holds append.lock and mu.
 func (l *FileLog) gather(requests []*request) *group {
 	s := &l.state
 	if l.latest == nil {
@@ -309,7 +309,7 @@ func (l *FileLog) gather(requests []*request) *group {
 	return g
 }
 
-// keptBuffer is the size of the largest write whose buffer is kept for reuse.
+// keptBuffer is the maximum size of a write buffer, in bytes, that is kept for reuse.
 const keptBuffer = 1 << 20
 
 // buffer returns the buffer for the next write; append.lock is held.
@@ -323,8 +323,8 @@ func (l *FileLog) buffer(size uint64) []byte {
 	return l.writing[:0]
 }
 
-// judge evaluates the preconditions of a request against everything before it. waits reports whether the result
-// rests on an entry that is not durable yet.
+// judge evaluates the preconditions of a request against all entries before it in the log, including those of
+// the group. waits reports whether the result rests on an entry that is not durable yet.
 func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 	for i, p := range r.batch.Preconditions {
 		if p.Key == "" {
@@ -353,7 +353,7 @@ func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 	return waits, nil
 }
 
-// size returns how many bytes a request takes in the log, including the fields of its entries.
+// size returns the number of bytes that a request takes in the log, including the fields of its entries.
 func (g *group) size(r *request) (n uint64) {
 	if !g.apart && !g.writers {
 		return r.size
@@ -391,8 +391,8 @@ func (g *group) last() LSN {
 	return 0
 }
 
-// fit reports whether the request fits into the group's write, at its end, or in the next segment if the
-// request is the first of the group.
+// fit reports whether the request fits into the group's write, at its end. The first request of a group may
+// also go into the next segment.
 func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 	number, size := l.geo.Number(g.at), g.size(r)
 	inside := l.geo.Offset(g.at) != 0 || len(g.buf) > 0
@@ -421,7 +421,7 @@ func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 	return true, l.room(g.end.LSN+size, r.deletes)
 }
 
-// encode appends the frames of an accepted request.
+// encode appends the frames of an accepted request to the write buffer.
 func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 	durable := l.shared.Durable()
 	for i := range r.batch.Entries {
@@ -461,8 +461,8 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 	}
 }
 
-// lockSince takes a lock for a request that has been waiting since the given time; that wait counts toward
-// LockWait.
+// lockSince takes a lock for a request that has been waiting since the given time. The time that the request
+// has waited already counts toward LockWait.
 func (l *FileLog) lockSince(ctx context.Context, role int, since time.Time) error {
 	if err := l.Folder().Replaced(); err != nil { // the files may belong to another process by now
 		return err

@@ -12,11 +12,11 @@
 //	wal/*.lock         open attach flush append sync hold, taken in this order; watch is independent
 //	wal/features       a copy of the features that checkpoint has; absent until the first is raised
 //	wal/ended          why earlier logs of the store have ended; absent until one has ended, see package past
-//	wal/sent           up to where a copy elsewhere has the log; absent without such a copy, see package past
+//	wal/sent           up to which position a copy in another place has the log; absent without one, see package past
 //	wal/expiry         not part of the log: when the store saw that something had expired
 //	wal/aged           likewise: that history was older than history_days
-//	wal/writers        likewise: explanations of writers that the log has released; package writer
-//	wal/purges         likewise: names of purged documents that the log has released; internal/purgefile
+//	wal/writers        likewise: explanations of writers whose log segments were released; package writer
+//	wal/purges         likewise: names of purged documents whose log segments were released; internal/purgefile
 //	wal/purged-texts   likewise: hashes by which purged texts are recognised
 //	wal/archive/*.zst  copies of released segments
 //	checkpoint         two slots, written in turn: which part of the log the store's files cover
@@ -46,7 +46,7 @@
 //
 // and, in both versions, what older programs leave out
 //
-//	160 uint64 inode of the folder wal/ in which the log is at home, as in the page; 0 for none
+//	160 uint64 inode of the folder wal/ to which the log belongs, as in the page; 0 for none
 //	168 uint64 xxhash64 of everything before
 //	176 uint64 marks: bit 0: the store has had a config.json
 //	184 uint64 xxhash64 of everything before
@@ -154,9 +154,9 @@
 //
 // # Copies elsewhere
 //
-// A program that ships pieces of the log (past.Log.Pieces) to a copy elsewhere records up to where the copy has it.
-// What the copy lacks stays in the archive, up to a bound; see sent.go. Everything that begins another log records
-// the reason for that program, with past.Log.Broken; see broken.go.
+// A program that copies pieces of the log (past.Log.Pieces) to another place records the position up to which that
+// copy is complete. Segments that the copy lacks stay in the archive, up to a size limit; see sent.go. Everything
+// that begins another log records the reason for that program, with past.Log.Broken; see broken.go.
 //
 // # Choices
 //

@@ -4,8 +4,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// effects is what an entry changes besides its own key, for preconditions that are evaluated before the entry
-// is applied: further keys of which it is the newest entry, and the amounts that it adds to running totals.
+// effects is what an entry changes besides its own key: further keys of which it is the newest entry, and the
+// amounts that it adds to running totals. It is for preconditions that are evaluated before the entry is
+// applied.
 type effects struct {
 	keys []string
 	adds []Amount
@@ -21,7 +22,7 @@ func (l *FileLog) effectsOf(e *Entry) effects {
 	return effects{keys: l.o.Machine.Also(e), adds: l.o.Machine.Counts(e)}
 }
 
-// stands records the effects of an entry of the group.
+// stands records the effects of an entry of the group, for the preconditions that follow in the group.
 func (g *group) stands(at LSN, b effects) {
 	if b.empty() {
 		return
@@ -38,7 +39,7 @@ func (g *group) stands(at LSN, b effects) {
 	}
 }
 
-// awaitBeside records the effects of an entry that was read or written and is not applied yet.
+// awaitBeside records the effects of an entry that was read or written but is not applied yet.
 func (s *state) awaitBeside(at LSN, b effects) {
 	if b.empty() {
 		return
@@ -52,7 +53,7 @@ func (s *state) awaitBeside(at LSN, b effects) {
 	s.beside[at] = b
 }
 
-// dropBeside removes the effects of an entry that is applied now: Current includes them.
+// dropBeside removes the effects of an entry that is being applied: Machine.Current includes them from then on.
 func (s *state) dropBeside(at LSN) {
 	b, ok := s.beside[at]
 	if !ok {
@@ -71,7 +72,7 @@ func (s *state) dropBeside(at LSN) {
 	delete(s.beside, at)
 }
 
-// forgetPending forgets all entries that were read and not applied.
+// forgetPending removes all entries that were read but not applied, and their effects.
 func (s *state) forgetPending() {
 	s.pending, s.deleted = map[string]LSN{}, map[string]bool{}
 	s.beside, s.totals = map[LSN]effects{}, map[string]uint64{}

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-var errNotThrough = errors.New("the frames do not reach to the end of the copy")
+var errNotThrough = errors.New("the frames end before the end of the copy")
 
 // erased returns an archived segment with some frames erased and zeros after the last frame. It uses b if b is
 // large enough.
@@ -43,8 +43,8 @@ func (l *FileLog) erased(number uint64, b []byte,
 	return frames, changed, b, nil
 }
 
-// eraseFrames erases frames of a segment in memory. at is where the frames end, here the error at that
-// position.
+// eraseFrames erases the wanted frames of a segment in memory. at is the position where the frames end, here
+// the error found there.
 func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	wanted func(at LSN, key string, value []byte) bool) (frames int, at LSN, here error) {
 	for at = geo.Start(number); ; {
@@ -71,14 +71,15 @@ func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	}
 }
 
-// through returns an error unless the frames of a copy reach their recorded end: the next segment records it;
-// without a next segment the frames end with a header of zeros.
+// through returns an error unless the frames of a copy reach the recorded end of the segment. The next segment
+// records that end. Without a next segment, the frames must end with a header of zeros.
 func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here error) error {
 	next, err := l.startOf(number + 1)
 	switch {
 	case err == nil && next.Geometry == geo && next.PrevEnd != 0: // 0 where a repair has begun a new log
 		if next.PrevEnd != end {
-			return fmt.Errorf("%w: the frames end at %d, the next segment says %d: %w", errNotThrough, end, next.PrevEnd, here)
+			return fmt.Errorf("%w: the frames end at %d, but the next segment records %d as their end: %w",
+				errNotThrough, end, next.PrevEnd, here)
 		}
 		return nil
 	case err != nil && !past.IsNoFrame(err):
@@ -104,10 +105,11 @@ func (l *FileLog) startOf(number uint64) (segment.Start, error) {
 	return s, err
 }
 
-// erasedSegment is a segment in memory, as the past.Source of a copy that replaces an older one.
+// erasedSegment is a segment in memory with erased frames. It is the past.Source for the copy that replaces an
+// older copy.
 type erasedSegment struct {
 	*bytes.Reader
-	old *past.Copy // nil if the old copy cannot be opened
+	old *past.Copy // the older copy; nil if it cannot be opened
 }
 
 // Name returns the path of the copy that is replaced.
@@ -118,8 +120,8 @@ func (e *erasedSegment) Name() string {
 	return e.old.Name()
 }
 
-// Packed returns block i with its header as the older copy has it, if the block is unchanged: most blocks
-// contain nothing that is purged and need not be compressed again. Otherwise it returns nil.
+// Packed returns block i, with its header, in the compressed form of the older copy, if the block is unchanged.
+// Most blocks contain no purged data and need not be compressed again. For a changed block it returns nil.
 func (e *erasedSegment) Packed(i int, plain []byte) []byte {
 	if e.old == nil {
 		return nil

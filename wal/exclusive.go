@@ -9,12 +9,12 @@ import (
 )
 
 // Exclusive keeps all other writers of the log waiting, in all processes. It is for a caller whose
-// preconditions have failed again and again because other writers never pause and its own work takes longer
-// than theirs; without Exclusive such a writer may never succeed.
+// preconditions fail repeatedly, because other writers never pause and its own work takes longer than theirs.
+// Without Exclusive such a caller may never succeed.
 //
-// Exclusive holds append.lock through a handle of its own, so that other writers of this process wait for it as
-// those of other processes do, at most LockWait. The holder bypasses the queue, whose leader may be waiting for
-// the lock; it must not wait for another goroutine that appends.
+// Exclusive holds append.lock through a handle of its own, so that other writers of this process wait for the
+// lock as writers of other processes do, at most LockWait. The holder bypasses the queue, whose leader may be
+// waiting for the lock. The holder must not wait for another goroutine that appends.
 type Exclusive struct {
 	l    *FileLog
 	lock vfs.Lock
@@ -67,7 +67,7 @@ func (l *FileLog) lockExclusive(ctx context.Context) (*Exclusive, error) {
 	return x, nil
 }
 
-// In returns the context with which the holder appends.
+// In returns a context with which the holder must call Append.
 func (x *Exclusive) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, exclusiveKey{}, x)
 }

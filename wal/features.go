@@ -24,18 +24,19 @@ const (
 	// of a separate kind. A purge overwrites those of what it purges.
 	FeatureKept Features = 1 << 1
 
-	// FeatureWriters: entries have the numbers of their writers; entries of a separate key explain the numbers;
-	// wal/writers has the explanations that the log has released; and the lines of the index have the numbers.
-	// A program that does not know writers would write an index without them, and release the explanations.
-	// This feature is raised together with FeatureFields.
+	// FeatureWriters: entries have the numbers of their writers, and entries of a separate key explain these
+	// numbers. wal/writers has the explanations whose log segments were released. The lines of the index have
+	// the numbers. A program that does not know writers would write an index without the numbers, and lose the
+	// explanations. This feature is raised together with FeatureFields.
 	FeatureWriters Features = 1 << 2
 
 	// FeatureTerms: the word index has terms of version 2. A program that knows only version 1 would report the
 	// index as damaged and rebuild it, alternating with programs that know version 2.
 	FeatureTerms Features = 1 << 3
 
-	// FeaturePurges: the log has entries that name what was purged, and wal/purges has those that the log has
-	// released. A program that does not know these entries would release them, and restore what was purged.
+	// FeaturePurges: the log has entries that name the purged versions, and wal/purges has such entries whose
+	// log segments were released. A program that does not know these entries would lose them, and restore
+	// purged versions.
 	FeaturePurges Features = 1 << 4
 
 	// FeatureFields: frames of the log have fields between key and value, see package segment. A program that

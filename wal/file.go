@@ -30,36 +30,39 @@ type FileLog struct {
 	generation  atomic.Uint64
 	slot        int
 	hasFeatures bool // wal/features existed when the segments were listed
-	hasEnded    bool // likewise wal/ended
-	// Of the store, as the recovery or the private replay of this process found them; shared has the current
-	// ones.
+	hasEnded    bool // wal/ended existed when the segments were listed
+	// Features of the store, as the recovery or the private replay of this process found them. The shared page
+	// has the current features.
 	required Features
 	unmarked LSN        // without a checkpoint: position up to which unreadable files may have had frames; 0: none
-	marks    Checkpoint // as found by whence
+	marks    Checkpoint // checkpoint with which the log was read
 	was      before     // state of the page before this process recovered the log
 	report   Report
-	home     uint64      // inode of wal/, in a process that may write
-	private  atomic.Bool // read-only on a log that no process has recovered: the log ends where this process finds its end
-	looked   time.Time   // when the page was last looked for; if private
+	home     uint64 // inode of wal/, in a process that may write
+	// Read-only handle on a log that no process has recovered: the log ends where this process finds its end.
+	private atomic.Bool
+	looked  time.Time // time of the last search for the page, in a private handle
 
 	damage atomic.Pointer[errs.CorruptionError]
 
 	q        queue
-	requests sync.Pool         // of *request
-	writing  []byte            // buffer of one write; guarded by append.lock
-	latest   map[string]LSN    // newest entry per key within one write; guarded by append.lock
-	gone     map[string]LSN    // the deletion, for a key that is absent after it; guarded by append.lock
-	totals   map[string]uint64 // what one write adds to running totals; guarded by append.lock
-	refused  atomic.Int64      // when raising FeatureFields last failed; 0: never
-	syncing  chan struct{}     // held by the one goroutine of this process that waits for sync.lock
-	state    state
-	files    files
-	prep     preparer
-	free     freer
-	unwiped  []error // see letGo; guarded by flush.lock
-	copies   copyNotes
-	sentry   sentry
-	place    place
+	requests sync.Pool      // unused *request values
+	writing  []byte         // buffer of one write; guarded by append.lock
+	latest   map[string]LSN // position of the newest entry per key within one write; guarded by append.lock
+	// Position of the deletion, for a key that the write deletes; guarded by append.lock.
+	gone    map[string]LSN
+	totals  map[string]uint64 // amounts that one write adds to running totals; guarded by append.lock
+	refused atomic.Int64      // time at which raising FeatureFields last failed; 0: it never failed
+	syncing chan struct{}     // held by the one goroutine of this process that waits for sync.lock
+	state   state
+	files   files
+	prep    preparer
+	free    freer
+	// Errors of files that were removed without being overwritten, see letGo; guarded by flush.lock.
+	unwiped []error
+	copies  copyNotes
+	sentry  sentry
+	place   place
 }
 
 // Report describes what Open found and did.
@@ -67,28 +70,32 @@ type Report struct {
 	Created   bool  // Open created a new log
 	Recovered bool  // no other process had the log open: it was read, and its end was made durable again
 	Clean     bool  // the log ended where it was last attested
-	Replayed  int   // number of entries
-	Bytes     int64 // of log replayed
+	Replayed  int   // number of replayed entries
+	Bytes     int64 // bytes of log that were replayed
 	TornTail  *TornTail
-	// Damage without loss: the archive has a copy, or, below flushed, the files have the data.
-	Healed     *errs.CorruptionError
-	HealedFrom string                // the copy from which the segment was restored, "" if the files have the data
-	Damage     *errs.CorruptionError // the log is damaged below what was durable: it is read-only
-	Flushed    LSN                   // flushed at the time of opening; everything above it is written to files again
-	Mtimes     [Folders]int64
-	// Where the new log begins if the log that the checkpoint names is gone; else 0.
+	// Damage without loss: the archive has a copy of the damaged segment, or, below flushed, the files have the
+	// data.
+	Healed *errs.CorruptionError
+	// Name of the copy from which the segment was restored, "" if the files have the data.
+	HealedFrom string
+	Damage     *errs.CorruptionError // damage of frames that were durable; the log is read-only because of it
+	// Position flushed at the time of opening; all later entries are written to files again.
+	Flushed LSN
+	Mtimes  [Folders]int64
+	// Position where the new log begins if the log that the checkpoint names is gone; otherwise 0.
 	Gone LSN
-	// Of a read-only handle in a folder of links whose log is at home elsewhere: the handle follows no page.
+	// Set for a read-only handle in a folder whose files are hard links and whose log belongs to another
+	// folder. The handle does not follow the shared page.
 	Linked   *errs.LinkedError
-	Features Features // of the store when it was opened
+	Features Features // features of the store when it was opened
 }
 
 // TornTail describes the bytes that recovery cut off after the last complete batch.
 type TornTail struct {
 	At    LSN
 	Bytes int64
-	Path  string // the file to which the bytes were moved
-	Err   error  // the error found there
+	Path  string // path of the file to which the bytes were moved
+	Err   error  // the error at the first of these bytes
 }
 
 // Report returns what Open found and did.
@@ -104,7 +111,7 @@ func (l *FileLog) UUID() [16]byte { return l.geo.UUID }
 // SegmentSize returns the size of a segment in bytes.
 func (l *FileLog) SegmentSize() uint64 { return l.geo.Size }
 
-// Limit returns the maximum size of a batch in the log, headers included.
+// Limit returns the maximum size of a batch in the log in bytes, headers included.
 func (l *FileLog) Limit() uint64 { return l.geo.Limit() - segment.StartSize }
 
 // Damage returns the damage that made the log read-only, or nil.
@@ -120,15 +127,15 @@ func (l *FileLog) AppliedMark() Mark {
 	return l.state.applied
 }
 
-// Read returns the position up to which this process has read or written. For every later entry, Machine.Also
-// and Machine.Counts are called after this call.
+// Read returns the position up to which this process has read or written the log. Machine.Also and
+// Machine.Counts are called for every entry after that position, and only after Read has returned.
 func (l *FileLog) Read() LSN {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	return l.state.w.At.LSN
 }
 
-// Durable returns the position up to which the log is durable, through any process.
+// Durable returns the position up to which the log is durable, no matter which process made it so.
 func (l *FileLog) Durable() LSN {
 	if l.private.Load() {
 		return l.Applied()
@@ -152,7 +159,7 @@ func (l *FileLog) Spilled() LSN {
 	return l.shared.Spilled()
 }
 
-// Backlog returns how many bytes of log a replay would have to read.
+// Backlog returns the number of bytes of log that a replay would have to read.
 func (l *FileLog) Backlog() int64 {
 	if l.private.Load() {
 		return int64(l.Applied() - l.state.from.Load())
@@ -161,16 +168,17 @@ func (l *FileLog) Backlog() int64 {
 	return int64(max(l.shared.Tail(), spilled) - spilled) // the tail is 0 while another process recovers the log
 }
 
-// Poisoned reports whether a sync has failed and none has succeeded since.
+// Poisoned reports whether a sync has failed and no later sync has succeeded.
 func (l *FileLog) Poisoned() bool {
 	return l.shared.Mapped() && l.shared.Poison() == page.SyncFailed
 }
 
 // files is the set of open segments.
 type files struct {
-	mu    sync.Mutex
-	open  map[uint64]vfs.File
-	known map[uint64]fileID // segments whose name was compared: the identity of a file does not change while it is open
+	mu   sync.Mutex
+	open map[uint64]vfs.File
+	// Identities of the open segments whose file names were compared; an open file keeps its identity.
+	known map[uint64]fileID
 }
 
 // fileID identifies the file behind an open handle.
@@ -179,7 +187,7 @@ type fileID struct {
 	ino, dev uint64
 }
 
-// isKnown reports whether the file that has the name of a segment is the one that was compared before.
+// isKnown reports whether the file that now has the name of a segment is the file that was compared before.
 func (l *FileLog) isKnown(number uint64, f vfs.File, at vfs.Info) bool {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
@@ -227,8 +235,8 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 // source returns a segment for a walker.
 func (l *FileLog) source(number uint64) (past.Source, error) { return l.segment(number) }
 
-// forgetFiles closes the segments below a number, which were recycled; a reader that still uses one finds
-// frames with the wrong seed.
+// forgetFiles closes the segments below a number, because they were recycled. A reader that still uses such a
+// segment finds frames with the wrong seed.
 func (l *FileLog) forgetFiles(below uint64) {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
@@ -254,7 +262,7 @@ func (l *FileLog) closeFiles() {
 	l.forgetFiles(1 << 63)
 }
 
-// ioError wraps an error of the system with what was being done, the path and a sentinel.
+// ioError wraps an error of the system with the operation, the path and a sentinel error.
 func (l *FileLog) ioError(doing, path string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -269,7 +277,7 @@ func (l *FileLog) ioError(doing, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
 
-// Past returns the past of this log.
+// Past returns a reader of the whole kept history: segments and archive as one log.
 func (l *FileLog) Past() *past.Log {
 	return &past.Log{FS: l.o.FS, Dir: l.o.walDir(), Geometry: l.geo}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// healLimit bounds how many segments one Open restores: the log is read again after each.
+// healLimit is the maximum number of segments that one Open restores: the log is read again after each.
 const healLimit = 100
 
 // healAll restores one segment after another, and replays after each, until the log is sound or the archive has
@@ -39,12 +39,12 @@ func (l *FileLog) healAll(ctx context.Context, c Checkpoint, attested LSN, end M
 	return end, damage, nil
 }
 
-// heal restores a segment from its copy in archive/: the segment that contains the damage, or the one in which
-// the log should continue. open.lock is held and no other process is attached. heal returns the name of the
-// copy, "" if no copy helps.
+// heal restores a segment from its copy in archive/: the segment that contains the damage, or the segment in
+// which the log should continue. The caller holds open.lock, and no other process is attached. heal returns the
+// name of the copy, or "" if no copy helps.
 //
-// The damaged segment goes to quarantine. If heal is killed, the segment is missing at worst; the next heal
-// restores it from the same copy.
+// The damaged segment is moved to quarantine. If the process is killed during heal, the segment is missing at
+// worst; the next heal restores it from the same copy.
 func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (string, error) {
 	for _, number := range []uint64{l.geo.Number(damage.LSN), l.geo.Number(damage.LSN) + 1} {
 		serves, err := l.copyServes(ctx, number)

@@ -15,7 +15,8 @@ import (
 type Held struct {
 	l        *FileLog
 	unlocked atomic.Bool
-	rescue   bool // see Options.Rescue: the lock file itself is gone
+	// The Held of a rescue, without flush.lock, because the lock file itself is gone; see Options.Rescue.
+	rescue bool
 }
 
 // errNotHeld reports a bug in the caller.
@@ -32,9 +33,9 @@ func (l *FileLog) LockFlush(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
-// LockFlushUnless is LockFlush for a caller that no longer needs the lock once done returns true. done is
-// called repeatedly while another process holds the lock, but not with Options.Inline. When done returns true,
-// LockFlushUnless returns nil without an error.
+// LockFlushUnless is like LockFlush, for a caller that no longer needs the lock once done returns true. It then
+// returns nil without an error. LockFlushUnless calls done repeatedly while another process holds the lock, but
+// not with Options.Inline.
 func (l *FileLog) LockFlushUnless(ctx context.Context, done func() bool) (*Held, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
@@ -65,8 +66,8 @@ func (l *FileLog) TryLockFlush() (*Held, error) {
 	return l.heldNow()
 }
 
-// heldNow returns the proof, just after flush.lock was taken, or releases the lock if the folder has another
-// log by now.
+// heldNow returns the Held just after flush.lock was taken. If the log was replaced or recovered by another
+// process in the meantime, it releases the lock and returns an error.
 func (l *FileLog) heldNow() (*Held, error) {
 	l.place.begins()
 	err := l.Folder().InPlace()

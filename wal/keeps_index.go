@@ -17,20 +17,20 @@ import (
 // file, identified by inode, size and time: a copy that a purge or a repair has replaced is a different file.
 // Frames without a note are looked up in the copy.
 
-// mostNoted limits how many frames of all copies are noted, at 8 bytes each.
+// mostNoted is the maximum number of frames that are noted for all copies together, at 8 bytes each.
 const mostNoted = 1 << 20
 
-// copyNotes has the notes about the copies in archive/.
+// copyNotes has notes about the frames of the copies in archive/.
 type copyNotes struct {
 	mu     sync.Mutex
-	of     map[uint64]*copyNote // by segment number
+	of     map[uint64]*copyNote // notes by segment number
 	frames int
 }
 
 type copyNote struct {
 	file   vfs.Info
 	looks  int
-	frames []notedFrame // ascending
+	frames []notedFrame // frames of the copy, in ascending order
 }
 
 type notedFrame struct {
@@ -51,8 +51,8 @@ func (n *copyNote) isOf(file vfs.Info) bool {
 		n.file.Mtime.Equal(file.Mtime)
 }
 
-// notedIn reports whether a note says that the copy of the segment has the frame of a key at a position, and
-// the copy is still the noted file.
+// notedIn reports whether the notes contain the frame of a key at a position in the copy of a segment, and the
+// copy is still the file that was noted.
 func (l *FileLog) notedIn(key string, at LSN) bool {
 	number := l.geo.Number(at)
 	c := &l.copies
@@ -83,7 +83,7 @@ func (c *copyNotes) drop(number uint64) {
 	}
 }
 
-// lookedInto counts a look-up in a copy, and notes the frames of the copy once that pays.
+// lookedInto counts a look-up in a copy. After enough look-ups it notes all frames of the copy.
 func (l *FileLog) lookedInto(number uint64, f *past.Copy) {
 	c := &l.copies
 	c.mu.Lock()

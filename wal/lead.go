@@ -9,17 +9,17 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Lead makes one of the processes that have the store open watch the files for all of them. The leader has
-// watch.lock, which is outside the order of the other locks: no process waits for watch.lock while it holds one
-// of them, and the holder of watch.lock waits for one of them only for a limited time.
+// Lead makes one of the processes that have the store open watch the store's files for all of them. The leader
+// holds watch.lock, which is outside the order of the other locks: no process waits for watch.lock while it
+// holds another lock, and the holder of watch.lock waits for another lock only for a limited time.
 type Lead struct {
 	l    *FileLog
 	lock vfs.Lock
 	once sync.Once
-	err  error // of closing the lock
+	err  error // error of closing the lock
 }
 
-// Lead blocks until no other process leads, or until ctx ends. If a leader dies, another process takes over.
+// Lead blocks until this process leads or ctx ends. If a leader dies, another process takes over.
 func (ps Processes) Lead(ctx context.Context) (*Lead, error) {
 	name := ps.l.o.wal("watch.lock")
 	lock, err := ps.l.openLock(name)
@@ -50,14 +50,14 @@ func (d *Lead) Release() error {
 	return d.end()
 }
 
-// end closes the lock. If only segments were removed, the next log uses the same lock, and its processes would
-// wait as long as this store is open.
+// end closes the lock. That is needed if only segments were removed: the next log uses the same lock, and its
+// processes would wait as long as this store is open.
 func (d *Lead) end() error {
 	d.once.Do(func() { d.err = d.lock.Close() })
 	return d.err
 }
 
-// Leader returns the id of the leading process, 0 if none is known; only the lock is authoritative.
+// Leader returns the id of the leading process, 0 if none is known. Only watch.lock is authoritative.
 func (ps Processes) Leader() int {
 	if !ps.l.shared.Mapped() {
 		return 0
@@ -89,8 +89,8 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	return lock, nil
 }
 
-// lockError is ioError for a lock that could not be taken. It returns InPlace's error if the folder of the lock
-// is gone.
+// lockError is like ioError, for a lock that could not be taken. It returns InPlace's error if the folder of
+// the lock is gone.
 func (l *FileLog) lockError(name string, err error) error {
 	if perr := l.Folder().InPlace(); perr != nil {
 		return perr
@@ -98,8 +98,8 @@ func (l *FileLog) lockError(name string, err error) error {
 	return l.ioError("locking", name, err)
 }
 
-// tookOurs is stillOurs for the holder of a lock from openLock: the log may have been replaced while the holder
-// waited.
+// tookOurs is like stillOurs, for the holder of a lock from openLock: the log may have been replaced while the
+// holder waited.
 func (l *FileLog) tookOurs() error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (l *FileLog) tookOurs() error {
 // PollCause is why the leading process scans all files at intervals instead of being notified of changes.
 type PollCause uint8
 
-// The causes.
+// The causes of polling.
 const (
 	NotPolling  PollCause = iota
 	NoWatches             // the user has no inotify watches left

@@ -26,15 +26,15 @@ var roleNames = [roles]string{"open.lock", "attach.lock", "flush.lock", "append.
 // slowWait is the shortest wait for a lock that is logged.
 const slowWait = 50 * time.Millisecond
 
-// lock waits for a lock, at most LockWait. If the wait ends without the lock, the error is a *errs.LockError
-// that names the holder, and wraps the error of ctx if ctx ended.
+// lock waits for a lock, at most LockWait. If it does not get the lock, the error is a *errs.LockError that
+// names the holder, and wraps the error of ctx if ctx ended.
 func (l *FileLog) lock(ctx context.Context, role int, mode vfs.Mode) error {
 	_, err := l.lockUnless(ctx, role, mode, nil)
 	return err
 }
 
-// lockUnless is lock for a caller that no longer needs the lock once done returns true, because the holder may
-// have done the caller's work; held is false then.
+// lockUnless is like lock, for a caller that no longer needs the lock once done returns true, because the
+// holder may have done the caller's work. held is false then.
 func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	if err := l.Folder().Replaced(); err != nil {
 		return false, err // the lock files may belong to another process by now
@@ -61,8 +61,8 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 	return held, nil
 }
 
-// took records the holder of a lock. A process that died with flush.lock has left its record, and perhaps files
-// in tmp/ that no process has examined.
+// took records this process as the holder of a lock. A process that died with flush.lock has left its record
+// there, and perhaps files in tmp/ that no process has examined.
 func (l *FileLog) took(role int) {
 	if role == roleFlush {
 		if _, _, named := l.shared.Holder(role); named {
@@ -91,24 +91,24 @@ func (l *FileLog) lockSlow(ctx context.Context, role int, mode vfs.Mode, done fu
 	return held, err
 }
 
-// The two locks that every commit takes are first waited for on the shared page, which costs one thread switch;
-// flock costs two. This is for short waits: at most lookTimes waits of lookAgain each, because no process wakes
-// the waiters if the holder is killed or is of a version that does not wake them.
+// Waits for the two locks that every commit takes begin on the shared page: a wait there costs one thread
+// switch, in flock it costs two. This is for short waits: at most lookTimes waits of lookAgain each, because no
+// process wakes the waiters if the holder is killed, or if its version does not wake them.
 const (
 	lookTimes = 3
 	lookAgain = 2 * time.Millisecond
 )
 
-// askAgain is how long a process waits for a lock before it calls done again. During the first tryTimes rounds
-// it tries the lock every tryAgain instead, because a wait that ends without the lock leaves a thread behind
-// until the holder releases the lock.
+// askAgain is the time for which a process waits for a lock before it calls done again. During the first
+// tryTimes rounds it tries the lock every tryAgain instead, because a wait that ends without the lock leaves a
+// thread behind until the holder releases the lock.
 const (
 	askAgain = 50 * time.Millisecond
 	tryAgain = 5 * time.Millisecond
 	tryTimes = 100
 )
 
-// brief returns the number that the shared page has for a lock for which processes wait on the page.
+// brief returns the number by which the shared page knows a lock, if processes wait for that lock on the page.
 func (l *FileLog) brief(role int) (lock int, ok bool) {
 	if role != roleAppend && role != roleSync || l.o.Inline || l.o.ReadOnly {
 		return 0, false
@@ -116,7 +116,7 @@ func (l *FileLog) brief(role int) (lock int, ok bool) {
 	return role - roleAppend + page.AppendLock, l.shared.Sleeps()
 }
 
-// waitLock waits for a lock until ctx ends or done returns true.
+// waitLock waits for a lock until it has the lock, ctx ends, or done returns true.
 func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	if lock, ok := l.brief(role); ok {
 		for range lookTimes {
@@ -141,7 +141,8 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 	return err == nil, err
 }
 
-// lockAsking waits for a lock until ctx ends or done returns true. done is called first and last.
+// lockAsking waits for a lock until it has the lock, ctx ends, or done returns true. It calls done first and
+// last.
 func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	for n := 0; ; n++ {
 		if rerr := l.Folder().Replaced(); rerr != nil {
@@ -166,7 +167,8 @@ func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done 
 	}
 }
 
-// lockFor waits for a lock for at most the given time. If that time passes, it returns no error.
+// lockFor waits for a lock for at most the given time. If that time passes without the lock, it returns no
+// error.
 func (l *FileLog) lockFor(ctx context.Context, role int, mode vfs.Mode, most time.Duration) (held bool, err error) {
 	part, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -187,16 +189,16 @@ func (l *FileLog) unlock(role int) {
 	l.rouse(role)
 }
 
-// rouse wakes the processes that wait for a lock on the shared page. If they are not woken they try again after
-// lookAgain.
+// rouse wakes the processes that wait for a lock on the shared page. Processes that are not woken try again
+// after lookAgain.
 func (l *FileLog) rouse(role int) {
 	if lock, ok := l.brief(role); ok && l.Folder().Replaced() == nil { // else the page may belong to a later log
 		l.shared.Released(lock)
 	}
 }
 
-// holder returns the process that last recorded that it took the lock. flock is authoritative, and is queried
-// if no process is recorded: a process may be stopped for long between taking the lock and recording it.
+// holder returns the process that last recorded that it took the lock. If no process is recorded, holder asks
+// flock, which is authoritative: a process may be stopped for long between taking the lock and recording that.
 func (l *FileLog) holder(role int) errs.Holder {
 	pid, since, named := 0, time.Time{}, false
 	if l.shared.Mapped() {
@@ -217,8 +219,8 @@ func (l *FileLog) holder(role int) errs.Holder {
 }
 
 // stillOurs is called after each acquisition of a lock. It returns an error if the page is not of this boot or
-// not of the generation that this process joined: then another process has recovered the log while this one was
-// attached, and nothing that this process knows of the log can be trusted. It also returns an error if the
+// not of the generation that this process joined. Then another process has recovered the log while this one was
+// attached, and everything that this process knows of the log may be wrong. It also returns an error if the
 // store has a feature by now that this process does not know.
 func (l *FileLog) stillOurs() error {
 	if err := l.lost(); err != nil {
@@ -227,9 +229,9 @@ func (l *FileLog) stillOurs() error {
 	return l.still()
 }
 
-// lost is stillOurs without the features: what is already written is durable regardless of features. Every
-// commit calls it several times. Comparing the generation is enough: a page with another generation belongs to
-// another log, or to none.
+// lost is like stillOurs without the check of features: entries that are already written are durable regardless
+// of features. Every commit calls it several times. Comparing the generation is enough: a page with another
+// generation belongs to another log, or to none.
 func (l *FileLog) lost() error {
 	if l.shared.Generation() == l.generation.Load() && !l.shared.Cut() {
 		return nil

@@ -8,12 +8,12 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Types of package past that are part of the log's interface.
+// Types of package past that are part of the interface of FileLog.
 type (
 	// Entry is one change of one key.
 	Entry = past.Entry
-	// Mark is a position and the chain hash there: the checksum of the last frame before it. Two logs that
-	// agree in a mark agree in everything before it.
+	// Mark is a position in the log with the chain hash at that position: the checksum of the last frame before
+	// it. Two logs that have the same mark are equal before it.
 	Mark = past.Mark
 	// Gap is a place in a segment where a frame is missing.
 	Gap = past.Gap
@@ -25,18 +25,18 @@ type (
 // exclusive: everything with an LSN below the mark is covered.
 type LSN = segment.LSN
 
-// Precondition holds if the newest entry of Key has this LSN; LSN 0 if the key is absent. The empty key stands
-// for the log as a whole: nothing may have been committed at or after LSN.
+// Precondition holds if the newest entry of Key has this LSN; LSN is 0 for an absent key. The empty key means
+// the whole log: the precondition holds if nothing was committed at or after LSN.
 //
 // Hint helps Machine.Unchanged to determine quickly that the state has not changed since the precondition was
-// made; 0 for no hint.
+// made; 0 means no hint.
 //
-// A key may also stand for a running total (Machine.Counts): then LSN is the total that the caller saw, and the
-// precondition holds as long as the total has grown by at most Most since.
+// A key may also be that of a running total (Machine.Counts). Then LSN is the total that the caller saw, and
+// the precondition holds as long as the total has grown by at most Most since.
 //
 // A precondition on an absent key holds no matter when the key was deleted. An entry that names its predecessor
-// needs more: Chained also requires of an absent key that its newest entry is Deletion, as Machine.Deletion
-// returns it.
+// needs more: with Chained, the newest entry of an absent key must also be the deletion at Deletion, as
+// Machine.Deletion returns it.
 type Precondition struct {
 	Key      string
 	LSN      LSN
@@ -46,32 +46,33 @@ type Precondition struct {
 	Deletion LSN
 }
 
-// The causes of entries that no caller asked for. Entries of a log without writers have no cause.
+// The causes of entries that no caller requested. In a log without writers, entries have no cause.
 const (
 	CauseExpired uint8 = 1 // the time to live, or the age that the settings allow, was exceeded
 	CauseEvicted uint8 = 2 // the document was removed to make room for another one
 	CauseEdited  uint8 = 3 // a file was edited, added or removed by hand
 	CauseUpkeep  uint8 = 4 // the store changed derived data: an embedding, a count of accesses
 	CauseUndo    uint8 = 5 // an undo restored the document
-	CauseUndoing uint8 = 6 // likewise, in a commit that is not the last one of the undo
+	CauseUndoing uint8 = 6 // an undo restored the document, in a commit that is not the last one of the undo
 )
 
-// Amount is what an entry adds to a running total.
+// Amount is the number that an entry adds to a running total.
 type Amount struct {
 	Key string
 	N   uint64
 }
 
-// Batch is written as a whole or not at all. Preconditions are evaluated when the batch is written, against
-// everything before it in the log.
+// Batch is a list of entries that is written as a whole or not at all. Its preconditions are evaluated when it
+// is written, against all entries before it in the log.
 type Batch struct {
 	Entries       []Entry
 	Preconditions []Precondition
-	// Writer is the number of the writer of all entries. If it is 0, the writer is unknown and each entry keeps
-	// its own number, if any. A log keeps numbers only with FeatureFields, and causes only with FeatureWriters.
+	// Writer is the number of the writer of all entries of the batch. If it is 0, the writer is unknown and
+	// each entry keeps its own number, if any. A log keeps numbers only with FeatureFields, and causes only
+	// with FeatureWriters.
 	Writer uint32
-	// Frees marks a batch that frees space in the end, although it writes: like a batch of deletions, it may
-	// use the reserved space.
+	// Frees marks a batch that writes, but finally frees space: like a batch of deletions, it may use the
+	// reserved space.
 	Frees bool
 	// OnTop, of a batch of one entry, is called if the precondition on the entry's key fails because newest is
 	// now the key's newest entry. It prepares the entry again on top of newest, and returns false if it cannot;
@@ -80,17 +81,17 @@ type Batch struct {
 	OnTop func(newest *Entry) bool
 	// Written, if set, is called when the batch is in the log and the LSNs of its entries are set, but before
 	// the batch is durable. With Written, a conflict is also returned at once, even if it rests on an entry
-	// that is not durable. Written may be called by any goroutine, never after Append has returned, and
-	// possibly not at all. It must be quick. The caller must not report the result of either before it is
+	// that is not durable. Any goroutine may call Written, never after Append has returned, and it may not be
+	// called at all. It must be quick. The caller must not report the batch or the conflict before it is
 	// durable: see Ahead.
 	Written func()
 }
 
 // ConflictError reports which precondition failed. It matches errs.ErrConflict.
 type ConflictError struct {
-	Index int // of the precondition
+	Index int // index of the failed precondition in the batch
 	Precondition
-	Found LSN // the newest entry; 0 if the key is absent
+	Found LSN // position of the newest entry of the key; 0 if the key is absent
 }
 
 func (e *ConflictError) Error() string {

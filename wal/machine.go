@@ -5,23 +5,23 @@ import "context"
 // Machine is the state that results from the entries of a log: the views above the log. The log passes durable
 // entries to the Machine, and asks it whether preconditions hold.
 //
-// The log calls one method at a time, with a lock held on its read position: no method may call a method of the
-// same FileLog that reads on or needs that lock (Append, CatchUp, Read, AppliedMark, SetCheckpoint). Current,
-// Deletion, Unchanged, Also and Counts are called in each commit while append.lock keeps other processes from
-// writing: they must be quick.
+// The log calls one method at a time, and holds a lock on its read position meanwhile. So no method may call a
+// method of the same FileLog that needs that lock or advances the position: Append, CatchUp, Read, AppliedMark
+// or SetCheckpoint. Current, Deletion, Unchanged, Also and Counts are called in each commit while append.lock
+// keeps other processes from writing: they must be quick.
 type Machine interface {
-	// Begin loads the views; the entries from start.Spilled on are applied next. Open calls it, under open.lock
-	// unless the handle is read-only, and again after the log was healed or when Agrees returns an error. Later
-	// Begin is called if the part of the log at this process's read position has been released, possibly by an
-	// Append that holds append.lock.
+	// Begin loads the views; the entries from start.Spilled on are applied next. Open calls Begin, under
+	// open.lock unless the handle is read-only. Open calls it again after the log was healed or when Agrees
+	// returns an error. Later, Begin is called if the part of the log at this process's read position was
+	// released, possibly by an Append that holds append.lock.
 	//
 	// During Open, an error of Begin is returned by Open. Later, it is returned by the CatchUp or Append that
 	// found its position released, and the next call tries again.
 	Begin(ctx context.Context, start Start) error
 
-	// Agrees checks that the views that Begin loaded belong to this log: none reaches beyond the end of the
-	// log, and the chain hash at the end of each view is that of the log, as far as chain still knows it. Open
-	// calls it once everything durable is applied.
+	// Agrees checks that the views that Begin loaded belong to this log. No view may reach beyond the end of
+	// the log. The chain hash at the end of each view must be that of the log, if chain still knows the hash
+	// there. Open calls Agrees once everything durable is applied.
 	//
 	// An error means that the views do not belong to the log. If no other process has the store open, Begin
 	// follows, with start.Rebuild; otherwise Open returns the error.
@@ -35,24 +35,26 @@ type Machine interface {
 	Apply(entries []Entry) error
 
 	// Current returns the LSN of the newest applied entry of a key, 0 if the key is absent. It is also called
-	// for the keys that Also and Counts return. An error refuses only the batch that has the precondition.
+	// for the keys that Also and Counts return. An error makes only the batch fail whose precondition is
+	// evaluated.
 	Current(key string) (LSN, error)
 
 	// Deletion returns the LSN of the newest applied entry of an absent key, 0 if that is no longer known. It
-	// is called only for a precondition that is Chained.
+	// is called only for a precondition with Chained.
 	Deletion(key string) LSN
 
 	// Unchanged reports whether Current would certainly return p.LSN; it returns false if that is not known
 	// without a look-up. It is called before Current, for a precondition that has a Hint.
 	Unchanged(p Precondition) bool
 
-	// Also returns further keys of which the entry is the newest one, for preconditions that are evaluated
-	// before the entry is applied; Current has a separate answer for these keys. It must return the same keys
-	// for an entry each time. For an entry that it cannot read it returns no keys: Apply returns the error.
+	// Also returns further keys of which the entry is the newest one. It is called for preconditions that are
+	// evaluated before the entry is applied; Current has a separate answer for these keys. Also must return the
+	// same keys for an entry each time. For an entry that it cannot read it returns no keys: Apply returns the
+	// error.
 	Also(e *Entry) []string
 
-	// Counts returns what an entry adds to running totals. A running total is a key for which Current returns
-	// how much all applied entries have added, since some starting point. Counts must return the same for an
-	// entry each time, once the starting point is set.
+	// Counts returns the amounts that an entry adds to running totals. A running total is a key for which
+	// Current returns the sum that all applied entries have added since some starting point. Once the starting
+	// point is set, Counts must return the same amounts for an entry each time.
 	Counts(e *Entry) []Amount
 }

@@ -25,9 +25,9 @@ import (
 
 // LostError reports a part of the history that was lost with a damaged file of the log.
 type LostError struct {
-	Path     string // relative to the store
+	Path     string // path of the file, relative to the store
 	From, To LSN    // versions in this range are lost
-	Err      error  // the damage
+	Err      error  // error that describes the damage
 }
 
 // Error returns the message, in one line.
@@ -47,8 +47,8 @@ func lostIn(path string, gaps []Gap) (list []error) {
 	return list
 }
 
-// lacks returns how many bytes of a copy are missing frames. damaged reports whether the copy cannot be read to
-// its end.
+// lacks returns the number of bytes of a copy where frames are missing. damaged reports whether the copy cannot
+// be read to its end.
 func (l *FileLog) lacks(number uint64) (bytes uint64, damaged bool, err error) {
 	holes, gaps, err := l.Past().CheckArchived(context.Background(), number)
 	if err != nil {
@@ -64,7 +64,7 @@ func (l *FileLog) lacks(number uint64) (bytes uint64, damaged bool, err error) {
 }
 
 // copySegment writes the copy of a segment into archive/, with gaps in place of damaged frames, and returns the
-// gaps. An existing copy stays if it is sound, or if it has more of the segment than the segment's file.
+// gaps. It keeps an existing copy that is sound, or that has more of the segment than the segment's file.
 func (l *FileLog) copySegment(number uint64) (gaps []Gap, err error) {
 	most := ^uint64(0)
 	if l.archived(number) {
@@ -110,13 +110,13 @@ func (l *FileLog) copySegment(number uint64) (gaps []Gap, err error) {
 
 // Mended is the sound part of a damaged copy in the archive.
 type Mended struct {
-	Lost []error // each a *LostError
-	b    []byte  // the segment, with gaps
+	Lost []error // lost parts, each a *LostError
+	b    []byte  // bytes of the segment, with gaps
 	geo  segment.Geometry
 }
 
 // Mend reads the sound blocks and frames of a damaged copy. It returns nil if there are none, or if the copy is
-// of another log. It changes nothing.
+// of another log. It does not change the copy.
 func (a Archive) Mend(ctx context.Context, number uint64) (*Mended, error) {
 	path := "wal/" + past.CopyName(number)
 	plain, bad, err := past.SalvageCopy(a.l.o.FS, a.l.o.wal(past.CopyName(number)), number)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// sentry sleeps on the shared page until durable moves, on behalf of all goroutines of this process that wait
-// for that.
+// sentry sleeps on the shared page until the position durable moves, on behalf of all goroutines of this
+// process that wait for that.
 type sentry struct {
 	mu     sync.Mutex
 	moved  chan struct{} // closed when durable has moved; nil while no goroutine waits
@@ -14,13 +14,14 @@ type sentry struct {
 	done   sync.WaitGroup
 }
 
-// sentryMost limits one sleep: the process that moved durable may have been killed before it woke the others.
+// sentryMost is the maximum duration of one sleep: the process that moved durable may have been killed before
+// it woke the others.
 const sentryMost = time.Second
 
-// Moved returns a channel that is closed when durable has moved since the call, whichever process moved it,
-// when the log is closed, and in any case after a second. It returns nil if the caller has to poll: on systems
-// without support, and for a read-only process, which cannot register as waiting. Nothing is watched between
-// two calls: read Durable after the call, not before.
+// Moved returns a channel that is closed when durable has moved since the call, whichever process moved it. The
+// channel is also closed when the log is closed, and in any case after a second. Moved returns nil if the
+// caller has to poll: on systems without support, and in a read-only process, which cannot register as waiting.
+// Nothing is watched between two calls, so read Durable after calling Moved, not before.
 func (l *FileLog) Moved() <-chan struct{} {
 	if l.o.Inline || l.o.ReadOnly {
 		return nil
@@ -54,11 +55,11 @@ func (l *FileLog) Moved() <-chan struct{} {
 
 // wake wakes the sleeping processes of the machine after durable has moved.
 //
-// A process that is about to sleep raises the sleeper word to the durable position that it saw, and does not
-// fall asleep if durable has moved since. So the word is cleared only if durable has passed it: all processes
-// that raised the word so far, or found it there, were woken or will not sleep. A process that saw the current
-// durable position may be about to sleep; the next call of wake wakes it. A process that was killed in its
-// sleep is cleared with the others.
+// A process that is about to sleep raises the sleeper word to the durable position that it saw. It does not
+// fall asleep if durable has moved since. wake clears the word only if durable has passed the word's value:
+// then all processes that raised the word so far, or found that value in it, were woken or will not sleep. A
+// process that saw the current durable position may be about to sleep; the next call of wake wakes it. The word
+// of a process that was killed in its sleep is cleared in the same way.
 func (l *FileLog) wake() {
 	if !l.shared.Sleeps() {
 		return

@@ -8,11 +8,12 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// onTop lets a batch with Batch.OnTop prepare its entry again, on the newest entry of its key, instead of a
-// conflict: at is that newest entry, and i the index of the precondition that failed. append.lock and mu are
-// held, so the next entry of the key comes after this one.
+// onTop calls Batch.OnTop, so that the batch prepares its entry again, on the newest entry of its key, instead
+// of failing with a conflict. at is the position of that newest entry, and i the index of the precondition that
+// failed. The caller holds append.lock and mu, so the next entry of the key comes after this batch.
 //
-// If the newest entry is below flushed, onTop returns false: its file may have been edited.
+// If the newest entry is below flushed, onTop returns false, because the file of the entry may have been
+// edited.
 func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 	b := r.batch
 	if b.OnTop == nil || len(b.Entries) != 1 || at < l.shared.Flushed() || b.Preconditions[i].Key != b.Entries[0].Key {
@@ -34,7 +35,8 @@ func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 	return true
 }
 
-// entryAt returns the entry at a position: of the group, of those not applied yet, or of the log.
+// entryAt returns the entry at a position, from the group, from the entries that are not applied yet, or from
+// the log.
 func (l *FileLog) entryAt(g *group, at LSN) (Entry, error) {
 	for _, list := range [][]Entry{g.entries, l.state.ahead} {
 		if n, ok := find(list, at); ok {
@@ -53,7 +55,7 @@ func find(list []Entry, at LSN) (int, bool) {
 // preparation reads the caller's data.
 type preparing struct{ sync.Mutex }
 
-// again calls f unless the caller has given up, and reports whether f returned true.
+// again calls f unless the caller of Append has given up. It reports whether f was called and returned true.
 func (r *request) again(q *queue, f func() bool) bool {
 	r.preparing.Lock()
 	defer r.preparing.Unlock()
@@ -63,7 +65,8 @@ func (r *request) again(q *queue, f func() bool) bool {
 	return !gone && f()
 }
 
-// ended blocks until no goroutine prepares the batch again; the request is marked as gone.
+// ended blocks until no goroutine is preparing the batch again. The caller has marked the request as gone, so
+// none begins to.
 func (r *request) ended() {
 	r.preparing.Lock()
 	//lint:ignore SA2001 it waits for who has it

@@ -15,12 +15,12 @@ import (
 // Open opens the log of a store.
 //
 // Under open.lock it determines whether another process is attached, by trying to lock attach.lock exclusively.
-// If none is, Open recovers the log. Otherwise the shared page has the positions of the log; without a valid
-// page Open fails, because recreating the page while another process uses it would lose the writes of that
-// process. A read-only handle is not attached and changes nothing.
+// If no process is attached, Open recovers the log. Otherwise the shared page has the positions of the log. If
+// another process is attached and the page is invalid, Open fails, because recreating the page would lose the
+// writes of that process. A read-only handle is not attached and changes nothing.
 func Open(ctx context.Context, o Options) (*FileLog, error) {
 	if o.Machine == nil {
-		return nil, fmt.Errorf("%w options: a log needs a Machine", errs.ErrInvalid)
+		return nil, fmt.Errorf("%w options: Machine is required", errs.ErrInvalid)
 	}
 	o.fill()
 	l := &FileLog{o: o, host: o.FS.Host(), slot: page.NoSlot}
@@ -86,7 +86,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	}
 	volume, err := l.o.FS.Volume(l.o.Dir)
 	if err != nil {
-		return l.ioError("looking at the volume of", l.o.Dir, err)
+		return l.ioError("determining the file system of", l.o.Dir, err)
 	}
 	l.namedPage() // an existing page names the holders if the locks are not free
 	if err := l.lock(ctx, roleOpen, vfs.ModeExclusive); err != nil {
@@ -165,7 +165,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	return nil
 }
 
-// namedPage maps the page that has the name now, if it exists and belongs to this folder only.
+// namedPage maps the page that now has the name wal/shared, if it exists and belongs to this folder only.
 func (l *FileLog) namedPage() {
 	if l.shared.Mapped() {
 		_ = l.shared.Close()
@@ -178,20 +178,20 @@ func (l *FileLog) namedPage() {
 	}
 }
 
-// leavingError is the error of joining a log that has missing files.
+// leavingError is the error of joining a log some of whose files are missing.
 type leavingError struct{ error }
 
 func (e *leavingError) Unwrap() error { return e.error }
 
 // IsLeaving reports whether a log could not be joined because files of it are missing while another process has
-// it open. If the files are being removed, that process notices and releases the folder, and the next Open
+// it open. If the files are being removed, the other process notices and releases the folder, and the next Open
 // creates a log.
 func IsLeaving(err error) bool {
 	leaving := (*leavingError)(nil)
 	return errors.As(err, &leaving)
 }
 
-// joinWhole is join that marks a failure caused by missing files.
+// joinWhole is like join, but if join fails because files are missing, IsLeaving reports true for the error.
 func (l *FileLog) joinWhole(ctx context.Context) error {
 	err := l.join(ctx)
 	if err != nil && !l.o.Inline && l.isOfRemoval(err) {
@@ -239,7 +239,7 @@ func (l *FileLog) join(ctx context.Context) error {
 	return l.follow(ctx)
 }
 
-// follow begins at the position that the checkpoint records and applies what is durable.
+// follow begins at the position that the checkpoint records and applies all durable entries after it.
 func (l *FileLog) follow(ctx context.Context) error {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -288,7 +288,7 @@ func (l *FileLog) folders() error {
 			continue
 		}
 		if err != nil {
-			return l.ioError("looking at", dir, err)
+			return l.ioError("checking", dir, err)
 		}
 		if !info.Mode.IsDir() {
 			return &vfs.NotFolderError{Path: dir, Mode: info.Mode}
@@ -297,7 +297,7 @@ func (l *FileLog) folders() error {
 	return nil
 }
 
-// Close detaches the process. For a clean end, flush and attest first.
+// Close detaches the process. For a clean end, the caller must first flush and record the end as attested.
 func (l *FileLog) Close() error {
 	l.q.close()
 	replaced := l.Folder().InPlace() != nil

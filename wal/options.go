@@ -18,22 +18,27 @@ type Options struct {
 	FS  vfs.FS
 	Dir string // the store's folder, which exists; the log owns wal/, checkpoint and parts of quarantine/ in it
 
-	SegmentSize uint64              // for a new log; segment.DefaultSize when 0
-	NewAbove    func() (LSN, error) // a new log starts above this position: the highest LSN found in any view
-	UUID        [16]byte            // for a new log
+	SegmentSize uint64              // segment size of a new log in bytes; segment.DefaultSize when 0
+	NewAbove    func() (LSN, error) // position above which a new log starts: the highest LSN found in any view
+	UUID        [16]byte            // UUID of a new log
 	Create      bool                // create a log if there is none
 	ReadOnly    bool                // change nothing and hold no lock
 	Known       Features            // features that the caller knows besides KnownFeatures
 	Lacks       Features            // features of KnownFeatures that the caller does not know, as in an older program
 	LockWait    time.Duration       // how long to wait for a lock; 30 s when 0
 	Inline      bool                // start no goroutines: prepare space in the caller's goroutine
-	FileMode    fs.FileMode         // 0600 when 0
-	DirMode     fs.FileMode         // 0700 when 0
-	Archive     Budget              // current budget of archive/; 256 MiB of any age if nil
-	Unsent      func() int64        // bytes that archive/ may have beyond its budget, see sent.go; 1 GiB if nil
-	Config      func() bool         // the store has a config.json, which the checkpoint records; nil: it has none
-	Aged        Aged                // the time by which the age of copies is judged; the clock if nil
-	// MakeRoom removes something less needed than history when the disk is full; false: there is nothing left.
+	FileMode    fs.FileMode         // mode of new files; 0600 when 0
+	DirMode     fs.FileMode         // mode of new folders; 0700 when 0
+	Archive     Budget              // returns the current budget of archive/; 256 MiB of any age if nil
+	// Returns how many bytes archive/ may exceed its budget by, to keep what a copy elsewhere lacks, see
+	// sent.go; 1 GiB if nil.
+	Unsent func() int64
+	// Reports whether the store has a config.json, which the checkpoint records; nil: it has none.
+	Config func() bool
+	// Returns the time against which the age of copies is compared; the clock if nil.
+	Aged Aged
+	// MakeRoom removes something less needed than history when the disk is full. It returns false if there is
+	// nothing left to remove.
 	MakeRoom  func() bool
 	HoldBytes int64 // bytes of log that a backup may keep from being recycled; 1 GiB when 0
 
@@ -43,40 +48,41 @@ type Options struct {
 	Logger *slog.Logger
 	Event  func(Event)
 
-	// Synced receives how long each sync of a segment took, Waited how long each wait for a lock took. Both may
-	// be nil.
+	// Synced is called with the duration of each sync of a segment, Waited with the duration of each wait for a
+	// lock. Both may be nil.
 	Synced, Waited func(time.Duration)
 
-	// Rescue writes into files what is durable and in no file yet. It is called in a separate goroutine if
-	// files of the log were removed while the store's folder is still the one that was opened. It may write
-	// only documents; no other process of the store puts files in place meanwhile. again reports whether a
-	// later call may succeed where this one failed: then Rescue is called again until Folder.Leave, which
-	// returns the last error. If nil, nothing is rescued.
+	// Rescue writes the durable entries that are in no file yet into files. It is called in a separate
+	// goroutine if files of the log were removed while the store's folder is still the one that was opened. It
+	// may write only documents; no other process of the store puts files in place meanwhile. If again is true,
+	// a later call may succeed where this one failed: then Rescue is called again until Folder.Leave, which
+	// returns the last error. If Rescue is nil, nothing is rescued.
 	Rescue func(ctx context.Context, held *Held) (again bool, err error)
 
-	// Named returns the UUID that other files of the store contain, for a log without a checkpoint. If nil, no
-	// other file has one.
+	// Named returns the UUID that other files of the store contain, for a log without a checkpoint. ok is false
+	// if no other file has one. If Named is nil, no other file has one.
 	Named func() (id [16]byte, ok bool)
 
-	// Resides returns an error if the store of the folder is elsewhere. A writing handle calls it after it has
-	// taken open.lock, before it changes anything: the store may have been moved in the meantime. If nil, there
-	// is no check.
+	// Resides returns an error if the store of the folder is elsewhere, because it was moved. A writing handle
+	// calls it after it has taken open.lock, before it changes anything: the store may have been moved in the
+	// meantime. If Resides is nil, there is no check.
 	Resides func() error
 
 	Machine Machine // the state to which entries are applied; required
 }
 
-// Budget returns how many bytes the copies of released segments may take, none if it is 0 or negative, and the
-// age of its newest entry at which a copy is removed; 0 means never.
+// Budget returns how many bytes the copies of released segments may take, and the age of a copy's newest entry
+// at which the copy is removed. If bytes is 0 or negative, no copies are kept. If the age is 0, no copy is
+// removed for its age.
 type Budget func() (bytes int64, age time.Duration)
 
-// Aged returns the time by which the age of copies is judged, the zero time if none is known: a single reading
-// of the clock must not remove history. It is called under flush.lock with the current time; old reports
-// whether a copy is too old by that time. A call with old false shows that an earlier reading by which a copy
-// was too old was wrong.
+// Aged returns the time against which the age of copies is compared, the zero time if none is known: a single
+// reading of the clock must not remove history. It is called under flush.lock with the current time. old
+// reports whether a copy is too old at the current time. A call with old false shows that an earlier reading of
+// the clock, at which a copy was too old, was wrong.
 type Aged func(now time.Time, old bool) time.Time
 
-// Event is an event of which the host may want to be notified.
+// Event is an event of the log that is passed to the host.
 type Event struct {
 	Kind  EventKind
 	Path  string
@@ -87,7 +93,7 @@ type Event struct {
 	Bytes int64
 }
 
-// EventKind names the kind of an event.
+// EventKind is the name of a kind of event.
 type EventKind string
 
 // The kinds of events of the log.
@@ -111,12 +117,12 @@ const (
 // Start is where a replay begins.
 type Start struct {
 	UUID    [16]byte
-	Spilled LSN       // the views must cover everything below this position
+	Spilled LSN       // position below which the views must cover all entries
 	Sum     uint64    // the chain hash at Spilled
-	Fresh   bool      // nothing was ever spilled
+	Fresh   bool      // nothing was ever spilled into the index
 	Rebuild bool      // the index must not be used: rebuild it from the files, which are authoritative below Spilled
 	Alone   bool      // no other process has the store open, and open.lock is held
-	Gone    LSN       // where a new log begins because the previous log of the store is gone; else 0
+	Gone    LSN       // position where a new log begins because the previous log of the store is gone; otherwise 0
 	Past    *past.Log // the log, as far back as it is kept
 }
 

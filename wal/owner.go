@@ -24,15 +24,16 @@ import (
 //	0  16 bytes boot id, 16 int64 heartbeat in Unix microseconds, 24 uint64 xxhash64 of both
 const (
 	ownerOld       = time.Minute
-	HeartbeatEvery = 3 * time.Second // how often Heartbeat must be called
+	HeartbeatEvery = 3 * time.Second // interval at which Heartbeat must be called
 	ownerWatch     = HeartbeatEvery + time.Second
-	// A file that is being written may read as invalid: through another kernel a write is not atomic, and a
-	// program may truncate the file first. So an invalid file is read several times before it is ignored.
+	// How often an invalid file is read again, and the pause between. A file that is being written may read as
+	// invalid: through another kernel a write is not atomic, and a program may truncate the file first. So an
+	// invalid file is read several times before it is ignored.
 	ownerTries = 6
 	ownerPause = 20 * time.Millisecond
 )
 
-// errTorn reports that the file exists but is invalid.
+// errTorn reports that wal/owner exists but is invalid.
 var errTorn = errors.New("the file does not match its checksum")
 
 type owner struct {
@@ -40,7 +41,8 @@ type owner struct {
 	beat time.Time
 }
 
-// steadyOwner reads the file until it is valid; ok is false if it names no owner or stays invalid.
+// steadyOwner reads wal/owner repeatedly until it is valid. ok is false if the file names no owner, or is still
+// invalid after ownerTries.
 func (l *FileLog) steadyOwner(ctx context.Context) (o owner, ok bool, err error) {
 	for range ownerTries {
 		if o, ok, err = l.readOwner(); !errors.Is(err, errTorn) {
@@ -53,7 +55,7 @@ func (l *FileLog) steadyOwner(ctx context.Context) (o owner, ok bool, err error)
 	return o, false, nil // a crash has left it like this
 }
 
-// readOwner reads the file; ok is false if it names no owner.
+// readOwner reads wal/owner. ok is false if the file names no owner.
 func (l *FileLog) readOwner() (o owner, ok bool, err error) {
 	f, err := l.o.FS.OpenFile(l.o.wal("owner"), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

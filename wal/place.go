@@ -50,39 +50,40 @@ import (
 // whole folder was replaced, the handles of vfs.Hold make this harmless: the write goes to the old folder. If
 // only files in it were replaced, the lock on the folder does.
 
-// placeLook is how often an idle process compares.
+// placeLook is the interval at which an idle process compares the log at the path with the log that it has
+// open.
 const placeLook = time.Second
 
-// placeFresh is how long a comparison is valid for the next write into a segment that is open: that write goes
-// to the file that was compared, wherever that file is by then, and the acknowledgement depends on the
-// comparison after the sync. Only a process that writes without a pause saves a comparison by this, one of two
-// per commit.
+// placeFresh is the time for which a comparison is valid for the next write into an open segment. That write
+// goes to the file that was compared, wherever that file is by then, and the write is acknowledged only after
+// another comparison, which follows the sync. Only a process that writes without a pause saves a comparison by
+// this, one of two per commit.
 const placeFresh = time.Millisecond
 
-// place is what a log knows of the folder in which it was opened.
+// place is the state of the folder in which a log was opened.
 type place struct {
-	ino, dev uint64      // of wal/shared, when this process mapped it
-	opened   atomic.Bool // the log is in use
+	ino, dev uint64      // inode and device of wal/shared, when this process mapped it
+	opened   atomic.Bool // the log is open and in use
 	gone     atomic.Pointer[replacedError]
-	compared atomic.Int64 // when InPlace last found no difference, as the time since began
+	compared atomic.Int64 // time since began at which InPlace last found no difference
 	began    time.Time
-	// The folder was released: only entries applied by then are readable, because the page may belong to a
-	// later log.
+	// The folder was released. From then on only the entries that are applied are readable, because the page
+	// may belong to a later log.
 	left atomic.Bool
 
-	lead    atomic.Pointer[Lead] // of this process; nil while it does not lead
+	lead    atomic.Pointer[Lead] // the Lead of this process; nil while it does not lead
 	mu      sync.Mutex
-	folder  vfs.FolderLock // nil: the system has no such lock, or the folder was released
-	flushes int            // flushes of this process that are running, under flush.lock
+	folder  vfs.FolderLock // lock on the folder; nil: the system has no such lock, or the folder was released
+	flushes int            // number of running flushes of this process, under flush.lock
 	still   chan struct{}  // closed when gone is set and no flush is running; nil before gone is set
 	settled chan struct{}  // closed when the folder was released; nil before gone is set
-	leaving chan struct{}  // closed when the log is being closed: see Leave
-	unfiled error          // error of the rescue; returned once
+	leaving chan struct{}  // closed when the log is being closed, see Leave
+	unfiled error          // error of the rescue; Leave returns it once
 
 	checkpoint openedCheckpoint
 }
 
-// replacedError matches errs.ErrReplaced.
+// replacedError is an error that matches errs.ErrReplaced.
 type replacedError struct {
 	dir, why string
 }
@@ -119,7 +120,7 @@ func (d Folder) InPlace() error {
 	return d.Replaced()
 }
 
-// inPlaceFor is InPlace before a write into a segment, see placeFresh.
+// inPlaceFor is like InPlace, before a write into a segment: a recent comparison is reused, see placeFresh.
 func (l *FileLog) inPlaceFor(number uint64) error {
 	at := l.place.compared.Load()
 	if at == 0 || time.Since(l.place.began)-time.Duration(at) > placeFresh || !l.hasOpen(number) {
@@ -131,7 +132,7 @@ func (l *FileLog) inPlaceFor(number uint64) error {
 	return l.Folder().Replaced()
 }
 
-// Replaced returns what InPlace has found earlier, without comparing again.
+// Replaced returns the error that InPlace has returned earlier, without comparing again.
 func (d Folder) Replaced() error {
 	if e := d.l.place.gone.Load(); e != nil {
 		return e
@@ -139,8 +140,8 @@ func (d Folder) Replaced() error {
 	return nil
 }
 
-// Explain returns the error of InPlace instead of err if that explains err: a file or a folder is missing
-// because the store's folder is being removed. The page may be removed last, so Explain waits for that.
+// Explain returns the error of InPlace if that explains err, and otherwise err. A file or a folder may be
+// missing because the store's folder is being removed. The page may be removed last, so Explain waits for that.
 func (d Folder) Explain(err error) error {
 	if err = d.l.orReplaced(err); err == nil || errors.Is(err, errs.ErrReplaced) || d.l.o.ReadOnly ||
 		!d.l.isOfRemoval(err) {
@@ -159,7 +160,7 @@ func (d Folder) Explain(err error) error {
 	}
 }
 
-// orReplaced is Explain without a wait.
+// orReplaced is like Explain, without a wait.
 func (l *FileLog) orReplaced(err error) error {
 	if err == nil || l.o.ReadOnly || errors.Is(err, errs.ErrReplaced) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -178,8 +179,8 @@ func (l *FileLog) isOfRemoval(err error) bool {
 		l.Folder().Unrecorded(err)
 }
 
-// Unrecorded reports whether a failure is that of a missing checkpoint. As long as the log is open no process
-// creates another one.
+// Unrecorded reports whether an error means that the checkpoint is missing. As long as the log is open no
+// process creates another checkpoint.
 func (d Folder) Unrecorded(err error) bool {
 	if errors.Is(err, errSlot) {
 		_, err = d.l.o.FS.Stat(filepath.Join(d.l.o.Dir, "checkpoint"))
@@ -188,8 +189,8 @@ func (d Folder) Unrecorded(err error) bool {
 	return false
 }
 
-// keeps is InPlace for a caller that has seen the log durable up to a position: an older copy of the page has a
-// lower one.
+// keeps is like InPlace, for a caller that has seen the log durable up to a position. It also returns an error
+// if the page has a lower durable position: then the page is an older copy.
 func (l *FileLog) keeps(at LSN) error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -200,8 +201,8 @@ func (l *FileLog) keeps(at LSN) error {
 	return nil
 }
 
-// older records that the page is a copy of an earlier moment, written over the page in place: a position in it
-// has decreased. If another process has recovered the log, that is the reason instead.
+// older records that wal/shared was overwritten in place with a copy of an earlier moment, because a position
+// in it has decreased. If another process has recovered the log, older returns that error instead.
 func (l *FileLog) older() error {
 	if err := l.lost(); err != nil {
 		return err
@@ -216,12 +217,12 @@ func (l *FileLog) atTail(tail LSN) error {
 	case at > tail:
 		return l.older()
 	case at < tail:
-		return fmt.Errorf("the log's tail is at %d, its frames end at %d", tail, at)
+		return fmt.Errorf("the log's tail is at %d, but its frames end at %d", tail, at)
 	}
 	return nil
 }
 
-// lose records that another log is at the path, and starts the release of the folder.
+// lose records that another log is at the path, and starts to release the folder.
 func (l *FileLog) lose(why string) {
 	p := &l.place
 	p.mu.Lock()
@@ -241,8 +242,8 @@ func (l *FileLog) lose(why string) {
 	go l.settleLoss()
 }
 
-// settleLoss releases the folder once no flush is running. Before that it rescues the entries that only this
-// process has.
+// settleLoss releases the folder once no flush is running. Before that it rescues into files the entries that
+// only this process has.
 func (l *FileLog) settleLoss() {
 	p := &l.place
 	<-p.still
@@ -266,9 +267,10 @@ func (l *FileLog) settleLoss() {
 	close(p.settled)
 }
 
-// rescue calls Options.Rescue, again every second as long as that may help: the disk is full, or another
-// process has a lock. Meanwhile this process keeps the folder locked, so that no other process begins a log
-// that lacks these entries. When the log is being closed there is one more call, whose error Leave returns.
+// rescue calls Options.Rescue, again every second as long as that may help, for example while the disk is full
+// or another process has a lock. Meanwhile this process keeps the folder locked, so that no other process
+// begins a log that lacks these entries. When the log is being closed there is one more call, whose error Leave
+// returns.
 func (l *FileLog) rescue() error {
 	t := time.NewTicker(placeLook)
 	defer t.Stop()
@@ -307,16 +309,17 @@ func (l *FileLog) rescue() error {
 	}
 }
 
-// rescuePatience is how long to wait for a removal that has begun to finish: its files go one after the other.
+// rescuePatience is how long to wait for a removal that has begun to finish, because its files are removed one
+// after the other.
 const (
 	rescuePatience = 500 * time.Millisecond
 	placePause     = 10 * time.Millisecond
 )
 
-// rescues reports whether entries that are in no file yet have lost their segments, or are about to, while the
-// folder is the one that was opened and no other log is in it. If wal/shared is gone and the segments still
-// exist, it is unknown how long the removal will take, so the entries are rescued, too; if the segments stay,
-// the next process finds the same entries in them.
+// rescues reports whether entries that are in no file yet must be rescued: their segments are removed or about
+// to be, while the folder is the one that was opened and no other log is in it. If wal/shared is gone and the
+// segments still exist, it is unknown how long the removal will take, so the entries are rescued, too. If the
+// segments stay, the next process finds the same entries in them.
 func (l *FileLog) rescues() bool {
 	if l.place.folder == nil || l.shared.Durable() <= l.shared.Flushed() {
 		return false
@@ -349,7 +352,7 @@ func (l *FileLog) folderIsOurs() bool {
 	return ok && err == nil && merr == nil && at.Ino == mine.Ino && at.Dev == mine.Dev
 }
 
-// otherFolder is outOfPlace for a handle without a page: it compares only the folder.
+// otherFolder is like outOfPlace, for a handle without a page: it compares only the folder.
 func (l *FileLog) otherFolder() string {
 	at, ok, err := vfs.AtPath(l.o.FS, l.o.Dir+"/.")
 	mine, merr := l.o.FS.Stat(l.o.Dir)
@@ -364,7 +367,7 @@ func (l *FileLog) otherFolder() string {
 	return ""
 }
 
-// lostSegments reports whether a segment that has entries above flushed has lost its name.
+// lostSegments reports whether a segment with entries above flushed no longer has its name in wal/.
 func (l *FileLog) lostSegments() bool {
 	for n := l.geo.Number(l.shared.Flushed()); n <= l.geo.Number(l.shared.Durable()-1); n++ {
 		f, err := l.segment(n)
@@ -378,7 +381,7 @@ func (l *FileLog) lostSegments() bool {
 	return false
 }
 
-// outOfPlace returns how the log at the path differs from this one, "" if it does not.
+// outOfPlace returns a description of how the log at the path differs from this one, "" if it does not.
 func (l *FileLog) outOfPlace() string {
 	info, ok, err := vfs.AtPath(l.o.FS, l.o.wal("shared"))
 	ino, dev := l.place.ino, l.place.dev
@@ -411,8 +414,8 @@ func (l *FileLog) outOfPlace() string {
 	return l.unlinked()
 }
 
-// unlinked returns what is wrong with the newest segment if its name is gone, "" otherwise. It also compares
-// the positions in the page: a copy that was written over the files in place has lower ones.
+// unlinked returns a description of what is wrong with the newest segment if its name is gone, "" otherwise. It
+// also compares the positions in the page: a copy that was written over the files in place has lower ones.
 func (l *FileLog) unlinked() string {
 	for last := LSN(0); ; {
 		applied := l.state.appliedAt.Load() // load before durable, which only grows: nothing beyond it is applied
@@ -435,12 +438,12 @@ func (l *FileLog) unlinked() string {
 	}
 }
 
-// pageCut is the difference if a program truncates wal/shared in place, as cp -a of another copy does before it
-// writes. The page is mapped, and an access beyond the end of the file faults: see vfs.IsCut. What was
-// acknowledged is in the segments, unless the program truncates those too.
+// pageCut describes that a program has truncated wal/shared in place, as cp -a of another copy does before it
+// writes. The page is mapped, and an access beyond the end of the file faults: see vfs.IsCut. Acknowledged
+// entries are in the segments, unless the program truncates those too.
 const pageCut = "wal/shared was cut short"
 
-// nameless returns what is wrong with the name of a segment, "" if nothing is.
+// nameless returns a description of what is wrong with the name of a segment, "" if nothing is wrong.
 func (l *FileLog) nameless(number uint64) string {
 	f, err := l.segment(number)
 	if errors.Is(err, past.ErrNoSegment) && l.shared.Poison() != page.Damaged {
@@ -452,9 +455,9 @@ func (l *FileLog) nameless(number uint64) string {
 	return ""
 }
 
-// named reports whether the open file of a segment is the one in wal/. The number of its links is not enough:
-// the file may have a name in a copy of hard links (cp -al, rsync --link-dest), and some file systems do not
-// count links.
+// named reports whether the open file of a segment is the file with that name in wal/. The number of its links
+// is not enough: the file may have a name in a copy of hard links (cp -al, rsync --link-dest), and some file
+// systems do not count links.
 func (l *FileLog) named(number uint64, f vfs.File) bool {
 	at, err := l.o.FS.Stat(l.o.wal(segment.Name(number)))
 	if err != nil {
@@ -470,8 +473,8 @@ func (l *FileLog) named(number uint64, f vfs.File) bool {
 	return err != nil || at.Ino == info.Ino && at.Dev == info.Dev || info.Nlink > 0 && !l.isFile(at, number)
 }
 
-// isFile reports whether a segment, opened again, is the file that the name has: whether inodes are reliable on
-// this file system.
+// isFile opens a segment again and reports whether it is the file that its name refers to. That shows whether
+// inodes are reliable on this file system.
 func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
 	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDONLY, 0)
 	if err != nil {
@@ -483,8 +486,8 @@ func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
 }
 
 // otherPage reports whether the page at the path is not the one that this process has mapped. The check raises
-// a word in the mapped page: a copy, however recent, has a smaller value. A page that cannot be examined is not
-// a difference.
+// a word in the mapped page: in a copy, however recent, the word has a smaller value. A page that is missing,
+// not a regular file or not accessible is another one; any other failure to examine it is not a difference.
 func (l *FileLog) otherPage() bool {
 	p, err := vfs.SharedAtPath(l.o.wal("shared"))
 	if err != nil {
@@ -497,11 +500,11 @@ func (l *FileLog) otherPage() bool {
 	return at < from || at > l.shared.Probed()
 }
 
-// settlePlace records which page was mapped, after the page belongs to this process.
+// settlePlace records the inode of the page that was mapped, after the page belongs to this process.
 func (l *FileLog) settlePlace() error {
 	info, err := l.o.FS.Stat(l.o.wal("shared"))
 	if err != nil {
-		return l.ioError("looking at", l.o.wal("shared"), err)
+		return l.ioError("checking", l.o.wal("shared"), err)
 	}
 	l.place.ino, l.place.dev = info.Ino, info.Dev
 	if info.Ino != l.shared.Inode() { // replaced since it was mapped
@@ -523,8 +526,8 @@ func (l *FileLog) openFolder() error {
 	return nil
 }
 
-// folderFree tries to lock the folder exclusively and reports whether it succeeded: then no process has a log
-// of this folder open, whatever became of its files.
+// folderFree tries to lock the folder exclusively and reports whether it succeeded. Success means that no
+// process has a log of this folder open, whatever became of the log's files.
 func (l *FileLog) folderFree() bool {
 	if l.place.folder == nil {
 		return true
@@ -617,7 +620,7 @@ func (p *place) leave() {
 	}
 }
 
-// begins and ends count the flushes of this process.
+// begins and ends count the running flushes of this process.
 func (p *place) begins() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -637,7 +640,7 @@ func (p *place) ends() {
 }
 
 // AwaitRescue blocks until this process no longer uses a folder whose log was replaced (InPlace) and has
-// rescued into files what it could. It returns at once if the log is in its place.
+// rescued what it could into files. It returns at once if the log is in its place.
 func (d Folder) AwaitRescue(ctx context.Context) error {
 	d.l.place.mu.Lock()
 	settled := d.l.place.settled
@@ -653,8 +656,8 @@ func (d Folder) AwaitRescue(ctx context.Context) error {
 	}
 }
 
-// Leave is AwaitRescue for a log that is being closed: a rescue that failed is tried once more, and the first
-// call of Leave returns its error.
+// Leave is like AwaitRescue, for a log that is being closed: it tries a failed rescue once more, and the first
+// call of Leave returns the error of the rescue.
 func (d Folder) Leave(ctx context.Context) error {
 	p := &d.l.place
 	p.mu.Lock()
@@ -673,8 +676,8 @@ func (d Folder) Leave(ctx context.Context) error {
 	return err
 }
 
-// watchPlace compares every placeLook, for an idle process: other processes wait for its lock on the folder,
-// and a watch of this process would wait without end.
+// watchPlace compares the log at the path with this log every placeLook, for an idle process: other processes
+// wait for its lock on the folder, and a watch of this process would wait without end.
 func (l *FileLog) watchPlace() {
 	t := time.NewTicker(placeLook)
 	defer t.Stop()

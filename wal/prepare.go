@@ -22,29 +22,30 @@ import (
 // without it. A separate file descriptor is used for that sync: the system reports a device error once per
 // descriptor, and the descriptor of the commits must not miss it.
 
-// preparer is the goroutine that writes out space in the background.
+// preparer is the goroutine that writes zeros ahead of the tail in the background.
 type preparer struct {
 	once    sync.Once
 	kick    chan struct{}
 	stop    chan struct{}
 	stopped sync.WaitGroup
 	made    atomic.Uint64 // number of temporary files, for their names
-	next    atomic.Uint64 // the newest segment known to exist
+	next    atomic.Uint64 // number of the newest segment known to exist
 }
 
-// reserve returns the size of the space that only deletes and the log's own frames may use.
+// reserve returns the number of bytes at the end of the written-out space that only deletes and the log's own
+// frames may use.
 func (l *FileLog) reserve() uint64 { return min(256<<10, l.geo.Size/8) }
 
-// step returns how much is written out at once: as much as the segment already holds, within bounds. Measured
-// with commits of 40 KB: 270 us per commit on average with steps of 512 KiB, 165 us with 8 MiB, and 125 us in a
-// file written out completely beforehand. A commit takes two to ten times as long while another goroutine
-// writes and syncs zeros.
+// step returns the number of bytes that are written out at once. It is the number that the segment already
+// holds, within bounds. Measured with commits of 40 KB: 270 us per commit on average with steps of 512 KiB, 165
+// us with 8 MiB, and 125 us in a file written out completely beforehand. A commit takes two to ten times as
+// long while another goroutine writes and syncs zeros.
 func (l *FileLog) step(at LSN) uint64 {
 	return min(l.geo.Size/8, max(512<<10, min(8<<20, at%l.geo.Size)))
 }
 
-// room makes sure that the segment is written out up to end, and beyond it by the reserve; append.lock is held.
-// A refusal matches errs.ErrDiskFull.
+// room makes sure that the segment is written out with zeros up to end, and beyond it by the reserve. The
+// caller holds append.lock. If there is no space, the error matches errs.ErrDiskFull.
 func (l *FileLog) room(end LSN, deletes bool) error {
 	number := l.geo.Number(end - 1)
 	prepared, err := l.prepared(number)
@@ -73,8 +74,8 @@ func (l *FileLog) room(end LSN, deletes bool) error {
 	return nil
 }
 
-// unprepare undoes what room has prepared for a write that did not happen, because there is a hole between that
-// and what was prepared before. append.lock is held.
+// unprepare undoes the preparation by room for a write that did not happen, because there is a hole between the
+// newly prepared space and the space that was prepared before. The caller holds append.lock.
 func (l *FileLog) unprepare(number uint64, before LSN) {
 	tail := l.shared.Tail()
 	if l.geo.Number(before-1) != number && l.geo.Number(tail-1) != number {
@@ -88,7 +89,7 @@ func (l *FileLog) unprepare(number uint64, before LSN) {
 }
 
 // cut shortens a segment; on a full disk that only frees space. A recycled segment has older frames after the
-// cut: for a purge they are overwritten first. If that fails, the file is not cut, and the next purge
+// cut. For a purge they are overwritten first. If that fails, the file is not cut, and the next purge
 // overwrites the frames (see wipeAhead).
 func (l *FileLog) cut(number uint64, size int64) {
 	if l.Purges().Overwrites() && l.zero(number, size) != nil {
@@ -99,8 +100,8 @@ func (l *FileLog) cut(number uint64, size int64) {
 	}
 }
 
-// prepared returns up to where a segment is written out. The word in the page is about the newest segment that
-// a process has entered.
+// prepared returns the position up to which a segment is written out. The word in the page holds that position
+// for the newest segment that a process has entered.
 func (l *FileLog) prepared(number uint64) (LSN, error) {
 	at := l.shared.Prepared()
 	if at > l.geo.Start(number) && at <= l.geo.End(number) {
@@ -144,8 +145,8 @@ func (l *FileLog) writeOut(number uint64, from, end LSN) error {
 
 var zeroStep [1 << 20]byte
 
-// ensureSegment creates the file of a segment if it is missing: written out for its first step, synced, and
-// with a durable name before it has data.
+// ensureSegment creates the file of a segment if it is missing. The file is written out for its first step and
+// synced, and its name is durable, before it has data.
 func (l *FileLog) ensureSegment(number uint64) error {
 	name := l.o.wal(segment.Name(number))
 	if _, err := l.o.FS.Stat(name); err == nil {
@@ -163,8 +164,8 @@ func (l *FileLog) ensureSegment(number uint64) error {
 	return l.o.FS.SyncDir(l.o.walDir())
 }
 
-// makeSegment writes and syncs a file of zeros after a start frame, under a temporary name. pace is called
-// after each MiB, with the position and the time that this MiB took.
+// makeSegment writes and syncs a file of zeros after a start frame, under a temporary name. After each MiB it
+// calls pace with the position and the time that this MiB took.
 func (l *FileLog) makeSegment(size uint64, start []byte,
 	pace func(f vfs.File, made uint64, took time.Duration) error) (string, error) {
 	tmp := l.o.wal(fmt.Sprintf("%d-%d.new", l.host.PID, l.prep.made.Add(1)))
@@ -194,8 +195,8 @@ func (l *FileLog) makeSegment(size uint64, start []byte,
 	return tmp, nil
 }
 
-// dropNew removes a temporary file that this process made in wal/, unless the log was replaced in the meantime:
-// then the folder belongs to another log, whose recovery removes such files.
+// dropNew removes a temporary file that this process made in wal/. If the log was replaced in the meantime, it
+// does not: then the folder belongs to another log, whose recovery removes such files.
 func (l *FileLog) dropNew(tmp string) error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -203,7 +204,8 @@ func (l *FileLog) dropNew(tmp string) error {
 	return l.o.FS.Remove(tmp)
 }
 
-// rename gives a file of zeros the name of a segment, unless another writer was faster.
+// rename renames a file of zeros to the name of a segment, unless another writer has created that segment
+// first.
 func (l *FileLog) rename(tmp string, number uint64) error {
 	err := l.o.FS.RenameNew(tmp, l.o.wal(segment.Name(number)))
 	if err != nil {
@@ -230,14 +232,14 @@ func (l *FileLog) enter(number uint64) error {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return l.ioError("looking at", f.Name(), err)
+		return l.ioError("checking", f.Name(), err)
 	}
 	size := min(uint64(info.Size), l.geo.Size)
 	l.shared.SetPrepared(l.geo.Start(number) + size)
 	return nil
 }
 
-// kickPrepare wakes the preparer if little space is left.
+// kickPrepare wakes the preparer if little written-out space is left.
 func (l *FileLog) kickPrepare(tail LSN) {
 	if !l.wantsPrepare(tail) {
 		return
@@ -254,8 +256,8 @@ func (l *FileLog) kickPrepare(tail LSN) {
 	}
 }
 
-// wantsPrepare reports whether the segment's next step is due, or the whole next segment, which is a file of
-// its own so that no commit waits for its zeros.
+// wantsPrepare reports whether the segment's next step should be written out, or the whole next segment. That
+// one is a file of its own, so that no commit waits for its zeros.
 func (l *FileLog) wantsPrepare(tail LSN) bool {
 	number := l.geo.Number(tail - 1)
 	prepared, last := l.shared.Prepared(), l.geo.End(number)
@@ -265,7 +267,7 @@ func (l *FileLog) wantsPrepare(tail LSN) bool {
 	return l.wantsNext(tail) && l.prep.next.Load() <= number
 }
 
-// low reports whether less is written out than the reserve and half a step.
+// low reports whether the written-out space after the tail is less than the reserve and half a step.
 func (l *FileLog) low(tail, prepared LSN) bool {
 	return tail+l.reserve()+min(l.step(tail-1), 512<<10)/2 > prepared
 }
@@ -323,9 +325,9 @@ func (l *FileLog) prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepareNext creates the whole next segment out of the way of commits: a separate file, synced bit by bit, and
-// written not much faster than it will be needed. Measured with 64 goroutines: zeros that commits had to sync
-// along with their own frames cost a fifth of the rate.
+// prepareNext creates the whole next segment ahead of the commits that need it. The segment is a separate file,
+// synced in small parts, and written not much faster than it will be needed. Measured with 64 goroutines: zeros
+// that commits had to sync along with their own frames cost a fifth of the rate.
 func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	if _, err := l.o.FS.Stat(l.o.wal(segment.Name(number))); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -334,7 +336,7 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 		return nil // another process creates it; if that process dies, room creates what is needed
 	}
 	if err := l.dropLeft(); err != nil {
-		l.o.Logger.Debug("removing what was left of a segment", "err", err)
+		l.o.Logger.Debug("removing an unfinished segment", "err", err)
 	}
 	begun := l.shared.Tail()
 	left := l.geo.End(number-1) - begun
@@ -363,10 +365,10 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 }
 
 // nameNext gives the file that prepareNext has made the name of the segment. In the meantime the tail may have
-// passed the segment, which was then created, written and perhaps released elsewhere: a file with that number
-// would be below the first segment of the log. So the file is renamed under append.lock, without which no tail
-// moves. The name is made durable afterwards: a commit that enters the segment earlier does that itself
-// (enter).
+// passed that segment, and other processes may have created, written and released it: a file with that number
+// would be below the first segment of the log. So nameNext renames the file under append.lock, without which
+// the tail does not move. The name is made durable afterwards; a commit that enters the segment earlier does
+// that itself (enter).
 func (l *FileLog) nameNext(ctx context.Context, tmp string, number uint64) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		_ = l.dropNew(tmp)

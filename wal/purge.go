@@ -23,7 +23,8 @@ import (
 // erased: positions, chain and the history of all other keys stay. A purge may be killed at any point and
 // repeated.
 
-// Roll begins a new segment, unless the newest is empty, and returns once the start is durable and applied.
+// Roll begins a new segment, unless the newest is empty, and returns once the start of the segment is durable
+// and applied.
 func (g Purges) Roll(ctx context.Context) error {
 	if err := g.l.CatchUp(ctx); err != nil {
 		return err
@@ -87,20 +88,21 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 
 // Purged is the result of Erase.
 type Purged struct {
-	Segments int // segments that were overwritten and removed
-	Copies   int // copies in the archive that were rewritten
-	Frames   int // frames that were erased in copies
-	// What could not be read in segments and copies, and was overwritten: *LostError, or why a copy was
-	// removed.
+	Segments int // number of segments that were overwritten and removed
+	Copies   int // number of copies in the archive that were rewritten
+	Frames   int // number of frames that were erased in copies
+	// What was unreadable in segments and copies, and was overwritten: each a *LostError, or the reason why a
+	// copy was removed.
 	Lost    []error
-	Damaged []error // copies of a newer format, which were kept
-	Unwiped []error // files that were removed, or stay, without being overwritten: each a *vfs.UnwipedError
+	Damaged []error // one error for each copy of a newer format, which was kept
+	Unwiped []error // files that were not overwritten, whether they were removed or not: each a *vfs.UnwipedError
 }
 
-// Erase erases the wanted frames in segments and archive, below spilled. Before that the caller has called
-// Roll, brought files and index up to the end, and written the checkpoint that records this into both slots.
-// Unreadable parts of a segment or a copy are overwritten as well, and listed in Lost; only a copy of a newer
-// format is kept, and listed in Damaged. While a backup copies the log the error is errs.ErrLocked.
+// Erase erases the wanted frames in segments and archive, below spilled. Before that the caller must have
+// called Roll, brought files and index up to the end of the log, and written the checkpoint that records this
+// into both slots. Unreadable parts of a segment or a copy are overwritten as well, and listed in Lost. Only a
+// copy of a newer format is kept, and listed in Damaged. While a backup copies the log the error is
+// errs.ErrLocked.
 func (g Purges) Erase(ctx context.Context, held *Held,
 	wanted func(at LSN, key string, value []byte) bool) (p Purged, err error) {
 	if err := held.proves(g.l); err != nil {
@@ -171,8 +173,8 @@ func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 	return nil
 }
 
-// wipeAhead overwrites what follows the tail, in the segment of the tail and in the prepared ones. Under
-// append.lock no process uses that space.
+// wipeAhead overwrites what follows the tail, in the segment of the tail and in the prepared ones. The caller
+// holds append.lock, so no process uses that space.
 func (l *FileLog) wipeAhead(ctx context.Context) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		return err
@@ -207,7 +209,7 @@ func (l *FileLog) wipeAhead(ctx context.Context) error {
 // are removed.
 const (
 	purgeSuffix = ".purge"
-	purgeAway   = ".away" // if the system cannot exchange names
+	purgeAway   = ".away" // suffix of the old copy, if the system cannot exchange names
 )
 
 func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key string, value []byte) bool,
@@ -267,7 +269,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key stri
 	return nil
 }
 
-// dropCopy overwrites and removes a copy of which nothing can be read.
+// dropCopy overwrites and removes a copy in which no frame can be read.
 func (l *FileLog) dropCopy(number uint64, p *Purged) error {
 	name := past.CopyName(number)
 	if err := vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, l.o.wal(name))); err != nil {
@@ -287,7 +289,7 @@ var errNothingSound = errors.New("no frame of the log can be read in the file")
 var errPurging = errors.New("another purge is running: wait until it is done, or end it, then purge again")
 
 // replaceCopy replaces a copy and overwrites the old one. At every moment a complete copy exists under one of
-// its names; see clearArchive.
+// the names of the copy; see clearArchive.
 func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 	name := l.o.wal(past.CopyName(number))
 	made, dir := name+purgeSuffix, l.o.wal("archive")
@@ -322,11 +324,11 @@ func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 	return l.o.FS.SyncDir(dir)
 }
 
-// cutCopy matches the names that a copy in the archive has until it is complete.
+// cutCopy matches the names of copies in the archive that are not complete yet.
 var cutCopy = regexp.MustCompile(`^[0-9]{8,}\.zst\.(new|purge|away)(\.[0-9]+-[0-9]+\.new)?$`)
 
-// clearArchive removes what an interrupted purge or an interrupted archiving has left. A copy that was moved
-// away and not replaced is moved back first.
+// clearArchive removes the files that an interrupted purge or an interrupted archiving has left. A copy that
+// was moved away and not replaced is moved back first.
 func (l *FileLog) clearArchive(dir string) error {
 	names, err := l.o.FS.ReadDir(dir)
 	if err != nil {

@@ -19,17 +19,18 @@ import (
 // are overwritten before they are removed. One purge runs at a time. A process of an older version ignores the
 // announcement.
 
-// purgeLook is how often a process that waits for another purge checks again.
+// purgeLook is the interval at which a process that waits for another purge checks again.
 const purgeLook = 20 * time.Millisecond
 
-// Running reports whether a purge is running, or was killed and no process has noticed yet.
+// Running reports whether a purge is running, or its process was killed and no other process has noticed that
+// yet.
 func (g Purges) Running() bool {
 	return g.l.shared.Mapped() && g.l.shared.Purger() != 0
 }
 
-// Begin announces a purge, and waits for other purges. Purges take turns, and each one reads everything that is
-// kept of the log, so Begin gives up only after the same process has been announced for LockWait. The purge of
-// a process that was killed counts as failed.
+// Begin announces a purge by this process, after waiting for other purges. Purges take turns, and each one
+// reads everything that is kept of the log, so Begin gives up only after the same other process has been
+// announced for LockWait. If the announced process was killed, its purge counts as failed.
 func (g Purges) Begin(ctx context.Context) error {
 	own := page.NamePurger(g.l.host.PID, g.l.host.Birth)
 	var other uint64
@@ -72,7 +73,8 @@ func (g Purges) Drop() bool {
 	return g.l.shared.SwapPurger(v, 0)
 }
 
-// Living returns the name of the process that purges, if it is known to be alive; otherwise 0.
+// Living returns the number by which the page names the purging process, if that process is known to be alive;
+// otherwise 0.
 func (g Purges) Living() uint64 {
 	if !g.Running() {
 		return 0
@@ -94,14 +96,14 @@ func (l *FileLog) lifeOf(purge uint64) vfs.Life {
 }
 
 // Fail records that a purge has failed, or was killed, and left data to overwrite. From then on all processes
-// overwrite the files of the log that they release, until a purge is completed, and the document files that
-// they displace, until everything that the log has now is in files.
+// overwrite the log files that they release, until a purge is completed. They also overwrite the document files
+// that they displace, until all entries that are in the log now are in files.
 func (g Purges) Fail() {
 	g.l.shared.RaiseDisplacedBelow(g.l.shared.Tail())
 	g.l.shared.SetPurgeFailed(true)
 }
 
-// Failed reports whether a purge has failed or was killed, and no process has completed one since.
+// Failed reports whether a purge has failed or was killed, and no later purge was completed.
 func (g Purges) Failed() bool {
 	return g.l.shared.Mapped() && g.l.shared.PurgeFailed()
 }
@@ -111,17 +113,17 @@ func (g Purges) Displaced() bool {
 	return g.l.shared.Mapped() && g.l.shared.DisplacedBelow() != 0
 }
 
-// WipedDisplaced records that all entries below a position are in files, and that the files which these have
-// displaced are overwritten.
+// WipedDisplaced records that all entries below a position are in files, and that the files displaced by them
+// are overwritten.
 func (g Purges) WipedDisplaced(below LSN) {
 	if v := g.l.shared.DisplacedBelow(); v <= below {
 		g.l.shared.SwapDisplacedBelow(v)
 	}
 }
 
-// Done records that a purge was completed: what earlier purges left is overwritten, too. A copy elsewhere that
-// was made before contains what was purged, so Done records that it must begin again; if that cannot be
-// recorded, the purge has failed.
+// Done records that a purge was completed, which also overwrote what earlier purges left. A copy of the log
+// elsewhere that was made before still contains the purged data, so Done records that this copy must begin
+// again. If that cannot be recorded, the purge has failed.
 func (g Purges) Done() error {
 	if err := g.l.broken(past.Purged, g.l.Durable()); err != nil {
 		return err
@@ -131,8 +133,8 @@ func (g Purges) Done() error {
 	return nil
 }
 
-// Overwrites reports whether released files must be overwritten: a purge is running, or one has failed and none
-// was completed since.
+// Overwrites reports whether released files must be overwritten, because a purge is running, or one has failed
+// and no later one was completed.
 func (g Purges) Overwrites() bool { return g.Running() || g.Failed() }
 
 // zero overwrites a segment from an offset on, durably. It uses a separate file descriptor: see the beginning

@@ -32,14 +32,15 @@ func (l *FileLog) Features() Features {
 //
 // Raise waits until no process that lacks one of the features has the store open, at most Options.LockWait;
 // then the error is a *errs.LockError that names these processes. Raise does not wait for processes that have
-// the store open read-only. If such a process lacks a reader feature, it gets an error from its next read; a
-// process of an older version gets an error from the first thing that it cannot read.
+// the store open read-only. If such a process lacks a reader feature, it gets an error from its next read. If
+// it is of an older version, it gets an error from the first thing that it cannot read.
 //
-// During the check no process can open the store, for little more than a second at a time. open.lock is held
-// from reading the list of processes to the end, so no process can attach in between. The order of writes makes
-// an interrupted raise either finished or without effect: wal/features; one slot of the checkpoint, from which
-// on no program that lacks the features opens the store; the other slot; wal/shared. The next recovery finishes a
-// raise that was interrupted after the first step, and may finish one that has returned an error.
+// During the check no process can open the store, for little more than a second at a time. Raise holds
+// open.lock from reading the list of processes to the end, so no process can attach in between. It writes, in
+// this order: wal/features; one slot of the checkpoint, from which on no program that lacks the features opens
+// the store; the other slot; wal/shared. Because of this order an interrupted raise is either finished or
+// without effect: the next recovery finishes a raise that was interrupted after the first step, and may finish
+// one that has returned an error.
 func (l *FileLog) Raise(ctx context.Context, f Features) error {
 	if known, err := l.mayRaise(f); known || err != nil {
 		return err
@@ -53,8 +54,8 @@ func (l *FileLog) Raise(ctx context.Context, f Features) error {
 	return l.raise(held, f)
 }
 
-// RaiseFlushing is Raise for the holder of flush.lock, without waiting for other processes to end. It returns
-// false if a process that lacks one of the features has the store open, or is opening it.
+// RaiseFlushing is like Raise, for the holder of flush.lock, and does not wait for other processes to end. It
+// returns false if a process that lacks one of the features has the store open, or is opening it.
 func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	if err := held.proves(l); err != nil {
 		return false, err
@@ -75,8 +76,8 @@ func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	return err == nil, err
 }
 
-// lockHeld takes open.lock for the holder of flush.lock. All others take the two locks in the other order, so
-// lockHeld waits only as long as other raises need to release open.lock.
+// lockHeld takes open.lock for the holder of flush.lock. All others take the two locks in the other order. So
+// lockHeld waits only until other raises, which may be waiting for flush.lock, have released open.lock.
 func (l *FileLog) lockHeld() (bool, error) {
 	ok, err := l.locks[roleOpen].TryLock(vfs.ModeExclusive)
 	if err == nil && !ok && !l.o.Inline {
@@ -88,8 +89,8 @@ func (l *FileLog) lockHeld() (bool, error) {
 	return ok, nil
 }
 
-// mayRaise reports whether the store already has the features, and returns an error if this process cannot
-// raise them.
+// mayRaise reports whether the store already has the features. It returns an error if this process cannot raise
+// them.
 func (l *FileLog) mayRaise(f Features) (known bool, err error) {
 	if l.o.ReadOnly {
 		return false, errs.ErrReadOnly
@@ -101,7 +102,7 @@ func (l *FileLog) mayRaise(f Features) (known bool, err error) {
 	return l.Features()&f == f, nil
 }
 
-// raise raises features; open.lock is held as well.
+// raise adds the features to those of the store; the caller holds open.lock and flush.lock.
 func (l *FileLog) raise(_ *Held, f Features) error {
 	if l.Features()&f == f {
 		return nil // another writer was faster
@@ -129,10 +130,10 @@ func (l *FileLog) raise(_ *Held, f Features) error {
 	return nil
 }
 
-// A raise checks the list every raiseLooks. It holds open.lock for raiseHolds meanwhile, so that it ends even
-// if processes come and go. Then it releases the lock for raiseRests, because a process that stays may stay for
-// long. A process that flushes may take long, too, so a raise waits for flush.lock for raiseTurns only. It must
-// wait, because flush.lock is never free while other processes wait for it.
+// A raise checks the list of attached processes every raiseLooks. It holds open.lock for raiseHolds meanwhile,
+// so that it ends even if processes come and go. Then it releases open.lock for raiseRests, because a process
+// that stays may stay for long. A process that flushes may take long, too, so a raise waits for flush.lock for
+// raiseTurns only. It must wait, because flush.lock is never free while other processes wait for it.
 const (
 	raiseLooks = 10 * time.Millisecond
 	raiseHolds = time.Second
@@ -140,8 +141,8 @@ const (
 	raiseRests = 100 * time.Millisecond
 )
 
-// lockToRaise takes open.lock, once every attached process knows the features, and flush.lock. It returns nil
-// without an error if another writer has raised the features in the meantime.
+// lockToRaise takes open.lock, once every attached process knows the features, and then flush.lock. It returns
+// nil without an error if another process has raised the features in the meantime.
 func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
 	defer cancel()
@@ -191,7 +192,7 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 }
 
 // flushToRaise waits for flush.lock as long as a raise that holds open.lock may. It returns nil without an
-// error if that time has passed.
+// error if that time has passed without the lock.
 func (l *FileLog) flushToRaise(ctx context.Context) (*Held, error) {
 	if l.o.Inline {
 		return l.TryLockFlush()
@@ -207,8 +208,8 @@ func (l *FileLog) flushToRaise(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
-// lacking lists the attached processes that have not recorded that they know the features; more says why there
-// may be others. open.lock is held.
+// lacking lists the attached processes that have not recorded that they know the features. If there may be
+// others that are not on the list, more says why. The caller holds open.lock.
 func (l *FileLog) lacking(f Features) (list []Attached, more string) {
 	all := l.listed()
 	for _, a := range all {
@@ -258,11 +259,11 @@ func (l *FileLog) inTheWay(f Features, list []Attached, more string, cause error
 	return &errs.LockError{Path: l.o.Dir, Holder: holder, Err: err}
 }
 
-// admit returns an error for a store whose features this program lacks.
+// admit returns an error if the store has features that this program lacks.
 func (l *FileLog) admit(f Features) error { return f.Lacking(l.o.Known, l.o.Dir, l.o.ReadOnly) }
 
-// still is admit for a process that has the log open. The list that a raise checks may lack a process, see
-// lacking, and it has no read-only ones.
+// still is like admit, for a process that has the log open. Such a process may have been missing from the list
+// that a raise checks, see lacking, and read-only processes are never on that list.
 func (l *FileLog) still() error { return l.admit(Features(l.shared.Features())) }
 
 // settleFeatures stores the features in every place where they belong: a raise may have been interrupted, a
@@ -338,9 +339,9 @@ func readFeatures(fsys vfs.FS, dir string) (Features, error) {
 	return Features(le.Uint64(b[8:])), nil
 }
 
-// unknownFeatures returns the error for a store of which neither the checkpoint nor wal/features can be read.
-// Opening it as a store without features could let a program write that lacks a feature, so no program opens it
-// until a user has decided.
+// unknownFeatures returns the error for a store if neither its checkpoint nor wal/features can be read. If the
+// store were opened as one without features, a program that lacks a feature could write to it. So no program
+// opens it until a user has decided.
 func unknownFeatures(err error) error {
 	return fmt.Errorf("neither slot of the checkpoint is valid, so the features of the store are unknown; remove "+
 		"wal/%s, and open the store with the newest program that has written to it: %w", FeaturesName, err)

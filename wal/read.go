@@ -11,11 +11,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// readGuess is how much is read for a frame at first: most frames are smaller.
+// readGuess is the number of bytes read for a frame at first: most frames are smaller.
 const readGuess = 4096
 
-// ReadAt reads the entry at an LSN that the caller has seen before. The error is errs.ErrTruncated if the log
-// no longer reaches back that far.
+// ReadAt reads the entry at an LSN that the caller has read or was given before. The error is errs.ErrTruncated
+// if the log no longer reaches back that far.
 func (l *FileLog) ReadAt(ctx context.Context, at LSN) (Entry, error) {
 	e, err := l.readAt(at)
 	if err == nil {
@@ -70,9 +70,9 @@ func (l *FileLog) readAt(at LSN) (Entry, error) {
 	return e, nil
 }
 
-// Scan reads the durable entries in the segments in use, in order: every version, even if a key has several
-// (State.Changes has only the newest), and no further back than the oldest segment (History continues in the
-// archive). It begins at an LSN where a frame begins, or where the frames of a segment end.
+// Scan reads the durable entries in the segments in use, in order. It reads every version, even if a key has
+// several (State.Changes has only the newest). It reads no further back than the oldest segment (History
+// continues in the archive). It begins at an LSN where a frame begins, or where the frames of a segment end.
 func (l *FileLog) Scan(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		to := l.Durable()

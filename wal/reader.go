@@ -13,17 +13,17 @@ import (
 type Reader struct {
 	l    *FileLog
 	buf  []byte
-	base LSN // position of buf[0]
-	step int // size of the last read
+	base LSN // position of the first byte of buf
+	step int // size of the last read in bytes
 }
 
-// readAhead is the largest read.
+// readAhead is the maximum size of a read in bytes.
 const readAhead = 256 << 10
 
 // Reader returns a new Reader.
 func (l *FileLog) Reader() *Reader { return &Reader{l: l} }
 
-// At reads the entry at an LSN that the caller has seen before.
+// At reads the entry at an LSN that the caller has read or was given before.
 func (r *Reader) At(ctx context.Context, at LSN) (Entry, error) {
 	if e, ok := r.buffered(at); ok {
 		return e, nil
@@ -56,8 +56,9 @@ func (r *Reader) buffered(at LSN) (Entry, bool) {
 	return e, true
 }
 
-// fill reads from a position on, more each time as long as the position is close to the end of the last read.
-// It reads nothing at or after durable: that may still be replaced by another frame at the same position.
+// fill reads into the buffer from a position on. It reads more each time as long as the position is close to
+// the end of the last read. It reads nothing at or after durable: a frame there may still be replaced by
+// another frame at the same position.
 func (r *Reader) fill(at LSN) bool {
 	switch end := r.base + uint64(len(r.buf)); {
 	case r.step > 0 && at >= r.base && at < end+uint64(r.step):

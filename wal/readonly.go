@@ -16,13 +16,12 @@ import (
 // even if the last writer has ended or was killed. Otherwise, after a reboot or on read-only media, the handle
 // replays privately: what it reads then comes from the disk. Whenever the generation of the page changes, the
 // handle starts again from the newest views.
-
 func (l *FileLog) openReadOnly(ctx context.Context) error {
 	if _, err := l.o.FS.Stat(l.o.walDir()); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s: %w", l.o.Dir, errs.ErrNoStore)
 		}
-		return l.ioError("looking at", l.o.walDir(), err)
+		return l.ioError("checking", l.o.walDir(), err)
 	}
 	if err := l.strays(); err != nil {
 		return err
@@ -91,10 +90,11 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 	return err
 }
 
-// pageEvery is the shortest interval at which a private handle looks for the page.
+// pageEvery is the minimum interval at which a private handle looks for the page.
 const pageEvery = 50 * time.Millisecond
 
-// watchPage checks whether the page that this handle follows is still valid, or whether a page exists by now.
+// watchPage checks whether the page that this handle uses is still valid, or, if it uses none, whether a page
+// exists by now.
 func (l *FileLog) watchPage(ctx context.Context) error {
 	private := l.private.Load()
 	if !private && (l.stillOurs() == nil || l.shared.Cut()) || l.Damage() != nil {

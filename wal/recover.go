@@ -15,11 +15,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// recover reads the end of the log when no other process is attached; open.lock is held, and attach.lock
-// exclusively. The order is: the page is marked as not recovered; the frames from spilled on are followed to
-// the end; what is above the attested mark, and may be in the page cache only, is written again in place and
-// synced, so that nothing is served that a power loss could still take back; the marks are set; and last, the
-// new generation marks the page as recovered.
+// recover reads the end of the log when no other process is attached. The caller holds open.lock, and
+// attach.lock exclusively. The order is: recover marks the page as not recovered, and follows the frames from
+// spilled on to the end. What is above the attested mark may be in the page cache only, so recover writes it
+// again in place and syncs it: nothing is served that a power loss could still take back. Then it sets the
+// marks, and last, the new generation, which marks the page as recovered.
 func (l *FileLog) recover(ctx context.Context) error {
 	if err := l.takePage(); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (l *FileLog) agrees(end Mark) error {
 //
 // A checkpoint whose log is gone is ignored: wal/ was lost, and perhaps created again by a process that was
 // killed before it could record that. But an unreadable segment is never treated as missing. The store has the
-// features of any checkpoint, and those of wal/features.
+// features of every checkpoint slot, even of an ignored checkpoint, and those of wal/features.
 func (l *FileLog) origin() (c Checkpoint, fresh bool, err error) {
 	c, fresh, err = l.findMarks()
 	l.marks = c
@@ -156,7 +156,8 @@ func (l *FileLog) findMarks() (c Checkpoint, fresh bool, err error) {
 	return c, true, nil
 }
 
-// noted adds the features of wal/features, which replaces an unknown checkpoint.
+// noted adds the features of wal/features to those of the store. known reports whether the checkpoint has them,
+// too: only then a damaged file is ignored.
 func (l *FileLog) noted(known bool) error {
 	if !l.hasFeatures {
 		return nil
@@ -178,7 +179,7 @@ func (l *FileLog) noted(known bool) error {
 
 // bySegments returns where the log is read from without a checkpoint. If there are segments of several stores,
 // the log consists of those with the UUID of the store's other files: a segment that was put into the folder by
-// mistake may have a higher number. If none has this UUID, or there is no other file, the newest segment
+// mistake may have a higher number. If no segment has this UUID, or there is no other file, the newest segment
 // belongs to the log.
 func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 	if l.o.Named != nil && slices.ContainsFunc(segments,
@@ -200,9 +201,9 @@ func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 		Attested: oldest}, false, err
 }
 
-// unreadable returns up to where the files after the last segment with a valid start may have frames, 0 if
-// there is no such file. A torn end leaves zeros, or a complete start, where a segment was begun; anything else
-// is later damage, and no checkpoint attests that the log ended before it.
+// unreadable returns the position up to which the files after the last segment with a valid start may have
+// frames, 0 if there is no such file. A torn end leaves zeros, or a complete start, where a segment was begun.
+// Anything else is later damage, and no checkpoint attests that the log ended before it.
 func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
 	for n := last + 1; ; n++ {
 		f, err := l.segment(n)
@@ -239,7 +240,7 @@ func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
 	}
 }
 
-// holds reports whether the segment that a checkpoint attests exists.
+// holds reports whether the segment exists that a checkpoint names as attested.
 func (l *FileLog) holds(c Checkpoint) bool {
 	if c.SegmentSize == 0 || c.Attested.LSN == 0 {
 		return false
@@ -248,7 +249,7 @@ func (l *FileLog) holds(c Checkpoint) bool {
 	return err == nil
 }
 
-// before is the state of the shared page of this boot before the recovery.
+// before is the state of the shared page, if it is of this boot, before the recovery.
 type before struct{ durable, tail, flushed, spilled LSN }
 
 // sound reports whether a log of this geometry can have left these positions; impossible ones are ignored. The
@@ -259,11 +260,11 @@ func (b before) sound(geo segment.Geometry) bool {
 }
 
 // takePage maps the shared page, recreates it if it is missing or unusable, and marks it as not recovered: from
-// here on it is ignored until publish. durable stays in it, so that a recovery that is killed leaves it to the
-// next. flushed and spilled stay in it, because unattached readers use them meanwhile: without them every
-// segment below would be reported missing. A page that was copied with its folder describes the original, not
-// the copy: its inode differs. A page that was also that of another folder is ignored as well: it names its
-// home.
+// here on the page is ignored until publish. durable stays in the page, so that the next recovery finds it if
+// this one is killed. flushed and spilled stay in the page, because unattached readers use them meanwhile:
+// without them every segment below would be reported missing. A page that was copied with its folder has
+// another inode than the one recorded in it: it describes the original, and is ignored. A page that was also
+// that of another folder is ignored as well: it names its home.
 func (l *FileLog) takePage() error {
 	name := l.o.wal("shared")
 	if !l.shared.Mapped() {
@@ -275,7 +276,7 @@ func (l *FileLog) takePage() error {
 	}
 	info, err := l.o.FS.Stat(name)
 	if err != nil {
-		return l.ioError("looking at", name, err)
+		return l.ioError("checking", name, err)
 	}
 	p := l.shared
 	home := p.Home()
@@ -294,8 +295,8 @@ func (l *FileLog) takePage() error {
 	return nil
 }
 
-// publish sets the marks and, last, the generation. Before that it makes the features durable wherever they are
-// stored.
+// publish sets the marks in the page and, last, the generation. Before that it makes the features durable in
+// every place where they are stored.
 func (l *FileLog) publish(end Mark, c Checkpoint, poison page.Poison) error {
 	if err := l.settleFeatures(c); err != nil {
 		return err
@@ -324,11 +325,11 @@ func (l *FileLog) publish(end Mark, c Checkpoint, poison page.Poison) error {
 // found is a segment file that begins with a valid start frame.
 type found struct {
 	start segment.Start
-	end   Mark // of the start frame
+	end   Mark // the mark at the end of the start frame
 }
 
-// list returns the started segments, in order, and an error for a segment that has content but no valid start.
-// It removes unfinished files that killed processes have left.
+// list returns the segments that have a valid start, in order, and an error for a segment that has content but
+// no valid start. It removes unfinished files that killed processes have left.
 func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -364,7 +365,7 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 	return all, broken, nil
 }
 
-// oldestChain returns where the unbroken sequence of segments begins that ends in the newest one.
+// oldestChain returns the first segment of the unbroken sequence that ends in the newest one.
 func oldestChain(all []found, geo segment.Geometry) Mark {
 	i := len(all) - 1
 	for i > 0 && all[i-1].start.Geometry == geo && all[i-1].start.Number+1 == all[i].start.Number {
@@ -391,8 +392,8 @@ func (l *FileLog) openDamaged(c Checkpoint, end Mark, attested LSN, damage *errs
 	return l.publish(end, c, page.Damaged)
 }
 
-// settleEnd makes the end durable: it copies a torn tail to quarantine/, writes what is above the attested mark
-// again, with a header of zeros after it, and syncs.
+// settleEnd makes the end of the log durable. It copies a torn tail to quarantine/, writes what is above the
+// attested mark again, with a header of zeros after it, and syncs.
 func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 	if t := l.report.TornTail; t != nil {
 		if err := l.putAside(t); err != nil {
@@ -440,8 +441,8 @@ func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 	return l.dropBehind(number)
 }
 
-// dropBehind erases the start frame of the segments after the end: they were never acknowledged, and must not
-// link to what is written next.
+// dropBehind erases the start frames of the segments after the end of the log: these segments were never
+// acknowledged, and must not link to what is written next.
 func (l *FileLog) dropBehind(number uint64) error {
 	for n := number + 1; ; n++ {
 		f, err := l.segment(n)
@@ -463,16 +464,16 @@ func (l *FileLog) dropBehind(number uint64) error {
 	}
 }
 
-// startSegment creates the segment with which a log begins. The file has its start before it has its name: half
-// a start, left by a killed process, would be reported as a damaged log. An existing file was prepared and
-// never begun, or has lost its first page: it gets a start, and its other content stays, because what follows a
+// startSegment creates the segment with which a log begins. The start is written before the file gets its name:
+// half a start, left by a killed process, would be reported as a damaged log. An existing file was prepared and
+// never begun, or has lost its first page. It gets a start, and its other content stays, because what follows a
 // new start belongs to no log.
 func (l *FileLog) startSegment(number uint64, start []byte) error {
 	name := l.o.wal(segment.Name(number))
 	if _, err := l.o.FS.Stat(name); err == nil {
 		return l.startIn(number, start)
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return l.ioError("looking at", name, err)
+		return l.ioError("checking", name, err)
 	}
 	tmp, err := l.makeSegment(l.step(l.geo.Start(number)), start, nil)
 	if err != nil {
@@ -489,7 +490,7 @@ func (l *FileLog) startSegment(number uint64, start []byte) error {
 	return nil
 }
 
-// startIn writes a start into an existing segment.
+// startIn writes a start frame into an existing segment file.
 func (l *FileLog) startIn(number uint64, start []byte) error {
 	f, err := l.segment(number)
 	if err != nil {

@@ -12,25 +12,25 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// freer records what may be released. A segment is removed one call after it was released, so that a barrier is
-// in between: by then, a sync after the mark was recorded has made the files and the index durable that replace
-// the segment.
+// freer records which part of the log may be released. A segment is removed one call of release after it was
+// released, so that a sync is in between: that sync, after the mark was recorded, has made the files and the
+// index durable that replace the segment.
 type freer struct {
 	mu      sync.Mutex
 	holders map[string]LSN
-	ripe    LSN // released by the previous call
+	ripe    LSN // position up to which the previous call released
 }
 
-// start sets up to where the log may be released when this process joins it.
+// start sets the position up to which the log may be released, when this process joins the log.
 func (f *freer) start(spilled LSN) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ripe = max(f.ripe, spilled)
 }
 
-// Release allows everything below an LSN to be dropped on behalf of a named holder; the lowest position of all
-// holders decides. The flusher calls it. Holders in other processes are represented by the spilled mark and
-// hold.lock.
+// Release allows everything below an LSN to be removed from the log, on behalf of a named holder. The lowest
+// LSN of all holders decides. The flusher calls Release. Holders in other processes are represented by the
+// spilled mark and hold.lock.
 func (a Archive) Release(held *Held, holder string, below LSN) error {
 	if err := held.proves(a.l); err != nil {
 		return err
@@ -102,9 +102,9 @@ func (l *FileLog) numbers() (list []uint64, err error) {
 	return list, nil
 }
 
-// recycle renames a segment's file to the next segment that will be needed, or removes it. The first block is
-// zeroed and synced before the rename, so the new segment has no start; the old frames have the wrong seed for
-// it. A process that still reads the file under the old number notices that they are gone, too.
+// recycle renames the file of a segment to the next segment that will be needed, or removes it. Before the
+// rename it zeroes and syncs the first block, so the new segment has no start; the old frames have the wrong
+// seed for it. A process that still reads the file under the old number notices that the frames are gone.
 func (l *FileLog) recycle(number uint64) error {
 	name := l.o.wal(segment.Name(number))
 	info, err := l.o.FS.Stat(name)

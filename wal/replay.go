@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// replay reads and applies the frames to the end of the log and decides what the end is: below what was durable
-// it is damage.
+// replay reads and applies the frames up to the end of the log, and decides what the end is. If positions after
+// it were durable, it is damage; otherwise it is the end of the log or a torn tail.
 func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
 	s := &l.state
 	end := s.w.At // after the last complete batch
@@ -89,9 +89,9 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 	return end, nil, nil
 }
 
-// attestedBehind looks for a frame after a bad position whose writer knew the position to be durable: then the
-// position is damage, not the torn end. It searches everything that follows, beyond holes as well. A read error
-// is returned; it proves neither.
+// attestedBehind looks for a frame after a bad position whose writer knew that the position was durable. If
+// there is one, the position is damage and not the torn end. attestedBehind searches everything that follows,
+// beyond holes as well. It returns a read error, because then it is unknown which it is.
 func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -114,7 +114,7 @@ func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
 	return false, nil
 }
 
-// attests searches one segment from a position on.
+// attests is like attestedBehind for one segment, from a position on.
 func (l *FileLog) attests(number uint64, from, bad LSN) (bool, error) {
 	f, err := l.segment(number)
 	if err != nil {

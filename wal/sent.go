@@ -8,17 +8,19 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// A copy elsewhere that follows the log records up to where it has the log: past.Log.SetSent. What follows that
-// mark is kept. A released segment is archived, even if no history is kept, and its copy in the archive stays
-// although history_bytes or history_days would remove it, as long as the archive is not larger than
-// history_bytes plus unsent_bytes (Options.Unsent). Beyond that bound, and on a full disk, it is removed: an
-// absent copy must not block the store. Then past.Log.Sent reports this, the copy must begin again, and nothing
-// is kept for it.
+// A copy of the log in another place records the mark up to which it has the log: past.Log.SetSent. The
+// segments after that mark are kept. A released segment is archived, even if no history is kept. The file in
+// the archive stays although history_bytes or history_days would remove it, as long as the archive is not
+// larger than history_bytes plus unsent_bytes (Options.Unsent). Beyond that size, and on a full disk, it is
+// removed: a copy that no longer follows must not block the store. Then past.Log.Sent reports this, the copy
+// must begin again, and nothing is kept for it.
 //
-// A damaged mark counts as one before everything that is kept. A mark of a log that has ended keeps nothing.
+// A damaged mark is treated as one before all kept segments. For a mark of a log that has ended nothing is
+// kept.
 
-// unsent returns the number of the first segment of which a copy elsewhere may lack a part; if no copy follows
-// this log, a number above all segments. The segment that contains the mark counts as unsent.
+// unsent returns the number of the first segment that may not be completely copied to the other place that
+// follows this log. Without such a copy, it returns a number above all segments. The segment that contains the
+// end of the copy counts as unsent.
 func (l *FileLog) unsent() uint64 {
 	s, ok, err := l.Past().Sent(l.Durable())
 	switch {

@@ -18,7 +18,8 @@ import (
 // writes. No other process has the old files open then. A link is made while a log is open only by a copy of
 // the store, which takes that risk.
 
-// sever replaces linked files; attach.lock is held exclusively, and nothing is mapped.
+// sever replaces files of the log that are hard links by copies. The caller holds attach.lock exclusively, and
+// nothing is mapped.
 func (l *FileLog) sever() error {
 	for _, name := range []string{"shared", "owner"} { // each recovery creates these again
 		if l.linked(l.o.wal(name)) {
@@ -47,7 +48,7 @@ func (l *FileLog) sever() error {
 	return nil
 }
 
-// linked reports whether a file has another name.
+// linked reports whether a file has more than one hard link.
 func (l *FileLog) linked(name string) bool {
 	info, err := l.o.FS.Stat(name)
 	return err == nil && info.Mode.IsRegular() && info.Nlink > 1

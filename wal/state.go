@@ -12,24 +12,25 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// state is how far this process has read and applied the log. Entries between the two positions, which may not
-// be durable yet, wait in ahead; only preconditions consider them.
+// state is the position up to which this process has read the log, and the position up to which it has applied
+// it. Entries between the two positions, which may not be durable yet, wait in ahead; only preconditions
+// consider them.
 type state struct {
 	mu        sync.Mutex
 	w         past.Walker // w.At is the position up to which this process has read
 	applied   Mark
 	appliedAt atomic.Uint64
-	from      atomic.Uint64 // the mark at which this process began to apply
+	from      atomic.Uint64 // position of the mark at which this process began to apply
 
-	ahead     []Entry // entries and control frames in order
-	marks     []Mark  // the end of each
-	owned     int     // how many of them are copied out of the walker's buffer
+	ahead     []Entry // entries and control frames that are not applied yet, in order
+	marks     []Mark  // mark at the end of each element of ahead
+	owned     int     // number of elements of ahead that are copied out of the walker's buffer
 	pending   map[string]LSN
 	deleted   map[string]bool
-	beside    map[LSN]effects   // effects of entries that are not applied
-	totals    map[string]uint64 // what these entries add to running totals
-	lastEntry LSN               // the newest entry read
-	lastTime  int64             // of the newest frame read, Unix microseconds
+	beside    map[LSN]effects   // effects of entries that are not applied, by their LSN
+	totals    map[string]uint64 // amounts that these entries add to running totals
+	lastEntry LSN               // position of the newest entry read
+	lastTime  int64             // commit time of the newest frame read, in Unix microseconds
 }
 
 // Commit times become the mtimes of files, and file systems support none after 2446. So the clock is capped at
@@ -39,7 +40,7 @@ const mostClock = 10413792000_000000 // microseconds since 1970
 
 func (l *FileLog) now() int64 { return min(l.o.Clock().UnixMicro(), mostClock) }
 
-// CatchUp applies everything that is durable by now.
+// CatchUp applies all entries that are durable by now.
 func (l *FileLog) CatchUp(ctx context.Context) error {
 	if l.o.ReadOnly {
 		if err := l.watchPage(ctx); err != nil || l.private.Load() {
@@ -66,8 +67,8 @@ func (l *FileLog) advanceTo(ctx context.Context, durable LSN) error {
 	return l.advance(ctx, durable, durable)
 }
 
-// advance reads to a position and applies what is durable of it; mu is held. If the log no longer has the
-// position of this process, it starts again from the newest views.
+// advance reads to a position, and applies the part that is durable; the caller holds mu. If the log no longer
+// has the position of this process, it starts again from the newest views.
 func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
 	err := l.readTo(read, durable)
 	for tries := 0; errors.Is(err, errs.ErrTruncated) && tries < 10; tries++ {
@@ -183,8 +184,8 @@ func (s *state) drop(n int) {
 	s.owned = max(0, s.owned-n)
 }
 
-// own copies the rest of ahead out of the walker's buffer, which is about to be reused, and makes it visible to
-// preconditions.
+// own copies the remaining entries of ahead out of the walker's buffer, which is about to be reused, and makes
+// them visible to preconditions.
 func (s *state) own(of func(*Entry) effects) {
 	size := 0
 	for _, e := range s.ahead[s.owned:] {
@@ -216,8 +217,9 @@ func (s *state) await(e *Entry, b effects) {
 	s.awaitBeside(e.LSN, b)
 }
 
-// current returns the version of a precondition's key according to everything read, or its total. If that is 0
-// and the precondition is Chained, gone is the deletion. waits reports whether the result is not durable yet.
+// current returns the version of a precondition's key, or its total, according to everything read. If that is 0
+// and the precondition is Chained, gone is the LSN of the deletion. waits reports whether the result rests on
+// an entry that is not durable yet.
 func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) {
 	if at, ok := l.state.pending[p.Key]; ok {
 		if l.state.deleted[p.Key] {
@@ -246,7 +248,7 @@ func (l *FileLog) missing(none *past.NoFrameError) error {
 	return l.corruption(none)
 }
 
-// left reports whether a position is no longer in the log, as far as this process can tell.
+// left reports whether a position was released from the log, as far as this process can tell.
 func (l *FileLog) left(at LSN) bool {
 	if l.private.Load() {
 		return false
@@ -275,7 +277,7 @@ func (l *FileLog) restart(ctx context.Context) error {
 	return l.begin(ctx, c.Spilled, Start{})
 }
 
-// firstMark reports whether a mark is the one at which the log began.
+// firstMark reports whether a position is the one at which the log began.
 func (l *FileLog) firstMark(at LSN) bool {
 	if l.geo.Offset(at) != segment.StartSize {
 		return false

@@ -19,7 +19,7 @@ import (
 // its process was killed before it knew) reads the frames from durable to the tail, checks them, writes the
 // same bytes again in place, and only then syncs.
 
-// Bounds of the pause between two attempts to sync.
+// Minimum and maximum of the pause between two attempts to sync.
 const (
 	backoffFirst = 10 * time.Millisecond
 	backoffMost  = time.Second
@@ -29,7 +29,8 @@ const (
 // disk is slow first.
 const slowSync = time.Second
 
-// syncTo blocks until everything below a position is durable. A sync of one process serves all others.
+// syncTo blocks until the log is durable up to a position. If another process has synced the log up to there,
+// it does not sync again.
 func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 	pause := backoffFirst
 	began := l.o.Clock()
@@ -78,7 +79,7 @@ func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
 	return l.syncLocked()
 }
 
-// syncLocked makes everything durable that is written by now; sync.lock is held.
+// syncLocked makes all frames durable that are written by now; the caller holds sync.lock.
 func (l *FileLog) syncLocked() error {
 	from, to := l.shared.Durable(), l.shared.Tail()
 	open, err := l.toSync(from, to)
@@ -121,13 +122,13 @@ func (l *FileLog) syncLocked() error {
 	return nil
 }
 
-// numbered is an open segment.
+// numbered is an open segment with its number.
 type numbered struct {
 	number uint64
 	file   vfs.File
 }
 
-// toSync opens the segments between two marks, before any of them is synced.
+// toSync opens the segments that have frames between two marks, before any of them is synced.
 func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 	var list []numbered
 	for n := l.geo.Number(from); n <= l.geo.Number(to-1); n++ {
@@ -144,8 +145,8 @@ func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 }
 
 // rewrite writes the frames between two marks again, byte for byte. Other processes may append after them
-// meanwhile. Adjacent frames are combined into one write: for 64 MiB of small ones, the calls took longer than
-// the rest of a recovery.
+// meanwhile. Adjacent frames are combined into one write: for 64 MiB of small frames, the calls took longer
+// than the rest of a recovery.
 func (l *FileLog) rewrite(from, to LSN) error {
 	w := past.NewWalker(l.geo, l.source, Mark{LSN: from})
 	var run []byte

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Functions with which the keepers of views of the log (files, index) record their state.
+// Functions with which the files and the index, which are views of the log, record how far they have the log.
 
 // Checkpoint reads the newest checkpoint.
 func (l *FileLog) Checkpoint() (Checkpoint, error) {
@@ -33,8 +33,8 @@ func (l *FileLog) Checkpoint() (Checkpoint, error) {
 	return c, l.sameCheckpoint(&c, newest)
 }
 
-// SetCheckpoint makes new marks durable, then publishes them. The attested mark is the position up to which
-// this process has applied: everything applied is durable.
+// SetCheckpoint makes new marks durable in the checkpoint, and then publishes them in the page. The attested
+// mark is the position up to which this process has applied the log, because all applied entries are durable.
 func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folders]int64) error {
 	if err := held.proves(l); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	return nil
 }
 
-// putAside copies a torn tail into quarantine/ before it is cut.
+// putAside copies the bytes of a torn tail into quarantine/ before the tail is cut.
 func (l *FileLog) putAside(t *TornTail) error {
 	number := l.geo.Number(t.At)
 	f, err := l.segment(number)
@@ -136,8 +136,8 @@ func (l *FileLog) putAside(t *TornTail) error {
 	return err
 }
 
-// tornKept is how much of a torn tail is copied: after its first frames a recycled file has only what it had
-// before it was recycled.
+// tornKept is the number of bytes of a torn tail that are copied. After its first frames a recycled file has
+// only what it had before it was recycled.
 const tornKept = 8<<20 + segment.HeaderSize
 
 // Distrusted reports whether the log was recovered after an unclean end and the files above flushed have not
@@ -161,7 +161,7 @@ func (n Notes) Tidied(held *Held) error {
 }
 
 // IndexRebuilds returns how often, in this boot, the index was rebuilt in place of an existing one. A process
-// that finds another number than last time maps the current index, even if spilled has not moved.
+// that finds another number than at its previous call maps the current index, even if spilled has not moved.
 func (n Notes) IndexRebuilds() uint64 {
 	if !n.l.shared.Mapped() {
 		return 0
@@ -205,7 +205,7 @@ func (n Notes) Trust(held *Held) error {
 	return nil
 }
 
-// MarkBefore returns the mark at which an entry begins.
+// MarkBefore returns the mark at the beginning of the frame of an entry.
 func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {
 	f, err := l.segment(l.geo.Number(at))
 	if err != nil {

@@ -14,7 +14,7 @@ var (
 	errLine  = errors.New("not a table line")
 )
 
-// touch verifies block b against its checksum, once per open table.
+// touch verifies block b against its checksum, unless this open table has verified it before.
 func (t *Table) touch(b int) error {
 	bit := uint64(1) << (b & 63)
 	if t.seen[b>>6].Load()&bit != 0 {
@@ -38,8 +38,8 @@ func (t *Table) verifyBlock(b int) error {
 	return nil
 }
 
-// line returns the bounds of the line that contains byte at. lo ≤ at < hi, and lo and hi are bounds of whole lines. All
-// blocks of the line have been verified.
+// line returns the bounds of the line that contains byte at: lo ≤ at < hi. lo and hi are bounds of whole lines.
+// All blocks of the line have been verified.
 func (t *Table) line(at, lo, hi int) (start, end int, err error) {
 	b := at / blockSize
 	if err = t.touch(b); err != nil {
@@ -62,8 +62,8 @@ func (t *Table) line(at, lo, hi int) (start, end int, err error) {
 	return start, end, err
 }
 
-// lineEnd returns the end of the line at start, after its newline; [start, from) must have no newline. A line shorter
-// than `"":0` is damage.
+// lineEnd returns the end of the line that begins at start, after its newline. The caller knows that [start,
+// from) has no newline. A line shorter than `"":0` is damage.
 func (t *Table) lineEnd(start, from, hi int) (int, error) {
 	for b := from / blockSize; from < hi; b++ {
 		if err := t.touch(b); err != nil {
@@ -82,7 +82,7 @@ func (t *Table) lineEnd(start, from, hi int) (int, error) {
 	return 0, t.damaged(int64(start), errLine)
 }
 
-// lastNewline is bytes.LastIndexByte(b, '\n'), eight bytes at a time.
+// lastNewline is like bytes.LastIndexByte(b, '\n'), and examines eight bytes at a time.
 func lastNewline(b []byte) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	n := len(b)

@@ -9,8 +9,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Check reads everything and yields every error: in the metadata, each block, the heads of the sections, each line, the
-// order and the counts. Blocks that were verified by an earlier look-up are read again.
+// Check reads the whole table and yields every error: in the metadata, each block, the heads of the sections,
+// each line, the order and the counts. It also reads blocks again that an earlier look-up has verified.
 func (t *Table) Check() iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{t: t}
@@ -92,13 +92,13 @@ type lineCheck struct {
 	at     int
 	lines  int64
 	live   int64
-	prev   []byte // points into the mapping
+	prev   []byte // previous encoded key; it points into the mapping
 	key    []byte
 	faults []error
 	done   bool
 }
 
-const checkLines = 4096 // lines per guard
+const checkLines = 4096 // number of lines that are checked per call of guard
 
 func (l *lineCheck) some() error {
 	t, s := l.t, l.t.sections[l.sec]

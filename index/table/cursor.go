@@ -3,7 +3,7 @@ package table
 // cursor iterates over the lines of a section. It reads the mapping, so it must be used under guard.
 type cursor struct {
 	t      *Table
-	at, hi int // offset of the current line, and the section's end
+	at, hi int // offset of the current line, and offset of the section's end
 	next   int // offset of the next line
 	key    []byte
 	value  []byte

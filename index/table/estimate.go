@@ -5,10 +5,10 @@ package table
 
 // The alphabets, the most specific first. A range of keys uses the first one that has all the characters to compare.
 const (
-	inDecimal = 1 << iota // 0-9 -
-	inHex                 // 0-9 a-f -
-	inLower               // a-z
-	inName                // 0-9 a-z . _ - / :
+	inDecimal = 1 << iota // the characters 0-9 -
+	inHex                 // the characters 0-9 a-f -
+	inLower               // the characters a-z
+	inName                // the characters 0-9 a-z . _ - / :
 	inAny
 )
 
@@ -66,10 +66,11 @@ func nameDigit(c byte) uint64 {
 type sample struct {
 	k, lo, hi [10]byte
 	n         int
-	set       uint8 // the alphabets that have all these characters
+	set       uint8 // set of the alphabets that have all these characters
 }
 
-// take fills the sample. It reads a few more positions than the sample has room for.
+// take fills the sample from three keys. It reads a few more positions of the keys than the sample has room
+// for.
 func (s *sample) take(k, lo, hi []byte, p int) {
 	s.set = inDecimal | inHex | inLower | inName | inAny
 	kEnd, loEnd, hiEnd := false, false, false
@@ -87,7 +88,7 @@ func (s *sample) take(k, lo, hi []byte, p int) {
 	}
 }
 
-// char returns the character of a key at i, or 0 from its closing quote on.
+// char returns the character of a key at index i, or 0 at its closing quote and after it.
 func char(b []byte, i int, end *bool) byte {
 	if *end || i >= len(b) || b[i] == '"' {
 		*end = true
@@ -96,7 +97,7 @@ func char(b []byte, i int, end *bool) byte {
 	return b[i]
 }
 
-// numbers returns the three keys as numbers.
+// numbers returns the three keys of the sample as numbers.
 func (s *sample) numbers() (k, lo, hi uint64) {
 	switch {
 	case s.set&inDecimal != 0:
@@ -123,7 +124,8 @@ func (s *sample) numbers() (k, lo, hi uint64) {
 	return k, lo, hi
 }
 
-// fraction estimates the position of key k between lo and hi, from 0 to 1. All three share their first p bytes.
+// fraction estimates the position of key k between the keys lo and hi, from 0 to 1. All three share their first
+// p bytes.
 func fraction(k, lo, hi []byte, p int) float64 {
 	var s sample
 	s.take(k, lo, hi, p)

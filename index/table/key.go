@@ -14,8 +14,8 @@ import (
 
 var errKeyText = errors.New("the key is not valid UTF-8")
 
-// EncodeKey returns key as it is written between its quotes; key itself if it needs no escape. Tables are sorted by the
-// bytes of this form.
+// EncodeKey returns key as it is written between its quotes in a table; if no character needs an escape, it
+// returns key itself. Tables are sorted by the bytes of this form.
 func EncodeKey(key string) (string, error) {
 	clean, ascii := true, true
 	for i := 0; i < len(key); i++ {
@@ -36,7 +36,8 @@ func EncodeKey(key string) (string, error) {
 	return string(jsondoc.AppendEscaped(make([]byte, 0, len(key)+16), key)), nil
 }
 
-// appendDecoded appends the key whose encoded form is enc. ok is false if EncodeKey cannot have written enc.
+// appendDecoded appends the key whose encoded form is enc to dst. ok is false if EncodeKey cannot have written
+// enc.
 func appendDecoded(dst, enc []byte) (_ []byte, ok bool) {
 	for i := 0; i < len(enc); i++ {
 		c := enc[i]
@@ -106,7 +107,8 @@ func keyEnd(b []byte) int {
 	}
 }
 
-// escaped reports whether a byte that follows b is escaped: b ends with an odd number of backslashes.
+// escaped reports whether a byte that follows b is escaped, that is, whether b ends with an odd number of
+// backslashes.
 func escaped(b []byte) bool {
 	n := 0
 	for n < len(b) && b[len(b)-1-n] == '\\' {

@@ -10,12 +10,14 @@ type Edits interface {
 
 // Plan has the changes that a rewrite applies to a set.
 type Plan struct {
-	// Edits is called once for each section, in order, after the previous section is written.
+	// Edits is called once for each section, in order, after the previous section is written. It returns the
+	// changes of the section.
 	Edits func(sec int) (Edits, error)
-	// Changed is called for each edit with the previous and the new live value, nil if there is none. The bytes are valid
-	// during the call only. May be nil.
+	// Changed is called for each change of a key with the previous and the new live value; nil means that there
+	// is no live value. The bytes are valid during the call only. Changed may be nil.
 	Changed func(sec int, key, before, after []byte) error
-	// Extra returns the metadata's Extra instead of the target's. It is called after all sections are written. May be nil.
+	// Extra returns the Extra of the metadata, in place of the Extra of the target. It is called after all
+	// sections are written. It may be nil.
 	Extra func() []byte
 }
 
@@ -27,12 +29,12 @@ type merge struct {
 	plan    Plan
 	asDelta bool
 	live    []int64
-	steps   int // number of changes so far
-	// blocks of the base below this one have been verified again
+	steps   int // number of changes processed so far
+	// Number of the first block of the base that was not verified again.
 	verified int
 }
 
-// all writes every section and returns the numbers of live entries.
+// all writes every section and returns the numbers of live entries by section.
 func (m *merge) all() ([]int64, error) {
 	m.live = make([]int64, len(m.s.sch.Sections))
 	for sec := range m.s.sch.Sections {
@@ -120,11 +122,11 @@ func (m *merge) section(sec int, e Edits) error {
 // change is a key whose entry differs between the new file and the base.
 type change struct {
 	key, value []byte
-	delta      []byte // its value in the delta, nil if the delta does not have it
-	edited     bool   // changed by the plan; otherwise only by the delta
+	delta      []byte // value of the key in the delta, nil if the delta does not have the key
+	edited     bool   // the plan has changed the key; otherwise only the delta has
 }
 
-// apply writes one change and returns by how much it changes the number of lines.
+// apply writes one change and returns how many lines it adds; a negative number means that it removes lines.
 func (m *merge) apply(sec int, base *cursor, ch change) (lines int64, err error) {
 	dead := m.s.sch.Sections[sec].Dead
 	inBase := false
@@ -172,7 +174,7 @@ func (m *merge) apply(sec int, base *cursor, ch change) (lines int64, err error)
 	return lines, err
 }
 
-// copyTo copies the base's lines from the cursor's next line up to offset to.
+// copyTo copies lines of the base, from the cursor's next line up to offset to.
 func (m *merge) copyTo(base *cursor, to int) error {
 	if base.t == nil {
 		return nil

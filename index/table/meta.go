@@ -12,7 +12,7 @@ import (
 
 const (
 	blockSize = 64 << 10
-	hashWidth = 16 // hex digits of a block's hash
+	hashWidth = 16 // number of hex digits of a block's hash
 
 	// Format is the version of the file format that this package reads and writes.
 	Format   = 1
@@ -25,20 +25,20 @@ const (
 
 // Meta identifies the store of a table and the log range that it covers.
 type Meta struct {
-	Store   string    // the store's UUID
-	From    uint64    // for a delta: the LSN of its base
-	LSN     uint64    // the table has everything below it
-	Updated time.Time // when it was written, with microseconds
-	Extra   []byte    // a JSON object of the table's owner, nil for none
+	Store   string    // UUID of the store
+	From    uint64    // LSN of the base of a delta
+	LSN     uint64    // position below which the table has all changes of the log
+	Updated time.Time // time at which the table was written, with microseconds
+	Extra   []byte    // JSON object that belongs to the caller, nil for none
 }
 
 // span is the position and size of a section.
 type span struct {
-	start, end  int64 // of its lines
+	start, end  int64 // offsets of the first byte of the section's lines and of their end
 	lines, live int64
 }
 
-// appendMeta appends the metadata line up to the hashes.
+// appendMeta appends the metadata line up to the hashes of the blocks.
 func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 	dst = append(dst, `,"metadata": {"version":"`...)
 	dst = strconv.AppendInt(dst, Format, 10)
@@ -81,11 +81,11 @@ func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 	return append(dst, `]},"blocks":"`...)
 }
 
-// blocksTail ends the metadata line.
+// blocksTail is the text after the hashes of the blocks, at the end of the metadata line.
 const blocksTail = `"}` + "\n"
 
-// parseMeta parses the metadata line, whose checksum is already verified. blocks points into line. sections are those
-// that the file has.
+// parseMeta parses the metadata line, whose checksum is already verified. blocks are the hashes; it points into
+// line. sections are the sections that the file has.
 func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte, err error) {
 	p := metaParser{rest: line}
 	p.expect(`,"metadata": {"version":"`)
@@ -118,7 +118,7 @@ func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte
 			next := `],"` + s.Name + `":[`
 			if s.Optional && !bytes.HasPrefix(p.rest, []byte(next)) {
 				if counts[i] != 0 {
-					p.fail(s.Count + " is the count of a section that is not there")
+					p.fail(s.Count + " is the count of a section that the file lacks")
 				}
 				sections = sections[:i]
 				break
@@ -140,7 +140,7 @@ func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte
 	return m, sections, p.rest[:len(p.rest)-len(blocksTail)], nil
 }
 
-// metaParser parses the metadata. After the first error it returns zeros.
+// metaParser parses the metadata line. After the first error its methods return zero values.
 type metaParser struct {
 	rest []byte
 	err  error
@@ -218,7 +218,7 @@ func (p *metaParser) text() string {
 	return string(s)
 }
 
-// extra consumes the owner's object, which ends where "sections" begins.
+// extra consumes the caller's object, Meta.Extra, which ends where "sections" begins.
 func (p *metaParser) extra() []byte {
 	const head = `,"extra":`
 	if p.err != nil || !bytes.HasPrefix(p.rest, []byte(head)) {

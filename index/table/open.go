@@ -18,30 +18,30 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Table is an open file. Its methods may be called concurrently.
+// Table is an open table file. Its methods may be called concurrently.
 type Table struct {
 	name     string
 	sch      *Schema
 	mapping  vfs.Mapping
-	file     vfs.Info // of the mapped file
+	file     vfs.Info // file information of the mapped file
 	data     []byte
 	body     int // offset of the metadata
 	meta     Meta
-	sections []span          // for each section of the schema; empty if the file does not have it
+	sections []span          // position of each section of the schema; empty if the file does not have the section
 	present  int             // number of sections that the file has
-	blocks   []byte          // hex, in the mapping
-	seen     []atomic.Uint64 // one bit per block that was verified
+	blocks   []byte          // hashes of the blocks, hex, in the mapping
+	seen     []atomic.Uint64 // one bit for each block that was verified
 	edges    []atomic.Pointer[edge]
 	newlines atomic.Pointer[[]uint32] // number of newlines before each block; see ordinal.go
 	end      [endWidth]byte
 	refs     refcount.Count
 }
 
-// edge has the first and last key of a section, from after their opening quotes on.
+// edge has the first and last key of a section, each from after its opening quote on.
 type edge struct{ first, last []byte }
 
-// Open maps a table. It reads only the last line and the metadata. name is relative to dir. The caller owns one
-// reference.
+// Open maps a table. It reads only the last line and the metadata. name is relative to dir. The caller receives
+// one reference, which it must release.
 func Open(fsys vfs.FS, dir, name string, sch *Schema) (*Table, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -116,11 +116,11 @@ func (t *Table) readEnd() error {
 	return nil
 }
 
-// mostLSN is above every position of a log (segment.MaxNumber).
+// mostLSN is a position above every position of a log (segment.MaxNumber).
 const mostLSN = 1 << 62
 
-// checkSpans checks that the sections and their heads fill the file before the metadata. It adds empty spans for
-// optional sections that the file does not have.
+// checkSpans returns an error unless the sections and their heads fill the file before the metadata. It adds
+// empty spans for optional sections that the file does not have.
 func (t *Table) checkSpans() error {
 	at := int64(0)
 	for i, s := range t.sections {
@@ -140,10 +140,10 @@ func (t *Table) checkSpans() error {
 	return nil
 }
 
-// minLine is the length of the shortest line: `"":0` and a newline.
+// minLine is the length of the shortest line in bytes: `"":0` and a newline.
 const minLine = 5
 
-// parseEnd parses the last line.
+// parseEnd parses the last line of a table.
 func parseEnd(b []byte) (off, hash uint64, ok bool) {
 	if len(b) != endWidth || !bytes.HasPrefix(b, []byte(endHead)) || !bytes.HasSuffix(b, []byte(endTail)) ||
 		b[len(endHead)+16] != ' ' {
@@ -172,7 +172,7 @@ func appendHash(dst []byte, v uint64) []byte {
 	return hex.AppendEncode(dst, b[:])
 }
 
-// Retain takes another reference. It returns false if the last one was released.
+// Retain takes another reference. It returns false if the last reference was released.
 func (t *Table) Retain() bool { return t.refs.Retain() }
 
 // Release releases a reference; the last one unmaps the file.
@@ -192,7 +192,7 @@ func (t *Table) Meta() Meta { return t.meta }
 // Size returns the length of the file in bytes.
 func (t *Table) Size() int64 { return int64(len(t.data)) }
 
-// Lines returns the number of lines in a section of this file. For a delta see Live too.
+// Lines returns the number of lines in a section of this file. In a delta that differs from Live.
 func (t *Table) Lines(sec int) int64 { return t.sections[sec].lines }
 
 // Has reports whether the file has a section; optional sections may be missing.
@@ -206,7 +206,7 @@ func (t *Table) damaged(off int64, err error) error {
 	return &errs.CorruptionError{Path: t.name, Offset: off, Err: err}
 }
 
-// guard runs f, which reads the mapping, and returns a memory fault as an error.
+// guard calls f, which reads the mapping, and returns a memory fault as an error.
 func (t *Table) guard(f func() error) error { return vfs.GuardFile(t.name, f) }
 
 // missing reports whether err means that the file does not exist.

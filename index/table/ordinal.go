@@ -43,7 +43,7 @@ func (t *Table) Find(dst []byte, sec int, key string) (line int64, value []byte,
 	return t.FindEncoded(dst, sec, enc)
 }
 
-// FindEncoded is Find for a key that EncodeKey returned.
+// FindEncoded is like Find, for a key that EncodeKey returned.
 func (t *Table) FindEncoded(dst []byte, sec int, enc string) (line int64, value []byte, err error) {
 	line = -1
 	if t.sections[sec].lines == 0 {

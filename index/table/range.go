@@ -7,9 +7,9 @@ import (
 
 // Span selects keys of a section.
 type Span struct {
-	From   string // the first key; "" means the first of the section
-	After  bool   // excludes From itself
-	Prefix string // only keys with this prefix
+	From   string // first key of the span; "" means the first key of the section
+	After  bool   // the span does not include From itself
+	Prefix string // the span has only keys with this prefix
 }
 
 // Item is a live entry. Its bytes are valid until the next step of the iteration.
@@ -49,18 +49,18 @@ func (s *Set) Range(sec int, sp Span) iter.Seq2[Item, error] {
 	}
 }
 
-// walk merges base and delta of a section.
+// walk merges the lines of base and delta of a section.
 type walk struct {
 	s           *Set
 	sec         int
 	base, delta *cursor
-	hasB, hasD  bool // the cursor is at a line
+	hasB, hasD  bool // whether each cursor is at a line
 	prefix      []byte
 	buf         []byte
 	ends        [][2]int // ends of key and value of each item in buf
 }
 
-// start moves both cursors to their first line in the span.
+// start moves the cursors of base and delta to their first line in the span.
 func (w *walk) start(sp Span) error {
 	from, err := EncodeKey(sp.From)
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *walk) place(c *cursor, from string, after bool) (ok bool, err error) {
 	return ok, err
 }
 
-// fill copies up to n items from the mappings. more is false at the end.
+// fill copies up to n items from the mappings into buf. more is false at the end.
 func (w *walk) fill(n int) (more bool, err error) {
 	w.buf, w.ends = w.buf[:0], w.ends[:0]
 	t := w.base.t // only used to name the file in errors
@@ -127,7 +127,8 @@ func (w *walk) fill(n int) (more bool, err error) {
 	return more, err
 }
 
-// one copies the next live item and skips entries that it hides.
+// one copies the next live item into buf. It skips dead entries, and the entries of the base that the delta
+// hides.
 func (w *walk) one() (ok bool, err error) {
 	for w.hasB || w.hasD {
 		order := 0

@@ -2,22 +2,25 @@ package table
 
 // Schema defines the name of a table and its sections.
 type Schema struct {
-	Name     string // for "memory_index" the base is memory_index.json, the delta memory_index.delta.json
+	// Name without extension: for "memory_index" the base file is memory_index.json, the delta
+	// memory_index.delta.json.
+	Name     string
 	Sections []Section
 }
 
 // Section is one sorted object of a table.
 type Section struct {
-	Name  string // the name of its JSON member
-	Count string // the name of the metadata member with its number of live entries; "" for none
+	Name  string // name of the section's JSON member
+	Count string // name of the metadata member with the section's number of live entries; "" for none
 	// Optional means that older files may lack this section and those after it; such a section is empty. New files have
 	// all sections, except Spare ones.
 	Optional bool
-	// Spare: a file lacks the section while it is empty, unless one behind it is there. It is Optional too.
+	// Spare means that a file lacks the section while it is empty, unless a section after it is present. A
+	// Spare section is Optional, too.
 	Spare bool
 	// Dead reports whether a value of a delta hides the base's entry.
 	Dead func(value []byte) bool
-	// Valid returns the error of an invalid value, for Check. nil checks nothing.
+	// Valid returns an error if a value is invalid; Check calls it. If Valid is nil, values are not checked.
 	Valid func(value []byte) error
 }
 
@@ -35,5 +38,5 @@ func (s *Schema) head(i int) string {
 	return `},"` + s.Sections[i].Name + `": {` + "\n"
 }
 
-// foot closes the last section.
+// foot is the text that closes the last section.
 const foot = "}\n"

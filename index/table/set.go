@@ -21,31 +21,31 @@ var (
 	errReleased = errors.New("the set was released by its last user")
 )
 
-// Set is a base with an optional delta over it. It never changes. Get and Range may be called concurrently by callers
-// that hold a reference.
+// Set is a base with an optional delta over it. A Set never changes. Get and Range may be called concurrently
+// by callers that hold a reference.
 type Set struct {
 	sch         *Schema
-	base, delta *Table   // either may be nil; there is a delta only with a base
-	passed      vfs.Info // of a delta that is merged into the base but not removed yet
+	base, delta *Table   // open files; either may be nil, and there is a delta only with a base
+	passed      vfs.Info // file information of a delta that is merged into the base but not removed yet
 	lsn         uint64
 	refs        refcount.Count
 }
 
 // Want is what Load requires of the files.
 type Want struct {
-	Store   string // the store's UUID
-	Spilled uint64 // the log is released up to here: base and delta must cover it
-	Start   uint64 // the start of the log; files need not exist if Spilled is not above it
+	Store   string // UUID of the store
+	Spilled uint64 // position up to which the log is released: base and delta must cover everything below it
+	Start   uint64 // position where the log begins; files need not exist if Spilled is not above it
 }
 
-// loadTries is how often Load tries. Files are renamed into place before spilled moves, so one retry per round that
-// ends meanwhile suffices.
+// loadTries is the maximum number of attempts of Load. Files are renamed into place before spilled moves, so
+// one retry for each round that ends meanwhile suffices.
 const loadTries = 8
 
-// Load maps the files of the folder. The delta is opened first: a merge puts the new base in place
-// before it removes the delta, so a missing delta means that the base is the new one. A file that
-// is torn, foreign or too old is an error that names it; it is never treated as an empty table.
-// Tables that prev has open are shared with it. The caller owns one reference.
+// Load maps the base and delta of a folder. It opens the delta first: a merge puts the new base in place before
+// it removes the delta, so a missing delta means that the base is the new one. A file that is torn, foreign or
+// too old is an error that names the file; it is never treated as an empty table. Tables that prev has open are
+// shared with it. The caller receives one reference, which it must release.
 func Load(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set, error) {
 	var err error
 	for range loadTries {
@@ -97,8 +97,8 @@ func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set,
 	return s, nil
 }
 
-// openShared opens a table, or takes another reference to had if the file still has the same contents. A missing file
-// is returned as nil without an error.
+// openShared opens a table, or takes another reference to the table had if the file still has the same
+// contents. For a missing file it returns nil without an error.
 func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *Table) (*Table, error) {
 	if had != nil && had.is(fsys, dir) && had.Retain() {
 		return had, nil
@@ -118,9 +118,10 @@ func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *T
 	return t, nil
 }
 
-// is reports whether the file of this name is the mapped file and still ends like t. The last line has the hash of the
-// metadata, and the metadata have the hashes of everything else. A file that was rebuilt with the same contents,
-// because the mapped one is damaged, ends alike but is another file.
+// is reports whether the file of this name is the file that t has mapped, and its last line is still that of t.
+// The last line has the hash of the metadata, and the metadata have the hashes of everything else. A file that
+// was rebuilt with the same contents, because the mapped file is damaged, has the same last line but is another
+// file.
 func (t *Table) is(fsys vfs.FS, dir string) bool {
 	f, err := fsys.OpenFile(filepath.Join(dir, t.name), os.O_RDONLY, 0)
 	if err != nil {
@@ -143,8 +144,8 @@ func (t *Table) maps(info vfs.Info) bool {
 // same reports whether a and b describe the same file, with no write in between.
 func same(a, b vfs.Info) bool { return a.Ino == b.Ino && a.Dev == b.Dev && a.Mtime.Equal(b.Mtime) }
 
-// Stands reports whether the current files in the folder are those of the set. An index that was rebuilt because of
-// damage may cover the same range, but has other files.
+// Stands reports whether the current files in the folder are the files of the set. An index that was rebuilt
+// because of damage may cover the same range, but has other files.
 func (s *Set) Stands(fsys vfs.FS, dir string) bool {
 	info, err := fsys.Stat(filepath.Join(dir, s.sch.Base()))
 	if s.base == nil {
@@ -160,14 +161,14 @@ func (s *Set) Stands(fsys vfs.FS, dir string) bool {
 	return err == nil && s.delta.maps(info)
 }
 
-// Empty returns a set without files that covers everything below lsn.
+// Empty returns a set without files and entries. Its LSN is lsn.
 func Empty(sch *Schema, lsn uint64) *Set {
 	s := &Set{sch: sch, lsn: lsn}
 	s.refs.Start()
 	return s
 }
 
-// Of returns a set of one table. The set takes over the caller's reference.
+// Of returns a set of one table. The set takes the caller's reference.
 func Of(t *Table) *Set { return newSet(t.sch, t, nil) }
 
 func newSet(sch *Schema, base, delta *Table) *Set {
@@ -185,7 +186,7 @@ func release(t *Table) {
 	}
 }
 
-// LSN returns the position below which the set covers everything.
+// LSN returns the position below which the set has all changes of the log.
 func (s *Set) LSN() uint64 { return s.lsn }
 
 // Base returns the base, nil if there is none. It is valid as long as the set.
@@ -205,7 +206,7 @@ func (s *Set) Count(sec int) int64 {
 	return 0
 }
 
-// Retain takes another reference. It returns false if the last one was released.
+// Retain takes another reference. It returns false if the last reference was released.
 func (s *Set) Retain() bool { return s.refs.Retain() }
 
 // Release releases a reference; the last one unmaps the files.
@@ -259,7 +260,7 @@ func (c *Current) Acquire() *Set {
 	}
 }
 
-// Swap makes s the current set, taking over the caller's reference, and releases the previous set.
+// Swap makes s the current set and releases the previous one. It takes the caller's reference to s.
 func (c *Current) Swap(s *Set) error {
 	if old := c.p.Swap(s); old != nil {
 		return old.Release()

@@ -8,7 +8,7 @@ type Walk struct {
 	c        *cursor
 	verified int
 	buf      []byte
-	ends     [][2]int // ends of key and value in buf
+	ends     [][2]int // ends of key and value of each line in buf
 	i        int
 	done     bool
 }
@@ -45,7 +45,7 @@ func (w *Walk) Next() (key, value []byte, ok bool, err error) {
 	return w.buf[from:e[0]:e[0]], w.buf[e[0]:e[1]:e[1]], true, nil
 }
 
-// fill copies lines from the mapping.
+// fill copies lines from the mapping into buf.
 func (w *Walk) fill() error {
 	for len(w.ends) < 256 && len(w.buf) < blockSize {
 		if w.c.next < w.c.hi {
@@ -81,7 +81,7 @@ func (w *Walk) verify(off int) error {
 	return nil
 }
 
-// Stands reports whether the current file of this name is still this table.
+// Stands reports whether the current file of this name is still the file that this table has mapped.
 func (t *Table) Stands(fsys vfs.FS, dir string) bool { return t.is(fsys, dir) }
 
 // Decode returns the key whose encoded form is enc; ok is false if EncodeKey cannot have written enc.

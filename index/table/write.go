@@ -10,17 +10,17 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target says where and how a rewrite writes.
+// Target describes where and how a rewrite writes a table.
 type Target struct {
 	FS   vfs.FS
 	Dir  string
 	Temp string      // path of a temporary file on the same file system that no other process uses
-	Perm fs.FileMode // 0 means 0600
-	Meta Meta        // From is set by the writer
-	// Ready is called when the new file is written and durable, before it is renamed into place: the files that it names
-	// must be durable first. May be nil.
+	Perm fs.FileMode // permissions of the new file; 0 means 0600
+	Meta Meta        // metadata of the new file; the writer sets From
+	// Ready is called when the new file is written and durable, before it is renamed into place: the files that
+	// the new one refers to must be durable when Ready returns. It may be nil.
 	Ready func() error
-	// Keep is called before a new base replaces the old one. May be nil.
+	// Keep is called before a new base replaces the old one. It may be nil.
 	Keep func() error
 }
 
@@ -30,16 +30,16 @@ type Result struct {
 	Size  int64
 	From  uint64
 	LSN   uint64
-	Lines []int64 // lines by section, in this file
-	Live  []int64 // live entries by section, together with the base
+	Lines []int64 // number of lines by section, in this file
+	Live  []int64 // number of live entries by section, in base and delta together
 }
 
-// ErrNoBase means that there is no base for a delta.
+// ErrNoBase reports that there is no base for a delta.
 var ErrNoBase = errors.New("no base to write a delta for")
 
-// WriteBase writes the set with the plan's changes as the new base, makes it durable, and then removes the delta. If it
-// is interrupted, the folder has the old pair, or the new base with the old delta (which is then ignored), or the new
-// base.
+// WriteBase writes the set with the plan's changes as the new base, makes the base durable, and then removes
+// the delta. If WriteBase is interrupted, the folder has the old pair, or the new base with the old delta
+// (which is then ignored), or the new base.
 func WriteBase(s *Set, to Target, p Plan) (Result, error) {
 	to.Meta.From = 0
 	r, err := write(s, to, p, s.sch.Base(), false)
@@ -59,7 +59,7 @@ func WriteBase(s *Set, to Target, p Plan) (Result, error) {
 	return r, nil
 }
 
-// WriteDelta writes the set's delta with the plan's changes as the new delta.
+// WriteDelta writes the set's delta, merged with the plan's changes, as the new delta.
 func WriteDelta(s *Set, to Target, p Plan) (Result, error) {
 	if s.base == nil {
 		return Result{}, ErrNoBase

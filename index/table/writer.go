@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// bufferSize is how much is written at once, in bytes; a multiple of blockSize.
+// bufferSize is the size of one write in bytes; a multiple of blockSize.
 const bufferSize = 8 * blockSize
 
 var errValue = errors.New("the value must be one line of text")
@@ -22,15 +22,16 @@ type Writer struct {
 	f        io.WriterAt
 	sch      *Schema
 	buf      []byte
-	off      int64  // offset of buf in the file
-	hashes   []byte // of the written blocks, hex
+	off      int64  // offset in the file of the first byte of buf
+	hashes   []byte // hashes of the written blocks, hex
 	sections []span
 	open     int // index of the current section, -1 before the first
-	skipped  int // empty Spare sections after that, which are written only if a section after them is
-	turns    yield.Turns
+	// Number of empty Spare sections after that, which are written only if a section after them is written.
+	skipped int
+	turns   yield.Turns
 }
 
-// NewWriter returns a writer into f from offset 0.
+// NewWriter returns a writer that writes a table into f from offset 0.
 func NewWriter(f io.WriterAt, sch *Schema) *Writer {
 	return &Writer{
 		f: f, sch: sch, open: -1,
@@ -39,7 +40,7 @@ func NewWriter(f io.WriterAt, sch *Schema) *Writer {
 	}
 }
 
-// Skip passes the next section, which is Spare and empty.
+// Skip omits the next section, which is Spare and empty.
 func (w *Writer) Skip() { w.skipped++ }
 
 // Section begins the next section.
@@ -81,7 +82,7 @@ func (w *Writer) endSection() error {
 
 var newline, comma = []byte("\n"), []byte(",\n")
 
-// Entry writes one line. key is in encoded form.
+// Entry writes one line. key must be in encoded form.
 func (w *Writer) Entry(key, value []byte) error {
 	if len(value) == 0 || bytes.IndexByte(value, '\n') >= 0 {
 		return fmt.Errorf("entry %q: %w", key, errValue)
@@ -108,8 +109,8 @@ func (w *Writer) Entry(key, value []byte) error {
 	return nil
 }
 
-// run copies whole lines of another table. It counts them as one line; the caller sets the right number later with
-// setLines.
+// run copies whole lines of another table. It counts them as one line; the caller sets the correct number later
+// with setLines.
 func (w *Writer) run(lines []byte) error {
 	if len(lines) == 0 {
 		return nil
@@ -128,7 +129,7 @@ func (w *Writer) run(lines []byte) error {
 	return w.write(lines)
 }
 
-// at returns the offset of the next byte.
+// at returns the offset in the file of the next byte.
 func (w *Writer) at() int64 { return w.off + int64(len(w.buf)) }
 
 func (w *Writer) write(b []byte) error {

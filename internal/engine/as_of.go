@@ -10,9 +10,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// StateAt returns what changed in [from, to), as of to. An index covers the log up to from. StateAt returns ErrMoved if
-// a newer index was mapped since, because the entries that it covers are no longer listed. A key that changed again at
-// or after to has the version of that time in list, and its newest version in overtaken.
+// StateAt returns the changes of documents in [from, to), with the state that they had at position to. from is
+// the position up to which an index covers the log. StateAt returns ErrMoved if a newer index was mapped since,
+// because the entries that it covers are no longer listed. For a key that changed again at or after to, list
+// has the version of that time, and overtaken its newest version.
 func (eng *Engine) StateAt(ctx context.Context, from,
 	to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
 	_, changes, covered := eng.state.Moment(from, false)
@@ -74,8 +75,8 @@ func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN)
 	return view.Previous, before, err
 }
 
-// IndexChange returns what an entry changes in the index, without the line. It returns false if the index has no
-// entries of this kind.
+// IndexChange returns the change that an entry makes in the index, without the line. It returns false if the
+// index has no entries of this kind.
 func (eng *Engine) IndexChange(e *wal.Entry) (index.Change, bool, error) {
 	k := eng.kinds.Of(e.Key)
 	if k == nil {
@@ -104,8 +105,9 @@ func FinishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
 	return index.Finish(dst, view.Line, e.LSN, e.Time.UnixMicro(), e.Writer)
 }
 
-// keptLines is how many bytes of lines a rewrite of the index keeps in memory. The rewrite needs the lines in the order
-// of the keys, and would have to read the frames of the other lines a second time.
+// keptLines is the maximum size in bytes of the lines that a rewrite of the index keeps in memory. The rewrite
+// needs the lines in the order of the keys, and would otherwise have to read the frames of these lines a second
+// time.
 const keptLines = 16 << 20
 
 // lineStore stores lines, many per allocation.

@@ -26,7 +26,8 @@ func (eng *Engine) YieldAssembly(ctx context.Context, id string, yield func(asse
 	return yield(a, err)
 }
 
-// AssembliesWith yields the assemblies that contain a memory, by id. It reads no other assembly.
+// AssembliesWith yields the assemblies that contain a memory, in the order of their ids. It reads no other
+// assembly.
 func (eng *Engine) AssembliesWith(ctx context.Context, member string) iter.Seq2[assembly.Assembly, error] {
 	return Reading(ctx, eng, func(yield func(assembly.Assembly, error) bool) {
 		ids, _, err := eng.Containing(member)

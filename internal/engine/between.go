@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// errAhead means that a view is as of a position that the index does not cover yet.
+// errAhead reports that a view has a state at a position that the index does not cover yet.
 var errAhead = errors.New("the view is ahead of the index")
 
 // Between applies the entries of the log between two positions. It reads log and archive, because the overlay has

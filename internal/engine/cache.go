@@ -12,19 +12,19 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Cache has the documents that were read or written recently, up to a number of bytes.
+// Cache holds the documents that were read or written recently, up to a total size in bytes.
 type Cache struct {
 	*otter.Cache[string, *cached]
-	most int64 // documents of this many bytes and more are not cached
+	most int64 // size in bytes from which a document is not cached
 }
 
-// cached is a document in the cache. It is the newest version if the overlay names it, or if the overlay has no entry
-// of its key and the index was not replaced since swaps. Once the index was replaced, the version is looked up there
-// again, but the document is not read again.
+// cached is a document in the cache. It is the newest version if the overlay names it, or if the overlay has no
+// entry of its key and the index was not replaced since swaps. Once the index was replaced, the version is
+// looked up there again, but the document is not read again.
 //
-// An edit by hand becomes an entry of the log once a process has noticed it; until then the cache cannot know of the
-// edit. So the file's size and time are compared when the version is first found below flushed, and again when it is
-// looked up in another index. An edit that is found is then judged as by any other read.
+// An edit by hand becomes an entry of the log once a process has noticed it; until then the cache cannot know
+// of the edit. So the file's size and time are compared when the version is first found below flushed, and
+// again when it is looked up in another index. An edit that is found this way is handled as in any other read.
 type cached struct {
 	kind    *Kind
 	lsn     wal.LSN
@@ -37,11 +37,12 @@ type cached struct {
 	by      uint32
 	session string
 
-	swaps  atomic.Uint64 // State.Swaps, read before this was known to be the newest version
-	looked atomic.Bool   // its file was compared since
+	swaps  atomic.Uint64 // value of State.Swaps, read before this version was known to be the newest
+	looked atomic.Bool   // the file of the document was compared since
 }
 
-// cachedBytes is the memory that a cached document needs besides its bytes, its key and its session.
+// cachedBytes is the number of bytes of memory that a cached document needs besides its bytes, its key and its
+// session.
 const cachedBytes = 384
 
 // NewCache returns a cache of the given size in bytes, nil if that is not positive.
@@ -115,7 +116,7 @@ func (eng *Engine) isNewest(c *cached, id string) bool {
 	return true
 }
 
-// looksLike reports whether the file has the expected size and time.
+// looksLike reports whether the file of a version has the expected size and time.
 func (eng *Engine) looksLike(c *cached, id string, file *index.Entry) bool {
 	info, err := c.kind.Stat(c.kind.FileName(id))
 	if err != nil || !Matches(file, info) {

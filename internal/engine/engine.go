@@ -22,12 +22,14 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Host is the interface that an engine calls back: the packages above it, which rebuild, judge and flush.
+// Host is the interface through which an engine calls the packages above it. They rebuild an index, decide
+// about an edited file, and flush.
 type Host interface {
-	// RebuildIndex rebuilds the index, from an older one and the log or from the files. from names the source; memories
-	// is the number of memories in it.
+	// RebuildIndex rebuilds the index, from an older index and the log or from the files. from names the
+	// source; memories is the number of memories in the new index.
 	RebuildIndex(ctx context.Context, start *wal.Start) (set *index.Set, from string, memories int, err error)
-	// JudgeEdit judges a file that differs from the version that the index names.
+	// JudgeEdit decides about a file that differs from the version that the index names: it adopts the file as
+	// an edit by hand, or reports an error.
 	JudgeEdit(ctx context.Context, k *Kind, id string) (Version, error)
 	// FlushDue starts a round of the flusher.
 	FlushDue()
@@ -42,15 +44,15 @@ type Config struct {
 	// Limits returns the current limits of documents.
 	Limits     func() (memstore.Limits, assembly.Limits)
 	CacheBytes int64          // size of the cache of documents; not positive: no cache
-	Writer     *writer.Writer // of this handle; nil: unknown
-	Unfinished bool           // the store is the copy that a migration is still making
+	Writer     *writer.Writer // writer of this handle; nil: unknown
+	Unfinished bool           // the store is a copy that a migration is still making
 }
 
 // Tuning has the parameters that tests change while nothing uses the store.
 type Tuning struct {
-	Times  Times  // nil: documents are read instead
-	Orders Orders // nil: the index is read instead
-	Few    int    // with fewer memories than this, filters read all of them, even if Orders could answer
+	Times  Times  // source of the times of documents; nil: the documents are read instead
+	Orders Orders // source of the orders of documents; nil: the index is read instead
+	Few    int    // number of memories below which filters read all of them, even if Orders could answer
 }
 
 // Engine is the log, the state applied from it, and the code that finds and reads a document. All other parts of an
@@ -78,24 +80,24 @@ type Engine struct {
 	expiring Expiring
 	tuning   Tuning
 
-	remade     atomic.Uint64 // the log's Notes.IndexRebuilds when the index was last mapped
+	remade     atomic.Uint64 // value of the log's Notes.IndexRebuilds when the index was last mapped
 	refreshing sync.Mutex
 	damaged    atomic.Bool // a read found damage in the index, which the next flush rebuilds
 
 	lacking    []*kind.Kind      // kinds with a Feature that had no folder when the store was entered
 	linked     *errs.LinkedError // the log belongs to another folder, so this handle is read-only
-	unfinished bool              // see Config
+	unfinished bool              // value of Config.Unfinished
 	moved      moved
 
 	commits atomic.Int64 // commits of documents and working memory that calls of this handle requested
 
 	closed     atomic.Bool
-	operations sync.WaitGroup // Close waits for them
+	operations sync.WaitGroup // operations that Close waits for
 	progress   lasting
 	closing    sync.RWMutex
 }
 
-// New returns an engine in an environment, without a log: see OpenLog. host is called back from OpenLog on.
+// New returns an engine in an environment, without a log: see OpenLog. The engine calls host from OpenLog on.
 func New(e *env.Env, s *settings.Settings, host Host, c Config) (*Engine, error) {
 	eng := &Engine{env: e, settings: s, host: host, unfinished: c.Unfinished}
 	eng.tuning.Few = fewMemories
@@ -175,13 +177,13 @@ func (eng *Engine) State() *state.State { return &eng.state }
 // Codec returns the codec of the log's records.
 func (eng *Engine) Codec() *record.Codec { return &eng.codec }
 
-// Token returns the prefix of this process's files in tmp/.
+// Token returns the prefix of the names of this process's files in tmp/.
 func (eng *Engine) Token() string { return eng.token }
 
-// Opened returns what opening the store found and did.
+// Opened returns the record of what opening the store found and did.
 func (eng *Engine) Opened() *opened { return &eng.opened }
 
-// Health returns what went wrong in the background.
+// Health returns the record of what went wrong in the background.
 func (eng *Engine) Health() *health { return &eng.health }
 
 // Cache returns the cache of documents, nil for a store without a cache.
@@ -199,13 +201,14 @@ func (eng *Engine) Tune() *Tuning { return &eng.tuning }
 // SetOrders sets the source that answers filters without reading the index. It is called before OpenLog.
 func (eng *Engine) SetOrders(o Orders, t Times) { eng.tuning.Orders, eng.tuning.Times = o, t }
 
-// Remade returns the log's Notes.IndexRebuilds as of when the index was last mapped.
+// Remade returns the value that the log's Notes.IndexRebuilds had when the index was last mapped.
 func (eng *Engine) Remade() *atomic.Uint64 { return &eng.remade }
 
 // Damaged reports whether a read found damage in the index; the next flush rebuilds the index then.
 func (eng *Engine) Damaged() *atomic.Bool { return &eng.damaged }
 
-// Linked returns why the log belongs to another folder, which makes this handle read-only; nil if it does not.
+// Linked returns the error that the log belongs to another folder, which makes this handle read-only; nil if it
+// does not.
 func (eng *Engine) Linked() *errs.LinkedError { return eng.linked }
 
 // Commits returns the counter of the commits that calls of this handle requested.
@@ -217,7 +220,7 @@ func (eng *Engine) Closed() *atomic.Bool { return &eng.closed }
 // Operations returns the operations that Close waits for.
 func (eng *Engine) Operations() *sync.WaitGroup { return &eng.operations }
 
-// Progress returns the operations that may take long, which Close ends.
+// Progress returns the operations that may take long, and that Close ends.
 func (eng *Engine) Progress() *lasting { return &eng.progress }
 
 // Closing returns the lock that Close holds for writing.

@@ -34,7 +34,7 @@ func folders() (names []string) {
 	return append(names, "tmp", "backups", "quarantine")
 }
 
-// enter finds out what the folder is, and creates a store in it if that is allowed.
+// enter determines what the folder contains, and creates a store in it if that is allowed.
 func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -105,7 +105,8 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	return eng.makeStore()
 }
 
-// unknownSettings uses the valid settings of an invalid config.json.
+// unknownSettings handles an invalid config.json: it uses the settings in it that are valid, and defaults for
+// the others.
 func (eng *Engine) unknownSettings(c *settings.Config, err error) {
 	const note = "invalid settings have their defaults, and nothing is removed until the file is valid"
 	eng.env.Logger.Warn("config.json is not valid; "+note, "err", err)
@@ -123,9 +124,9 @@ func (eng *Engine) looksLikeStore() bool {
 	return err == nil && kind.Memories.HasDocuments(names)
 }
 
-// emptied reports whether a folder without a config.json has only the rest of a store: what its .gitignore names. git
-// has removed everything else, for a branch that does not contain the store. A new config.json would prevent git from
-// switching back, and restored documents would be in the wrong branch.
+// emptied reports whether a folder without a config.json has only what its .gitignore names of a store. git has
+// removed everything else, for a branch that does not contain the store. A new config.json would prevent git
+// from switching back, and restored documents would be in the wrong branch.
 func (eng *Engine) emptied() bool {
 	if _, err := eng.env.FS.Stat(filepath.Join(eng.env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
 		return false
@@ -155,7 +156,7 @@ func (eng *Engine) hasLog() bool {
 	})
 }
 
-// foreign returns an error for a folder with the memories of another system.
+// foreign returns an error for a folder that contains the memories of another system.
 func (eng *Engine) foreign() error {
 	names, err := vfs.ReadRoot(eng.env.FS, eng.env.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -234,7 +235,7 @@ func (eng *Engine) makeStore() error {
 	return eng.settings.Make()
 }
 
-// Ignore is the .gitignore of a store: everything that is not a document and can be rebuilt.
+// Ignore is the content of the .gitignore of a store: everything that is not a document and can be rebuilt.
 const Ignore = `wal/
 tmp/
 backups/
@@ -243,7 +244,7 @@ checkpoint
 memory_index*.json
 ` + IgnoreMoves
 
-// IgnoreMoves is the part of Ignore that stores of older programs lack.
+// IgnoreMoves is the part of Ignore that is missing in stores of older programs.
 const IgnoreMoves = `moved.json*
 migrate.json*
 migrate.lock
@@ -282,7 +283,7 @@ func (eng *Engine) makeFolders() error {
 			}
 			made = true
 		case err != nil:
-			return eng.env.IOError("looking at", path, err)
+			return eng.env.IOError("checking", path, err)
 		case !info.Mode.IsDir():
 			return &vfs.NotFolderError{Path: path, Mode: info.Mode}
 		}

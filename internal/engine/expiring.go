@@ -14,13 +14,14 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Expiring follows the memories that have a time to live: which of the memories that changed since the index was
-// written have one, and which had one in the index. So counting costs time only for memories that have expired and were
-// not swept yet, whatever the size of the store. All its answers are as of one moment. It is a view.Fold.
+// Expiring tracks the memories that have a time to live. Of the memories that changed since the index was
+// written, it knows which have one, and which had one in the index. So counting costs time only for memories
+// that have expired and were not swept yet, whatever the size of the store. All its answers are as of one
+// position of the log. It is a view.Fold.
 type Expiring struct {
 	eng    *Engine
 	follow Follower
-	list   map[string]time.Time // of the changed memories: when each expires
+	list   map[string]time.Time // expiry times of the changed memories, by id
 	over   map[string]bool      // changed memories whose row in by_expiry of the index is out of date
 	buf    []byte
 }
@@ -84,7 +85,7 @@ func (eng *Engine) AnyExpiry(ctx context.Context) (any bool) {
 	return any || err != nil
 }
 
-// Count returns the number of memories, and how many of them have expired at now.
+// Count returns the number of memories, and the number of those that have expired at the time now.
 func (x *Expiring) Count(ctx context.Context, now time.Time) (live, expired int64, err error) {
 	err = x.follow.With(ctx, x.eng, func(set *index.Set, n int64) error {
 		live = n
@@ -138,6 +139,6 @@ func (x *Expiring) below(set *index.Set, at time.Time, yield func(id string) boo
 	return nil
 }
 
-// ClockGrace is for how long an expiry is not trusted, in case the clock is wrong: a clock that jumps, and is corrected
-// within this time, does no harm.
+// ClockGrace is the time for which an expiry is not trusted, in case the clock is wrong: a clock that jumps,
+// and is corrected within this time, does no harm.
 const ClockGrace = time.Hour

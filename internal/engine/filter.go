@@ -12,7 +12,7 @@ import (
 // Filters select lines of the index, and documents.
 type Filters struct {
 	Session  *string
-	Happened Span // the memory's timestamp
+	Happened Span // bounds of the memory's timestamp
 	Created  Span
 	Updated  Span
 	Prefix   string
@@ -21,10 +21,11 @@ type Filters struct {
 	Key      *string
 	Where    []*filter.Cond
 	Expired  bool     // expired memories pass too
-	Writers  []string // the version is by one of these writers; Resolve sets By from it
-	// By reports whether the writer of a version passes, by the number in its entry, 0 for none. nil: all pass.
+	Writers  []string // writers of whose versions one passes; Resolve sets By from it
+	// By reports whether a version passes, given the number of the writer in its entry, 0 for none. If By is
+	// nil, all pass.
 	By   func(number uint32, version uint64) bool
-	Sort *memstore.Order // nil: by id
+	Sort *memstore.Order // order of a listing; nil: by id
 }
 
 // Span is the time from Since on and before Until; the zero time means no bound.
@@ -82,7 +83,7 @@ func (f *Filters) Memory(m *memstore.Memory) bool {
 		f.Happened.has(m.Timestamp)
 }
 
-// Still reports whether a memory, which may have changed since its line passed, still passes.
+// Still reports whether a memory still passes, although it may have changed since its index line passed.
 func (f *Filters) Still(m *memstore.Memory) bool {
 	return (f.Session == nil || m.Session() == *f.Session) && f.Memory(m)
 }

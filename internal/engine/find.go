@@ -18,26 +18,26 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Version is one version of a document: its line, and its document once read.
+// Version is one version of a document: its index line, and its document once that is read.
 type Version struct {
 	LSN  wal.LSN
 	Line index.Entry
 	Doc  []byte
 }
 
-// Expired reports whether the version has expired at now.
+// Expired reports whether the version has expired at the time now.
 func (v *Version) Expired(now time.Time) bool {
 	return !v.Line.ExpiresAt.IsZero() && !now.Before(v.Line.ExpiresAt)
 }
 
-// Stale reports whether v has expired or no longer matches f: it may be newer than the line by which it was chosen, and
-// the memory may be in another session now.
+// Stale reports whether v has expired or no longer matches f. v may be newer than the index line by which it
+// was chosen, and the memory may be in another session now.
 func (v *Version) Stale(f *Filters, id string, now time.Time) bool {
 	return v.Expired(now) || !f.Line(id, &v.Line, now)
 }
 
-// FindTries is how often a look-up is retried when the version that it found was replaced, flushed or released
-// meanwhile. Each time another process has made progress.
+// FindTries is the maximum number of attempts of a look-up. It starts again when the version that it found was
+// replaced, flushed or released meanwhile. Each time another process has made progress.
 const FindTries = 100
 
 // Find returns the newest durable version of a document, with the bytes of the document if doc is set. It returns
@@ -101,7 +101,8 @@ func (eng *Engine) orReplaced(err error) error {
 	return err
 }
 
-// Containing returns the assemblies that contain a memory, and the version of that membership.
+// Containing returns the assemblies that contain a memory, and the version of the memory's membership, which
+// changes whenever one of these assemblies does.
 func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	assemblies, newest, err := eng.state.Containing(id)
 	if err != nil {
@@ -110,9 +111,9 @@ func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	return assemblies, newest, nil
 }
 
-// Settled reads the newest version and its document without judging edits: a holder of flush.lock, and a goroutine that
-// such a holder may wait for, must not judge. A file that does not match is ErrCorrupt, unless the log has the
-// document.
+// Settled reads the newest version and its document without deciding about edits by hand. A holder of
+// flush.lock, and a goroutine that such a holder may wait for, must not decide about edits. A file that does
+// not match is ErrCorrupt, unless the log has the document.
 func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, error) {
 	place, err := eng.state.Find(k.Letter, id)
 	if err != nil {
@@ -131,7 +132,8 @@ func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, er
 	return v, err
 }
 
-// beyondDamage replaces "not found" by the damage of the log, because the document may be in the damaged part.
+// beyondDamage returns the damage of the log in place of "not found", because the document may be in the
+// damaged part.
 func (eng *Engine) beyondDamage(err error) error {
 	if d := eng.log.Damage(); d != nil && errors.Is(err, errs.ErrNotFound) {
 		return d
@@ -153,10 +155,10 @@ var (
 	ErrMoved    = errors.New("another key is at this position")
 )
 
-// glanceMost is the size of the largest document that is read with the fewest system calls.
+// glanceMost is the maximum size in bytes of a document that is read with the fewest system calls.
 const glanceMost = 1 << 20
 
-// Read reads the version at a place.
+// Read reads the version that is at a place.
 func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Place, doc bool) (Version, error) {
 	if place.InLog {
 		return eng.readLog(ctx, k, id, place.Version, doc)
@@ -194,8 +196,8 @@ func NotOurs(err error) bool {
 	return errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// readLog reads a version from its frame. Below flushed, the file must agree: a different size or time is an edit by
-// hand.
+// readLog reads a version from its frame in the log. Below flushed, the file must agree: a different size or
+// time is an edit by hand.
 func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, doc bool) (Version, error) {
 	v, view, err := eng.Frame(ctx, k, id, at)
 	if err != nil || !doc {
@@ -204,7 +206,7 @@ func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, 
 	if at < eng.log.Flushed() {
 		info, err := k.Stat(k.FileName(id))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return v, eng.env.IOError("looking at", k.Path(k.FileName(id)), err)
+			return v, eng.env.IOError("checking", k.Path(k.FileName(id)), err)
 		}
 		if err != nil || !Matches(&v.Line, info) {
 			return v, ErrMismatch
@@ -216,7 +218,7 @@ func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, 
 	return v, err
 }
 
-// Frame reads the record of a version and its line.
+// Frame reads the record and the index line of a version from the log.
 func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (Version, record.View, error) {
 	e, err := eng.log.ReadAt(ctx, at)
 	if err != nil {
@@ -232,7 +234,7 @@ func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (V
 	return Version{LSN: at, Line: line}, view, nil
 }
 
-// DurableNow returns up to where the log is durable, whichever process made it so.
+// DurableNow returns the position up to which the log is durable, whichever process made it so.
 func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	if err := eng.BeginUse(); err != nil {
 		return 0, err
@@ -242,6 +244,6 @@ func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	return eng.log.Durable(), err
 }
 
-// NoVersion reports whether an error of reading a predecessor that an entry names means that there is no such version:
-// its position has another key, or no valid entry.
+// NoVersion reports whether an error of reading a predecessor that an entry names means that this version does
+// not exist: its position has another key, or no valid entry.
 func NoVersion(err error) bool { return errors.Is(err, ErrMoved) || errors.Is(err, errs.ErrCorrupt) }

@@ -9,19 +9,19 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// health is what the flusher reports.
+// health records what went wrong in the background, and the last round of the flusher.
 type health struct {
 	Mu      sync.Mutex
 	At      time.Time
 	Err     error
 	Edits   int
 	Space   space
-	Vectors error // why the last round could not write the vectors
-	Views   error // why it could not write the other views
+	Vectors error // reason why the last round could not write the vectors, nil if it could
+	Views   error // reason why the last round could not write the other views, nil if it could
 	Told    map[string]telling
 }
 
-// telling is the state of a file that was reported, and the reason.
+// telling is the state of a file that was reported, and the reason for which it was reported.
 type telling struct {
 	info vfs.Info
 	Why  error
@@ -32,14 +32,14 @@ func (t *telling) Same(info vfs.Info) bool {
 	return t.info.Size == info.Size && t.info.Mtime.Equal(info.Mtime) && t.info.Ino == info.Ino
 }
 
-// Adoptions returns the number of edits that this process has adopted or set aside.
+// Adoptions returns the number of edits by hand that this process has adopted or set aside.
 func (h *health) Adoptions() int {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	return h.Edits
 }
 
-// TellOnce reports whether this state of a file was not reported yet, and records it.
+// TellOnce reports whether this state of a file was not reported before, and records that it is reported now.
 func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -54,42 +54,43 @@ func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	return true
 }
 
-// VectorsFailed records why the last round could not write the vectors; nil if it could.
+// VectorsFailed records the reason why the last round could not write the vectors; nil if it could.
 func (h *health) VectorsFailed(err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.Vectors = err
 }
 
-// Flushed records when the last round ended, and its error.
+// Flushed records the end of the last round, and its error.
 func (h *health) Flushed(at time.Time, err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.At, h.Err = at, err
 }
 
-// Edit counts an edit that was adopted or set aside.
+// Edit counts an edit by hand that was adopted or set aside.
 func (h *health) Edit() {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.Edits++
 }
 
-// opened is what was found since the store was opened: see OpenReport of the root package.
+// opened is what was found when the store was opened and since: see OpenReport of the root package.
 type opened struct {
 	Mu       sync.Mutex
-	Remade   *remadeIndex // nil: the index was not rebuilt
-	Problems []error      // the first of them
+	Remade   *remadeIndex // how the index was rebuilt; nil: it was not rebuilt
+	Problems []error      // the first problems that were found
 	Count    int
 }
 
 type remadeIndex struct {
-	Why      error
-	From     string // the older index that it was rebuilt from, with the log; "" if it was rebuilt from the files
+	Why error
+	// The older index from which it was rebuilt together with the log; "" if it was rebuilt from the files.
+	From     string
 	Memories int
 }
 
-// MaxProblems is how many problems, and reported files, are remembered.
+// MaxProblems is the maximum number of problems, and of reported files, that are remembered.
 const MaxProblems = 100
 
 // NoteProblem records a problem of the store for Health.
@@ -103,16 +104,16 @@ func (eng *Engine) NoteProblem(err error) {
 	o.Count++
 }
 
-// space is the last known state of the free space; health.Mu guards it.
+// space records whether free space was short when it was last checked; health.Mu guards it.
 type space struct {
 	At    time.Time
 	Short bool
 }
 
-// ProblemsShown is how many problems of one kind Health names.
+// ProblemsShown is the maximum number of problems of one kind that Health names.
 const ProblemsShown = 3
 
-// UpdateSettings changes config.json under flush.lock.
+// UpdateSettings changes config.json. It takes flush.lock.
 func (eng *Engine) UpdateSettings(ctx context.Context, change func(*settings.Config) error) error {
 	held, err := eng.log.LockFlush(ctx)
 	if err != nil {

@@ -21,9 +21,10 @@ import (
 type Kind struct {
 	*kind.Kind
 	*docfile.Folder
-	Parse    func(data []byte, id string) (Parsed, error)
-	parseNew func(data []byte, id string) (Parsed, error) // by the current limits, which apply to what is written
-	purged   func(p *Parsed, data []byte) error           // returns an error for a document whose text was purged
+	Parse func(data []byte, id string) (Parsed, error)
+	// Parses a document that is being written; the current limits apply.
+	parseNew func(data []byte, id string) (Parsed, error)
+	purged   func(p *Parsed, data []byte) error // returns an error for a document whose text was purged
 }
 
 // Parsed is a parsed document; see package kind.
@@ -41,12 +42,14 @@ func (k *Kind) CacheKey(id string) string {
 // kinds are the kinds of documents of a store.
 type kinds struct {
 	Memories, Assemblies, Notes *Kind
-	Scopes                      *Kind // of working memory: no lines in the index, and a kind for purge only
-	// those of package kind, in the order of the index's sections and of the checkpoint's times
+	// Kind of the scopes of working memory: it has no lines in the index, and only a purge uses it.
+	Scopes *Kind
+	// Kinds of package kind, in the order of the index's sections and of the checkpoint's times.
 	All []*Kind
 }
 
-// newKinds returns the kinds in a store's folder. Times without a zone are in zone; limits returns the current limits.
+// newKinds returns the kinds of documents for the store in a folder. Times without a zone are in zone; limits
+// returns the current limits.
 func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Limits, assembly.Limits),
 	purged func(k *Kind, p *Parsed, data []byte) error) *kinds {
 	ks := &kinds{Scopes: &Kind{Kind: kind.Scopes, Folder: in.Folder(kind.Scopes.Folder)}}
@@ -71,7 +74,8 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 	return ks
 }
 
-// Present returns the kinds of which the store has, or has had, documents: the others have no folder and no files.
+// Present returns the kinds of which the store has, or has had, documents. Other kinds have no folder and no
+// files.
 func (eng *Engine) Present() []*Kind {
 	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool { return !eng.HasHad(k) })
 }
@@ -82,17 +86,20 @@ func (eng *Engine) HasHad(k *Kind) bool {
 	return k.Feature == 0 || eng.log.Report().Features&k.Feature != 0 || eng.state.Had(k.Letter)
 }
 
-// lacks reports whether the store had no folder for a kind when it was entered, as far as that was checked.
+// lacks reports whether the folder of a kind was missing when the store was entered, as far as that was
+// checked.
 func (eng *Engine) lacks(k *kind.Kind) bool { return slices.Contains(eng.lacking, k) }
 
-// Filed returns the kinds that may have files: the others had no folder when the store was entered.
+// Filed returns the kinds that may have files. The folders of other kinds were missing when the store was
+// entered.
 func (eng *Engine) Filed() []*Kind {
 	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool {
 		return eng.lacks(k.Kind) && !eng.state.Had(k.Letter)
 	})
 }
 
-// Folds reports whether paths that differ are compared as equal in this store; see kind.Folding.
+// Folds reports whether this store treats different paths as equal if they differ only as kind.Folding
+// describes.
 func (k *Kind) Folds() bool { return k.Kind.Folds() && (!k.FoldsAsDisk || k.IgnoresCase()) }
 
 // Misplaced returns the error for a document in the file of another id.
@@ -101,8 +108,8 @@ func (k *Kind) Misplaced(id string) error {
 		human.Quote(id), k.File(id))
 }
 
-// Elsewhere returns the error for a file that is not a document of its folder: why, or, if the file is a document of
-// another kind, an error that names the place where it belongs.
+// Elsewhere returns the error for a file that is not a document of its folder. That is the error why, or, if
+// the file is a document of another kind, an error that names the place where it belongs.
 func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	var field *errs.FieldError
 	if k.Opaque || !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {
@@ -117,8 +124,8 @@ func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	return why
 }
 
-// ParseEdit parses a document that was edited by hand: the limits of documents apply as for a put, and its text must
-// not be a purged one.
+// ParseEdit parses a document that was edited by hand. The limits of documents apply as for a put, and the
+// document's text must not be a purged one.
 func (k *Kind) ParseEdit(data []byte, id string) (Parsed, error) {
 	p, err := k.ParseNew(data, id)
 	if err != nil {
@@ -130,7 +137,7 @@ func (k *Kind) ParseEdit(data []byte, id string) (Parsed, error) {
 	return p, nil
 }
 
-// ParseNew parses a document that is put: the limits of documents apply.
+// ParseNew parses a document that is being put. The limits of documents apply.
 func (k *Kind) ParseNew(data []byte, id string) (Parsed, error) {
 	p, err := k.parseNew(data, id)
 	if err != nil {
@@ -156,7 +163,7 @@ func (ks *kinds) In(section int) *Kind {
 	return nil
 }
 
-// Named returns the kind whose keys begin with a letter, errs.ErrInvalid for any other letter.
+// Named returns the kind whose keys begin with a letter; for any other letter the error is errs.ErrInvalid.
 func (ks *kinds) Named(letter byte) (*Kind, error) {
 	if k := kind.Lettered(letter); k != nil {
 		return ks.All[k.At], nil

@@ -15,7 +15,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Reading yields values as of its beginning or later, as an operation that Close waits for. See Whole.
+// Reading yields the values of each, as an operation that Close waits for. The values have the state at its
+// beginning or later. See Whole.
 func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return Whole(ctx, func(yield func(T, error) bool) {
 		var none T
@@ -32,8 +33,8 @@ func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, er
 	})
 }
 
-// Whole yields the values of each. If ctx ends meanwhile, its error is the last value, whatever each does with it: a
-// loop that ends without an error has seen everything.
+// Whole yields the values of each. If ctx ends meanwhile, the error of ctx is the last value, whatever each
+// does with ctx: a loop that ends without an error has seen everything.
 func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -58,7 +59,7 @@ func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) ite
 	}
 }
 
-// Each yields decoded memories. See Whole.
+// Each yields decoded memories that pass the filters. See Whole.
 func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memory, error) bool) {
 	Whole(ctx, func(yield func(memstore.Memory, error) bool) {
 		for id, err := range eng.chosen(ctx, &f) {
@@ -88,7 +89,7 @@ func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memo
 	})(yield)
 }
 
-// Count returns the number of memories that pass.
+// Count returns the number of memories that pass the filters.
 func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
 	f.Sort = nil
 	if err := eng.CatchUp(ctx); err != nil {
@@ -126,7 +127,7 @@ func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
 	return n, nil
 }
 
-// countAll is Count without a filter: all memories that have not expired.
+// countAll is like Count without a filter: it counts all memories that have not expired.
 func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	for {
 		swaps := eng.state.Swaps()
@@ -138,7 +139,7 @@ func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	}
 }
 
-// IDs yields the ids that pass the filters that the index can answer.
+// IDs yields the ids of documents that pass the filters that the index can answer.
 func (eng *Engine) IDs(ctx context.Context, k *Kind, f Filters) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for l, err := range eng.Lines(ctx, k, f) {
@@ -149,15 +150,15 @@ func (eng *Engine) IDs(ctx context.Context, k *Kind, f Filters) iter.Seq2[string
 	}
 }
 
-// Listing is the index line of a document.
+// Listing is the index line of a document in a listing.
 type Listing struct {
 	ID    string
 	Line  index.Entry
-	InLog bool // from the overlay: the version is its position in the log, the line has no mtime
+	InLog bool // the line is from the overlay: the version is its position in the log, and the line has no mtime
 }
 
-// Lines yields the lines of the documents that pass the filters that the index can answer: the set and the overlay,
-// merged.
+// Lines yields the index lines of the documents that pass the filters that the index can answer. It merges the
+// lines of the index files with those of the overlay.
 func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[Listing, error] {
 	if f.Sort != nil {
 		return eng.sortedLines(ctx, k, f)
@@ -230,14 +231,15 @@ func prefixed(list []*change, prefix string) []*change {
 	return list[:sort.Search(len(list), func(i int) bool { return !strings.HasPrefix(list[i].key, key) })]
 }
 
-// Item is a line of the set.
+// Item is a line of the index files.
 type Item struct {
 	ID, Key string
 	Line    index.Entry
 }
 
-// base yields the lines of the index, through by_session if one session is selected. If the index is damaged and
-// another goroutine or process has rebuilt it since, the rebuilt one continues after the last line.
+// base yields the lines of the index, through by_session if one session is selected. If the index is damaged
+// and another goroutine or process has rebuilt it since, base continues after the last line with the rebuilt
+// index.
 func (eng *Engine) base(k *Kind, f Filters) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		for again := true; again; {
@@ -264,7 +266,7 @@ func (eng *Engine) base(k *Kind, f Filters) iter.Seq2[Item, error] {
 	}
 }
 
-// lines yields the lines of a set.
+// lines yields the lines of a set of index files.
 func lines(set *index.Set, k *Kind, f Filters) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		section, span := k.Section, index.Span{Prefix: f.Prefix}

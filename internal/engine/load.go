@@ -45,8 +45,8 @@ func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
 	return *m, nil
 }
 
-// times sets the times of a version whose document does not contain them: an edit by hand is adopted with its file
-// unchanged, and gets the times of the adoption.
+// times sets the times of a version whose document does not contain them. An edit by hand is adopted with its
+// file unchanged, and its version gets the times of the adoption.
 func (v *Version) times(created, updated *time.Time) {
 	if v.Line.UpdatedAt.IsZero() || v.Line.UpdatedAt.Equal(*updated) && v.Line.CreatedAt.Equal(*created) {
 		return
@@ -54,8 +54,8 @@ func (v *Version) times(created, updated *time.Time) {
 	*created, *updated = v.Line.CreatedAt, v.Line.UpdatedAt
 }
 
-// undecoded returns the error for a version that is stored as it was written but is not a document of that id: it is
-// damage, not invalid input.
+// undecoded returns the error for a version whose stored bytes are those that were written, but are not a
+// document of that id: it is damage, not invalid input.
 func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
 		return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), at, err)

@@ -43,7 +43,7 @@ func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.
 	return set, err
 }
 
-// CatchUp applies everything that any process has made durable.
+// CatchUp applies all entries that any process has made durable.
 func (eng *Engine) CatchUp(ctx context.Context) error {
 	if err := eng.MovedSince(); err != nil {
 		return err
@@ -65,8 +65,8 @@ func (eng *Engine) RemapDue() {
 	}
 }
 
-// Refresh maps the index that another process has written. If that fails, the old one and the overlay are still right
-// together.
+// Refresh maps the index that another process has written. If that fails, the old index and the overlay remain
+// correct together.
 func (eng *Engine) Refresh() error {
 	if !eng.refreshing.TryLock() {
 		return nil // another goroutine is mapping it
@@ -96,8 +96,8 @@ func (eng *Engine) remap(held bool) error {
 	return nil
 }
 
-// chain returns the log's hash at a position, 0 if no entry begins there and none continues from there in the next
-// segment.
+// chain returns the log's chain hash at a position. It returns 0 if no entry begins there and no entry follows
+// from there in the next segment.
 func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	if m := eng.log.AppliedMark(); at >= m.LSN {
 		return m.Sum, at == m.LSN
@@ -110,17 +110,17 @@ func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	return m.Sum, err == nil
 }
 
-// Healed reports whether another index is mapped now, for a look-up that found damage in the index when it had been
-// replaced swaps times: another process may have rebuilt it and been killed before it could report that.
+// Healed reports whether another index is mapped now. swaps is the swap counter of the index in which a look-up
+// found damage. Another process may have rebuilt the index and been killed before it could report that.
 func (eng *Engine) Healed(swaps uint64) bool {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
 	return eng.state.Swaps() != swaps || !eng.stands() && eng.remap(false) == nil
 }
 
-// KeepUp maps the current index file. It is called before another index is made from the mapped one, and before
-// anything is written to files, because everything that the index covers counts as written. If the file cannot be used,
-// or is not of this log, the mapped index stays in use.
+// KeepUp maps the current index file. It is called before another index is made from the mapped one. It is also
+// called before anything is written to files, because the files of all entries that the index covers are
+// treated as written. If the index file cannot be used, or is not of this log, the mapped index stays in use.
 func (eng *Engine) KeepUp(_ *wal.Held) error {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
@@ -130,7 +130,7 @@ func (eng *Engine) KeepUp(_ *wal.Held) error {
 	return eng.remap(true)
 }
 
-// stands reports whether the mapped index is the one in the folder.
+// stands reports whether the mapped index is still the index in the folder.
 func (eng *Engine) stands() bool {
 	set := eng.state.Set()
 	if set == nil {
@@ -149,8 +149,8 @@ func (eng *Engine) inPlace() error {
 	return eng.log.Folder().InPlace()
 }
 
-// Target returns where and how to write an index. It takes its place only while the store's folder is the one that was
-// opened.
+// Target returns the description of where and how to write an index. The written file is renamed into place
+// only while the store's folder is the one that was opened.
 func (eng *Engine) Target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
 		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token), Perm: eng.env.FileMode,

@@ -22,13 +22,15 @@ func (eng *Engine) CheckMoved() error {
 	return eng.env.Explain(err)
 }
 
-// moved is what a read-only handle, which holds no lock that prevents moving the store, knows of a move.
+// moved is what a read-only handle knows of a move of the store. Such a handle holds no lock that prevents the
+// move.
 type moved struct {
-	looked atomic.Int64 // when the folder was last checked, in ns
+	looked atomic.Int64 // time of the last check of the folder, in ns
 	where  atomic.Pointer[errs.MovedError]
 }
 
-// MovedLook is for how long such a handle may still read the contents of the old folder.
+// MovedLook is the time for which a read-only handle may still read the contents of the old folder after a
+// move.
 const MovedLook = time.Second
 
 // MovedSince returns a *errs.MovedError if the store was moved since it was opened.

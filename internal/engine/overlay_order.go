@@ -15,20 +15,21 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// change is what the overlay has of one document, for listings.
+// change is the overlay's change of one document, for listings.
 type change struct {
-	id, key string      // key is the id as JSON encodes it
-	Line    index.Entry // of a deletion only the version
+	id, key string      // id, and key: the id as JSON encodes it
+	Line    index.Entry // index line of the change; for a deletion it has only the version
 	Deleted bool
 }
 
-// overlayOrder keeps the overlay's changes of each kind in the order of the table. A listing adds the changes since the
-// listing before, so under steady writes each entry is read once. Lists in use do not change.
+// overlayOrder keeps the overlay's changes of each kind in the order of the index. A listing adds only the
+// changes since the previous listing, so under steady writes each entry is read once. Lists in use do not
+// change.
 type overlayOrder struct {
 	mu     sync.Mutex
 	lists  map[*Kind][]*change
-	from   wal.LSN // the index has everything below
-	next   wal.LSN // the lists have everything below
+	from   wal.LSN // position below which the index has all changes
+	next   wal.LSN // position below which the lists have all changes
 	breaks uint64
 }
 
@@ -111,12 +112,12 @@ func mergeChanges(old, new []*change) []*change {
 	return append(list, old...)
 }
 
-// find returns the index of a key in a list, or where it would be inserted.
+// find returns the index of a key in a list, or the index at which it would be inserted.
 func find(list []*change, key string) (i int, found bool) {
 	return slices.BinarySearchFunc(list, key, func(c *change, k string) int { return strings.Compare(c.key, k) })
 }
 
-// Overtaken reports whether the overlay has the key.
+// Overtaken reports whether the overlay has a change of the key, so that the line of the index is out of date.
 func Overtaken(list []*change, key string) bool {
 	_, found := find(list, key)
 	return found

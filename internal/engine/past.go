@@ -24,7 +24,7 @@ func (eng *Engine) FromLog(ctx context.Context, k *Kind, id string, at wal.LSN) 
 	return v, err == nil
 }
 
-// fromArchive reads a version that the log no longer has.
+// fromArchive reads a version that the log no longer has from the archive.
 func (eng *Engine) fromArchive(ctx context.Context, k *Kind, id string, at wal.LSN) (Version, bool) {
 	e, err := eng.log.Past().At(ctx, at, eng.log.Durable())
 	if err != nil || e.Key != k.Key(id) || e.Delete {

@@ -17,7 +17,7 @@ import (
 // purgedTexts caches wal/purged-texts.
 type purgedTexts struct {
 	mu    sync.Mutex
-	texts *purgefile.Texts // nil: no text was purged
+	texts *purgefile.Texts // hashes of the purged texts; nil: no text was purged
 	file  vfs.Info
 	err   error
 }
@@ -26,7 +26,8 @@ func (eng *Engine) textsFile() *purgefile.TextsFile {
 	return purgefile.NewTextsFile(eng.env.FS, eng.env.Dir)
 }
 
-// readTexts returns the recogniser of purged texts, nil if no text was purged. The caller does not change it.
+// readTexts returns the hashes by which purged texts are recognised, nil if no text was purged. The caller must
+// not change the result.
 func (eng *Engine) readTexts() (*purgefile.Texts, error) {
 	if eng.log != nil && eng.log.Features()&wal.FeaturePurges == 0 { // nil: the log is being opened
 		return nil, nil
@@ -49,7 +50,8 @@ func (eng *Engine) readTexts() (*purgefile.Texts, error) {
 	return p.texts, p.err
 }
 
-// TextOf returns the text by which a document is recognised when it comes back after a purge.
+// TextOf returns the text of a document that is hashed, so that the document is recognised if it is stored
+// again after a purge.
 func TextOf(p *Parsed, doc []byte) string {
 	switch {
 	case p.Memory != nil:
@@ -105,7 +107,7 @@ func (eng *Engine) NewTexts() (*purgefile.Texts, error) {
 	return purgefile.NewTexts(key), nil
 }
 
-// SaveTexts adds texts of NewTexts to those that are purged, durably. The caller holds flush.lock.
+// SaveTexts adds texts of NewTexts to the purged texts, durably. The caller holds flush.lock.
 func (eng *Engine) SaveTexts(texts *purgefile.Texts) error {
 	if texts.Len() == 0 {
 		return nil
@@ -130,7 +132,7 @@ func (eng *Engine) writeTexts(t *purgefile.Texts) error {
 	return eng.env.IOError("writing", f.Path(), f.Write(t, temp, eng.env.FileMode&^0o007))
 }
 
-// LiftText allows a purged text again.
+// LiftText allows a purged text to be stored again.
 func (eng *Engine) LiftText(ctx context.Context, k *Kind, id, text string) error {
 	if t, err := eng.readTexts(); err != nil || !t.Has(k.Key(id), text) {
 		return err
@@ -147,7 +149,7 @@ func (eng *Engine) LiftText(ctx context.Context, k *Kind, id, text string) error
 	return eng.writeTexts(t)
 }
 
-// refuseText returns an error for a document in a file whose text was purged.
+// refuseText returns an error for a document in a file if the document's text was purged.
 func (eng *Engine) refuseText(k *Kind, p *Parsed, data []byte) error {
 	err := eng.CheckText(context.Background(), k, p.ID, TextOf(p, data))
 	if purged := (*errs.PurgedError)(nil); errors.As(err, &purged) {
@@ -160,9 +162,9 @@ func inFile(err *errs.PurgedError) error {
 	return fmt.Errorf("%w: delete the file, or store the text on purpose: memctl put --force-purged", err)
 }
 
-// CameBack returns an error for a document in a file if both its id and its text were purged. It is for an index that
-// is rebuilt from files alone. There, a purged text in a document of another id proves nothing: that document may
-// always have had it.
+// CameBack returns an error for a document in a file if both its id and its text were purged. It is for an
+// index that is rebuilt from files alone. There, a purged text in a document of another id proves nothing: that
+// document may always have had this text.
 func (eng *Engine) CameBack(k *Kind, p *Parsed, data []byte) error {
 	t, err := eng.readTexts()
 	if err != nil || !t.Has(k.Key(p.ID), TextOf(p, data)) {

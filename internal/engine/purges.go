@@ -13,18 +13,19 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// purged caches the rows of purges.
+// purged caches the list of purged documents and versions.
 type purged struct {
 	mu      sync.Mutex
-	table   *purgefile.Table // nil: nothing was read
-	changes uint64           // state.State.PurgeChanges when table was read
-	file    vfs.Info         // wal/purges when table was read
+	table   *purgefile.Table // the list; nil: nothing was read
+	changes uint64           // value of state.State.PurgeChanges when table was read
+	file    vfs.Info         // file information of wal/purges when table was read
 }
 
-// purgesFile returns wal/purges of the store.
+// purgesFile returns the path of wal/purges of the store.
 func (eng *Engine) purgesFile() *purgefile.File { return purgefile.New(eng.env.FS, eng.env.Dir) }
 
-// Purged returns what is known to be purged and redacted in the store. The caller does not change it.
+// Purged returns the list of documents and versions that are known to be purged or redacted in the store. The
+// caller must not change it.
 func (eng *Engine) Purged() (*purgefile.Table, error) {
 	if eng.log == nil { // the log is being opened
 		c, err := eng.purgesFile().Read()
@@ -54,8 +55,8 @@ func (eng *Engine) Purged() (*purgefile.Table, error) {
 	return t, nil
 }
 
-// readPurges reads wal/purges, and adds the rows of the state. If lines of the file are damaged, log and archive may
-// still have their contents.
+// readPurges reads wal/purges, and adds the rows that the state has from the log. If lines of the file are
+// damaged, log and archive may still have the contents of these lines.
 func (eng *Engine) readPurges(recent []purgefile.Row) (*purgefile.Table, [][]byte, error) {
 	f := eng.purgesFile()
 	c, err := f.Read()
@@ -73,7 +74,7 @@ func (eng *Engine) readPurges(recent []purgefile.Row) (*purgefile.Table, [][]byt
 	return c.Rows, c.Damaged, nil
 }
 
-// CommitPurge commits the entries that name what was purged. The store has wal.FeaturePurges.
+// CommitPurge commits the entries that name purged documents. The store must have wal.FeaturePurges.
 func (eng *Engine) CommitPurge(ctx context.Context, rows []purgefile.Row) error {
 	for part := range slices.Chunk(rows, purgefile.MostRows) {
 		line, err := purgefile.Line(part)
@@ -91,8 +92,9 @@ func (eng *Engine) CommitPurge(ctx context.Context, rows []purgefile.Row) error 
 	return nil
 }
 
-// SavePurges makes the rows of purges below a position durable in wal/purges: an index is about to cover their entries,
-// after which the log may release them. The caller holds flush.lock, or has the store alone.
+// SavePurges makes the rows of purges below a position durable in wal/purges. It is called before an index
+// covers their entries, after which the log may release them. The caller holds flush.lock, or has the store
+// alone.
 func (eng *Engine) SavePurges(to wal.LSN) error {
 	if eng.log.Features()&wal.FeaturePurges == 0 {
 		return nil
@@ -108,8 +110,8 @@ func (eng *Engine) SavePurges(to wal.LSN) error {
 	return eng.writePurges(t, damaged, to, "purges."+eng.token)
 }
 
-// writePurges rewrites wal/purges. It drops the rows of this store at or behind a position: they are of a log that was
-// replaced by an older copy, or the log still has their entries.
+// writePurges rewrites wal/purges. It drops the rows of this store at or above a position: they are of a log
+// that was replaced by an older copy, or the log still has their entries.
 func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN, temp string) error {
 	own := eng.log.UUID()
 	list := slices.DeleteFunc(t.Sorted(), func(r purgefile.Row) bool { return r.Store == own && r.Since >= to })
@@ -118,7 +120,7 @@ func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN,
 	return eng.env.IOError("writing", f.Path(), err)
 }
 
-// RestorePurges writes the purges of the stores that a restored store descends from.
+// RestorePurges writes the lists of purges of the stores from which a restored store descends.
 func (eng *Engine) RestorePurges(list []purgefile.Row) error {
 	if len(list) == 0 {
 		return nil

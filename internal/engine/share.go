@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// lineReader reads the documents of listings, in its own goroutine. Read returns false if the reader cannot continue;
-// Over returns the reason.
+// lineReader reads the documents of listings, in a goroutine of its own. Read returns false if the reader
+// cannot continue; Over returns the reason.
 type lineReader interface {
 	Read(ctx context.Context, l Listing) bool
 	Over() error
 }
 
-// shareBatch is how many memories a goroutine takes at once.
+// shareBatch is the number of memories that a goroutine takes at once.
 const shareBatch = 128
 
 // Share distributes the listings that list yields to the readers. With one reader it runs in the caller's goroutine.

@@ -15,21 +15,21 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Orders answers for all memories without reading the index; ok is false if it cannot answer, and then the index is
-// read.
+// Orders answers filters for all memories without reading the index. If ok is false it cannot answer, and the
+// index is read.
 type Orders interface {
-	// Page returns up to most memories behind a place whose lines pass, and the place where it stopped; at is nil if
-	// there are no more.
+	// Page returns up to most memories after a place in the order whose lines pass, and the place where it
+	// stopped; at is nil if there are no more.
 	Page(ctx context.Context, f *Filters, s *memstore.Order, most int) (ids []memstore.Place, at *memstore.Place, ok bool,
 		err error)
-	// Count returns how many memories pass.
+	// Count returns the number of memories that pass.
 	Count(ctx context.Context, f *Filters) (n int64, ok bool, err error)
-	// Among returns memories among which are all that pass the filters on documents, in no order and without regard to
-	// After. It does not return more than one in share of all memories.
+	// Among returns memories that include all that pass the filters on documents, in no order and without
+	// regard to After. It does not return more than one in share of all memories.
 	Among(ctx context.Context, f *Filters, share int) (ids []string, ok bool, err error)
 }
 
-// fewMemories is the number below which reading all memories is as fast as finding some.
+// fewMemories is the number of memories below which reading all of them is as fast as finding some.
 const fewMemories = 1024
 
 // SortKey returns the sort key of a line in an order.
@@ -53,7 +53,8 @@ const (
 	pageMost  = 4096
 )
 
-// sorted yields the places of the ids whose lines pass, in the order of f.Sort, and moves f.Sort along.
+// sorted yields the places of the ids whose lines pass, in the order of f.Sort, and advances f.Sort to the last
+// of them.
 func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[memstore.Place, error] {
 	return Whole(ctx, func(yield func(memstore.Place, error) bool) {
 		s := f.Sort
@@ -174,5 +175,5 @@ func Passes(ctx context.Context, eng *Engine, f *Filters, id string) (bool, erro
 	return err == nil && f.Memory(&m), err
 }
 
-// Truncated returns a time of a line with the precision of orders and sums: whole microseconds.
+// Truncated returns a time of an index line with the precision that orders and sums use: whole microseconds.
 func Truncated(t time.Time) time.Time { return time.UnixMicro(t.UnixMicro()).UTC() }

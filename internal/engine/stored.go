@@ -8,15 +8,17 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Matches reports whether a file has the size and time of a line. That is a quick filter, not a proof.
+// Matches reports whether a file has the size and time that an index line records. That is a quick filter, not
+// a proof.
 func Matches(line *index.Entry, info vfs.Info) bool {
 	return info.Size == line.Size && SameTime(info.Mtime, time.UnixMicro(line.Mtime))
 }
 
-// SameTime reports whether two times are equal in microseconds, which all file systems with sub-second times keep.
+// SameTime reports whether two times are equal in whole microseconds, which all file systems with sub-second
+// times keep.
 func SameTime(a, b time.Time) bool { return a.UnixMicro() == b.UnixMicro() }
 
-// TimeOf returns the time of the file that a line names.
+// TimeOf returns the modification time that an index line records for its file.
 func TimeOf(line *index.Entry) time.Time { return time.UnixMicro(line.Mtime).UTC() }
 
 // MemoryKey returns the key of a memory in the log.

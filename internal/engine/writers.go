@@ -20,23 +20,23 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// needsWriters are the features that entries with writers need.
+// needsWriters are the features that a store must have before its entries carry the numbers of writers.
 const needsWriters = wal.FeatureWriters | wal.FeatureFields
 
-// writersRefused is how long a handle writes entries without a writer after the features could not be raised because an
-// older program has the store open.
+// writersRefused is the time for which a handle writes entries without a writer after the features could not be
+// raised because an older program has the store open.
 const writersRefused = time.Minute
 
-// writing has the writer of this handle, and the writers that the handle has read.
+// writing is the writer of this handle, and the writers that the handle has read from wal/writers.
 type writing struct {
-	self    atomic.Pointer[writer.Writer] // nil: entries have no writer
+	self    atomic.Pointer[writer.Writer] // writer of this handle; nil: entries have no writer
 	opened  time.Time
-	refused atomic.Int64 // when the features could not be raised, in Unix microseconds; 0: never
+	refused atomic.Int64 // time at which the features could not be raised, in Unix microseconds; 0: never
 	torn    atomic.Bool  // a line of wal/writers does not verify: the next SaveWriters rewrites the file
 
 	mu    sync.Mutex
 	table *writer.Table // the contents of wal/writers
-	size  int64         // the size of the file by then
+	size  int64         // size of wal/writers when table was read
 }
 
 // setWriter sets the writer of this handle. nil means unknown: entries then have no writer. Missing fields for host and
@@ -73,7 +73,8 @@ func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
 
 type writerKey struct{}
 
-// By returns a context in which entries are written by w. Empty fields of w are those of the handle's writer.
+// By returns a context in which entries are written by w. Empty fields of w are filled from the handle's
+// writer.
 func By(ctx context.Context, w writer.Writer) context.Context {
 	return context.WithValue(ctx, writerKey{}, &w)
 }
@@ -84,8 +85,8 @@ func WriterIn(ctx context.Context) *writer.Writer {
 	return w
 }
 
-// ByWriter returns a context whose entries are written by w, which WriterIn has returned for another context; by the
-// writer of the handle if w is nil.
+// ByWriter returns a context whose entries are written by w, which WriterIn has returned for another context.
+// If w is nil, they are written by the writer of the handle.
 func ByWriter(ctx context.Context, w *writer.Writer) context.Context {
 	if w == nil {
 		return ctx
@@ -126,9 +127,9 @@ func (eng *Engine) Describe(ctx context.Context) *writer.Writer { return eng.wri
 // KeepWriters raises the features that entries with writers and causes need, for a caller that cannot do without them.
 func (eng *Engine) KeepWriters(ctx context.Context) error { return eng.log.RaiseNow(ctx, needsWriters) }
 
-// Append is wal.FileLog.Append for entries that carry the number of their writer. The first entry of a writer is
-// preceded by a commit that explains the number. Edits by hand have no writer: the process that adopts one did not make
-// it.
+// Append is like wal.FileLog.Append, for entries that carry the number of their writer. Before the first entry
+// of a writer it commits an entry that explains the number. Edits by hand have no writer: the process that
+// adopts an edit did not make it.
 func (eng *Engine) Append(ctx context.Context, b *wal.Batch) (wal.LSN, error) {
 	if w := eng.writerOf(ctx); w != nil && !edited(b) {
 		n := eng.state.OwnWriter(w)
@@ -143,8 +144,8 @@ func (eng *Engine) Append(ctx context.Context, b *wal.Batch) (wal.LSN, error) {
 	return eng.log.Append(ctx, b)
 }
 
-// ExplainWriter explains the number of a context's writer, for a caller that is about to take an Exclusive: while one
-// is held, no feature can be raised.
+// ExplainWriter commits the explanation of the number of a context's writer, for a caller that is about to take
+// an Exclusive: while an Exclusive is held, no feature can be raised.
 func (eng *Engine) ExplainWriter(ctx context.Context) error {
 	w := eng.writerOf(ctx)
 	if w == nil || eng.state.OwnWriter(w) != 0 {
@@ -214,7 +215,7 @@ func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (ui
 	}
 }
 
-// mayExplain reports whether the store keeps writers. It raises the features for that if necessary.
+// mayExplain reports whether the store can keep writers. It raises the features for that if necessary.
 func (eng *Engine) mayExplain(ctx context.Context) (bool, error) {
 	if eng.log.Features()&needsWriters == needsWriters {
 		return true, nil
@@ -237,7 +238,7 @@ func (eng *Engine) mayExplain(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// writersFile returns wal/writers of the store.
+// writersFile returns the path of wal/writers of the store.
 func (eng *Engine) writersFile() *writerfile.File {
 	return writerfile.New(eng.env.FS, eng.env.Dir, eng.log.UUID())
 }
@@ -250,7 +251,8 @@ func (eng *Engine) explainedBelow(below uint64) (writer.Writer, error) {
 	return w, eng.env.IOError("reading", f.Path(), err)
 }
 
-// readWriters reads wal/writers. whole is false if the file is missing or a line of it does not verify.
+// readWriters reads wal/writers. whole is false if the file is missing or the checksum of a line does not
+// match.
 func (eng *Engine) readWriters() (t *writer.Table, size int64, whole bool, err error) {
 	f := eng.writersFile()
 	t, size, whole, err = f.Read()
@@ -260,7 +262,7 @@ func (eng *Engine) readWriters() (t *writer.Table, size int64, whole bool, err e
 	return t, size, whole, eng.env.IOError("reading", f.Path(), err)
 }
 
-// lostNumber returns the greatest number that log and archive explain, for a store whose wal/writers is lost.
+// lostNumber returns the highest number that log and archive explain, for a store whose wal/writers is lost.
 func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
 	t, _, whole, err := eng.readWriters()
 	if err == nil && !whole {
@@ -272,8 +274,9 @@ func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
 	return most, err
 }
 
-// SaveWriters makes the explanations below a position durable in wal/writers: an index is about to cover them, after
-// which the log may release them. The caller holds flush.lock, or has the store alone.
+// SaveWriters makes the explanations of writers below a position durable in wal/writers. It is called before an
+// index covers their entries, after which the log may release them. The caller holds flush.lock, or has the
+// store alone.
 func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
 	if eng.log.Features()&wal.FeatureWriters == 0 {
 		return nil
@@ -333,8 +336,8 @@ func (eng *Engine) RestoreWriters(store [16]byte, list []writer.Writer) error {
 	return eng.env.IOError("writing", f.Path(), f.Write(list, temp, eng.env.FileMode))
 }
 
-// Writers returns the writers that the store can name, in the order in which they were explained. If wal/writers is
-// damaged, that includes those that log and archive explain.
+// Writers returns the writers that the store can name, in the order in which they were explained. If
+// wal/writers is damaged, the result includes those that log and archive explain.
 func (eng *Engine) Writers(ctx context.Context) (*writer.Table, error) {
 	recent := eng.state.Writers() // first: writers that leave the state are in the file by then
 	t, size, whole, err := eng.readWriters()
@@ -384,9 +387,9 @@ func (eng *Engine) Writer(number uint32, version uint64) writer.Writer {
 // UnknownWriter is the name of the writer of a version whose writer is not known.
 const UnknownWriter = "unknown"
 
-// WrittenBy returns a function that reports whether a version is by a writer, which name selects by its number, by one
-// of its names (writer.Writer.Is), or as UnknownWriter. No version below first is by that writer. A number selects the
-// writer to which it was issued last.
+// WrittenBy returns a function that reports whether a version is by the writer name. name is a number of a
+// writer, one of its names (writer.Writer.Is), or UnknownWriter. No version below first is by that writer. A
+// number selects the writer to which it was issued last.
 func (eng *Engine) WrittenBy(ctx context.Context,
 	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
 	t, err := eng.Writers(ctx)
@@ -406,7 +409,8 @@ func (eng *Engine) WrittenBy(ctx context.Context,
 	return set.Has, set.First(), nil
 }
 
-// Resolve sets By to the condition of Writers. If the names cannot be read, no version matches.
+// Resolve sets By to a function for the writers that Writers names. If the names of writers cannot be read, no
+// version matches.
 func (eng *Engine) Resolve(ctx context.Context, f *Filters) {
 	if len(f.Writers) == 0 {
 		return

@@ -30,22 +30,25 @@ func New(eng *engine.Engine) *History { return &History{engine: eng} }
 // Version is one version of one document, such as a memory or an assembly.
 type Version struct {
 	Kind        string    // "memory" or "assembly"
-	LSN         uint64    // the Version of the memory or assembly at that time
+	LSN         uint64    // the Version of the memory or assembly in this version
 	Time        time.Time // reading of the clock at the commit; it may be earlier than that of an earlier version
 	ID          string
-	Deleted     bool          // the version is a deletion; there is no document
-	Size        int64         // of the document, in bytes
-	ContentHash [32]byte      // sha256 of its exact bytes
-	Previous    uint64        // the previous version, which may be a deletion; 0 if there was none
-	FromFile    bool          // in the file, no longer in the log: whether there were earlier versions is unknown
-	HistoryGone bool          // the log that had the earlier versions is gone: see errs.HistoryGoneError
-	Kept        bool          // a copy kept when the version was replaced: whether there were earlier versions is unknown
-	Document    []byte        // the exact bytes of the file; the caller owns them
-	Writer      writer.Writer // the writer; Number 0: unknown
-	Cause       string        // why the store wrote the version: see Changed
-	Redacted    bool          // the content was removed on purpose: Document, Size and ContentHash are zero
-	RedactedAt  time.Time     // when it was redacted
-	RedactedBy  writer.Writer // who redacted it; Number 0: unknown
+	Deleted     bool     // the version is a deletion; there is no document
+	Size        int64    // size of the document in bytes
+	ContentHash [32]byte // sha256 of the document's exact bytes
+	Previous    uint64   // the previous version, which may be a deletion; 0 if there was none
+	// The version is in the file and no longer in the log: whether there were earlier versions is unknown.
+	FromFile    bool
+	HistoryGone bool // the log that had the earlier versions is gone: see errs.HistoryGoneError
+	// The version is a copy that was kept when the version was replaced: whether there were earlier versions is
+	// unknown.
+	Kept       bool
+	Document   []byte        // the exact bytes of the document's file; the caller owns them
+	Writer     writer.Writer // the writer; Number 0: unknown
+	Cause      string        // reason why the store wrote the version, see Changed; "": a caller requested it
+	Redacted   bool          // the content was removed on purpose: Document, Size and ContentHash are zero
+	RedactedAt time.Time     // when the content was redacted
+	RedactedBy writer.Writer // writer who redacted the content; Number 0: unknown
 }
 
 // Decode returns the version's document as a Memory, ErrNotFound for a deletion.
@@ -192,7 +195,7 @@ func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yie
 	return ctx.Err()
 }
 
-// standingVersion returns the version in the file.
+// standingVersion returns the version that is in the document's file.
 func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) Version {
 	r := Version{Kind: k.Noun, LSN: v.LSN, ID: id, FromFile: true, Size: int64(len(v.Doc)),
 		ContentHash: sha256.Sum256(v.Doc), Document: append([]byte(nil), v.Doc...)}
@@ -203,7 +206,7 @@ func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) 
 	return r
 }
 
-// timeOf returns when a version was committed that only its file, or a copy of the file, has. The file has the
+// timeOf returns the commit time of a version that only its file, or a copy of the file, has. The file has the
 // time of the frame, which is later than the clock if the clock was ahead in an earlier commit. If that time is
 // later than now, timeOf returns the time in the index line instead.
 func (h *History) timeOf(line *index.Entry) time.Time {
@@ -235,7 +238,7 @@ func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
 	return v, nil
 }
 
-// keptVersion returns the version of which an entry is a kept copy.
+// keptVersion returns the version that an entry keeps a copy of.
 func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 	line, doc, err := state.KeptDocument(h.engine.Codec(), &e, places.StoredMost)
 	v := Version{Kind: k.Noun, LSN: line.Version, Kept: true, ID: e.Key[2:], Document: doc, Size: int64(len(doc)),

@@ -18,37 +18,40 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Commit is what one commit changed.
+// Commit describes what one commit changed.
 type Commit struct {
-	LSN     uint64        // position of the first change
-	Next    uint64        // position after the commit
-	Time    time.Time     // reading of the clock at the commit; it may be earlier than that of an earlier commit
+	LSN  uint64 // position of the first change
+	Next uint64 // position after the commit
+	// Reading of the clock at the commit; it may be earlier than the reading of an earlier commit.
+	Time    time.Time
 	Writer  writer.Writer // the writer; Number 0: unknown
-	Changes []Changed     // in log order
+	Changes []Changed     // changes in log order
 }
 
 // Changed is the change of one document by a commit.
 type Changed struct {
-	LSN      uint64 // the version that the commit made
-	Kind     string // "memory", "assembly" or "working memory"
-	ID       string // for working memory, the key of the scope
-	What     string // "created", "changed" or "deleted"
-	Cause    string // why the store made it: "expired", "evicted", "edited", "upkeep" or "undo"; "": a caller requested it
+	LSN  uint64 // version that the commit made
+	Kind string // "memory", "assembly" or "working memory"
+	ID   string // id of the document; for working memory, the key of the scope
+	What string // "created", "changed" or "deleted"
+	// Reason why the store made the change: "expired", "evicted", "edited", "upkeep" or "undo"; "": a caller
+	// requested it.
+	Cause    string
 	Previous uint64 // the previous version, which may be a deletion; 0 if there was none
 }
 
 // LogFilter selects commits, and the changes in them.
 type LogFilter struct {
-	Since, Until time.Time // the zero time sets no bound
+	Since, Until time.Time // bounds of the time of a commit; the zero time sets no bound
 	By           func(number uint32, version uint64) bool
-	First        uint64 // no version below this one passes By
+	First        uint64 // position below which no version passes By
 	Session      *string
 	ID           *string
 	Deleted      bool   // deletions only
 	Before       uint64 // only commits that begin before this position; 0: all
 }
 
-// CauseOf returns the word for a cause of package wal.
+// CauseOf returns the word for a cause, a constant of package wal.
 func CauseOf(cause uint8) string {
 	switch cause {
 	case wal.CauseExpired:
@@ -65,8 +68,8 @@ func CauseOf(cause uint8) string {
 	return ""
 }
 
-// Log yields the commits that pass, newest first. An unreadable part yields its error, and the commits before
-// it follow. Log keeps the list of the changes of one segment in memory, without the documents.
+// Log yields the commits that pass the filter, newest first. An unreadable part yields its error, and the
+// commits before it follow. Log keeps the list of the changes of one segment in memory, without the documents.
 func (h *History) Log(ctx context.Context, f LogFilter, yield func(Commit, error) bool) {
 	if err := h.engine.BeginUse(); err != nil {
 		yield(Commit{}, err)
@@ -109,8 +112,8 @@ func (h *History) Log(ctx context.Context, f LogFilter, yield func(Commit, error
 	}
 }
 
-// add adds the changes of companions to a commit, as changes of the documents that they belong to, unless the commit
-// changes these itself.
+// add adds the changes of companion documents to a commit, as changes of the documents that they belong to. It
+// omits those of documents that the commit changes itself.
 func (c *Commit) add(companions []Changed) {
 	if len(companions) == 0 {
 		return
@@ -128,7 +131,8 @@ func (c *Commit) add(companions []Changed) {
 	slices.SortStableFunc(c.Changes, func(a, b Changed) int { return cmp.Compare(a.LSN, b.LSN) })
 }
 
-// commits returns the commits in [from, to) that pass, in log order, and the errors of what could not be read.
+// commits returns the commits in [from, to) that pass the filter, in log order, and an error for each
+// unreadable part.
 func (h *History) commits(ctx context.Context, f *LogFilter, from, to wal.LSN) (list []Commit, problems []error) {
 	var c Commit
 	var companions []Changed
@@ -169,15 +173,15 @@ func (h *History) commits(ctx context.Context, f *LogFilter, from, to wal.LSN) (
 	return list, problems
 }
 
-// commit reports whether a commit passes the conditions that are the same for all its changes.
+// commit reports whether a commit passes those conditions of the filter that are the same for all its changes.
 func (f *LogFilter) commit(c *Commit) bool {
 	return (f.Since.IsZero() || !c.Time.Before(f.Since)) && (f.Until.IsZero() || c.Time.Before(f.Until)) &&
 		(f.By == nil || f.By(c.Writer.Number, c.LSN))
 }
 
-// changed returns the change that an entry made, and whether it passes: ok is false also for an entry that changes no
-// document. An entry of a companion, such as the properties of a note, changes the document that it belongs to, also
-// where it deletes the companion.
+// changed returns the change that an entry made; ok is false if the change does not pass the filter, or the
+// entry changes no document. An entry of a companion, such as the properties of a note, changes the document
+// that it belongs to, even if it deletes the companion.
 func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (ch Changed, companion, ok bool, err error) {
 	k := h.engine.Kinds().Of(e.Key)
 	ch = Changed{LSN: e.LSN, What: "changed", Cause: CauseOf(e.Cause)}

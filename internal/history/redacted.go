@@ -48,13 +48,13 @@ func (h *History) redacted(k *engine.Kind, id string, r *purgefile.Row) Version 
 		RedactedBy: h.engine.Writer(r.By, r.Since)}
 }
 
-// masked yields versions, and redacted ones in their places.
+// masked yields versions, with the redacted versions in their places.
 type masked struct {
 	h     *History
 	kind  *engine.Kind
 	id    string
-	rows  []purgefile.Row // rows that are not yielded yet
-	err   error           // why rows is unknown
+	rows  []purgefile.Row // redactions of versions that are not yielded yet
+	err   error           // error that made rows unknown
 	yield func(Version, error) bool
 	any   bool
 	ended bool // the caller has ended the iteration

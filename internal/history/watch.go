@@ -19,25 +19,26 @@ import (
 
 // Change is one committed change of one document, by any process.
 type Change struct {
-	LSN      uint64    // the version that the change made; ascending within a batch
-	Next     uint64    // position to continue from: Watch(ctx, Next)
-	Time     time.Time // reading of the clock at the commit; it may be earlier than that of an earlier change
-	Kind     string    // the noun of the kind: "memory" or "assembly"
+	LSN  uint64 // version that the change made; ascending within a batch
+	Next uint64 // position to continue from: Watch(ctx, Next)
+	// Reading of the clock at the commit; it may be earlier than the reading of an earlier change.
+	Time     time.Time
+	Kind     string // the noun of the kind: "memory" or "assembly"
 	ID       string
 	Deleted  bool
-	Memory   memstore.Memory   // as written; zero if deleted
-	Assembly assembly.Assembly // likewise
+	Memory   memstore.Memory   // the memory as written; zero if it was deleted or the change is of another kind
+	Assembly assembly.Assembly // the assembly as written; zero if it was deleted or the change is of another kind
 	Document []byte            // the bytes of a document of another kind; nil if deleted, or if only its companion changed
-	More     bool              // the batch continues in the next change
+	More     bool              // the next change is of the same batch
 	Writer   writer.Writer     // the writer; Number 0: unknown
-	Cause    string            // why the store wrote the change: see Changed
+	Cause    string            // reason why the store wrote the change, see Changed; "": a caller requested it
 }
 
 // Filter selects changes.
 type Filter struct {
 	Kind    string
 	Session string
-	Only    bool // only changes of Session
+	Only    bool // yield only changes of Session
 }
 
 // FromNow is the position from which Watch yields only future changes.
@@ -60,7 +61,7 @@ func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(C
 	yield(Change{}, h.explained(err))
 }
 
-// explained returns errs.ErrReplaced in place of an error that is due to the removal of the store's files.
+// explained returns errs.ErrReplaced instead of err if err is due to the removal of the store's files.
 func (h *History) explained(err error) error {
 	if h.engine.BeginUse() != nil {
 		return err
@@ -69,7 +70,7 @@ func (h *History) explained(err error) error {
 	return h.engine.Log().Folder().Explain(err)
 }
 
-// Until yields what is committed from a position on, and ends with the last commit before the call.
+// Until yields the committed changes from a position on, and ends with the last commit before the call.
 func (h *History) Until(ctx context.Context, from uint64, yield func(Change, error) bool) {
 	to, err := h.engine.DurableNow(ctx)
 	for w := (&watcher{h: h, at: from}); err == nil && w.at < to; {
@@ -92,8 +93,8 @@ func (h *History) Until(ctx context.Context, from uint64, yield func(Change, err
 type watched struct {
 	wal.Entry
 	kind  *engine.Kind
-	id    string // of a companion, that of the document that it belongs to
-	alone bool   // a change of a companion, and the batch has none of its document
+	id    string // id of the document; for a companion, that of the document that it belongs to
+	alone bool   // the change is of a companion, and the batch has no change of the document that it belongs to
 	next  wal.LSN
 	more  bool // another entry of the batch passed as well
 }
@@ -103,11 +104,11 @@ type watched struct {
 type watcher struct {
 	h       *History
 	filters Filter
-	at      wal.LSN // everything before it is in list, or was yielded
+	at      wal.LSN // position below which everything is in list or was yielded
 	list    []watched
 }
 
-// begin determines where to read from.
+// begin determines the position to read from.
 func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	h := w.h
 	if err := h.engine.BeginUse(); err != nil {
@@ -130,7 +131,7 @@ func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	return err
 }
 
-// watchBytes is how much is read at once; more if one commit has more.
+// watchBytes is the number of bytes of log that are read at once; more if one commit is larger.
 const watchBytes = 1 << 20
 
 // read fills list with the changes of some more commits, and waits for the first one. If it returns an error,
@@ -151,7 +152,7 @@ func (w *watcher) read(ctx context.Context) error {
 	return nil
 }
 
-// readMore reads a part of what is durable, if there is anything new.
+// readMore reads a part of the durable log, if there is anything new.
 func (w *watcher) readMore(ctx context.Context) error {
 	h := w.h
 	if err := h.engine.BeginUse(); err != nil {
@@ -172,7 +173,7 @@ func (w *watcher) readMore(ctx context.Context) error {
 	return w.collect(ctx, to, h.engine.Log().Past().Entries(ctx, wal.Mark{LSN: w.at}, h.engine.Log().Durable()))
 }
 
-// collect appends whole batches to list, up to a position or up to the size of one read.
+// collect appends whole batches to list, up to a position or until list has the size of one read.
 func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal.Entry, error]) error {
 	whole, bytes := len(w.list), 0 // length of the list up to the end of a batch
 	for e, err := range entries {
@@ -205,8 +206,8 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 	return nil
 }
 
-// joined moves the changes of a batch to its beginning except those of companions whose documents the batch changes
-// too, and returns how many remain.
+// joined moves the changes of a batch to the beginning of its slice, and returns how many there are. It leaves
+// out the changes of companions whose documents the batch changes, too.
 func joined(batch []watched) int {
 	if !slices.ContainsFunc(batch, func(e watched) bool { return e.alone }) {
 		return len(batch)
@@ -266,13 +267,13 @@ func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 	}
 }
 
-// hides reports whether the version of a change was redacted since, and is not overwritten yet.
+// hides reports whether the version of a change was redacted since, but its bytes are not overwritten yet.
 func (h *History) hides(e *watched) bool {
 	_, is, err := h.redaction(e.kind, e.Key[1:], e.LSN)
 	return is || err != nil
 }
 
-// changeOf decodes an entry.
+// changeOf decodes an entry of the log into a Change.
 func (h *History) changeOf(e watched) (Change, error) {
 	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Reading, ID: e.id, Deleted: e.Delete && !e.alone,
 		More: e.more, Writer: h.engine.Writer(e.Writer, e.LSN), Cause: CauseOf(e.Cause)}

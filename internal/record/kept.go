@@ -7,18 +7,19 @@ import (
 	"strconv"
 )
 
-// keptHead begins the line of a kept version.
+// keptHead is the beginning of the line of a kept version.
 const keptHead = `{"time":`
 
 const keptBy = `,"by":`
 
 const keptLine = `,"line":`
 
-// KeptKey returns the key of the copies of a document's versions; key is that of the document.
+// KeptKey returns the key in the log for kept copies of the versions of a document; key is the key of the
+// document.
 func KeptKey(key string) string { return string(rune(Kept)) + key }
 
-// KeptLine appends the line of a kept version: the time of its commit, in Unix microseconds, the number
-// of its writer, 0 if unknown, and the line of its own entry.
+// KeptLine appends the line of a kept version to dst. It consists of the commit time of the version, in Unix
+// microseconds, the number of its writer, 0 if unknown, and the line of its own entry.
 func KeptLine(dst []byte, micros int64, by uint32, line []byte) []byte {
 	dst = strconv.AppendInt(append(dst, keptHead...), micros, 10)
 	if by != 0 {
@@ -27,7 +28,7 @@ func KeptLine(dst []byte, micros int64, by uint32, line []byte) []byte {
 	return append(append(append(dst, keptLine...), line...), '}')
 }
 
-// SplitKept returns the arguments of KeptLine.
+// SplitKept splits the line of a kept version into the arguments of KeptLine.
 func SplitKept(b []byte) (micros int64, by uint32, line []byte, err error) {
 	rest, ok := bytes.CutPrefix(b, []byte(keptHead))
 	head, line, found := bytes.Cut(rest, []byte(keptLine))
@@ -49,8 +50,8 @@ func SplitKept(b []byte) (micros int64, by uint32, line []byte, err error) {
 	return micros, by, line[:len(line)-1], nil
 }
 
-// Replaces returns the version that the entry of a document replaces or deletes, according to its value;
-// 0 if there was none, or the value is not a record.
+// Replaces returns the version that the entry of a document replaces or deletes, according to the value of the
+// entry; 0 if there was none, or the value is not a record.
 func Replaces(value []byte) uint64 {
 	if len(value) < headSize || value[0] != Version || value[1]&flagNew != 0 {
 		return 0
@@ -58,8 +59,8 @@ func Replaces(value []byte) uint64 {
 	return binary.LittleEndian.Uint64(value[8:])
 }
 
-// CopyOf returns the version of which the entry of a kept version is a copy, according to its value; 0
-// if the value is not a record.
+// CopyOf returns the version that the entry of a kept version is a copy of, according to the value of the
+// entry; 0 if the value is not a record.
 func CopyOf(value []byte) uint64 {
 	if len(value) < headSize || value[0] != Version {
 		return 0

@@ -13,39 +13,39 @@ import (
 const (
 	KindPut    = 16
 	KindDelete = 17
-	KindModel  = 18 // the model of the vectors: see internal/state
-	KindKept   = 19 // a copy of an older version: see Kept
-	KindWriter = 20 // explains the number of a writer
-	KindPurge  = 21 // names what was purged: see internal/purgefile
+	KindModel  = 18 // the entry sets the model of the vectors: see internal/state
+	KindKept   = 19 // the entry is a copy of an older version: see Kept
+	KindWriter = 20 // the entry explains the number of a writer
+	KindPurge  = 21 // the entry names a purged document or version: see internal/purgefile
 )
 
-// Key namespaces: the first byte of a key in the log.
+// Key namespaces: the first byte of a key in the log determines what the key is of.
 const (
 	Memory   = 'm'
 	Assembly = 'a'
 	Note     = 'o'
 	Working  = 'w'
-	Model    = 'v' // of the vectors: the key is this byte alone, see internal/state
-	Writer   = 'u' // of explanations of writers: the key is this byte alone, see internal/state
-	Purge    = 'p' // of what was purged: the key is this byte alone, see internal/state
-	Kept     = 'k' // of copies of older versions: followed by the document's key, see kept.go
+	Model    = 'v' // model of the vectors: the key is this byte alone, see internal/state
+	Writer   = 'u' // explanations of writers: the key is this byte alone, see internal/state
+	Purge    = 'p' // names of purged documents and versions: the key is this byte alone, see internal/state
+	Kept     = 'k' // copies of older versions: the byte is followed by the document's key, see kept.go
 )
 
-// The folders of the files of each kind of document. The sections of the index and of the vectors
-// have the same names.
+// The names of the folders with the files of each kind of document. The sections of the index and of the
+// vectors have the same names.
 const (
 	MemoryFolder   = "memories"
 	AssemblyFolder = "assemblies"
 	NoteFolder     = "notes"
 )
 
-// Record is the content of one entry.
+// Record is the content of one entry of a document.
 type Record struct {
 	Previous uint64
-	Created  bool // there was no version before, or only its deletion
+	Created  bool // there was no version before, or only a deletion
 	Line     []byte
 	Vector   []float32
-	Doc      []byte // uncompressed when encoding; when decoded see View
+	Doc      []byte // the document: uncompressed when encoding; when decoded see View
 }
 
 const (
@@ -91,7 +91,7 @@ func (c *Codec) Encode(dst []byte, r *Record) ([]byte, uint32) {
 	return append(dst, r.Doc...), inflated
 }
 
-// View is a record within an entry's value, with which it shares memory.
+// View is a record that was parsed in place: it shares the memory of the entry's value.
 type View struct {
 	Previous uint64
 	Created  bool
@@ -104,7 +104,7 @@ type View struct {
 
 var errRecord = errors.New("not a record")
 
-// Parse parses a value. Nothing is inflated.
+// Parse parses a value. It does not inflate the document.
 func Parse(value []byte) (View, error) {
 	if len(value) < headSize {
 		return View{}, fmt.Errorf("%w: %d bytes", errRecord, len(value))
@@ -129,10 +129,10 @@ func Parse(value []byte) (View, error) {
 	return v, nil
 }
 
-// Dims returns the vector's number of dimensions.
+// Dims returns the number of dimensions of the record's vector.
 func (v *View) Dims() int { return len(v.vector) / 4 }
 
-// Vector appends the vector.
+// Vector appends the numbers of the record's vector to dst.
 func (v *View) Vector(dst []float32) []float32 {
 	for b := v.vector; len(b) > 0; b = b[4:] {
 		dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(b)))
@@ -140,7 +140,7 @@ func (v *View) Vector(dst []float32) []float32 {
 	return dst
 }
 
-// Finite reports whether no number of the vector is NaN or infinite.
+// Finite reports whether all numbers of the vector are finite, that is, none is NaN or infinite.
 func (v *View) Finite() bool {
 	const exponent = 0xff << 23
 	for b := v.vector; len(b) >= 4; b = b[4:] {
@@ -151,17 +151,18 @@ func (v *View) Finite() bool {
 	return true
 }
 
-// Size returns the length of the document.
+// Size returns the length of the uncompressed document in bytes.
 func (v *View) Size() int { return v.size }
 
-// Overpacked reports whether the document is compressed to less than a 64th, as Encode no longer does:
-// an older version has written it, or the log is forged.
+// Overpacked reports whether the document is compressed by a factor of more than 64. Encode does not write such
+// a record: an older version has written it, or the log is forged.
 func (v *View) Overpacked() bool { return v.zstd && v.size > mostShrunk*len(v.doc) }
 
-// Plain returns the document within the value; false if it is compressed.
+// Plain returns the document within the value, and false if the document is compressed.
 func (v *View) Plain() ([]byte, bool) { return v.doc, !v.zstd }
 
-// Doc returns the document, in newly allocated memory. limit bounds what is inflated, as Bound does.
+// Doc returns the document, in newly allocated memory. limit is the maximum size of the inflated document, as
+// for Bound.
 func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
 	if !v.zstd {
 		return append(make([]byte, 0, len(v.doc)), v.doc...), nil

@@ -22,8 +22,8 @@ import (
 // a chain of versions gets an error there. Whether an entry is valid depends only on its own bytes, so all processes,
 // and every replay, agree on it.
 
-// ErrEntry is matched by the error of an entry whose contents no valid entry has; errs.ErrCorrupt is matched too. An
-// entry of a newer program does not match it.
+// ErrEntry is matched by the error for an entry with contents that no valid entry has; the error matches
+// errs.ErrCorrupt, too. The error for an entry of a newer program does not match it.
 var ErrEntry = errors.New("not a valid entry")
 
 // Invalid returns the error for an invalid entry.
@@ -33,16 +33,16 @@ func invalid(e *wal.Entry, err error) error {
 	return &errs.CorruptionError{Path: "wal", LSN: e.LSN, Offset: -1, Err: fmt.Errorf("%w: %w", ErrEntry, err)}
 }
 
-// mostTime is the latest time of an entry, the start of the year 2400. The log assigns no time after 2300 (package
-// wal): file systems support no later one.
+// mostTime is the upper bound of the times of entries, the start of the year 2400. The log assigns no time
+// after 2300 (package wal): file systems support no later one.
 var mostTime, leastTime = time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Dated reports whether the time of an entry is one that a store assigns.
+// Dated reports whether the time of an entry is one that a store can have assigned.
 func Dated(e *wal.Entry) bool { return !e.Time.Before(leastTime) && !e.Time.After(mostTime) }
 
-// Read returns the record in an entry, with everything verified except the line and the document. Read is the only
-// place where the predecessor of an entry is read: it is smaller than the entry's own position, so a walk from one to
-// the next ends.
+// Read returns the record in an entry. It verifies everything except the line and the document. Only Read reads
+// the predecessor of an entry: it verifies that the predecessor is smaller than the entry's own position, so a
+// walk from one to the next ends.
 func Read(e *wal.Entry) (record.View, error) {
 	view, err := record.Parse(e.Value)
 	if errors.Is(err, errs.ErrNewerFormat) {
@@ -54,9 +54,9 @@ func Read(e *wal.Entry) (record.View, error) {
 	switch {
 	case err != nil:
 	case view.Previous >= e.LSN:
-		err = fmt.Errorf("the entry names version %d as its predecessor", view.Previous)
+		err = fmt.Errorf("the entry names a predecessor that is not before it: version %d", view.Previous)
 	case !Dated(e):
-		err = fmt.Errorf("the time of the commit is %d microseconds since 1970", e.Time.UnixMicro())
+		err = fmt.Errorf("impossible commit time: %d microseconds since 1970", e.Time.UnixMicro())
 	}
 	if err != nil {
 		return record.View{}, invalid(e, err)
@@ -67,8 +67,8 @@ func Read(e *wal.Entry) (record.View, error) {
 // isOf reports whether the key of an entry, which may be invalid, is that of a document of kind k.
 func isOf(e *wal.Entry, k *kind.Kind) bool { return len(e.Key) > 0 && e.Key[0] == k.Letter }
 
-// checkKey returns an error unless an entry has a valid key, of a document, a scope or another thing of the store, and
-// the kind of record that belongs to the key.
+// checkKey returns an error unless the key of an entry is valid, and the entry's kind of record belongs to that
+// key. A key may be that of a document, a scope or another thing of the store.
 func checkKey(e *wal.Entry) error {
 	want := uint8(record.KindPut)
 	if e.Delete {
@@ -83,24 +83,24 @@ func checkKey(e *wal.Entry) error {
 			_, err = working.ParseScope(e.Key[1:])
 		case letter == record.Kept:
 			if want = record.KindKept; e.Delete || len(e.Key) < 3 || kind.Lettered(e.Key[1]) == nil {
-				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
+				err = fmt.Errorf("invalid key %s", human.Quote(e.Key))
 			} else {
 				err = checkID(kind.Lettered(e.Key[1]), e.Key[2:])
 			}
 		case letter == record.Writer:
 			if want = record.KindWriter; e.Key != WriterKey || e.Delete {
-				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
+				err = fmt.Errorf("invalid key %s", human.Quote(e.Key))
 			}
 		case letter == record.Purge:
 			if want = record.KindPurge; e.Key != PurgeKey || e.Delete {
-				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
+				err = fmt.Errorf("invalid key %s", human.Quote(e.Key))
 			}
 		case letter == record.Model:
 			if want = record.KindModel; e.Key != ModelKey || e.Delete {
-				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
+				err = fmt.Errorf("invalid key %s", human.Quote(e.Key))
 			}
 		default:
-			err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
+			err = fmt.Errorf("invalid key %s", human.Quote(e.Key))
 		}
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func checkKey(e *wal.Entry) error {
 		return errors.New("the entry has no key")
 	}
 	if e.Kind != want {
-		return fmt.Errorf("an entry of %s is not of kind %d", human.Quote(e.Key), e.Kind)
+		return fmt.Errorf("an entry of the key %s must not have the kind %d", human.Quote(e.Key), e.Kind)
 	}
 	return nil
 }
@@ -122,8 +122,8 @@ func checkID(k *kind.Kind, id string) error {
 	return k.CheckID(id)
 }
 
-// Check returns an error for an invalid entry, nil if State applies it. It verifies what Read verifies, and the line.
-// The document is verified by code that reads it.
+// Check returns an error for an invalid entry, and nil if State applies the entry. It verifies what Read
+// verifies, and the line. The document is verified by the code that reads it.
 func Check(e *wal.Entry) (record.View, error) {
 	view, err := Read(e)
 	if err != nil || e.Delete {
@@ -159,8 +159,8 @@ func Check(e *wal.Entry) (record.View, error) {
 	return view, err
 }
 
-// LineIn returns the index line of a document's entry, with version and time; for a deletion, only the Deleted flag,
-// version and time. The record is for callers that need more.
+// LineIn returns the index line of a document's entry, with version and time. For a deletion it returns only
+// the Deleted flag, version and time. It also returns the record, for callers that need more.
 func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 	view, err := Read(e)
 	if err != nil {
@@ -181,8 +181,8 @@ func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 	return line, view, nil
 }
 
-// foreignVectors is the least FAISS id that is not a position of a log: ids from there on are those of an import, and
-// those of index.StrayVector.
+// foreignVectors is the lowest FAISS id that is not a position of a log: ids from there on are those of an
+// import, and those of index.StrayVector.
 const foreignVectors = 1 << 48
 
 // checkLine returns an error unless a line, which has not entered a table yet, belongs to this entry.

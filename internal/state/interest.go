@@ -21,10 +21,10 @@ import (
 // between processes. That is enough for a precondition, which one process both makes and evaluates: it means "unchanged
 // since I looked".
 
-// Interests is the first byte of the keys of Interests.
+// Interests is the first byte of every key that Interest.Key returns.
 const Interests = 'e'
 
-// Interest records the position of the newest matching document of a kind that was put.
+// Interest records the position of the newest put of a document of a kind that matches a condition.
 type Interest struct {
 	kind    *kind.Kind
 	key     string
@@ -32,14 +32,14 @@ type Interest struct {
 	newest  atomic.Uint64
 }
 
-// Key returns the key of the Interest.
+// Key returns the key under which preconditions refer to the Interest.
 func (i *Interest) Key() string { return i.key }
 
-// Newest returns the version of that key.
+// Newest returns the newest version of the key of the Interest.
 func (i *Interest) Newest() wal.LSN { return i.newest.Load() }
 
-// Match replaces the condition. The function may be called by several goroutines at a time, with the log locked: it
-// must be quick, and must not keep the document. doc is nil if the document is compressed.
+// Match replaces the condition by match. The function may be called by several goroutines at a time, while the
+// log is locked: it must be quick, and must not keep the document. doc is nil if the document is compressed.
 func (i *Interest) Match(matches func(id string, doc []byte) bool) { i.matches.Store(&matches) }
 
 // interests are all Interests of a process; usually there are none.
@@ -50,8 +50,9 @@ type interests struct {
 	list  atomic.Pointer[[]*Interest]
 }
 
-// Observe begins an Interest in the documents of a kind. Entries that were read from the log before, and are not
-// applied yet, may be missed: the key is valid only for look-ups from the current end of the log on.
+// Observe begins an Interest in the documents of a kind. It may miss entries that were read from the log before
+// and are not applied yet. So the key of the Interest is valid only for look-ups from the current end of the
+// log on.
 func (s *State) Observe(k *kind.Kind, matches func(id string, doc []byte) bool) *Interest {
 	in := &s.interests
 	in.mu.Lock()
@@ -81,7 +82,7 @@ func (in *interests) all() []*Interest {
 	return nil
 }
 
-// current is Current of an Interest's key; 0 if the Interest has ended.
+// current returns Current for the key of an Interest; 0 if the Interest has ended.
 func (in *interests) current(key string) wal.LSN {
 	for _, i := range in.all() {
 		if i.key == key {
@@ -100,10 +101,10 @@ func (in *interests) note(e *wal.Entry) {
 	}
 }
 
-// unseen marks the versions that begin assigns, which no entry has.
+// unseen is a bit in the versions that begin assigns, which no entry has.
 const unseen = 1 << 62
 
-// begin assigns a new version to every Interest: which documents were put meanwhile is unknown.
+// begin assigns a new version to every Interest, because it is unknown which documents were put meanwhile.
 func (in *interests) begin(epoch uint64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

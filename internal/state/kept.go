@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// KeptIn returns the line of the version of which an entry is a copy, with the number and time of that version. The
-// record is for callers that need the document.
+// KeptIn returns the index line of the version that a kept entry is a copy of, with the position and time of
+// that version. It also returns the record, for callers that need the document.
 func KeptIn(e *wal.Entry) (index.Entry, record.View, error) {
 	view, err := Read(e)
 	if err != nil {
@@ -40,7 +40,7 @@ func keptLine(e *wal.Entry, view *record.View) (index.Entry, error) {
 	}
 	at := wal.Entry{LSN: e.LSN, Key: e.Key[1:], Time: time.UnixMicro(micros)}
 	if !Dated(&at) {
-		return line, fmt.Errorf("the time of the commit is %d microseconds since 1970", micros)
+		return line, fmt.Errorf("impossible commit time: %d microseconds since 1970", micros)
 	}
 	// Only the document contains the vector: the fields of the line that describe it are not about this entry.
 	own, bare := line, *view
@@ -52,8 +52,8 @@ func keptLine(e *wal.Entry, view *record.View) (index.Entry, error) {
 	return line, nil
 }
 
-// KeptDocument is KeptIn with the document, of at most limit bytes. It verifies that it is the document that the line
-// names.
+// KeptDocument is like KeptIn, and also returns the document, of at most limit bytes. It verifies that this is
+// the document that the line names.
 func KeptDocument(codec *record.Codec, e *wal.Entry, limit int) (index.Entry, []byte, error) {
 	line, view, err := KeptIn(e)
 	if err != nil {

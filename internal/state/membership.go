@@ -42,7 +42,7 @@ import (
 // The key 'r' alone has version 0 as long as there is no assembly at all: then a commit needs no other precondition of
 // this kind.
 
-// Members is the first byte of the key of a memory's membership.
+// Members is the first byte of the keys that MembersKey returns.
 const Members = 'r'
 
 // Also implements wal.Machine.
@@ -66,27 +66,28 @@ func (s *State) Also(e *wal.Entry) []string {
 	return keys
 }
 
-// MembersKey returns the key of a memory's membership; with "", the key of all memberships.
+// MembersKey returns the key under which preconditions refer to the assemblies that contain a memory; with "",
+// to those of all memories.
 func MembersKey(id string) string { return string(rune(Members)) + id }
 
-// membership is to the sections members and by_member of the set what the overlay is to its lines: it has the
-// assemblies that changed since.
+// membership has the members of the assemblies that changed since the set was written. It is to the sections
+// members and by_member of the set what the overlay is to its lines.
 type membership struct {
 	mu sync.Mutex // held for every change
-	// increases after every change, also of the set below: a reader that reads it first has seen everything that it
-	// counts
+	// Increases after every change, also of the set: a reader that reads epoch first has then seen all changes
+	// that epoch counts.
 	epoch atomic.Uint64
-	any   atomic.Bool         // there may be an assembly
-	of    map[string]*group   // by assembly, including deleted ones
-	in    map[string][]*group // by memory; includes superseded groups
+	any   atomic.Bool         // the store may have an assembly
+	of    map[string]*group   // groups by assembly, including deleted assemblies
+	in    map[string][]*group // groups by memory, including superseded groups
 }
 
-// group is one version of an assembly.
+// group is one version of an assembly, with its members.
 type group struct {
 	assembly string
 	version  uint64
 	deleted  bool
-	members  []string // sorted
+	members  []string // ids of the members, sorted
 }
 
 func (m *membership) begin(set *index.Set) {
@@ -120,7 +121,7 @@ func (m *membership) apply(assembly string, version uint64, deleted bool, member
 
 func (m *membership) superseded(g *group) bool { return m.of[g.assembly] != g }
 
-// swap drops the groups that a newer set covers; mu is held.
+// swap drops the groups that a newer set covers; the caller holds mu.
 func (m *membership) swap(set *index.Set) {
 	defer m.epoch.Add(1)
 	before := len(m.of)
@@ -144,7 +145,7 @@ func (m *membership) swap(set *index.Set) {
 	}
 }
 
-// grouping applies an assembly's entry.
+// grouping applies the entry of an assembly to membership.
 func (s *State) grouping(e *wal.Entry, line []byte) error {
 	ids, err := assembly.MembersOf(line)
 	if err != nil {
@@ -154,8 +155,8 @@ func (s *State) grouping(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// Containing returns the assemblies that contain a memory, sorted, and the version of MembersKey(id): the highest of
-// their versions.
+// Containing returns the assemblies that contain a memory, sorted, and the version of MembersKey(id): the
+// highest version of these assemblies.
 func (s *State) Containing(id string) (assemblies []string, newest uint64, err error) {
 	for {
 		swaps := s.swaps.Load()
@@ -224,7 +225,7 @@ func (s *State) below(id string) ([]group, error) {
 	return list, nil
 }
 
-// Grouped reports whether there may be an assembly. If it returns false there is none.
+// Grouped reports whether the store may have an assembly. If it returns false there is none.
 func (s *State) Grouped() bool { return s.members.any.Load() }
 
 // MembershipRebuilt reports whether any assembly changed since the set was written.
@@ -234,7 +235,7 @@ func (s *State) MembershipRebuilt() bool {
 	return len(s.members.of) > 0
 }
 
-// currentMembers is Current of a memory's membership.
+// currentMembers returns Current for the key of a memory's membership.
 func (s *State) currentMembers(id string) (wal.LSN, error) {
 	if id != "" {
 		_, newest, err := s.Containing(id)
@@ -246,5 +247,6 @@ func (s *State) currentMembers(id string) (wal.LSN, error) {
 	return 0, nil
 }
 
-// MembersHint returns the Hint of a precondition on what Containing or Grouped return after this call.
+// MembersHint returns the Hint for a precondition that rests on what Containing or Grouped return after this
+// call.
 func (s *State) MembersHint() uint64 { return s.members.epoch.Load() + 1 }

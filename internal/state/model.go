@@ -22,15 +22,16 @@ type Change struct {
 	Name      string `json:"name,omitempty"`
 	Dimension int    `json:"dim,omitempty"`
 	Since     uint64 `json:"since,omitempty"`
-	Switch    bool   `json:"switch,omitempty"` // Since is this entry
+	Switch    bool   `json:"switch,omitempty"` // Since is the position of this entry
 	Done      bool   `json:"done,omitempty"`
 	Next      string `json:"next,omitempty"`
 }
 
-// mostDimension is the largest dimension that a stored document may have, whatever the limit for new ones is.
+// mostDimension is the maximum dimension that a stored document may have, whatever the limit for new documents
+// is.
 const mostDimension = 1 << 20
 
-// models are the model of the set and those of the entries behind it, ascending.
+// models are the model in the set's metadata and those of later entries, in ascending order of their positions.
 type models struct{ list atomic.Pointer[[]index.Model] }
 
 func (m *models) get() []index.Model {
@@ -67,7 +68,7 @@ func (m *models) apply(at uint64, line []byte) error {
 	return nil
 }
 
-// modelIn returns the model in the line of such an entry at a position.
+// modelIn parses the line of an entry that sets the model; the entry is at the given position.
 func modelIn(at uint64, line []byte) (index.Model, error) {
 	var c Change
 	if err := json.Unmarshal(line, &c); err != nil {
@@ -82,7 +83,7 @@ func modelIn(at uint64, line []byte) (index.Model, error) {
 	return index.Model{LSN: at, Name: c.Name, Dimension: c.Dimension, Since: c.Since, Done: c.Done, Next: c.Next}, nil
 }
 
-// Model returns the model of the vectors, as of the applied position.
+// Model returns the model of the vectors at the position up to which entries are applied.
 func (s *State) Model() index.Model {
 	if list := s.models.get(); len(list) > 0 {
 		return list[len(list)-1]
@@ -90,8 +91,8 @@ func (s *State) Model() index.Model {
 	return index.Model{}
 }
 
-// ModelAsOf returns the model as of a position. It returns false if the current set covers more, and no change of the
-// model is known to be before that position.
+// ModelAsOf returns the model of the vectors at a position of the log. It returns false if the current set
+// covers more than that, and no change of the model is known to be before the position.
 func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +100,8 @@ func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
 	return s.ModelBefore(at), s.from.Load() <= at || len(list) > 0 && list[0].LSN < at
 }
 
-// ModelBefore returns the model as of a position, which must not be below what the current set covers.
+// ModelBefore returns the model of the vectors at a position, which must not be below the position that the
+// current set covers.
 func (s *State) ModelBefore(at uint64) index.Model {
 	for _, m := range slices.Backward(s.models.get()) {
 		if m.LSN < at {

@@ -9,40 +9,42 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// A limit on the contents of a session or of the store, and a sweep of unused documents, depend on how much was put
-// between a look and a commit. No version of a key expresses that. A running total (wal.Machine.Counts) does: 'n'
-// counts the memories that were put, 'b' the bytes of their documents. Each letter is followed by nothing for the
-// store, or by a slot for the sessions that share it. A commit names a total as it read it, and by how much it may have
-// grown since; the log evaluates that after everything that comes before the commit, from any process.
+// A limit on the contents of a session or of the store, and a sweep of unused documents, depend on how much was
+// put between a look-up and a commit. No version of a key expresses that. A running total (wal.Machine.Counts)
+// does: the key 'n' has the number of memories that were put, 'b' the bytes of their documents. Each letter is
+// followed by nothing for the store, or by a slot for the sessions that share it. A commit names a total as it
+// read it, and by how much it may have grown since; the log evaluates that after all entries before the commit,
+// from any process.
 //
-// Totals only grow: deletions and replacements make room that a commit need not know of. So a total is never too small.
-// In the store, a memory counts for 'n' if it did not exist before. A session counts each memory that is put into it,
-// because it may have been in another one.
+// Totals only grow: deletions and replacements make room that a commit need not know of. So a total is never
+// too small. In the total 'n' of the store, a memory is counted if it did not exist before. The total of a
+// session counts each memory that is put into it, because the memory may have been in another session.
 //
-// Unlike a membership, a total is not a function of the state: counting begins when a process asks for it (WatchPuts),
-// and two processes have different totals. That is enough for a precondition, which one process both makes and
-// evaluates: it means "since I looked". Sessions share slots, so a put may be counted for a session that it does not
-// belong to; then a commit is prepared again unnecessarily.
+// Unlike a membership, a total is not a function of the state: counting begins when a process requests it
+// (WatchPuts), and two processes have different totals. That is enough for a precondition, which one process
+// both makes and evaluates: it means "since the look-up". Sessions share slots, so a put may be counted for a
+// session that it does not belong to; then a commit is prepared again unnecessarily.
 
-// First bytes of the keys of the totals.
+// First bytes of the keys that PutsKey and PutBytesKey return.
 const (
 	Puts     = 'n'
 	PutBytes = 'b'
 )
 
-// putSlots is the number of slots that the sessions share.
+// putSlots is the number of slots among which the sessions are distributed.
 const putSlots = 4096
 
 type puts struct {
 	on     atomic.Bool
-	counts [1 + putSlots]atomic.Uint64 // of the store, then of each slot
+	counts [1 + putSlots]atomic.Uint64 // total of the store, then of each slot
 	bytes  [1 + putSlots]atomic.Uint64
 }
 
-// PutsKey returns the key of how many memories were put into a session; with "", into the store.
+// PutsKey returns the key of a running total: the number of memories that were put into a session; with "",
+// into the store.
 func PutsKey(session string) string { return putsKey(Puts, putSlot(session)) }
 
-// PutBytesKey returns the key of how many bytes their documents have.
+// PutBytesKey returns the key of a running total: the size in bytes of the documents that PutsKey counts.
 func PutBytesKey(session string) string { return putsKey(PutBytes, putSlot(session)) }
 
 func putsKey(letter byte, slot int) string {
@@ -61,7 +63,7 @@ func putSlot(session string) int {
 	return 1 + int(h.Sum32()%putSlots)
 }
 
-// slotOfKey is the inverse of putsKey.
+// slotOfKey returns the slot for a key that putsKey has made.
 func slotOfKey(key string) int {
 	if len(key) != 3 {
 		return 0
@@ -69,8 +71,9 @@ func slotOfKey(key string) int {
 	return (int(key[1])<<8 | int(key[2])) % (1 + putSlots)
 }
 
-// WatchPuts begins to count puts. It returns false if counting had begun already. Entries that were read from the log
-// before, and are not applied yet, are not counted: the totals are valid only for looks from then on.
+// WatchPuts begins to count puts. It returns false if counting had begun already. Entries that were read from
+// the log before, and are not applied yet, are not counted. So the totals are valid only for look-ups that
+// begin afterwards.
 func (s *State) WatchPuts() bool { return !s.puts.on.Swap(true) }
 
 // PutCount returns the total of PutsKey(session).
@@ -79,7 +82,7 @@ func (s *State) PutCount(session string) uint64 { return s.puts.counts[putSlot(s
 // PutSize returns the total of PutBytesKey(session).
 func (s *State) PutSize(session string) uint64 { return s.puts.bytes[putSlot(session)].Load() }
 
-// note counts an entry that is being applied. An entry that is applied twice counts twice.
+// note counts an entry that is being applied. If an entry is applied twice, it is counted twice.
 func (p *puts) note(e *wal.Entry) {
 	c, ok := p.of(e)
 	if !ok {
@@ -93,14 +96,14 @@ func (p *puts) note(e *wal.Entry) {
 	}
 }
 
-// skip is added to the totals when it is unknown what was put. They wrap around: MostPuts is the largest growth that a
-// commit may allow.
+// skip is added to the totals when it is unknown how much was put. The totals wrap around: MostPuts is the
+// largest growth that a commit may allow.
 const (
 	skip     = 1 << 48
 	MostPuts = skip / 2
 )
 
-// begin adds skip to all totals: anything may have been put meanwhile.
+// begin adds skip to all totals, because it is unknown how much was put meanwhile.
 func (p *puts) begin() {
 	for i := range p.counts {
 		p.counts[i].Add(skip)
@@ -126,13 +129,14 @@ func (s *State) Counts(e *wal.Entry) []wal.Amount {
 	return list
 }
 
-// counted is what an entry adds to the totals.
+// counted is the amount that an entry adds to the totals.
 type counted struct {
 	slot          int
 	created, size uint64
 }
 
-// of returns what an entry adds to the totals. It returns false if counting has not begun, or the entry puts no memory.
+// of returns the amount that an entry adds to the totals. It returns false if counting has not begun, or the
+// entry puts no memory.
 func (p *puts) of(e *wal.Entry) (c counted, ok bool) {
 	if !p.on.Load() || !isOf(e, kind.Memories) || e.Delete {
 		return c, false

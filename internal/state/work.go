@@ -7,13 +7,14 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Working memory is in no index: only a scope's file and the entries in the log hold it. The overlay has the position
-// of a scope's newest entry. A flush must keep one invariant for that: before a position falls below spilled, and so
-// out of the overlay and the log, the scope's file has its contents, durably.
+// Working memory is in no index: only a scope's file and the entries in the log have it. The overlay has the
+// position of a scope's newest entry. So a flush must keep one invariant: before the position of an entry falls
+// below spilled, and so leaves the overlay and the log, the scope's file has the changes of the entry, durably.
 //
-// So a scope has its own version as long as it changed since the index was written. All other scopes share one number,
-// which changes with every swap. A precondition on that number fails if the scope changed, and also if only the index
-// was replaced; a writer whose precondition fails looks again. Positions are multiples of 8, and that number never is.
+// So a scope has a version of its own if it changed since the index was written. All other scopes share one
+// number, which changes with every swap of the index. A precondition on that number fails if the scope changed,
+// and also if only the index was replaced; a writer whose precondition fails reads the scope again. Positions
+// are multiples of 8, and that number never is.
 
 // Work returns the position of a scope's newest entry, or, if the overlay has none, a number that is not a position and
 // that changes whenever the overlay may have dropped such a position.
@@ -28,11 +29,11 @@ func (s *State) Work(scope string) uint64 {
 // IsWork reports whether a number that Work has returned is a position.
 func IsWork(at uint64) bool { return at&7 == 0 }
 
-// Breaks returns how often entries were skipped: a set and the files of the scopes have them, and Worked was not called
-// with them.
+// Breaks returns how often entries were skipped without a call of Worked, because a newer set and the files of
+// the scopes have them.
 func (s *State) Breaks() uint64 { return s.breaks.Load() }
 
-// work applies an entry of working memory; mu is held.
+// work applies an entry of working memory; the caller holds mu.
 func (s *State) work(e *wal.Entry) {
 	scope := strings.Clone(e.Key[1:]) // the key is in the reader's buffer
 	if s.Worked != nil {

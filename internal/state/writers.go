@@ -12,11 +12,12 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// WriterKey is the key of the entries that explain the numbers of writers. They share one key so that the log orders
-// the explanations: each is committed on the condition that the one before it is still the newest.
+// WriterKey is the key of all entries that explain the numbers of writers. Because they share one key, the log
+// orders the explanations: each is committed on the condition that the one before it is still the newest.
 const WriterKey = "u"
 
-// writers are the explanations behind the set, and the numbers that were issued to this handle.
+// writers has the explanations whose entries are not covered by the set, and the numbers that were issued to
+// this handle.
 type writers struct {
 	mu   sync.Mutex
 	list writer.Table
@@ -55,28 +56,29 @@ func (ws *writers) apply(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// drop drops the explanations that a set covers: wal/writers has them.
+// drop drops the explanations whose entries a set covers: wal/writers has them.
 func (ws *writers) drop(below uint64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.list.Drop(below)
 }
 
-// Writers returns the explanations behind the current set, in the order of the log.
+// Writers returns the explanations whose entries the current set does not cover, in the order of the log.
 func (s *State) Writers() []writer.Writer {
 	s.writers.mu.Lock()
 	defer s.writers.mu.Unlock()
 	return slices.Clone(s.writers.list.All())
 }
 
-// Writer returns the writer of a version whose entry has a number, if that number is explained behind the current set.
+// Writer returns the writer of a version whose entry has a number, if the explanation of that number is among
+// those of Writers.
 func (s *State) Writer(number uint32, version uint64) (writer.Writer, bool) {
 	s.writers.mu.Lock()
 	defer s.writers.mu.Unlock()
 	return s.writers.list.Of(number, version)
 }
 
-// NewestWriter returns the writer that was explained last; the zero Writer if none is known.
+// NewestWriter returns the writer whose number was explained last; the zero Writer if none is known.
 func (s *State) NewestWriter() (writer.Writer, error) {
 	below := s.from.Load() // read before the list: what a newer set covers is in the file by then
 	s.writers.mu.Lock()
@@ -104,8 +106,8 @@ func WriterIn(e *wal.Entry) (writer.Writer, error) {
 	return w, err
 }
 
-// PastWriters yields the explanations that log and archive have below a position. It skips entries that are damaged or
-// missing.
+// PastWriters yields the explanations of writers that log and archive have below a position. It skips entries
+// that are damaged or missing.
 func PastWriters(ctx context.Context, past *past.Log, to wal.LSN, yield func(w writer.Writer)) error {
 	first, err := past.First(to)
 	if err != nil || first >= to {

@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// collect reads the postings of a word in part i. It sets c.posts to the live rows that have the word and are searched,
-// with their counts, and c.tally to the tally of all live rows that have it, searched or not. If the tally of all parts
-// is known already (c.df > 0), it reads the postings of the searched rows only.
+// collect reads the postings of a word in part i. It sets c.posts to the searched rows that are live and have
+// the word, with their counts. It sets c.tally to the tally of all live rows that have the word, searched or
+// not. If the tally of all parts is known already (c.df > 0), it reads the postings of the searched rows only.
 func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	p, c := s.parts[i], s.scratch[i]
 	c.posts, c.tally = c.posts[:0], tally{}
@@ -47,8 +47,8 @@ func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	return p.having(&e, 0, func(o one) bool { posts(o); return true })
 }
 
-// several collects the rows that have a term beginning with the word. A row that has several such terms counts once in
-// the tally, and their counts are added.
+// several collects the rows that have a term beginning with the word. The tally counts a row that has several
+// such terms once; the counts of these terms are added up.
 func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet) error {
 	err := p.beginning(w, func(e *entry) (bool, error) {
 		return true, p.having(e, 0, func(o one) bool {
@@ -105,7 +105,7 @@ func (p *Part) beginning(w *query.Word, visit func(e *entry) (bool, error)) erro
 	return nil
 }
 
-// Has reports whether a live document has a word of a query in one of the fields of the word.
+// Has reports whether a live document has a word of a query in one of the fields that the word is searched in.
 func (v *Set) Has(w *query.Word) (has bool, err error) {
 	look := func(p *Part, e *entry) error {
 		return p.having(e, 0, func(o one) bool {

@@ -8,11 +8,11 @@ import (
 	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
-// entry is a term of a segment.
+// entry is a term of a segment, with the place of its postings.
 type entry struct {
-	term []byte // valid until the next read
-	df   int    // number of rows that have it, dead ones included
-	from int    // offset of its postings in the segment
+	term []byte // bytes of the term, valid until the next read
+	df   int    // number of rows that have the term, dead ones included
+	from int    // offset in the segment of the term's postings
 	to   int
 }
 
@@ -33,7 +33,7 @@ func (d *dictionary) uvarint() (uint64, error) {
 	}
 	v, n := binary.Uvarint(d.s.b[d.at:end])
 	if n <= 0 {
-		return 0, broken("the dictionary at %d", d.at)
+		return 0, broken("invalid number in the dictionary at byte %d", d.at)
 	}
 	d.at += n
 	return v, nil
@@ -47,7 +47,7 @@ func (d *dictionary) seek(block int) error {
 	}
 	d.next, d.at, d.term = block*termBlock, d.s.at[secDictionary]+int(off), d.term[:0]
 	if d.at >= d.s.at[secDictionary+1] {
-		return broken("block %d of the dictionary begins at %d", block, off)
+		return broken("impossible offset of block %d of the dictionary: %d", block, off)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (d *dictionary) read() (e entry, ok bool, err error) {
 			return entry{}, false, err
 		}
 		if post > uint64(d.s.at[secPostings+1]-d.s.at[secPostings]) {
-			return entry{}, false, broken("the postings of term %d begin at %d", d.next, post)
+			return entry{}, false, broken("impossible offset of the postings of term %d: %d", d.next, post)
 		}
 		d.post, d.term = d.s.at[secPostings]+int(post), d.term[:0]
 	}
@@ -75,7 +75,8 @@ func (d *dictionary) read() (e entry, ok bool, err error) {
 	}
 	end := d.s.at[secDictionary+1]
 	if v[0] > uint64(len(d.term)) || v[1] > uint64(end-d.at) || v[0]+v[1] > 4*analyzer.MostTerm {
-		return entry{}, false, broken("term %d shares %d bytes and has %d more", d.next, v[0], v[1])
+		return entry{}, false, broken("term %d has an impossible length: %d shared bytes and %d more", d.next,
+			v[0], v[1])
 	}
 	if err := d.s.check(d.at, d.at+int(v[1])); err != nil {
 		return entry{}, false, err
@@ -88,7 +89,7 @@ func (d *dictionary) read() (e entry, ok bool, err error) {
 		}
 	}
 	if v[0] == 0 || v[0] > uint64(d.s.Rows) || v[1] > uint64(d.s.at[secPostings+1]-d.post) {
-		return entry{}, false, broken("term %d has %d postings in %d bytes", d.next, v[0], v[1])
+		return entry{}, false, broken("term %d has impossible sizes: %d postings in %d bytes", d.next, v[0], v[1])
 	}
 	e = entry{term: d.term, df: int(v[0]), from: d.post, to: d.post + int(v[1])}
 	d.post, d.next = e.to, d.next+1
@@ -136,7 +137,7 @@ func (s *Segment) from(term []byte) (*dictionary, error) {
 	}
 }
 
-// lookup returns the entry of a term, and whether the segment has it.
+// lookup returns the entry of a term, and reports whether the segment has the term.
 func (s *Segment) lookup(term []byte) (entry, bool, error) {
 	d, err := s.from(term)
 	if err != nil {

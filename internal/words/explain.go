@@ -6,14 +6,14 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// Share is what a word of a query adds to the score of a document.
+// Share is the amount that a word of a query adds to the score of a document.
 type Share struct {
-	Word  int // its index in Query.All
+	Word  int // index of the word in Query.All
 	Score float64
 	Near  float64 // the part of Score that comes from the neighbours, from 0 to 1
 }
 
-// watch records what each word adds to the scores of the documents in hits.
+// watch records the amounts that each word adds to the scores of the documents in hits.
 type watch struct {
 	hits   map[place]int
 	shares [][]Share
@@ -42,8 +42,8 @@ func (s *search) settle(w *watch) {
 	}
 }
 
-// Explain returns for each hit what each word adds to Parts.Own, in the order of the words. q and f must be those of
-// the search that found the hits.
+// Explain returns for each hit the amounts that the words add to Parts.Own, in the order of the words. q and f
+// must be those of the search that found the hits.
 func (v *Set) Explain(ctx context.Context, q *query.Query, f Filter, hits []Hit) ([][]Share, error) {
 	w := &watch{map[place]int{}, make([][]Share, len(hits))}
 	numbers := map[uint64]int{}

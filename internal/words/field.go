@@ -2,7 +2,7 @@ package words
 
 import "github.com/varve-db/varve/internal/words/query"
 
-// weightOf returns the weight of a word in a field other than the content, in 1/unit.
+// weightOf returns the weight of a word in a field other than the content, in multiples of 1/unit.
 func weightOf(f query.Field) int32 {
 	switch f {
 	case query.Name:
@@ -13,5 +13,5 @@ func weightOf(f query.Field) int32 {
 	return unit
 }
 
-// unit is the weight 1: weights are in halves, so that their sums are whole numbers.
+// unit represents the weight 1: weights are in halves, so that their sums are whole numbers.
 const unit = 2

@@ -43,7 +43,7 @@ func (s *search) groups(list []query.Group) error {
 	return nil
 }
 
-// oneOf returns the rows that have all words of at least one member of the group.
+// oneOf returns the rows that have all words of at least one member of a group.
 func (c *scratch) oneOf(ctx context.Context, g query.Group) (any bitset.Set, err error) {
 	for _, m := range g {
 		if err := ctx.Err(); err != nil {
@@ -65,7 +65,7 @@ func (c *scratch) oneOf(ctx context.Context, g query.Group) (any bitset.Set, err
 	return any, nil
 }
 
-// both returns the intersection of two sets, or nil if it is empty.
+// both returns the intersection of two sets of rows, or nil if it is empty.
 func both(a, b bitset.Set) bitset.Set {
 	if a == nil || b == nil {
 		return nil
@@ -81,7 +81,7 @@ func both(a, b bitset.Set) bitset.Set {
 	return out
 }
 
-// has counts that a row meets one more of the conditions that it must meet.
+// has records that a row meets one more of the conditions that it must meet.
 func (c *scratch) has(row uint32) {
 	if c.must == nil {
 		c.must = make([]uint16, len(c.score))

@@ -36,7 +36,7 @@ func (s *Segment) rowFrom(i int, h uint64, id string) (r uint32, ok bool, err er
 			return 0, false, err
 		}
 		if int(r) >= s.Rows {
-			return 0, false, broken("a hash names row %d of %d", r, s.Rows)
+			return 0, false, broken("a hash names row %d, but the segment has %d rows", r, s.Rows)
 		}
 		b, err := s.ID(r)
 		if err != nil {
@@ -56,16 +56,16 @@ const walkShare = 64
 // wanted is one of the ids that findAll looks for.
 type wanted struct {
 	hash uint64
-	i    int // index of the id
+	i    int // index of the id in the list of ids
 }
 
-// foundAt is the place of an id, if ok.
+// foundAt is the place of an id; it is valid if ok.
 type foundAt struct {
 	place
 	ok bool
 }
 
-// findAll finds the live rows of many ids at once, which is cheaper per id than find in each part.
+// findAll finds the live rows of many ids at once, which is cheaper per id than calling find in each part.
 func (v *Set) findAll(ids []string) ([]foundAt, error) {
 	found, left := make([]foundAt, len(ids)), make([]wanted, len(ids))
 	for i, id := range ids {
@@ -105,8 +105,9 @@ func (v *Set) findAll(ids []string) ([]foundAt, error) {
 	return found, nil
 }
 
-// walkHashes returns the index of the first of the sorted hashes b that is not below h, or their number if all are. It
-// searches from from, which must not be behind the result and is fastest if it is near.
+// walkHashes returns the index of the first of the sorted hashes b that is not below h, or the number of hashes
+// if all are. The search begins at index from, which must not be above the result; it is fastest if the result
+// is near.
 func walkHashes(b []byte, from int, h uint64) int {
 	look := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
 	lo, hi := from, from
@@ -117,7 +118,7 @@ func walkHashes(b []byte, from int, h uint64) int {
 	return lo + sort.Search(hi-lo, func(i int) bool { return look(lo+i) >= h })
 }
 
-// Versions returns the versions of the live rows of ids, in their order; 0 for an id that has none.
+// Versions returns the versions of the live rows of ids, in the order of ids; 0 for an id without a live row.
 func (v *Set) Versions(ids []string) ([]uint64, error) {
 	found, err := v.findAll(ids)
 	if err != nil {

@@ -7,20 +7,20 @@ import (
 	"github.com/varve-db/varve/internal/words/bitset"
 )
 
-// layout is what a search needs to know about all rows of a part. It is computed on first use.
+// layout describes all rows of a part for a search. It is computed on first use.
 //
-// Nearly every row is adjacent to its neighbours. A search looks at the neighbours of each row that has a word, so the
-// common case takes one bit per row; for the other rows the search calls Set.next.
+// Nearly every row is adjacent to its neighbours. A search looks at the neighbours of each row that has a word,
+// so the common case takes one bit per row; for the other rows the search calls Set.next.
 type layout struct {
-	joined   bitset.Set // the next row is its neighbour and live
-	odd      bitset.Set // a neighbour is elsewhere, or behind dead rows
-	shared   bitset.Set // sessions (by number) with rows in other parts too
+	joined   bitset.Set // rows whose next row is live and their neighbour
+	odd      bitset.Set // rows with a neighbour that is in another part or after dead rows
+	shared   bitset.Set // sessions (by number) that have rows in other parts, too
 	nameless bool       // session 0 has no name
 	sessions []byte
 	lengths  []byte
 }
 
-// Kept is what package rows has computed from a segment or its live rows.
+// Kept is a cache for package rows: what it has computed from a segment or from the live rows of a segment.
 type Kept struct {
 	sync.Mutex
 	Made any
@@ -37,8 +37,9 @@ type layoutOnce struct {
 	kept    Kept
 }
 
-// tally describes the live rows of a part that have a word: their number, how many have it in the name field, the
-// length of the longest content with the word, and whether some row has the word outside its content only.
+// tally describes the live rows of a part that have a word: the number of these rows, the number of those that
+// have the word in the name field, the length of the longest content with the word, and whether some row has
+// the word outside its content only.
 type tally struct {
 	df, names int
 	longest   uint32
@@ -117,7 +118,7 @@ func (l *layout) of(p *Part) (err error) {
 	for r := range uint32(rows) {
 		n := l.session(r)
 		if int(n) >= p.Seg.Sessions {
-			return broken("row %d is of session %d of %d", r, n, p.Seg.Sessions)
+			return broken("row %d names session %d, but the segment has %d sessions", r, n, p.Seg.Sessions)
 		}
 		if p.special.Has(r) {
 			l.odd.Put(r)

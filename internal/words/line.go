@@ -26,7 +26,7 @@ func (s *Segment) Expires(r uint32) (int64, error) {
 func (s *Segment) Ranked(o order.Order, at int) (uint32, error) {
 	r, err := s.column32(secByTime+int(o)-1, at)
 	if err == nil && int(r) >= s.Rows {
-		err = broken("order %d has row %d of %d", o, r, s.Rows)
+		err = broken("order %d names row %d, but the segment has %d rows", o, r, s.Rows)
 	}
 	return r, err
 }

@@ -11,11 +11,11 @@ import (
 // merging is a part that Merge reads.
 type merging struct {
 	part *Part
-	to   []int32 // the new number of each row, -1 for a dead row
-	at   uint32  // the next live row
+	to   []int32 // new number of each row, -1 for a dead row
+	at   uint32  // number of the next live row
 	row  build.Row
 	dict *dictionary
-	term entry // the next term, if more is true
+	term entry // next term; valid if more is true
 	more bool
 }
 
@@ -76,7 +76,7 @@ func (m *merging) forth(r uint32) (err error) {
 		return nil
 	}
 	if m.row, err = m.part.Seg.row(r); err == nil && begun && m.row.Compare(&was) < 0 {
-		err = broken("row %d of part %d is not sorted", r, m.part.ID)
+		err = broken("row %d of part %d is out of order", r, m.part.ID)
 	}
 	return err
 }
@@ -132,7 +132,7 @@ func mergeTerms(w *build.Writer, list []*merging) error {
 				return err
 			}
 			if m.more && bytes.Compare(m.term.term, least) <= 0 {
-				return broken("terms are not sorted")
+				return broken("terms are out of order")
 			}
 		}
 		if of > 1 {
@@ -249,7 +249,7 @@ func (v *Set) Merged(id uint64, seg *Segment, moved map[uint64][]int32) (*Set, e
 					}
 					i, ok := out.index[t.Part]
 					if !ok {
-						return nil, broken("a link to part %d, which is not there", t.Part)
+						return nil, broken("a link to part %d, which does not exist", t.Part)
 					}
 					target = place{i, t.Row}
 				}

@@ -1,7 +1,7 @@
 package words
 
-// Before returns the id of the last live document of a session before the given time and id that is not in except, and
-// whether there is one.
+// Before returns the id of the last live document of a session before the given time and id, leaving out those
+// in except. It reports whether there is such a document.
 func (v *Set) Before(session string, time int64, id string, except map[string]bool) (string, bool, error) {
 	e := &edit{v} // it only looks
 	at, ok, _, _, err := e.around(session, time, id, -1)
@@ -20,7 +20,7 @@ func (v *Set) Before(session string, time int64, id string, except map[string]bo
 	return "", false, err
 }
 
-// Neighbours returns the ids of the live documents before and after row of in its session.
+// Neighbours returns the ids of the live documents before and after the row of, in the session of that row.
 func (v *Set) Neighbours(of Ref) (ids []string, err error) {
 	for i, p := range v.parts {
 		if p.ID != of.Part {

@@ -15,13 +15,13 @@ type postings struct {
 	end  int
 	row  int64
 	left int   // number of postings still to come
-	from int64 // groups that end before this row are skipped
+	from int64 // row before which groups are skipped if they end there
 
 	groupLeft int
 	groupEnd  int
-	bits      bool  // the group is a bitmap
-	bitsFrom  int64 // the first row of the bitmap
-	last      int64 // the last row of the group
+	bits      bool  // the current group is a bitmap
+	bitsFrom  int64 // first row of the bitmap
+	last      int64 // last row of the current group
 }
 
 // posts returns an iterator over the postings of a term, after verifying their checksums.
@@ -30,9 +30,9 @@ func (s *Segment) posts(e *entry) (postings, error) {
 	return p, s.check(e.from, e.to)
 }
 
-func (p *postings) bad() error { return broken("the postings at %d", p.at) }
+func (p *postings) bad() error { return broken("invalid postings at byte %d", p.at) }
 
-// one is a posting. tf has the encoded counts per field; nil means once, in the content.
+// one is a posting: a row that has a term. tf has the encoded counts per field; nil means once, in the content.
 type one struct {
 	row uint32
 	tf  []byte
@@ -113,7 +113,7 @@ func (p *postings) next() (o one, ok bool, err error) {
 	return o, true, nil
 }
 
-// nextBit is next within a group that is a bitmap.
+// nextBit is like next, within a group that is a bitmap.
 func (p *postings) nextBit() (o one, ok bool, err error) {
 	list := p.s.b[p.at:p.groupEnd]
 	i := int(max(p.row+1-p.bitsFrom, 0))
@@ -148,7 +148,8 @@ func (o *one) fields() query.FieldSet {
 	return query.FieldSet(v)
 }
 
-// times returns how often the row has the term in the content, and the weight of the term in the other fields of by.
+// times returns how often the row has the term in the content, and the sum of the weights of the term in the
+// other fields that are in by.
 func (o *one) times(by query.FieldSet) (content, other int32) {
 	if o.tf == nil {
 		if by&query.Of(query.Content) != 0 {

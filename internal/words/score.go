@@ -15,7 +15,7 @@ import (
 // The constants of the score; see the package comment.
 const (
 	k1           = 1.2
-	lengthShare  = 0.4 // b
+	lengthShare  = 0.4 // b of the package comment
 	shareBefore  = 0.5
 	shareBehind  = 0.2
 	sessionShare = 0.3
@@ -33,8 +33,8 @@ type Hit struct {
 
 // Parts are the summands of a score.
 type Parts struct {
-	Own     float64 // from the document and its neighbours
-	Session float64 // from its session
+	Own     float64 // part of the score that comes from the words of the document and of its neighbours
+	Session float64 // part of the score that comes from the document's session
 	Self    bool    // the document itself has a word of the query
 }
 
@@ -43,15 +43,15 @@ type Filter struct {
 	Session *string // only rows of this session; nil: of all sessions
 	// From and Before bound the time in microseconds since 1970: From ≤ time < Before. nil: no bound.
 	From, Before *int64
-	Prefix       string // of the id
-	Rarest       int    // how many words of the query to use, the rarest ones; 0: all
-	// Only are the allowed rows by part; of a part without a set, all rows are allowed.
+	Prefix       string // beginning of the id
+	Rarest       int    // number of words of the query to use, the rarest ones; 0: all
+	// Only has the allowed rows by part; in a part without a set, all rows are allowed.
 	Only map[uint64]bitset.Set
 	// Judged reports whether Session, From, Before and Prefix do not hold for the rows of a part: accept decides about
 	// these. nil: of no part.
 	Judged func(part uint64) bool
 
-	// Each calls do for 0 to n-1, possibly in parallel; nil: one after the other.
+	// Each calls do for 0 to n-1, possibly in parallel. If it is nil, the calls are made one after the other.
 	Each func(n int, do func(i int) error) error
 }
 
@@ -69,26 +69,27 @@ func inTurn(n int, do func(i int) error) error {
 // scratch is the working memory of a search for one part. It is pooled.
 type scratch struct {
 	*layout
-	from, to uint32 // the searched rows: from ≤ row < to
+	from, to uint32 // range of the searched rows: from ≤ row < to
 
-	content []int32    // per row: how often its content has the current term
+	content []int32    // per row: count of the current term in the content
 	other   []int32    // per row: the weight of the current term in other fields
-	mark    bitset.Set // rows in now
+	mark    bitset.Set // the rows in now
 	score   []float64  // per row: the score of the terms so far
 	touched []uint32   // rows with a score
-	now     []uint32   // rows that the current term scores for, by themselves or by a neighbour
-	must    []uint16   // per row: how many of the required words and groups it has
-	not     bitset.Set
-	self    bitset.Set         // rows that have a word of the query themselves
-	either  map[int]bitset.Set // by word of a group: the rows that have it
-	posts   []own
-	tally             // of the current term, in all rows
-	far     []place   // rows of other parts that the current term scores for
-	tops    []top     // per session: its best scores
-	shares  []float64 // per session: what it adds to scores
+	// Rows that the current term adds to the score of, because the row or a neighbour has the term.
+	now    []uint32
+	must   []uint16 // per row: number of the required words and groups that it has
+	not    bitset.Set
+	self   bitset.Set         // rows that have a word of the query themselves
+	either map[int]bitset.Set // by word of a group: the rows that have it
+	posts  []own
+	tally            // tally of the current term, in all rows
+	far    []place   // rows of other parts that the current term adds to the score of
+	tops   []top     // per session: the best scores of its documents
+	shares []float64 // per session: the amount that it adds to the scores of its documents
 }
 
-// own are the count and the weight of a term in a row itself, without its neighbours.
+// own has the count and the weight of a term in a row itself, without its neighbours.
 type own struct {
 	row            uint32
 	content, other int32
@@ -145,20 +146,21 @@ type search struct {
 	ctx      context.Context
 	each     func(n int, do func(i int) error) error
 	scratch  []*scratch
-	avg      float64 // the mean length of the documents, in words
+	avg      float64 // mean length of the documents, in words
 	docs     float64
 	mustHave uint16
 	counts   []int // per word that is searched in all fields: the number of documents that have it
-	named    []int // per word that counts as a name: the number of documents that have it in the name field; else 0
-	norms    [256]float64
-	at       int     // the index of the current word
-	looked   int     // number of words that some document has
-	nearby   float64 // the result of nearbyOf for the last of these words
-	watch    *watch
+	// Per word that counts as a name: number of documents that have it in the name field; otherwise 0.
+	named  []int
+	norms  [256]float64
+	at     int     // index of the current word
+	looked int     // number of words that some document has
+	nearby float64 // result of nearbyOf for the last of these words
+	watch  *watch
 }
 
-// Search returns up to n documents with a score of at least least that pass the filter and accept, the best first,
-// those with equal scores by id. It calls accept, which may be nil, in this order.
+// Search returns the best documents that pass the filter and accept and have at least the score least: at most
+// n, the best first, and by id if their scores are equal. It calls accept, which may be nil, in this order.
 func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least float64,
 	accept func(Hit) (bool, error)) ([]Hit, error) {
 	if docs, _ := v.Docs(); docs == 0 || n <= 0 {
@@ -178,7 +180,8 @@ func (s *search) release() {
 	}
 }
 
-// scored computes the scores of all documents. watch, if not nil, records what each word adds to some of them.
+// scored computes the scores of all documents. watch, if not nil, records the amounts that each word adds to
+// the scores of some of them.
 func (v *Set) scored(ctx context.Context, q *query.Query, f *Filter, watch *watch) (*search, error) {
 	docs, length := v.Docs()
 	s := &search{Set: v, ctx: ctx, docs: float64(docs), each: f.Each, watch: watch}
@@ -255,8 +258,8 @@ func (s *search) names(q *query.Query) error {
 	return nil
 }
 
-// rarest returns the indexes of the n rarest words; nil means all. Words that only one document has come last: if the
-// query was made from that document, they say nothing about others.
+// rarest returns the indexes of the n rarest words of the query; nil means all. It puts words that only one
+// document has last: if the query was made from that document, these words tell nothing about others.
 func (s *search) rarest(n int) map[int]bool {
 	if n == 0 {
 		return nil
@@ -318,8 +321,8 @@ func (p *Part) tally(term string) (t tally, err error) {
 	return t, err
 }
 
-// word adds the scores of one word of the query. names is the number of documents that have the word as a name, if it
-// counts as a name, else 0.
+// word adds the scores of one word of the query. names is the number of documents that have the word as a name,
+// if the word counts as a name; otherwise 0.
 func (s *search) word(w *query.Word, names int) error {
 	fields := w.Fields
 	if names > 0 {
@@ -411,8 +414,9 @@ func (s *search) word(w *query.Word, names int) error {
 	return err
 }
 
-// nearbyOf returns the factor for the scores of documents that lack the word themselves, if it is the only word of the
-// query that is found: the least score of a document with the word, divided by the limit of what neighbours can add.
+// nearbyOf returns the factor for the scores of documents that lack the word themselves, if it is the only word
+// of the query that is found. The factor is the lowest score of a document with the word, divided by the limit
+// of what neighbours can add.
 func (s *search) nearbyOf(of tally) float64 {
 	least := math.Inf(1)
 	if of.longest > 0 {

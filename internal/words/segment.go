@@ -18,10 +18,10 @@ import (
 type Segment struct {
 	Rows     int
 	Sessions int
-	Print    uint64 // the fingerprint of the analyzer
-	Total    uint64 // the sum of the lengths of all rows
+	Print    uint64 // fingerprint of the analyzer
+	Total    uint64 // sum of the lengths of all rows in words
 	Format   uint32
-	Sorted   bool // it has lines and orders; false for format 1
+	Sorted   bool // the segment has lines and orders; false for format 1
 
 	b       []byte
 	end     int
@@ -58,7 +58,7 @@ func OpenSegment(b []byte) (*Segment, error) {
 	for i := range has + 1 {
 		v := le.Uint64(b[40+8*i:])
 		if v > uint64(len(b)) || v%8 != 0 || i == 0 && v != uint64(head) || i > 0 && int(v) < s.at[i-1] {
-			return nil, broken("section %d begins at %d", i, v)
+			return nil, broken("impossible offset of section %d: %d", i, v)
 		}
 		s.at[i] = int(v)
 	}
@@ -87,16 +87,17 @@ func OpenSegment(b []byte) (*Segment, error) {
 		{secByTime + 3, s.sorted(), 4}, {secByTime + 4, s.sorted(), 4},
 	} {
 		if have := s.at[f.section+1] - s.at[f.section]; have != (f.n*f.width+7)&^7 {
-			return nil, broken("section %d has %d bytes for %d of %d", f.section, have, f.n, f.width)
+			return nil, broken("section %d has %d bytes, but must have %d entries of %d bytes", f.section, have,
+				f.n, f.width)
 		}
 	}
 	if s.Rows == 0 || s.Sessions == 0 || s.Sessions > s.Rows {
-		return nil, broken("%d rows of %d sessions", s.Rows, s.Sessions)
+		return nil, broken("impossible numbers of rows, %d, and sessions, %d", s.Rows, s.Sessions)
 	}
 	return s, nil
 }
 
-// sorted returns the number of rows that have a line.
+// sorted returns the number of rows that have a line: all, or none in format 1.
 func (s *Segment) sorted() int {
 	if s.Sorted {
 		return s.Rows
@@ -131,7 +132,7 @@ func (s *Segment) check(from, to int) error {
 // Check verifies the checksums of all blocks.
 func (s *Segment) Check() error { return s.check(0, s.end) }
 
-// section returns section i after verifying all of it.
+// section returns the bytes of section i after verifying all of it.
 func (s *Segment) section(i int) ([]byte, error) {
 	b := s.b[s.at[i]:s.at[i+1]]
 	if s.whole[i].Load() {
@@ -161,7 +162,7 @@ func (s *Segment) column64(sec, i int) (uint64, error) {
 	return binary.LittleEndian.Uint64(s.b[at:]), nil
 }
 
-// spanOf returns entry i of the byte section sec, whose end offsets are in the column ends.
+// spanOf returns entry i of a section sec of byte strings, whose end offsets are in the column ends.
 func (s *Segment) spanOf(ends, sec, i int) ([]byte, error) {
 	from, err := uint32(0), error(nil)
 	if i > 0 {
@@ -175,7 +176,7 @@ func (s *Segment) spanOf(ends, sec, i int) ([]byte, error) {
 		return nil, err
 	}
 	if from > to || int64(to) > int64(s.at[sec+1]-s.at[sec]) {
-		return nil, broken("entry %d of section %d is from %d to %d", i, sec, from, to)
+		return nil, broken("entry %d of section %d has impossible bounds: %d to %d", i, sec, from, to)
 	}
 	a, b := s.at[sec]+int(from), s.at[sec]+int(to)
 	if err := s.check(a, b); err != nil {
@@ -184,13 +185,13 @@ func (s *Segment) spanOf(ends, sec, i int) ([]byte, error) {
 	return s.b[a:b:b], nil
 }
 
-// ID returns the id of a row. It is valid as long as the segment is.
+// ID returns the id of a row. The bytes are valid as long as the segment is.
 func (s *Segment) ID(r uint32) ([]byte, error) { return s.spanOf(secIDEnd, secIDs, int(r)) }
 
 // LSN returns the version of a row.
 func (s *Segment) LSN(r uint32) (uint64, error) { return s.column64(secLSN, int(r)) }
 
-// Time returns when the document of a row happened, in microseconds since 1970.
+// Time returns the time at which the document of a row happened, in microseconds since 1970.
 func (s *Segment) Time(r uint32) (int64, error) {
 	v, err := s.column64(secTime, int(r))
 	return int64(v), err
@@ -200,7 +201,7 @@ func (s *Segment) Time(r uint32) (int64, error) {
 func (s *Segment) Session(r uint32) (uint32, error) {
 	n, err := s.column32(secSession, int(r))
 	if err == nil && int(n) >= s.Sessions {
-		err = broken("row %d is of session %d of %d", r, n, s.Sessions)
+		err = broken("row %d names session %d, but the segment has %d sessions", r, n, s.Sessions)
 	}
 	return n, err
 }
@@ -210,7 +211,7 @@ func (s *Segment) SessionName(n uint32) ([]byte, error) {
 	return s.spanOf(secNameEnd, secNames, int(n))
 }
 
-// RowsOf returns the rows of session n: from ≤ row < to.
+// RowsOf returns the range of the rows of session n: from ≤ row < to.
 func (s *Segment) RowsOf(n uint32) (from, to uint32, err error) {
 	from, err = s.column32(secFirstRow, int(n))
 	if err != nil {
@@ -223,12 +224,12 @@ func (s *Segment) RowsOf(n uint32) (from, to uint32, err error) {
 		}
 	}
 	if from >= to || int(to) > s.Rows {
-		return 0, 0, broken("session %d has rows %d to %d", n, from, to)
+		return 0, 0, broken("session %d has impossible rows: %d to %d", n, from, to)
 	}
 	return from, to, nil
 }
 
-// FindSession returns the number of a session by name, and whether the segment has it.
+// FindSession returns the number of a session by name, and reports whether the segment has the session.
 func (s *Segment) FindSession(name string) (n uint32, ok bool, err error) {
 	i := sort.Search(s.Sessions, func(i int) bool {
 		b, e := s.SessionName(uint32(i))
@@ -254,7 +255,8 @@ func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
 	return string(b) < id, err
 }
 
-// behind returns the first of the rows from ≤ row < to that does not precede the given time and id; to if all do.
+// behind returns the first of the rows from ≤ row < to that does not precede the given time and id; if all do,
+// it returns to.
 func (s *Segment) behind(from, to uint32, time int64, id string) (r uint32, err error) {
 	n := sort.Search(int(to-from), func(i int) bool {
 		is, e := s.before(from+uint32(i), time, id)

@@ -14,8 +14,8 @@ type Ref struct {
 	Row  uint32
 }
 
-// link names the neighbours of a row in its session that are not the adjacent live row of the same segment. has: the
-// link overrides that side; no: the row has no neighbour on that side.
+// link names those neighbours of a row in its session that are not the adjacent live row of the same segment.
+// has: the link overrides the adjacent row on that side; no: the row has no neighbour on that side.
 type link struct {
 	before, behind       Ref
 	hasBefore, hasBehind bool
@@ -24,18 +24,18 @@ type link struct {
 
 func (l *link) empty() bool { return !l.hasBefore && !l.hasBehind }
 
-// Part is a segment in a Set with the state of its rows.
+// Part is a segment in a Set, with the state of the segment's rows.
 type Part struct {
 	ID   uint64
 	Seg  *Segment
-	Name string // the name of the segment's file; "" if not written
-	Live string // the name of the file with this state; "" if not written
+	Name string // name of the segment's file; "" if it is not written
+	Live string // name of the file with this state; "" if it is not written
 
 	dead    bitset.Set
 	deaths  int
-	lost    uint64 // the sum of the lengths of dead rows
+	lost    uint64 // sum of the lengths of dead rows in words
 	links   map[uint32]link
-	special bitset.Set // rows in links
+	special bitset.Set // rows that have links
 	own     bool       // dead, links and special are not shared with another set
 	laid    *layoutOnce
 }
@@ -49,13 +49,13 @@ func (p *Part) Dead(r uint32) bool { return p.dead.Has(r) }
 // Kept returns the cache of package rows for this state of the part.
 func (p *Part) Kept() *Kept { return &p.laid.kept }
 
-// Deaths returns the number of dead rows.
+// Deaths returns the number of dead rows of the part.
 func (p *Part) Deaths() int { return p.deaths }
 
 // Set is an immutable list of segments with the state of their rows. Changes (With, Merged) return a new set.
 type Set struct {
 	parts []*Part
-	index map[uint64]int // by ID
+	index map[uint64]int // index of a part in the set, by its ID
 }
 
 // NewSet returns a set without segments.
@@ -64,7 +64,7 @@ func NewSet() *Set { return &Set{index: map[uint64]int{}} }
 // Parts returns the parts in order.
 func (v *Set) Parts() []*Part { return v.parts }
 
-// Docs returns the number of live documents and the sum of their lengths.
+// Docs returns the number of live documents and the sum of their lengths in words.
 func (v *Set) Docs() (n int64, length uint64) {
 	for _, p := range v.parts {
 		n += int64(p.Rows())
@@ -73,7 +73,7 @@ func (v *Set) Docs() (n int64, length uint64) {
 	return n, length
 }
 
-// edit is a new set under construction. Its parts are copied before they change.
+// edit builds a new set. It copies parts before it changes them.
 type edit struct{ *Set }
 
 func (v *Set) edit() *edit {
@@ -125,7 +125,7 @@ func (v *Set) find(id string) (i int, r uint32, ok bool, err error) {
 	return 0, 0, false, nil
 }
 
-// place is a row by the index of its part.
+// place is a row number and the index of its part.
 type place struct {
 	part int
 	row  uint32
@@ -146,7 +146,7 @@ func (v *Set) next(at place, before bool) (place, bool, error) {
 			}
 			i, ok := v.index[to.Part]
 			if !ok || int(to.Row) >= v.parts[i].Seg.Rows {
-				return place{}, false, broken("a link to row %d of part %d", to.Row, to.Part)
+				return place{}, false, broken("a link to a missing row: row %d of part %d", to.Row, to.Part)
 			}
 			return place{i, to.Row}, true, nil
 		}
@@ -262,7 +262,7 @@ func (e *edit) point(at place, before bool, to place, has bool) error {
 	return nil
 }
 
-// around returns the rows before and after a time and id in a session, over all parts except part but.
+// around returns the live rows before and after a time and id in a session, in all parts except part but.
 func (e *edit) around(session string, time int64, id string,
 	but int) (before place, hasBefore bool, behind place, hasBehind bool, err error) {
 	fail := func(err error) (place, bool, place, bool, error) { return place{}, false, place{}, false, err }

@@ -179,7 +179,8 @@ func SetOf(parts []*Part) (*Set, error) {
 				}
 				i, ok := e.index[to.Part]
 				if !ok || int(to.Row) >= parts[i].Seg.Rows || parts[i].dead.Has(to.Row) || p.dead.Has(r) {
-					return nil, broken("row %d of part %d has a link to row %d of part %d", r, p.ID, to.Row, to.Part)
+					return nil, broken("row %d of part %d has an invalid link to row %d of part %d", r, p.ID,
+						to.Row, to.Part)
 				}
 			}
 		}

@@ -51,7 +51,7 @@ func (p Page) Birth(slot int) uint64 { return p.words.Load(wordBirths + slot) }
 func (p Page) Unlisted() uint64 { return p.words.Load(wordUnlisted) }
 
 // Claim records that a process is attached and which features it knows, and returns its slot. Apart from the
-// features, the list is only for messages; locks are authoritative. open.lock is held.
+// features, the list is only used in messages; locks are authoritative. The caller holds open.lock.
 func (p Page) Claim(h vfs.Host, known uint64) int {
 	for i := range Places {
 		if p.words.CompareAndSwap(wordPIDs+i, 0, uint64(h.PID)) {
@@ -99,18 +99,18 @@ func (p Page) less(word int) {
 	}
 }
 
-// Say records what the process in a slot knows. If the table has no place left for its set, nothing is
-// recorded, and the process counts as an old one.
+// Say records which features the process in a slot knows. If the table has no place left for this set of
+// features, nothing is recorded, and the process is treated as one from before features existed.
 func (p Page) Say(slot int, h vfs.Host, known uint64) {
 	if set := p.place(known); set != 0 {
 		p.putSaid(slot, uint64(set)|sayer(h.PID, p.words.Load(wordBirths+slot)))
 	}
 }
 
-// Unsay clears the record of a slot.
+// Unsay clears the record of Say for a slot.
 func (p Page) Unsay(slot int) { p.putSaid(slot, 0) }
 
-// Said returns what the process in a slot knows; ok is false if it has not recorded that.
+// Said returns the features that the process in a slot knows; ok is false if the process has not recorded them.
 func (p Page) Said(slot int) (known uint64, ok bool) {
 	pid, birth := int(p.words.Load(wordPIDs+slot)), p.words.Load(wordBirths+slot)
 	field := p.words.Load(wordKnows+slot/sayPerWord) >> (slot % sayPerWord * sayBits) & sayMask
@@ -122,8 +122,8 @@ func (p Page) Said(slot int) (known uint64, ok bool) {
 	return ^v, v != 0
 }
 
-// place returns the place of a set in the table, counted from 1, and takes a free one if the set is new; 0 if
-// all are taken.
+// place returns the place of a set of features in the table, counted from 1, and takes a free one if the set is
+// new; 0 if all are taken.
 func (p Page) place(known uint64) int {
 	for i := range Sets {
 		p.words.CompareAndSwap(wordSets+i, 0, ^known)
@@ -134,9 +134,10 @@ func (p Page) place(known uint64) int {
 	return 0
 }
 
-// putSaid writes a field. At most two other processes write to the word, so a few attempts are enough; without
-// a limit a simulated process that was killed would try forever. A field that could not be written does no
-// harm: the process counts as an old one, or its field belongs to no process.
+// putSaid writes the field of a slot. At most two other processes write to the word, so a few attempts are
+// enough; without a limit a simulated process that was killed would try forever. A field that could not be
+// written does no harm: the process is treated as one from before features existed, or the field belongs to no
+// process.
 func (p Page) putSaid(slot int, field uint64) {
 	word, shift := wordKnows+slot/sayPerWord, slot%sayPerWord*sayBits
 	for range 100 {

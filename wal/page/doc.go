@@ -46,9 +46,9 @@
 //	32      the process that purges: its id, and the low half of its birth; 0 if there is none.
 //	        While it is set, flushers keep what they displace for the purge, and files of the log are
 //	        overwritten before they are removed
-//	33      inode of the folder wal/ in which the log is at home; 0 if none is recorded. It
+//	33      inode of the folder wal/ to which the log belongs; 0 if none is recorded. It
 //	        distinguishes a folder of hard links (cp -al) from its original, see home.go
-//	34      filed: everything below it is in files, except for scopes of working memory that may lag
+//	34      filed: entries below it are in files, except for scopes of working memory that may lag
 //	35, 36  bytes of log that flushers put into files recently, and the nanoseconds that they took:
 //	        sums that decay within seconds of flushing
 //	37      until when writers have taken turns, nanoseconds of the machine's uptime; see pace.go

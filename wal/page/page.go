@@ -9,7 +9,7 @@ import (
 // Roles is the number of locks of the log that have a word for their last taker.
 const Roles = 6
 
-// The words; the package comment draws them.
+// The numbers of the words; the package comment describes the words.
 const (
 	wordMagic = iota
 	wordBoot0
@@ -28,15 +28,16 @@ const (
 	wordAbandoned
 	wordIndexRebuilds
 
-	wordHolders        = 16 // one for each lock
-	wordCopyStart      = wordHolders + Roles
-	wordSleeper        = wordCopyStart + 1
-	wordLeader         = wordCopyStart + 2
-	wordAnchorOffset   = wordCopyStart + 3
-	wordAnchorTime     = wordCopyStart + 4
-	wordRest           = wordCopyStart + 5
-	wordReleases       = wordCopyStart + 6  // of append.lock and sync.lock
-	wordWaiters        = wordCopyStart + 8  // likewise
+	wordHolders      = 16 // first of the words with the last taker of a lock, one for each lock
+	wordCopyStart    = wordHolders + Roles
+	wordSleeper      = wordCopyStart + 1
+	wordLeader       = wordCopyStart + 2
+	wordAnchorOffset = wordCopyStart + 3
+	wordAnchorTime   = wordCopyStart + 4
+	wordRest         = wordCopyStart + 5
+	// First of the words with the number of releases of append.lock and sync.lock.
+	wordReleases       = wordCopyStart + 6
+	wordWaiters        = wordCopyStart + 8  // first of the words with the number of waiters for these locks
 	wordPurger         = wordCopyStart + 10 // see Purger
 	wordHome           = wordCopyStart + 11
 	wordFiled          = wordCopyStart + 12
@@ -55,10 +56,11 @@ const (
 	wordPIDs     = 64
 	wordBirths   = wordPIDs + Places
 	wordKnows    = wordBirths + Places
-	_            = uint(vfs.Words - wordKnows - Places/sayPerWord) // the words fit into the page
+	// compile-time check that the words fit into the page
+	_ = uint(vfs.Words - wordKnows - Places/sayPerWord)
 )
 
-const magic = 0x3165726168737676 // "vvshare1"
+const magic = 0x3165726168737676 // magic number of the page, "vvshare1"
 
 // Poison is the reason why appending is forbidden.
 type Poison uint64
@@ -67,23 +69,24 @@ type Poison uint64
 const (
 	Healthy    Poison = 0
 	SyncFailed Poison = 1 // appends wait until a sync has succeeded
-	Damaged    Poison = 2 // the log is damaged below what was durable: it is read-only
+	Damaged    Poison = 2 // the log is damaged where it was durable; it is read-only
 )
 
-// Page is a mapped shared page. The zero Page has no page: only Mapped, Cut and Sleeps may be called.
+// Page is a mapped shared page. On the zero Page, which has none mapped, only Mapped, Cut and Sleeps may be
+// called.
 type Page struct{ words vfs.Shared }
 
 // New returns the page that is mapped in words.
 func New(words vfs.Shared) Page { return Page{words} }
 
-// Mapped reports whether there is a page.
+// Mapped reports whether a page is mapped.
 func (p Page) Mapped() bool { return p.words != nil }
 
 // Close unmaps the page.
 func (p Page) Close() error { return p.words.Close() }
 
-// Around returns a page with other words, which wrap makes of the words of p. A test uses it to observe
-// accesses; Name returns which word is accessed.
+// Around returns a page whose words are wrap of the words of p. A test uses it to observe accesses; Name
+// returns which word is accessed.
 func (p Page) Around(wrap func(vfs.Shared) vfs.Shared) Page { return Page{wrap(p.words)} }
 
 // Name returns the name of a word that a test observes: "durable", "releases", or "".
@@ -144,55 +147,55 @@ func (p Page) Clear(keepAnchor bool) {
 	}
 }
 
-// Tail returns the position below which everything is written.
+// Tail returns the position below which all frames are written.
 func (p Page) Tail() uint64 { return p.words.Load(wordTail) }
 
 // SetTail publishes the tail.
 func (p Page) SetTail(at uint64) { p.words.Store(wordTail, at) }
 
-// Durable returns the position below which everything is synced.
+// Durable returns the position below which all frames are synced.
 func (p Page) Durable() uint64 { return p.words.Load(wordDurable) }
 
-// RaiseDurable moves durable up.
+// RaiseDurable raises the position of Durable; it never lowers it.
 func (p Page) RaiseDurable(to uint64) { p.raise(wordDurable, to) }
 
-// SetDurable sets durable, during a recovery.
+// SetDurable sets the position of Durable, during a recovery.
 func (p Page) SetDurable(at uint64) { p.words.Store(wordDurable, at) }
 
-// Flushed returns the position below which everything is in files.
+// Flushed returns the position below which all entries are in files.
 func (p Page) Flushed() uint64 { return p.words.Load(wordFlushed) }
 
-// RaiseFlushed moves flushed up.
+// RaiseFlushed raises the position of Flushed; it never lowers it.
 func (p Page) RaiseFlushed(to uint64) { p.raise(wordFlushed, to) }
 
-// SetFlushed sets flushed, during a recovery.
+// SetFlushed sets the position of Flushed, during a recovery.
 func (p Page) SetFlushed(at uint64) { p.words.Store(wordFlushed, at) }
 
-// Spilled returns the position below which everything is in the index.
+// Spilled returns the position below which all entries are in the index.
 func (p Page) Spilled() uint64 { return p.words.Load(wordSpilled) }
 
-// RaiseSpilled moves spilled up.
+// RaiseSpilled raises the position of Spilled; it never lowers it.
 func (p Page) RaiseSpilled(to uint64) { p.raise(wordSpilled, to) }
 
-// SetSpilled sets spilled, during a recovery.
+// SetSpilled sets the position of Spilled, during a recovery.
 func (p Page) SetSpilled(at uint64) { p.words.Store(wordSpilled, at) }
 
-// Syncing reports whether a sync was begun that has not succeeded.
+// Syncing reports whether a sync was begun that has not succeeded yet.
 func (p Page) Syncing() bool { return p.words.Load(wordSyncing) != 0 }
 
-// SetSyncing records whether a sync was begun that has not succeeded.
+// SetSyncing records whether a sync was begun that has not succeeded yet.
 func (p Page) SetSyncing(on bool) { p.set(wordSyncing, on) }
 
-// Poison returns why appending is forbidden.
+// Poison returns the reason why appending is forbidden, 0 if it is allowed.
 func (p Page) Poison() Poison { return Poison(p.words.Load(wordPoison)) }
 
-// SetPoison records why appending is forbidden.
+// SetPoison records the reason why appending is forbidden, 0 if it is allowed.
 func (p Page) SetPoison(v Poison) { p.words.Store(wordPoison, uint64(v)) }
 
-// Prepared returns up to where the newest segment is written out.
+// Prepared returns the position up to which the newest segment is written out.
 func (p Page) Prepared() uint64 { return p.words.Load(wordPrepared) }
 
-// SetPrepared records up to where the newest segment is written out.
+// SetPrepared records the position up to which the newest segment is written out.
 func (p Page) SetPrepared(at uint64) { p.words.Store(wordPrepared, at) }
 
 // Inode returns the inode of the page's file, as recorded by the process that recovered the log.
@@ -201,10 +204,10 @@ func (p Page) Inode() uint64 { return p.words.Load(wordInode) }
 // SetInode records the inode of the page's file.
 func (p Page) SetInode(ino uint64) { p.words.Store(wordInode, ino) }
 
-// Home returns the inode of the folder wal/ in which the log is at home, 0 if none is recorded.
+// Home returns the inode of the folder wal/ to which the log belongs, 0 if none is recorded.
 func (p Page) Home() uint64 { return p.words.Load(wordHome) }
 
-// SetHome records the inode of the folder wal/ in which the log is at home.
+// SetHome records the inode of the folder wal/ to which the log belongs.
 func (p Page) SetHome(ino uint64) { p.words.Store(wordHome, ino) }
 
 // Distrusted reports whether the files above flushed must be written again.
@@ -213,7 +216,8 @@ func (p Page) Distrusted() bool { return p.words.Load(wordDistrusted) != 0 }
 // SetDistrusted records whether the files above flushed must be written again.
 func (p Page) SetDistrusted(on bool) { p.set(wordDistrusted, on) }
 
-// RaiseCreating records that this process creates a segment, and reports whether no other process does.
+// RaiseCreating records that this process creates a segment, and reports whether it did: false if another
+// process already creates that one or a later one.
 func (p Page) RaiseCreating(number uint64) bool { return p.raise(wordCreating, number) }
 
 // Abandoned reports whether a holder of flush.lock died and tmp/ was not searched since.
@@ -255,13 +259,13 @@ func (p Page) AddFeatures(set uint64) {
 // CopyStart returns the tail at the beginning of the oldest running copy of the log, 0 if there is none.
 func (p Page) CopyStart() uint64 { return p.words.Load(wordCopyStart) }
 
-// BeginCopy records the present tail, unless an older copy is running. The tail is loaded first.
+// BeginCopy records the present tail as CopyStart, unless an older copy is running. It loads the tail first.
 func (p Page) BeginCopy() { p.words.CompareAndSwap(wordCopyStart, 0, p.Tail()) }
 
 // ClearCopyStart records that no copy is running.
 func (p Page) ClearCopyStart() { p.words.Store(wordCopyStart, 0) }
 
-// Probe raises the word that distinguishes the page from its copies, and returns it.
+// Probe increases the word that distinguishes the page from its copies, and returns the new value.
 func (p Page) Probe() uint64 {
 	p.add(wordProbe, 1)
 	return p.words.Load(wordProbe)
@@ -276,7 +280,7 @@ func (p Page) Leader() int { return int(p.words.Load(wordLeader)) }
 // SetLeader records the id of the process that has watch.lock.
 func (p Page) SetLeader(pid int) { p.words.Store(wordLeader, uint64(pid)) }
 
-// ClearLeader removes the leader if it is still pid.
+// ClearLeader clears the leader if it is still pid.
 func (p Page) ClearLeader(pid int) { p.words.CompareAndSwap(wordLeader, uint64(pid), 0) }
 
 // Polls returns the id of a leader that has no notifications, and the reason.
@@ -291,7 +295,7 @@ func (p Page) SetPolls(leader int, why uint8) {
 	p.words.Store(wordPolls, uint64(leader)<<8|uint64(why))
 }
 
-// set stores a word that is 0 or 1.
+// set stores 0 or 1 in a word.
 func (p Page) set(word int, on bool) {
 	v := uint64(0)
 	if on {
@@ -300,7 +304,7 @@ func (p Page) set(word int, on bool) {
 	p.words.Store(word, v)
 }
 
-// raise moves a word up, never down, and reports whether this call did.
+// raise increases a word to a value and never decreases it. It reports whether it changed the word.
 func (p Page) raise(word int, to uint64) bool {
 	for {
 		v := p.words.Load(word)
@@ -322,8 +326,8 @@ func (p Page) add(word int, n uint64) {
 	}
 }
 
-// Holder returns the last taker of a lock and when it took the lock, in Unix seconds; ok is false if none is
-// recorded.
+// Holder returns the last taker of a lock and when it took the lock, in Unix seconds; ok is false if no taker
+// is recorded.
 func (p Page) Holder(role int) (pid int, since time.Time, ok bool) {
 	v := p.words.Load(wordHolders + role)
 	return int(v >> 32), time.Unix(int64(uint32(v)), 0), v != 0

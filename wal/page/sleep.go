@@ -18,7 +18,7 @@ func (p Page) Sleeps() bool {
 	return ok
 }
 
-// Releases returns how often a lock was released.
+// Releases returns how often a lock was released, as a counter that only grows.
 func (p Page) Releases(lock int) uint64 { return p.words.Load(wordReleases + lock) }
 
 // Waiters returns how many processes sleep until a lock is released, or were killed while they slept.
@@ -40,16 +40,19 @@ func (p Page) Released(lock int) {
 	}
 }
 
-// Sleeper returns durable as seen by the newest process that sleeps until it moves, 0 if there is none.
+// Sleeper returns the durable position that was seen by the newest process that sleeps until durable moves, 0
+// if there is none.
 func (p Page) Sleeper() uint64 { return p.words.Load(wordSleeper) }
 
-// RaiseSleeper records that this process is about to sleep, and the durable position that it saw.
+// RaiseSleeper records that this process is about to sleep until durable moves, and the durable position that
+// it saw.
 func (p Page) RaiseSleeper(was uint64) { p.raise(wordSleeper, was) }
 
-// ClearSleeper removes the record if it is still was.
+// ClearSleeper clears the value of Sleeper if it is still was.
 func (p Page) ClearSleeper(was uint64) { p.words.CompareAndSwap(wordSleeper, was, 0) }
 
-// AwaitDurable sleeps until durable differs from was, for at most the given time. Sleeps must be true.
+// AwaitDurable sleeps until the position durable differs from was, for at most the given time. Sleeps must be
+// true.
 func (p Page) AwaitDurable(was uint64, most time.Duration) {
 	p.words.(vfs.Awaiter).Await(wordDurable, was, most)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Began returns when the first frame of a segment was written.
+// Began returns the time at which the first frame of a segment was written.
 func (p *Log) Began(number uint64) (time.Time, error) {
 	_, h, err := p.Start(number)
 	if err == nil && (h.Time <= 0 || h.Time > MostTime) {
@@ -18,7 +18,8 @@ func (p *Log) Began(number uint64) (time.Time, error) {
 	return time.UnixMicro(h.Time).UTC(), err
 }
 
-// FirstReading returns the reading of a segment's first entry, or otherwise if that cannot be read.
+// FirstReading returns the reading of a segment's first entry; if that cannot be read, it returns the argument
+// otherwise.
 func (p *Log) FirstReading(number uint64, otherwise time.Time) time.Time {
 	_, h, err := p.Start(number)
 	if err != nil {

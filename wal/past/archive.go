@@ -31,8 +31,8 @@ const (
 	blockHead     = 16
 )
 
-// archiveStart reads the header of the copy of a segment. The error matches segment.ErrHeader if it is not one,
-// errs.ErrNewerFormat if a newer program wrote it.
+// archiveStart reads the header of the copy of a segment. The error matches segment.ErrHeader if the bytes are
+// not such a header, and errs.ErrNewerFormat if a newer program wrote it.
 func archiveStart(head []byte, number uint64) (version uint32, err error) {
 	le := binary.LittleEndian
 	if len(head) >= archiveHead && string(head[:8]) == archiveMagic {
@@ -61,7 +61,7 @@ func blockSum(version uint32, packed, plain []byte) uint64 {
 func CopyName(number uint64) string { return fmt.Sprintf("archive/%08d.zst", number) }
 
 // WriteCopy writes the copy of a segment into a new file, and syncs it. If the Source has a method Packed, that
-// method may return blocks as an older copy has them.
+// method may return blocks in the compressed form of an older copy.
 func WriteCopy(out vfs.File, geo segment.Geometry, number uint64, in Source) error {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {

@@ -18,19 +18,20 @@ import (
 )
 
 // Copy reads an archived segment by position, as if it were the segment's file. Every block except the last is
-// full, so a position determines its block. The start of a block in the file is found along the block headers,
-// which are read as far as needed. One block is kept decompressed. Damage is returned as segment.ErrPayload.
+// full, so a position determines the number of its block. Copy finds the start of a block in the file by the
+// block headers before it, and reads only as many of these as needed. It keeps one block decompressed. It
+// returns damage as segment.ErrPayload.
 type Copy struct {
 	f       vfs.File
 	info    vfs.Info
 	size    int64
 	dec     *zstd.Decoder
-	starts  []int64 // offsets of the blocks found so far, and the offset after the last of them
+	starts  []int64 // offsets in the file of the blocks found so far, and the offset after the last of them
 	last    bool    // the last found block is the last of the file
 	version uint32
 	packed  []byte
 	plain   []byte
-	held    int // the block in plain, -1 if none
+	held    int // index of the block in plain, -1 if none
 }
 
 // OpenCopy opens the copy of a segment in dir/archive. If it is missing, the error is ErrNoSegment.
@@ -157,7 +158,8 @@ func (c *Copy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed
 // inflateAtOnce is the number of blocks that are decompressed at the same time.
 const inflateAtOnce = 2
 
-// Inflate reads the whole segment, as far as b has room for it, and returns how many bytes of it are in b.
+// Inflate decompresses the segment into b, as far as b has room, and returns the number of bytes that it put
+// into b.
 func (c *Copy) Inflate(b []byte) (n int, err error) {
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(inflateAtOnce), zstd.IgnoreChecksum(true),
 		zstd.WithDecoderMaxMemory(2*BlockSize))
@@ -194,10 +196,10 @@ func (c *Copy) Inflate(b []byte) (n int, err error) {
 	return n, g.Wait()
 }
 
-// Longer reports, once everything was read, whether the file continues after the last block.
+// Longer reports whether the file continues after the last block; it must be called after everything was read.
 func (c *Copy) Longer() bool { return c.starts[len(c.starts)-1] < c.size }
 
-// seek finds a block and returns its header, nil after the last block.
+// seek finds a block in the file and returns its header, nil after the last block.
 func (c *Copy) seek(i int) (*[blockHead]byte, error) {
 	for {
 		k := min(i, len(c.starts)-1)
@@ -214,7 +216,7 @@ func (c *Copy) seek(i int) (*[blockHead]byte, error) {
 		size, full := int64(le.Uint32(head[:])), int64(le.Uint32(head[4:]))
 		// An impossible length is not followed.
 		if n < len(head) || size > 2*BlockSize || full == 0 || full > BlockSize || size > c.size-at-blockHead {
-			return nil, c.bad(at, errors.New("no block begins here, or the file ends within it"))
+			return nil, c.bad(at, errors.New("no block begins here, or the file ends within the block"))
 		}
 		if k+1 == len(c.starts) {
 			c.starts = append(c.starts, at+blockHead+size)
@@ -300,5 +302,5 @@ func (c *Copy) EachBlock(do func(b []byte, at int64) error) error {
 	}
 }
 
-// Info returns the state of the copy's file when it was opened.
+// Info returns the file information that the copy had when it was opened.
 func (c *Copy) Info() vfs.Info { return c.info }

@@ -24,11 +24,12 @@
 //
 // # The end of a log
 //
-// A copy elsewhere that is made of pieces continues only as long as the log is the same one. Everything that begins
-// another log calls Log.Broken with a reason before the first segment of that log exists: the process that opens a
-// restored store (Restored) or a store whose segments are missing (FilesLost), and a repair (Repaired). A purge calls
-// it when it is complete (Purged), because a copy contains what was purged. The records are in wal/ended; ended.go
-// draws the file. Each record is a new epoch of the store, and the store's UUID with the epoch is the ID of a log.
+// A copy of the log in another place, made of pieces, can continue only as long as the log is the same one. Everything
+// that begins another log calls Log.Broken with a reason before the first segment of that log exists: the process that
+// opens a restored store (Restored) or a store whose segments are missing (FilesLost), and a repair (Repaired). A
+// complete purge calls Log.Broken, too (Purged), because the copy still contains the purged data. The records are in
+// wal/ended; ended.go draws the file. Each record begins a new epoch of the store. The store's UUID and the epoch are
+// the ID of a log.
 //
 // A reader keeps the ID and the mark up to which it has the log. Log.Continues compares both, when the reader
 // begins and after it was away; Log.Pieces compares only the mark. The error of both is *EndedError, which has the
@@ -37,9 +38,9 @@
 //
 // # What was sent
 //
-// Log.SetSent records in wal/sent up to where a copy elsewhere has the log; sent.go draws the file. The mark
-// keeps what was not sent from being removed, up to a bound: package wal enforces that (sent.go there). Log.Sent
-// returns the mark, and why the copy cannot continue.
+// Log.SetSent records in wal/sent the mark up to which a copy in another place has the log; sent.go draws the
+// file. The segments after the mark are not removed, up to a size limit: package wal enforces that (sent.go
+// there). Log.Sent returns the mark, and the reason if the copy cannot continue.
 //
 // Both files are untrusted input: a file that does not match its checksum, belongs to another store, or contains what
 // no program writes, is damaged. A store may have neither.

@@ -29,7 +29,7 @@ import (
 // the time of the record in microseconds, or one more than the last epoch. A store without the file is in
 // epoch 0. When a 65th record is added, the oldest one is dropped.
 const (
-	EndedName = "ended" // in wal/
+	EndedName = "ended" // name of the file in wal/
 
 	endedMagic   = "VARVEEND"
 	endedVersion = 1
@@ -39,13 +39,13 @@ const (
 	epochMost    = 1 << 62
 )
 
-// Reason is why a log has ended.
+// Reason is the reason why a log has ended.
 type Reason uint64
 
 // The reasons. Programs of a later version may record others.
 const (
-	// Unknown: the log does not contain the mark, and nothing records why: files of another log, or of an
-	// earlier moment, have replaced it.
+	// Unknown: the log does not contain the mark of the reader, and no reason is recorded: the files were
+	// replaced by those of another log or of an earlier moment.
 	Unknown Reason = iota
 	// Restored: the store was restored from a backup.
 	Restored
@@ -60,7 +60,7 @@ const (
 )
 
 var reasons = [...]string{
-	Unknown:    "files of another log, or of an earlier moment, are in their place",
+	Unknown:    "the files were replaced by those of another log or of an earlier moment",
 	Restored:   "the store was restored from a backup",
 	FilesLost:  "the files of the log were missing",
 	Repaired:   "a repair has begun another log",
@@ -76,13 +76,14 @@ func (r Reason) String() string {
 	return fmt.Sprintf("a later version of the program has recorded reason %d", uint64(r))
 }
 
-// moves reports whether another log begins above the positions of the ended one.
+// moves reports whether, for this reason, another log begins above the positions of the ended one.
 func (r Reason) moves() bool { return r == Restored || r == FilesLost || r == Repaired }
 
-// Ending is the end of a log, as it was recorded.
+// Ending is the recorded end of a log.
 type Ending struct {
-	Epoch  uint64 // of the log that follows
-	Next   LSN    // where that log begins; if it is the same log, up to where the ending applies
+	Epoch uint64 // epoch of the log that follows
+	// Position where the next log begins; if the same log continues, position up to which the ending applies.
+	Next   LSN
 	Time   time.Time
 	Reason Reason
 }
@@ -95,9 +96,9 @@ var ErrBegunAgain = errors.New("the log that was followed has ended")
 type EndedError struct {
 	Reason Reason
 	At     LSN       // position up to which the reader has followed the log
-	Next   LSN       // where another log begins, 0 if unknown
-	Time   time.Time // when the end was recorded; zero if it was not
-	Err    error     // what was found in place of the log, if anything
+	Next   LSN       // position where another log begins, 0 if unknown
+	Time   time.Time // when the end was recorded; zero if it was not recorded
+	Err    error     // error found in place of the log, nil if there is none
 }
 
 // Error returns the message, in one line.
@@ -109,7 +110,7 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("%v: followed up to %d: %v%s → begin with a full copy", ErrBegunAgain, e.At, e.Reason, when)
 }
 
-// Unwrap returns ErrBegunAgain and what was found in place of the log.
+// Unwrap returns ErrBegunAgain and the error that was found in place of the log.
 func (e *EndedError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{ErrBegunAgain}
@@ -117,7 +118,7 @@ func (e *EndedError) Unwrap() []error {
 	return []error{ErrBegunAgain, e.Err}
 }
 
-// error returns the error of a reader that has followed the log up to a position.
+// error returns the error for a reader that has followed the log up to a position.
 func (e *Ending) error(at LSN, err error) *EndedError {
 	ended := &EndedError{Reason: e.Reason, At: at, Time: e.Time, Err: err}
 	if e.Reason.moves() {
@@ -126,10 +127,10 @@ func (e *Ending) error(at LSN, err error) *EndedError {
 	return ended
 }
 
-// ID names one log. It changes with every event after which a copy must begin again.
+// ID identifies one log. It changes with every event after which a copy of the log must begin again.
 type ID struct {
 	Store [16]byte
-	Epoch uint64 // 0: no log of the store has ended
+	Epoch uint64 // epoch of the log; 0: no log of the store has ended
 }
 
 // ID returns the ID of the log. If wal/ended is damaged, the error is a *errs.CorruptionError; the next process
@@ -159,7 +160,7 @@ func (p *Log) Endings() ([]Ending, error) {
 	return list, nil
 }
 
-// badSmall returns the error of a small file whose content cannot be used.
+// badSmall returns the error for a small file whose content cannot be used.
 func badSmall(name string, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
 		return err
@@ -167,7 +168,7 @@ func badSmall(name string, err error) error {
 	return &errs.CorruptionError{Path: "wal/" + name, Offset: -1, Err: err}
 }
 
-// readSmall reads a small file in the folder of the log, nil if there is none.
+// readSmall reads a small file in the folder of the log; it returns nil if the file is missing.
 func (p *Log) readSmall(name string, most int64) ([]byte, error) {
 	b, err := vfs.ReadFile(p.FS, p.path(name), most)
 	switch {
@@ -229,10 +230,10 @@ func encodeEndings(list []Ending, store [16]byte) []byte {
 	return le.AppendUint64(b, xxhash.Sum64(b))
 }
 
-// Broken records, durably, that the log has ended, and why: every reader that has followed the log must begin
-// with a full copy. Everything that begins another log calls it before the first segment of that log exists,
-// with the position where the log begins; a purge calls it when it is complete. Two callers never run at the
-// same time: each has the log alone, or holds flush.lock.
+// Broken records, durably, that the log has ended, and the reason. Every reader that has followed the log must
+// then begin with a full copy. A caller that begins another log calls Broken before the first segment of that
+// log exists, with the position where that log begins. A purge calls it when it is complete. Two callers never
+// run at the same time: each has exclusive use of the log, or holds flush.lock.
 //
 // Records that cannot be read are replaced, with an epoch that is not used yet.
 func (p *Log) Broken(reason Reason, next LSN, now time.Time, mode fs.FileMode) error {
@@ -264,7 +265,7 @@ func (p *Log) writeSmall(name string, b []byte, mode fs.FileMode) error {
 
 // Continues returns nil if a reader that has followed the log with an ID up to a mark can continue, and
 // *EndedError if that log has ended. It reads the segment of the mark up to the mark, so a reader calls it when
-// it begins, not with every piece. If the segment of the mark is no longer kept, the mark is not compared:
+// it begins, not with every piece. If the segment of the mark is no longer kept, the mark is not checked:
 // Pieces reports the gap.
 func (p *Log) Continues(ctx context.Context, id ID, at Mark) error {
 	if err := p.continues(id, at); err != nil {
@@ -273,7 +274,7 @@ func (p *Log) Continues(ctx context.Context, id ID, at Mark) error {
 	return p.contains(ctx, at)
 }
 
-// continues is Continues that uses only the records.
+// continues is like Continues, but uses only the records in wal/ended.
 func (p *Log) continues(id ID, at Mark) error {
 	list, err := p.Endings()
 	if err != nil {
@@ -298,7 +299,8 @@ func (p *Log) continues(id ID, at Mark) error {
 	return nil
 }
 
-// contains returns *EndedError unless the log has the mark. If the log cannot be read there, it returns nil.
+// contains returns *EndedError unless the log has the mark. If the log cannot be read at the mark, it returns
+// nil.
 func (p *Log) contains(ctx context.Context, at Mark) error {
 	if at.LSN == 0 || at.Sum == 0 {
 		return nil

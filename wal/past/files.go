@@ -11,20 +11,20 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Files has one segment open: its file, or its copy if there is no file or the file did not have what it
-// should.
+// Files has one segment open: its file, or its copy in the archive if the file is missing or lacked the
+// expected frames.
 type Files struct {
 	p      *Log
 	number uint64
 	src    Source
 	shut   func() error
-	fell   map[uint64]bool // segments whose copies are read first
+	fell   map[uint64]bool // numbers of the segments whose copies are read first
 }
 
 // Files returns the files of the log, for reading by position.
 func (p *Log) Files() *Files { return &Files{p: p} }
 
-// Open returns the bytes of a segment, until the next call.
+// Open returns the bytes of a segment; they are valid until the next call.
 func (f *Files) Open(number uint64) (Source, error) {
 	if f.src != nil && f.number == number {
 		return f.src, nil
@@ -56,8 +56,8 @@ func (f *Files) OpenCopy() error {
 	return err
 }
 
-// FallOver makes Files read the copies for a position: the copy of its segment and of the next one, in which
-// the log continues. It returns false if it was called for them before.
+// FallOver makes Files read the copies instead of the files, for the segment of a position and for the next
+// one, in which the log continues. It returns false if FallOver was called for both before.
 func (f *Files) FallOver(at LSN) bool {
 	f.Close()
 	n := f.p.Geometry.Number(at)

@@ -24,12 +24,13 @@ import (
 type SegmentFile struct {
 	Number uint64
 	Size   int64
-	Start  segment.Start // valid if Err is nil
-	Zero   bool          // the file begins with zeros: prepared and not yet begun, or about to be recycled
-	Err    error         // why the file is not a segment of this log
+	Start  segment.Start // start of the segment, valid if Err is nil
+	// The file begins with zeros: the segment is prepared and not yet begun, or about to be recycled.
+	Zero bool
+	Err  error // reason why the file is not a segment of this log
 }
 
-// SegmentFiles lists wal/: segments by number, and the other files.
+// SegmentFiles returns the segments in wal/, ordered by number, and the names of the other files there.
 func (p *Log) SegmentFiles() (list []SegmentFile, others []string, err error) {
 	names, err := p.FS.ReadDir(p.Dir)
 	if err != nil {
@@ -60,7 +61,7 @@ func (p *Log) SegmentFiles() (list []SegmentFile, others []string, err error) {
 	return list, others, nil
 }
 
-// SegmentFile returns the present state of one segment.
+// SegmentFile returns the present state of the file of one segment.
 func (p *Log) SegmentFile(number uint64) (SegmentFile, error) {
 	s := SegmentFile{Number: number}
 	f, err := p.OpenSegment(number)
@@ -85,8 +86,8 @@ func (p *Log) SegmentFile(number uint64) (SegmentFile, error) {
 	case s.Start.UUID != p.Geometry.UUID:
 		s.Err = fmt.Errorf("%w: the file belongs to another store", segment.ErrHeader)
 	case s.Start.Size != p.Geometry.Size || s.Start.Number != number:
-		s.Err = fmt.Errorf("%w: the header is that of segment %d of %d bytes", segment.ErrHeader, s.Start.Number,
-			s.Start.Size)
+		s.Err = fmt.Errorf("%w: the header names segment %d with a length of %d bytes", segment.ErrHeader,
+			s.Start.Number, s.Start.Size)
 	}
 	return s, nil
 }
@@ -109,8 +110,8 @@ func (p *Log) Unbegun(s SegmentFile) (bool, error) {
 	return err == nil && !holds, err
 }
 
-// HoldsFrame reports whether a segment's file has a frame of this log, whatever its beginning is: the checksum
-// of each frame is seeded with the store and the segment's number.
+// HoldsFrame reports whether the file of a segment has a frame of this log, even if the beginning of the file
+// is damaged. It can tell because the checksum of each frame is seeded with the store and the segment's number.
 func (p *Log) HoldsFrame(number uint64) (bool, error) {
 	f, err := p.OpenSegment(number)
 	if err != nil {
@@ -126,15 +127,15 @@ func (p *Log) OpenSegment(number uint64) (vfs.File, error) {
 	return p.FS.OpenFile(p.path(segment.Name(number)), os.O_RDONLY, 0)
 }
 
-// Place returns the segment of a position and the offset in its file.
+// Place returns the number of the segment that contains a position, and the offset in its file.
 func (p *Log) Place(at LSN) (number uint64, offset int64) {
 	return p.Geometry.Number(at), p.Geometry.Offset(at)
 }
 
-// SegmentOf returns the number of the segment of a position, as long as the log is open.
+// SegmentOf returns the number of the segment that contains a position, as long as the log is open.
 func (p *Log) SegmentOf(at LSN) uint64 { return p.Geometry.Number(at) }
 
-// SegmentEnd returns the position after a segment.
+// SegmentEnd returns the position after the end of a segment.
 func (p *Log) SegmentEnd(number uint64) LSN { return p.Geometry.End(number) }
 
 // Gap is a place in a segment where a frame is missing. Reading continues at To; To is the end if nothing was
@@ -145,10 +146,11 @@ type Gap struct {
 	Err    error
 }
 
-// WalkSegment reads the frames of a segment up to end, where a frame ends: taken from the next segment's start,
-// or durable. It calls visit with the end of each frame and its entry, nil for the log's own frames; the entry
-// is valid during the call. It calls gap for each place without a frame. prev is the end of the previous
-// segment, zero if unknown. The result is the position reached, zero if that is not end.
+// WalkSegment reads the frames of a segment up to end. A frame must end there: end is taken from the next
+// segment's start, or is durable. WalkSegment calls visit with the end of each frame and its entry, nil for the
+// log's own frames; the entry is valid during the call. It calls gap for each place without a frame. prev is
+// the end of the previous segment, zero if unknown. The result is the position reached, or zero if that is not
+// end.
 func (p *Log) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN,
 	visit func(Mark, *Entry) error, gap func(Gap)) (Mark, error) {
 	f, err := p.OpenSegment(number)
@@ -165,8 +167,8 @@ func (p *Log) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN
 	}, gap)
 }
 
-// WalkFrames is WalkSegment for the bytes of a segment in a file, in a copy or in memory. It calls frame for
-// every frame, including the start of the segment.
+// WalkFrames is like WalkSegment, for the bytes of a segment in a file, in a copy or in memory. It calls frame
+// for every frame, including the start of the segment.
 func WalkFrames(ctx context.Context, geo segment.Geometry, f Source, number uint64, prev Mark, end LSN,
 	frame func(at Mark, h *segment.Header, payload []byte) error, gap func(Gap)) (Mark, error) {
 	w := NewWalker(geo, func(uint64) (Source, error) { return f, nil }, Mark{})
@@ -246,7 +248,7 @@ func NextHeader(geo segment.Geometry, f Source, number uint64, from, end LSN) (L
 	return end, nil
 }
 
-// Archived lists the numbers of the archived segments, and the other files in the archive.
+// Archived returns the numbers of the archived segments, and the names of the other files in the archive.
 func (p *Log) Archived() (numbers []uint64, others []string, err error) {
 	names, err := p.FS.ReadDir(p.path("archive"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -269,9 +271,10 @@ func (p *Log) Archived() (numbers []uint64, others []string, err error) {
 	return numbers, others, nil
 }
 
-// ReadArchive reads an archived segment block by block and calls block for each, which returns false to end the
-// reading; plain is valid during the call. Each damaged block is returned as a *errs.CorruptionError: if the
-// header of the block is sound, reading continues after it.
+// ReadArchive reads an archived segment block by block. It calls block for each block; plain, its decompressed
+// bytes, is valid during the call. If block returns false, reading ends. ReadArchive returns a
+// *errs.CorruptionError for each damaged block. If the header of a damaged block is sound, reading continues
+// after the block.
 func (p *Log) ReadArchive(ctx context.Context, number uint64,
 	block func(offset int64, plain []byte) bool) (damage []*errs.CorruptionError, err error) {
 	f, err := p.FS.OpenFile(p.path(CopyName(number)), os.O_RDONLY, 0)
@@ -324,7 +327,7 @@ func (p *Log) ReadArchive(ctx context.Context, number uint64,
 		size, full := int64(le.Uint32(head)), int64(le.Uint32(head[4:]))
 		// An impossible length is not followed.
 		if n < 16 || size > 2*BlockSize || full > BlockSize || full == 0 || size > info.Size-at-16 {
-			bad(at, errors.New("no block begins here, or the file breaks off in it"))
+			bad(at, errors.New("no block begins here, or the file ends within the block"))
 			return damage, nil
 		}
 		packed = append(packed[:0], make([]byte, size)...)
@@ -391,8 +394,8 @@ func (p *Log) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
 	return EntryIn(&h, frame[segment.HeaderSize:]), nil
 }
 
-// EndOf returns where the frames of a segment end, according to the start of the next one. Without a next
-// segment it returns the end of the segment, without a checksum.
+// EndOf returns the mark where the frames of a segment end, according to the start of the next segment. Without
+// a next segment it returns the end of the segment, without a checksum.
 func (p *Log) EndOf(number uint64) (Mark, error) {
 	s, _, err := p.Start(number + 1)
 	switch {
@@ -404,9 +407,9 @@ func (p *Log) EndOf(number uint64) (Mark, error) {
 	return Mark{}, err
 }
 
-// CheckArchived checks the frames of an archived segment. holes are the places without a frame; gaps are the
-// places for which an earlier repair, purge or archiving has recorded that nothing is left. The error matches
-// segment.ErrPayload if a block cannot be read: ReadArchive returns which.
+// CheckArchived checks the frames of an archived segment. holes are the places where frames are missing. gaps
+// are the places for which an earlier repair, purge or archiving has recorded that the frames are gone. The
+// error matches segment.ErrPayload if a block cannot be read; ReadArchive returns which blocks these are.
 func (p *Log) CheckArchived(ctx context.Context, number uint64) (holes []Gap, gaps []*errs.GapError, err error) {
 	c, err := OpenCopy(p.FS, p.Dir, number)
 	if errors.Is(err, ErrNoSegment) {

@@ -15,23 +15,23 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Log reads a log as far back as it is kept: its segments, and the copies in archive/ of those that were
-// recycled. It takes no lock and keeps no file open between two calls, so it can be used for a read-only handle
-// and for a folder that is no longer written to, such as that of a backup.
+// Log reads a log as far back as it is kept: its segments, and the copies in archive/ of recycled segments. It
+// takes no lock and keeps no file open between two calls, so it can be used for a read-only handle and for a
+// folder that is no longer written to, such as that of a backup.
 //
 // If a segment is recycled during a read, reading continues in its copy, which is durable before the recycling
-// begins. If neither exists, the past has a hole: that is a *errs.TruncatedError, and never treated as the
-// log's end.
+// begins. If neither exists, there is a hole: that is a *errs.TruncatedError, and never treated as the log's
+// end.
 type Log struct {
 	FS       vfs.FS
-	Dir      string // the folder of the segments and of archive/
+	Dir      string // folder that contains the segments and archive/
 	Geometry segment.Geometry
 }
 
 // path returns the path of a file of the log.
 func (p *Log) path(name string) string { return filepath.Join(p.Dir, name) }
 
-// readError adds what was read to an error of the system.
+// readError adds to an error of the system what was being read.
 func readError(doing, path string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -44,15 +44,17 @@ func readError(doing, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
 
-// Entries reads the entries in [from, to). from is where a frame begins or where the frames of a segment end;
-// with a chain hash, the first frame must follow that hash; without one, the first frame is verified only by
-// its own checksum. If from is 0, reading begins as far back as there is no hole below to. Reading continues in
-// the archive. After an error that is damage or a hole, the next iteration yields what follows it.
+// Entries reads the entries in [from, to). from must be where a frame begins or where the frames of a segment
+// end. If from has a chain hash, the first frame must follow that hash; otherwise the first frame is verified
+// only by its own checksum. If from is 0, reading begins at the lowest position from which on there is no hole
+// below to. Reading continues in the archive. After an error that is damage or a hole, the next iteration
+// yields what follows it.
 func (p *Log) Entries(ctx context.Context, from Mark, to LSN) iter.Seq2[Entry, error] {
 	return p.EntriesOf(ctx, from, to, nil)
 }
 
-// EntriesOf reads the entries whose keys are wanted; nil: all. Unwanted entries are read and not copied.
+// EntriesOf is like Entries, for the entries whose keys are wanted; if want is nil, for all. Other entries
+// are read, but not copied and not yielded.
 func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []byte) bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if from.LSN == 0 {
@@ -93,8 +95,8 @@ func (p *Log) Erased(ctx context.Context, from Mark, to LSN) (found bool, err er
 	return found, err
 }
 
-// ErasedAt returns at which of the given positions below to a purge has erased a frame. It reads each of their
-// segments once. An unreadable position counts as not erased.
+// ErasedAt returns those of the given positions, below to, at which a purge has erased a frame. It reads the
+// segment of each position once. An unreadable position counts as not erased.
 func (p *Log) ErasedAt(ctx context.Context, to LSN, at ...LSN) (map[LSN]bool, error) {
 	erased := map[LSN]bool{}
 	at = slices.Compact(slices.Sorted(slices.Values(at)))
@@ -133,7 +135,7 @@ func (p *Log) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.H
 	})
 }
 
-// walkRaw is walk with the bytes of each frame.
+// walkRaw is like walk, and also passes the bytes of each frame.
 func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN,
 	visit func(h *segment.Header, payload, raw []byte, err error) bool) (err error) {
 	files := &Files{p: p}
@@ -207,7 +209,7 @@ func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN,
 	return nil
 }
 
-// next is Walker.Next that can also begin at the very start of a segment.
+// next is like Walker.Next, and can also begin at the very start of a segment.
 func (p *Log) next(w *Walker, to LSN) (segment.Header, []byte, error) {
 	number := p.Geometry.Number(w.At.LSN)
 	if w.Linked || p.Geometry.Offset(w.At.LSN) != 0 {
@@ -223,8 +225,8 @@ func (p *Log) next(w *Walker, to LSN) (segment.Header, []byte, error) {
 	return h, nil, err
 }
 
-// hole determines what is at a position below to without a frame, and where reading may continue after it: a
-// segment that is gone, damage, or nothing that is lost.
+// hole determines why there is no frame at a position below to, and where reading may continue after it. The
+// cause may be a segment that is gone or damaged; or nothing is lost there.
 func (p *Log) hole(none *NoFrameError, to LSN) (lost error, next LSN, err error) {
 	geo := p.Geometry
 	number := geo.Number(none.At)
@@ -276,7 +278,8 @@ func (p *Log) damage(none *NoFrameError) *errs.CorruptionError {
 	return &errs.CorruptionError{Path: path, Segment: number, Offset: p.Geometry.Offset(none.At), LSN: none.At, Err: none}
 }
 
-// gone reports whether a segment is neither in wal/ nor in the archive: not begun, or recycled.
+// gone reports whether an error means that a segment is neither in wal/ nor in the archive: it was not begun,
+// or it was recycled.
 func gone(err error) bool {
 	return errors.Is(err, ErrNoSegment) || errors.Is(err, segment.ErrEnd)
 }
@@ -294,9 +297,9 @@ func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
 	return s, h, err
 }
 
-// Oldest returns how far back the log below an LSN is kept without a hole: the first position after a segment's
-// start. whole reports whether the log began there. began is the end of the previous segment: a reader that has
-// read everything below began has missed nothing.
+// Oldest returns how far back the log below an LSN is kept without a hole, as the first position after a
+// segment's start. whole reports whether the log began there. began is the end of the previous segment: a
+// reader that has read everything below began has missed nothing.
 func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	oldest, began = to, to
 	if to == 0 {
@@ -318,8 +321,8 @@ func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	return oldest, began, false, nil
 }
 
-// First returns where the oldest segment begins that is kept in any state: reading from there reports every
-// hole and all damage.
+// First returns the position where the oldest segment begins that is kept in any state. Reading from there
+// reports every hole and all damage.
 func (p *Log) First(to LSN) (LSN, error) {
 	numbers, err := p.numbers()
 	if err != nil {
@@ -364,9 +367,9 @@ func (p *Log) numbers() (numbers []uint64, err error) {
 	return slices.Compact(numbers), nil
 }
 
-// At reads the entry that begins at an LSN. It is found along the chain of its segment, so that only real
-// entries are found. The error is errs.ErrNotFound if no entry begins there, errs.ErrTruncated if the log is no
-// longer kept there.
+// At reads the entry that begins at an LSN. It follows the chain of frames in the segment to that position, so
+// bytes that only look like an entry are not returned. The error is errs.ErrNotFound if no entry begins there,
+// and errs.ErrTruncated if the log is no longer kept there.
 func (p *Log) At(ctx context.Context, at, to LSN) (Entry, error) {
 	if at >= to || at < p.Geometry.Size {
 		return Entry{}, errs.ErrNotFound
@@ -386,7 +389,8 @@ func (p *Log) At(ctx context.Context, at, to LSN) (Entry, error) {
 	return e, err
 }
 
-// Chain returns the chain hash where a frame ends; errs.ErrNotFound if none ends there.
+// Chain returns the chain hash at a position where a frame ends; the error is errs.ErrNotFound if no frame ends
+// there.
 func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
 	if at < p.Geometry.Size {
 		return Mark{}, errs.ErrNotFound
@@ -402,7 +406,7 @@ func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
 	return m, err
 }
 
-// within visits the frames of the segment of a position, from its start.
+// within visits the frames of the segment that contains a position, from the segment's start.
 func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header, []byte) bool) error {
 	number := p.Geometry.Number(at)
 	_, h, err := p.Start(number)

@@ -11,18 +11,20 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Piece is a part of the log: whole batches of one segment.
+// Piece is a part of the log: whole batches of one segment, as raw bytes.
 type Piece struct {
-	From  Mark   // where the log ends before the piece
-	At    LSN    // where Bytes begin: From.LSN, or the start of the next segment
-	To    Mark   // where the log ends with the piece
+	From  Mark   // the mark where the log ends before the piece
+	At    LSN    // position where Bytes begin: From.LSN, or the start of the next segment
+	To    Mark   // the mark where the log ends with the piece
 	Bytes []byte // frames with their padding; valid until the next iteration
 }
 
-// GapError is a part of the log that cannot be read: it was pruned, it is damaged, or a repair has found
-// nothing there. It wraps the reason.
+// GapError reports a part of the log that cannot be read: it was pruned, it is damaged, or a repair has
+// recorded that its frames are gone. It wraps the reason.
 type GapError struct {
-	From, To LSN // reading continues at To, which is the limit if nothing after From can be read
+	// Positions between which nothing can be read; reading continues at To, which is the limit if nothing after
+	// From can be read.
+	From, To LSN
 	Err      error
 }
 
@@ -35,13 +37,14 @@ func (e *GapError) Error() string {
 // *errs.GapError, or *EndedError, which may wrap one of the others.
 func (e *GapError) Unwrap() error { return e.Err }
 
-// pieceSize is the size from which a piece ends at the next end of a batch.
+// pieceSize is the size in bytes from which a piece ends at the next end of a batch.
 const pieceSize = 1 << 20
 
-// Pieces returns the log in [from, to) as raw bytes. from is where a batch ends: with a chain hash, the first
-// frame must follow it; without one, the first frame is verified only by its own checksum. If from is 0,
-// reading begins as far back as there is no hole. to is where a frame ends, at or below what is durable
-// (FileLog.Durable or the attested mark of a checkpoint); a batch that ends above it is omitted.
+// Pieces returns the log in [from, to) as raw bytes. from must be where a batch ends. If from has a chain hash,
+// the first frame must follow it; otherwise the first frame is verified only by its own checksum. If from is 0,
+// reading begins at the lowest position from which on there is no hole. to must be where a frame ends, at or
+// below what is durable (FileLog.Durable or the attested mark of a checkpoint). A batch that ends above to is
+// omitted.
 //
 // A gap yields a *GapError; the next iteration yields what follows it, from the next end of a batch. Any other
 // error ends the reading.
@@ -83,19 +86,20 @@ func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, er
 
 // gathering combines frames into pieces.
 type gathering struct {
-	ctx     context.Context
-	p       *Log
-	yield   func(Piece, error) bool
-	endings []Ending // empty if wal/ended cannot be read: then the reason of an end is unknown
+	ctx   context.Context
+	p     *Log
+	yield func(Piece, error) bool
+	// Recorded ends of logs; empty if wal/ended cannot be read: then the reason of an end is unknown.
+	endings []Ending
 	from    Mark
 	to      LSN
 
-	border Mark      // where the last whole batch ends, or the reading began
-	at     LSN       // where the next frame is expected
-	piece  Piece     // valid if buf has bytes
-	buf    []byte    // whole batches, and the frames of a batch that has not ended
-	whole  int       // how much of buf is whole batches
-	gap    *GapError // not reported yet, because To is unknown
+	border Mark      // the mark where the last whole batch ends, or where the reading began
+	at     LSN       // position where the next frame is expected
+	piece  Piece     // the next piece, valid if buf has bytes
+	buf    []byte    // bytes of whole batches, and of the frames of a batch that has not ended
+	whole  int       // number of bytes of buf that are whole batches
+	gap    *GapError // a gap that was not yielded yet, because To is unknown
 	rest   bool      // frames up to the next border may belong to a batch that began in the gap
 }
 
@@ -134,7 +138,8 @@ func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) boo
 	return start || len(g.buf) < pieceSize || g.flush()
 }
 
-// flush yields the piece. What follows its last whole batch is dropped: a gap or the limit comes next.
+// flush yields the piece. It drops the frames after the last whole batch, because a gap or the limit comes
+// next.
 func (g *gathering) flush() bool {
 	p := g.piece
 	p.To, p.Bytes = g.border, g.buf[:g.whole]
@@ -143,7 +148,7 @@ func (g *gathering) flush() bool {
 	return ok
 }
 
-// broken begins a gap. A nil error means that nothing is missing and another log begins.
+// broken begins a gap, with the reason err. If err is nil, nothing is missing, but another log begins there.
 func (g *gathering) broken(err error) bool {
 	if !g.flush() {
 		return false
@@ -166,8 +171,8 @@ func (g *gathering) tell() bool {
 	return g.yield(Piece{}, gap)
 }
 
-// ended returns *EndedError if another log begins after a gap, or has replaced the log that the reader
-// followed.
+// ended returns an *EndedError if another log begins after a gap, or if another log has replaced the log that
+// the reader followed.
 func (g *gathering) ended(gap *GapError) error {
 	for i := range g.endings {
 		if e := &g.endings[i]; e.Reason.moves() && gap.From < e.Next && e.Next <= gap.To {
@@ -188,7 +193,8 @@ func (g *gathering) ended(gap *GapError) error {
 	return nil
 }
 
-// end yields the rest at the limit. Another log that has no entry yet is a gap, too.
+// end yields the remaining piece and gap at the limit. If another log begins there that has no entry yet, that
+// is a gap, too.
 func (g *gathering) end() bool {
 	if g.gap == nil {
 		if !g.flush() {

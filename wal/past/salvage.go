@@ -23,13 +23,13 @@ func (s *Salvaged) Frames() int { return s.frames }
 // Size returns the offset up to which the patched segment has bytes.
 func (s *Salvaged) Size() int64 { return s.size }
 
-// Salvaged reads a segment with its holes filled.
+// Salvaged is a reader of a segment whose holes are filled with gap frames.
 type Salvaged struct {
 	Source
 	geo     segment.Geometry
 	patches []segment.Gap
-	size    int64 // nothing is read beyond it
-	frames  int   // sound entries
+	size    int64 // offset up to which the segment is read
+	frames  int   // number of sound entries
 }
 
 // ReadAt implements io.ReaderAt.
@@ -58,7 +58,7 @@ func (s *Salvaged) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Patch finds the holes of a segment and what replaces them.
+// Patch finds the holes of a segment and determines the gap frames that replace them.
 func (s *Salvaged) Patch(ctx context.Context, number uint64, prev, end Mark) (gaps []Gap, err error) {
 	var before []Mark // for each gap, the frame before it
 	last := Mark{}
@@ -133,12 +133,12 @@ func (s *Salvaged) header(at LSN) (segment.Header, error) {
 	}
 	h, err := s.geo.ParseHeader(b[:n], at)
 	if err != nil {
-		return h, fmt.Errorf("the frame behind a hole: %w", err)
+		return h, fmt.Errorf("reading the frame after a hole: %w", err)
 	}
 	return h, nil
 }
 
-// zstdMagic begins the compressed bytes of a block.
+// zstdMagic is the prefix of the compressed bytes of a block.
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 // SalvageCopy decompresses the valid blocks of an archived segment, whatever the header of the file contains.
@@ -192,7 +192,7 @@ func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []e
 }
 
 // blockAt decompresses the block that begins at an offset of the file. end is the offset after the block, 0 if
-// its header does not tell.
+// the block's header is damaged.
 func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
 	c.starts, c.last = []int64{at}, false
 	head, err := c.seek(0)
@@ -214,8 +214,8 @@ func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
 	return plain, end, err
 }
 
-// nextBlock searches for a sound block from an offset of the file, as far as two damaged blocks reach, and
-// returns where it begins, or the size of the file.
+// nextBlock searches for a sound block from an offset of the file on, over the length of at most two damaged
+// blocks. It returns the offset of that block, or the size of the file.
 func (c *Copy) nextBlock(from int64) (int64, error) {
 	rest := make([]byte, min(c.size-from, 4*BlockSize))
 	n, err := ReadFull(c.f, rest, from)

@@ -12,8 +12,9 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// A reader that ships pieces of the log to a copy records in wal/sent up to where the copy has them. What
-// follows that mark stays in the archive, up to a bound, even if the settings of the history would remove it:
+// A reader that copies pieces of the log to another place records in wal/sent the mark up to which that copy has
+// the log. The segments after that mark stay in the archive, up to a size limit, even if the settings of the
+// history would remove them:
 //
 //	0   8 bytes "VARVESNT"
 //	8   uint32 version 1, uint32 0
@@ -31,19 +32,19 @@ const (
 	sentSize    = 72
 )
 
-// Sent records up to where a copy elsewhere has the log.
+// Sent is the record of wal/sent: the mark up to which a copy in another place has the log.
 type Sent struct {
 	ID   ID
 	Mark Mark
-	Time time.Time // of the record
+	Time time.Time // time of the record
 
-	Behind uint64 // bytes of the log that are durable and not sent
+	Behind uint64 // bytes of the log that are durable but not in the copy
 }
 
-// Sent returns the recorded mark, and false if there is none. durable is a position up to which the log is
-// durable. The error is why the copy cannot continue, or why that is unknown: *EndedError if the mark belongs
-// to a log that has ended, *errs.CopyBehindError if the log after the mark is no longer kept,
-// *errs.CorruptionError if the mark, or wal/ended, is damaged.
+// Sent returns the recorded mark up to which a copy has the log, and false if there is no record. durable is a
+// position up to which the log is durable. The error is the reason why the copy cannot continue, or why that is
+// unknown: *EndedError if the mark belongs to a log that has ended, *errs.CopyBehindError if the log after the
+// mark is no longer kept, *errs.CorruptionError if the mark, or wal/ended, is damaged.
 func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
 	b, err := p.readSmall(sentName, sentSize)
 	if err != nil || b == nil {
@@ -85,9 +86,9 @@ func (p *Log) reaches(at, durable LSN) error {
 	return &errs.CopyBehindError{Sent: at, Oldest: oldest}
 }
 
-// SetSent records, durably, that a copy elsewhere has the log below a mark at which a batch ends. id is the ID
-// that was read when the copy was begun: if the log has ended since, nothing is recorded, and the error is a
-// *EndedError.
+// SetSent records, durably, that a copy in another place has the log below a mark. A batch must end at the
+// mark. id is the ID that was read when the copy was begun: if that log has ended since, nothing is recorded,
+// and the error is a *EndedError.
 func (p *Log) SetSent(id ID, at Mark, now time.Time, mode fs.FileMode) error {
 	if !p.Geometry.Holds(at.LSN) {
 		return fmt.Errorf("%w: no batch ends at %d", errs.ErrInvalid, at.LSN)
@@ -100,7 +101,7 @@ func (p *Log) SetSent(id ID, at Mark, now time.Time, mode fs.FileMode) error {
 	return p.writeSmall(sentName, s.encode(), mode)
 }
 
-// ForgetSent removes the mark: no copy elsewhere needs the log any more.
+// ForgetSent removes the record of Sent: no copy in another place needs the log any more.
 func (p *Log) ForgetSent() error {
 	err := p.FS.Remove(p.path(sentName))
 	if errors.Is(err, fs.ErrNotExist) {

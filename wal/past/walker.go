@@ -9,21 +9,21 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Walker follows the chain of frames. It is the only reader of sequences of frames: catching up, scanning and
-// recovery differ in where they stop and in what an end means to them.
+// Walker follows the chain of frames. It is the only reader of sequences of frames. Catching up, scanning and
+// recovery all use it; they differ in where they stop and in what an end means to them.
 //
 // The owner of a Walker may set the exported fields between two calls.
 type Walker struct {
-	At     Mark // the next frame begins here and links to this sum
+	At     Mark // mark at which the next frame begins; the frame must link to its checksum
 	Linked bool // At.Sum is known; otherwise the first frame is verified only by its own checksum
-	Ahead  LSN  // up to where bytes may be read ahead, if that is beyond the limit
+	Ahead  LSN  // position up to which bytes may be read ahead, if that is beyond the limit
 
 	geo  segment.Geometry
 	open func(number uint64) (Source, error)
 
 	buf  []byte
-	base LSN    // position of buf[0]
-	have int    // valid bytes in buf
+	base LSN    // position of the first byte of buf
+	have int    // number of valid bytes in buf
 	raw  []byte // bytes of the frame that was returned last
 }
 
@@ -33,7 +33,7 @@ func NewWalker(geo segment.Geometry, open func(number uint64) (Source, error), a
 	return Walker{geo: geo, open: open, At: at, Linked: at.Sum != 0}
 }
 
-// OneSegment returns an open function for a walker that reads one segment.
+// OneSegment returns an open function for a Walker that reads only one segment.
 func OneSegment(number uint64, src Source) func(uint64) (Source, error) {
 	return func(n uint64) (Source, error) {
 		if n != number {
@@ -43,7 +43,7 @@ func OneSegment(number uint64, src Source) func(uint64) (Source, error) {
 	}
 }
 
-// Reuse takes over the buffer of a walker that is no longer used.
+// Reuse takes the buffer of another walker that is no longer used.
 func (w *Walker) Reuse(old *Walker) { w.buf = old.buf[:0] }
 
 // Forget drops the bytes that were read ahead.
@@ -52,18 +52,18 @@ func (w *Walker) Forget() { w.have = 0 }
 // ReadTo returns the position up to which bytes were read.
 func (w *Walker) ReadTo() LSN { return w.base + uint64(w.have) }
 
-// Source is where a segment's bytes are read from: its file, or its copy in the archive.
+// Source has the bytes of a segment: its file, or its copy in the archive.
 type Source interface {
 	io.ReaderAt
 	Name() string
 }
 
-// NoFrameError reports that there is no frame of the log at a position: the end of the log, or damage; the
-// caller knows which.
+// NoFrameError reports that there is no frame of the log at a position. That is the end of the log or damage;
+// the caller knows which.
 type NoFrameError struct {
 	At   LSN
-	Here error // what was found at the position
-	Next error // what was found at the start of the next segment
+	Here error // error found at the position
+	Next error // error found at the start of the next segment
 }
 
 func (e *NoFrameError) Error() string {
@@ -80,7 +80,7 @@ var errOtherLog = errors.New("the segment belongs to another log")
 // ErrUnlinked reports that a frame is not the successor of the one before it.
 var ErrUnlinked = errors.New("the frame does not follow the one before it")
 
-// Chunk is the size of a read.
+// Chunk is the size of a read in bytes.
 const Chunk = 1 << 20
 
 // Next returns the next frame, if it begins before limit. Nothing at or after limit is read, unless Ahead
@@ -175,7 +175,8 @@ func (w *Walker) peek(n int, limit LSN) ([]byte, error) {
 	return w.buf[:got], nil
 }
 
-// roll moves to the next segment if its first frame names exactly this end.
+// roll moves to the next segment if the first frame of that segment names this mark as the end of the previous
+// one.
 func (w *Walker) roll() (segment.Header, error) {
 	number := w.geo.Number(w.At.LSN)
 	if w.geo.Offset(w.At.LSN) != 0 {

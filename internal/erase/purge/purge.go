@@ -29,34 +29,36 @@ import (
 
 // Report describes what Purge did.
 type Report struct {
-	Deleted  []string // ids of existing documents
-	TakenOut []string // assemblies that named a missing memory and no longer do
-	Frames   int      // versions and deletions that were erased from the archive
-	Segments int      // segments of the log that were overwritten
-	Copies   int      // copies of segments in the archive that were rewritten
-	Backups  int      // backups of the index that were rewritten
+	Deleted  []string // ids of documents that existed and were deleted
+	TakenOut []string // assemblies that named a missing memory and from which that memory was removed
+	Frames   int      // number of versions and deletions that were erased from the archive
+	Segments int      // number of segments of the log that were overwritten
+	Copies   int      // number of copies of segments in the archive that were rewritten
+	Backups  int      // number of backups of the index that were rewritten
 	// Dropped counts the backups of the index that had a line of a purged document and were removed: damaged
 	// ones, those of another store, and those that there was no space to rewrite.
 	Dropped int
-	// What could not be read in log, archive and backups of the index: it was overwritten, and is lost from the
+	// What was unreadable in log, archive and backups of the index. It was overwritten, and is lost from the
 	// history.
 	Lost []error
-	// Files that were overwritten in quarantine, parked files, and files in memories/, assemblies/ or working/
-	// that belong to no document.
+	// Files that were overwritten and removed: in quarantine, parked files, and files in memories/, assemblies/
+	// or working/ that belong to no document.
 	Removed []string
-	// Where traces may remain, and the remedy; if there are any, Purge returns them joined. Includes what could
-	// not be overwritten.
-	Left     []error
-	Mentions []repair.Mention // the user's own files that contain traces: they stay, for the user to handle
-	// Files that can be rebuilt, mostly of the index, which were removed without being overwritten: another
-	// process has them mapped, this user may not write them, or the system cannot tell.
+	// Places where traces may remain, each with the remedy; if there are any, Purge returns them joined. They
+	// include files that could not be overwritten.
+	Left []error
+	// Files of the user that contain traces; they are not changed, and the user must decide about them.
+	Mentions []repair.Mention
+	// Files that can be rebuilt, mostly of the index, which were removed without being overwritten. The reason
+	// is that another process has them mapped, this user may not write them, or the system cannot tell.
 	Unlinked []string
-	// Why overwriting may not reach the data on the device, and the remedy; "" if the file system overwrites in
-	// place.
-	Device    string
-	Backup    []string // full backups within the folder, and .git: not purged
-	Processes []int    // other processes that have the store open: what they have in memory disappears as they read on
-	Elsewhere []int    // likewise, in another PID namespace
+	// Reason why overwriting may not reach the data on the device, with the remedy; "" if the file system
+	// overwrites in place.
+	Device string
+	Backup []string // full backups within the folder, and .git; these are not purged
+	// Ids of other processes that have the store open: purged data disappears from their memory as they read on.
+	Processes []int
+	Elsewhere []int // ids of such processes in another PID namespace
 }
 
 // found reports whether there was anything to purge.
@@ -64,7 +66,7 @@ func (r *Report) found() bool {
 	return len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
 }
 
-// remains adds what a step could not overwrite.
+// remains adds to the report the files that a step could not overwrite.
 func (r *Report) remains(m *flush.Remains) {
 	r.Left, r.Unlinked = append(r.Left, m.Left...), append(r.Unlinked, m.Unlinked...)
 }
@@ -177,7 +179,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	return r, nil
 }
 
-// leaveFolder removes the folder that marks an interrupted purge, if this purge has ended before it deleted
+// leaveFolder removes the folder that marks an interrupted purge, if this purge has failed before it deleted
 // anything.
 func (p *Purger) leaveFolder() {
 	if held, err := p.engine.Log().TryLockFlush(); err == nil && held != nil {
@@ -186,11 +188,11 @@ func (p *Purger) leaveFolder() {
 	}
 }
 
-// learnMost is the number of versions of one document whose content is searched for.
+// learnMost is the maximum number of versions of one document whose content is searched for.
 const learnMost = 100
 
-// learn passes the contents of the documents to traces, while these can still be read, and returns the hashes
-// by which their texts are recognised if they return.
+// learn passes the contents of the documents to traces, while these can still be read. It returns hashes of
+// their texts: if a text is stored again later, its hash shows that the text was purged.
 func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) (*purgefile.Texts, error) {
 	texts, err := p.engine.NewTexts()
 	if err != nil {
@@ -229,7 +231,8 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 	})
 }
 
-// preparePurge enters the folder under flush.lock, because a concurrent round may be using it.
+// preparePurge makes the folder tmp/purge ready. It runs under flush.lock, because a concurrent flush round may
+// be using the folder.
 func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
 	held, err := p.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -292,7 +295,7 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 	return nil
 }
 
-// deletedTogether is the number of documents that one commit deletes.
+// deletedTogether is the maximum number of documents that one commit deletes.
 const deletedTogether = 256
 
 // deleteAll deletes existing documents.
@@ -339,8 +342,9 @@ func (p *Purger) deleteSome(ctx context.Context, k *engine.Kind, ids []string) e
 	return fmt.Errorf("deleting %s: %w", human.Quote(ids[0]), err)
 }
 
-// commitPurge commits which documents are purged, and up to which version: all versions before this moment. A
-// document that was written again after the deletion is not purged, nor are its later versions.
+// commitPurge commits an entry that names the purged documents and the version up to which they are purged: all
+// versions before this moment. If a document was written again after the deletion, its new versions are not
+// purged.
 func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string) error {
 	if len(ids) == 0 { // versions alone are overwritten
 		return nil
@@ -385,8 +389,9 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 	})
 }
 
-// purgeLocked removes the traces. The order is: the log continues in a new segment; files and index cover
-// everything before it; then nothing needs the older segments, and every place is searched.
+// purgeLocked removes the traces of the deleted documents. The order is: the log continues in a new segment;
+// files and index are written until they cover everything before it. Then nothing needs the older segments, and
+// every place is searched.
 func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set,
 	texts *purgefile.Texts, cut bool, r *Report) error {
 	made := false
@@ -466,8 +471,8 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	return p.purgeAside(ctx, held, traces, r)
 }
 
-// purgeRoom frees on a full disk what can be freed without writing: the pool, and the backups of the index that
-// would be rewritten.
+// purgeRoom frees on a full disk what can be freed without writing: the pool of spare files, and the backups of
+// the index that would be rewritten.
 func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
 	edits, err := p.flusher.Files().WipeTemp(p.flusher.Surplus(ctx))
 	p.flusher.Edited(ctx, edits)
@@ -487,7 +492,7 @@ func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r 
 	return nil
 }
 
-// purgeBackups rewrites the backups of the index, and lists full ones.
+// purgeBackups rewrites the backups of the index, and lists full backups of the store in the report.
 func (p *Purger) purgeBackups(held *wal.Held, k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
 	if k != p.engine.Kinds().Scopes && len(ids) > 0 { // index lines have no text of versions
 		if err := p.purgeIndexBackups(held, k, ids, c, r); err != nil {
@@ -535,7 +540,7 @@ func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string,
 	return flush.DropPurgeFolder(p.flusher)
 }
 
-// purgeAside purges parked files and quarantine.
+// purgeAside purges the parked files and the files in quarantine.
 func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.Set, r *Report) error {
 	o := trace.Options{FS: p.engine.Env().FS, FileMode: p.engine.Env().FileMode, FolderMode: p.engine.Env().FolderMode}
 	if err := p.flusher.ClearTemp(held, "tmp/parked"); err != nil {

@@ -26,8 +26,9 @@ import (
 type Redaction struct {
 	ID      string
 	Version uint64
-	Already bool     // it was redacted before
-	Equal   []uint64 // other versions of the document with the same text, or the same bytes, which stay
+	Already bool // the version was redacted before
+	// Other versions of the document with the same text, or the same bytes, which were not redacted.
+	Equal []uint64
 }
 
 // presentError reports an attempt to redact the current version of a document. It matches ErrConflict.
@@ -43,11 +44,11 @@ func (e *presentError) Error() string {
 
 func (e *presentError) Unwrap() error { return errs.ErrConflict }
 
-// text identifies the text of a version.
+// text is a hash that identifies the text of a version.
 type text [sha256.Size]byte
 
-// textOf returns the identity of the text of a version. Two versions that differ only in their times have the
-// same one. Without a text, it is that of the bytes.
+// textOf returns a hash that identifies the text of a version; versions that differ only in their times have
+// the same hash. If there is no text, it hashes the bytes of the version.
 func textOf(k *engine.Kind, v *history.Version) text {
 	if c, err := k.Parse(v.Document, v.ID); err == nil {
 		if s := strings.TrimSpace(engine.TextOf(&c, v.Document)); s != "" {
@@ -57,8 +58,8 @@ func textOf(k *engine.Kind, v *history.Version) text {
 	return v.ContentHash
 }
 
-// Redact commits that a version of a document is redacted: from then on history shows it without its content.
-// Overwrite overwrites its bytes.
+// Redact commits that a version of a document is redacted: from then on history shows the version without its
+// content. Overwrite overwrites the bytes of the version later.
 func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version uint64) (*Redaction, error) {
 	if err := p.engine.CatchUp(ctx); err != nil {
 		return nil, err
@@ -130,8 +131,8 @@ func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version 
 		Redacted: true, Time: of.Time.UnixMicro(), Writer: of.Writer.Number, Next: next}})
 }
 
-// Overwrite overwrites the bytes of all versions that are redacted and not overwritten yet, in one pass: in the
-// log and the archive, in displaced files, in the index, the vectors and the words, and copies of them in
+// Overwrite overwrites the bytes of all versions that are redacted and not overwritten yet, in one pass. It
+// searches the log and the archive, displaced files, the index, the vectors, the words, and copies of these in
 // quarantine. It returns the report of a purge; nil if there is nothing to do.
 func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	rows, err := p.engine.ToOverwrite()
@@ -198,8 +199,8 @@ func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	return r, p.engine.FinishRedactions(done)
 }
 
-// redacted returns the set that finds redacted versions, and the hashes by which their texts are recognised if
-// they return.
+// redacted returns the set that finds redacted versions, and hashes of their texts: if a text is stored again
+// later, its hash shows that the text was redacted.
 func (p *Purger) redacted(ctx context.Context, rows []purgefile.Row) (*trace.Set, *purgefile.Texts, error) {
 	log := p.engine.Log()
 	of := make(map[segment.LSN]purgefile.Key, len(rows))
@@ -256,7 +257,7 @@ func (p *Purger) redacted(ctx context.Context, rows []purgefile.Row) (*trace.Set
 	return traces, texts, ctx.Err()
 }
 
-// redactedText adds a text, unless it is the current text of the document.
+// redactedText adds the hash of a text, unless it is the current text of the document.
 func (p *Purger) redactedText(ctx context.Context, k *engine.Kind, id, text string, texts *purgefile.Texts) {
 	if v, err := p.engine.Find(ctx, k, id, true); err == nil {
 		if c, err := k.Parse(v.Doc, id); err == nil && engine.TextOf(&c, v.Doc) == text {
@@ -268,7 +269,8 @@ func (p *Purger) redactedText(ctx context.Context, k *engine.Kind, id, text stri
 	}
 }
 
-// overwriteAfter is how long redactions are collected before their bytes are overwritten in the background.
+// overwriteAfter is the time for which redactions are collected before their bytes are overwritten in the
+// background.
 const overwriteAfter = time.Minute
 
 // OverwriteDue overwrites redacted versions in the background, once the oldest redaction is a minute old.

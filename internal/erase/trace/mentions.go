@@ -23,15 +23,15 @@ const (
 	mentionsID      = "contains the purged id"
 	mentionsUnknown = "was not searched: larger than 64 MiB"
 
-	pieceSize   = 24 // bytes of a content, enough not to occur by chance
-	pieceLetter = 8  // the number of different bytes that a piece must have for that
-	pieces      = 8  // pieces per content
-	// approximate limit for the pieces of all contents: of very many documents fewer pieces of each are
-	// learned, so that they fit into memory
+	pieceSize   = 24 // minimum size of a piece of a content in bytes, enough not to occur by chance
+	pieceLetter = 8  // minimum number of different bytes in a piece, so that it does not occur by chance
+	pieces      = 8  // number of pieces per content
+	// Approximate limit for the pieces of all contents together: of very many documents fewer pieces of each
+	// are learned, so that they fit into memory.
 	piecesMost = 1 << 18
 )
 
-// Learn records pieces of a content, by which copies of the content are recognised.
+// Learn records pieces of a document's content; files that contain such a piece are recognised as copies.
 func (t *Set) Learn(content string) {
 	step := max(pieceSize, (len(content)-pieceSize)/max(1, t.learns-1))
 	for at := 0; at+pieceSize <= len(content); at += step {
@@ -50,7 +50,8 @@ func (t *Set) Learn(content string) {
 	}
 }
 
-// LearnDocument records a document of an opaque kind, by whose bytes a copy is recognised wherever it is.
+// LearnDocument records the hash and pieces of a document of an opaque kind; files with the same bytes are
+// recognised as copies, wherever they are.
 func (t *Set) LearnDocument(doc []byte) {
 	if len(doc) > 0 {
 		t.documents[sha256.Sum256(doc)] = true
@@ -73,9 +74,9 @@ func (t *Set) Mentioned(name string, b []byte) string {
 	return ""
 }
 
-// Strangers returns the files in a store's folder that users have put there: those that do not belong to the
-// log or the index, that purge itself does not search, and that are not directly in memories/. It does not
-// follow links, nor look into .git.
+// Strangers returns the files in a store's folder that users have put there, and that a mention may be in. It
+// leaves out files of the log and the index, files that purge itself searches, and files directly in memories/.
+// It does not follow links, nor look into .git.
 func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, err error) {
 	var walk func(rel string, depth int) error
 	walk = func(rel string, depth int) error {
@@ -120,7 +121,7 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 	return paths, err
 }
 
-// foldersIn visits the folders in memories/; in backups/, everything except what belongs to the store.
+// foldersIn visits the folders in memories/. In backups/, it visits everything except the store's own backups.
 func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 	names, err := places.Names(fsys, filepath.Join(dir, name))
 	if err != nil {
@@ -147,7 +148,7 @@ func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 	return nil
 }
 
-// MentionedIn searches files of a store's folder for mentions.
+// MentionedIn searches files in a store's folder for mentions of the documents.
 func (t *Set) MentionedIn(ctx context.Context, fsys vfs.FS, dir string,
 	paths []string) (list []repair.Mention, err error) {
 	for _, rel := range paths {

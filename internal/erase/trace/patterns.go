@@ -2,11 +2,11 @@ package trace
 
 import "slices"
 
-// patterns are sequences of at least two bytes, all searched for in one pass, however many there are. The zero
-// value has none.
+// patterns are the sequences of at least two bytes that are searched for. One pass finds all of them, however
+// many there are. The zero value has none.
 type patterns struct {
 	all  map[string]bool
-	lens map[[2]byte][]int // lengths of the patterns with these first bytes, ascending
+	lens map[[2]byte][]int // lengths of the patterns with the same first two bytes, ascending
 	// A bit for the first two bytes of each pattern, so that most places are skipped without the map.
 	may [1 << 10]uint64
 }
@@ -24,7 +24,7 @@ func (p *patterns) add(b []byte) {
 	p.may[word] |= bit
 }
 
-// bitOfTwo returns the place in may of two bytes.
+// bitOfTwo returns the bit in may for two bytes: the index of its word and the mask.
 func bitOfTwo(two [2]byte) (word int, bit uint64) {
 	n := int(two[0])<<8 | int(two[1])
 	return n / 64, 1 << (n % 64)
@@ -52,10 +52,10 @@ func (p *patterns) in(b []byte) bool {
 	return false
 }
 
-// names are names of files, searched for at the beginning of a text.
+// names are file names that are searched for at the beginning of a text.
 type names struct {
 	all  map[string]bool
-	lens []int // ascending
+	lens []int // lengths of the names, ascending
 }
 
 func (ns *names) add(name string) {

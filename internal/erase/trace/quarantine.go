@@ -23,16 +23,17 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// doomedSuffix marks a file that is being overwritten, because its remaining bytes would not show which
-// document it belonged to.
+// doomedSuffix marks a file that is being overwritten, because the remaining bytes of the file would not show
+// to which document it belonged.
 const doomedSuffix = ".purged"
 
-// PurgeQuarantine overwrites and removes the files in quarantine that belong to some documents: their files,
-// the notes about them, and, as a whole, other files that name them (an index, the copy of a segment). A
-// segment, or a torn tail, keeps the sound entries of others; one that has bytes which may be theirs and are in
-// no sound entry is left to the user: see Unread. An archived segment that cannot be read completely is
-// removed: see Lost. So is the undo file of an older version that names one of the documents, because nothing
-// reads it any more. PurgeQuarantine may be killed at any point and repeated.
+// PurgeQuarantine overwrites and removes the files in quarantine that belong to some documents. These are files
+// of the documents, the notes about these files, and, as a whole, other files that name the documents (an
+// index, the copy of a segment). In a segment, or a torn tail, the sound entries of other documents are kept.
+// If it has bytes which may be from a purged document and are in no sound entry, it is left to the user: see
+// Unread. An archived segment that cannot be read completely is removed: see Lost. The undo file of an older
+// version that names one of the documents is removed, because nothing reads it any more. PurgeQuarantine may be
+// killed at any point and repeated.
 //
 // An index or vectors that were recently moved to quarantine may still be mapped: unlinked lists those that
 // were removed without being overwritten, because a process has them open or this cannot be determined.
@@ -161,7 +162,8 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 // mappable matches the names in quarantine of files that other processes may have mapped.
 var mappable = regexp.MustCompile(`-(memory_index\.([a-z0-9]+\.)?json|mapping\.(delta\.)?json|memory_vectors\.([a-z]+\.)*faiss)(\.[0-9]+)?$`)
 
-// called reports whether a file in quarantine or a parked file is named after one of the documents' files.
+// called reports whether a file in quarantine, or a parked file, is named after the file of one of the
+// documents.
 func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	if t.kind.Tree() { // the last element of a path proves nothing
 		return t.calledByPath(fsys, folder, name)
@@ -169,7 +171,7 @@ func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
 }
 
-// calledByPath is called for a kind whose documents are in subfolders.
+// calledByPath is like called, for a kind whose documents are in subfolders.
 func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
 	if rest, ok := strings.CutPrefix(name, t.kind.Folder+"@"); ok {
 		parked, _, _ := strings.Cut(rest, "@")
@@ -183,8 +185,8 @@ func (t *Set) from(rel string) bool {
 	return kind.At(rel) == t.kind && t.names.all[t.kind.Below(rel)]
 }
 
-// inFile reports whether a file contains one of the documents. left is what can be kept of it, if it is a piece
-// of the log that also has entries of others. Files about which the user must decide are added to unread.
+// inFile reports whether a file contains one of the documents. For a piece of the log that also has entries of
+// other documents, left is the part to keep. Files about which the user must decide are added to unread.
 func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	if t.redacted != nil {
 		return t.redactedFile(fsys, folder, name)
@@ -260,7 +262,7 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	// An index, or a file of unknown kind, also contains other memories, perhaps as their only copy: a mention
 	// in it does not prove that it contains this one.
 	if !t.proof(b) {
-		t.ask(folder, name, "or may only mention it, together with others")
+		t.ask(folder, name, "mentions a purged document, and also has data of others")
 		return false, nil, nil
 	}
 	return true, nil, nil
@@ -282,7 +284,7 @@ func HasAside(fsys vfs.FS, dir string, t *Set) (bool, error) {
 	return false, nil
 }
 
-// whence returns the original path of a file in quarantine or of a parked file; "" if unknown.
+// whence returns the original path in the store of a file in quarantine or of a parked file; "" if unknown.
 func whence(fsys vfs.FS, folder, name string) string {
 	for _, dir := range kind.Folders() {
 		if rest, ok := strings.CutPrefix(name, dir+"@"); ok { // see docfile.Parked
@@ -295,7 +297,8 @@ func whence(fsys vfs.FS, folder, name string) string {
 	return originOf(fsys, folder, name)
 }
 
-// originOf returns the original path of a file in quarantine, from its note; "" if there is none.
+// originOf returns the original path in the store of a file in quarantine, according to the note beside it; ""
+// if there is no note.
 func originOf(fsys vfs.FS, folder, name string) string {
 	var note struct {
 		From string `json:"from"`
@@ -307,7 +310,8 @@ func originOf(fsys vfs.FS, folder, name string) string {
 	return note.From
 }
 
-// undoLine is the part of a line of an undo file that names what the recorded change concerns.
+// undoLine is the part of a line of an undo file that names the documents and files that the recorded change
+// concerns.
 type undoLine struct {
 	Path   string     `json:"path"`
 	ID     string     `json:"id"`
@@ -316,7 +320,7 @@ type undoLine struct {
 	Ends   []undoLine `json:"ends"`
 }
 
-// undoKept names the copy of a file.
+// undoKept names the copy of a file that an undo file refers to.
 type undoKept struct {
 	Kept string `json:"kept"`
 }

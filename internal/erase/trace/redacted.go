@@ -15,21 +15,22 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Redacted returns the set of single versions of documents, found by their positions. is reports whether the
-// entry at a position, with a key, is one of these versions. What belongs to other versions, and to other
-// documents, stays.
+// Redacted returns the set of single versions of documents, which are found by their positions. is reports
+// whether the entry at a position, with a key, is one of these versions. Everything that belongs to other
+// versions, and to other documents, is kept.
 func Redacted(is func(at segment.LSN, key string) bool) *Set {
 	return &Set{kind: kind.Memories, ids: map[string]bool{}, documents: map[[32]byte]bool{}, learns: pieces,
 		redacted: is}
 }
 
-// LearnVersion records the document of a redacted version, by whose bytes copies are recognised.
+// LearnVersion records the hash of a redacted version's document, and the document's file name; files with the
+// same bytes are recognised as copies.
 func (t *Set) LearnVersion(k *kind.Kind, id string, doc []byte) {
 	t.documents[sha256.Sum256(doc)] = true
 	t.names.add(k.FileName(id))
 }
 
-// redactedEntry is Entry for a set of redacted versions.
+// redactedEntry is like Entry, for a set of redacted versions.
 func (t *Set) redactedEntry(at segment.LSN, key string, value []byte) bool {
 	if len(key) > 2 && key[0] == record.Kept {
 		view, err := record.Parse(value)
@@ -38,7 +39,7 @@ func (t *Set) redactedEntry(at segment.LSN, key string, value []byte) bool {
 	return t.redacted(at, key)
 }
 
-// redactedFile is inFile for a set of redacted versions.
+// redactedFile is like inFile, for a set of redacted versions.
 func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name), places.CopyMost)
 	switch {
@@ -71,7 +72,7 @@ func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (is bool, left []by
 	return true, p.b, nil
 }
 
-// Stranger reports whether a file in a folder of documents that belongs to no document must be removed.
+// Stranger reports whether a file that is in a folder of documents and belongs to no document must be removed.
 func (t *Set) Stranger(name string, b []byte) bool {
 	if t.redacted != nil {
 		return t.documents[sha256.Sum256(b)]

@@ -20,48 +20,50 @@ import (
 // Options are the file system and the modes of new files.
 type Options struct {
 	FS         vfs.FS
-	FileMode   fs.FileMode // 0 means 0600
+	FileMode   fs.FileMode // mode of new files; 0 means 0600
 	FolderMode fs.FileMode
 }
 
 func (o *Options) fileMode() fs.FileMode { return cmp.Or(o.FileMode, 0o600) }
 
-// Set determines whether a file contains, or belongs to, one of some memories, assemblies, or scopes of working
-// memory.
+// Set is a set of memories, assemblies, scopes or other documents of one kind. It determines whether a file
+// contains one of them or belongs to one.
 type Set struct {
 	kind    *kind.Kind
 	ids     map[string]bool
-	names   names    // of their files
-	parked  names    // likewise, as in tmp/parked/, for a kind whose documents are in subfolders
-	members patterns // their ids as the first member of a document
+	names   names    // names of the documents' files
+	parked  names    // names of the documents' files in tmp/parked/, for a kind whose documents are in subfolders
+	members patterns // ids of the documents, as the first member of a document
 	plain   patterns // ids that are long enough not to occur by chance
-	content contents // pieces of their contents
-	learns  int      // the number of pieces per content that are learned
+	content contents // pieces of the documents' contents
+	learns  int      // number of pieces per content that are learned
 	// Hashes of documents of an opaque kind, which do not contain their ids.
 	documents map[[32]byte]bool
 
-	// If not nil, only these versions; see Redacted.
+	// Reports whether a version is in the set; nil if all versions of the documents are. See Redacted.
 	redacted func(at segment.LSN, key string) bool
 
 	// Log is the geometry of the store's log: used for a piece of the log without a start, so that the entries
 	// of others in it are kept.
 	Log    segment.Geometry
 	unread []Unread
-	copies map[string]string // archived segments in quarantine that may contain traces, by name, and why
+	// Archived segments in quarantine that may contain traces, by name; the value is the reason.
+	copies map[string]string
 
-	unwiped  []error  // what was not overwritten: each a *vfs.UnwipedError
-	unlinked []string // removed without being overwritten: open in a process, or this is unknown
+	unwiped  []error  // files that were not overwritten: each a *vfs.UnwipedError
+	unlinked []string // files that were removed without being overwritten: open in a process, or this is unknown
 }
 
-// Unwiped returns what PurgeQuarantine and PurgeParked could not overwrite: each is a *vfs.UnwipedError. A file
-// that has another name is gone from the store; the others stay.
+// Unwiped returns an error for each file that PurgeQuarantine and PurgeParked could not overwrite, a
+// *vfs.UnwipedError. A file that has another hard link was removed from the store; the others were not removed.
 func (t *Set) Unwiped() []error { return t.unwiped }
 
 // Unread is a file in quarantine, or a parked file, that may contain traces: the user must decide whether to
 // keep it.
 type Unread struct {
-	Path string // relative to the store
-	Why  string // a part of the file is in no sound entry of the log, or is unreadable, or mentions a document
+	Path string // path relative to the store
+	// Reason: a part of the file is in no sound entry of the log, or is unreadable, or mentions a document.
+	Why string
 }
 
 // Lost returns the archived segments that PurgeQuarantine removed because a part of them is unreadable and may
@@ -81,7 +83,7 @@ func (t *Set) doubt(name, why string) {
 	t.copies[name] = why
 }
 
-// Unread returns the files that may contain traces.
+// Unread returns the files that may contain traces and about which the user must decide.
 func (t *Set) Unread() []Unread { return t.unread }
 
 func (t *Set) ask(folder, name, why string) {
@@ -92,7 +94,7 @@ func (t *Set) ask(folder, name, why string) {
 	t.unread = append(t.unread, Unread{in + name, why})
 }
 
-// rare is the length from which the bare bytes of an id identify it.
+// rare is the length in bytes from which an id identifies its document even without its surroundings.
 const rare = 6
 
 // Of returns the set of some documents of a kind; the ids of scopes are their keys.
@@ -124,18 +126,19 @@ func Of(k *kind.Kind, ids []string) *Set {
 	return t
 }
 
-// Stands reports whether a file in memories/, or in assemblies/, has the name of one of their files.
+// Stands reports whether a file in memories/, or in assemblies/, has the name of the file of one of the
+// documents.
 func (t *Set) Stands(name string) bool { return t.names.all[name] }
 
-// What quarantine adds before and after a file's name. A dash or a dot alone is not enough: work-notes.json and
-// notes.json.json belong to other memories than notes.json.
+// What the names in quarantine have before and after the name of the original file. A dash or a dot alone is
+// not enough: work-notes.json and notes.json.json belong to other memories than notes.json.
 var (
 	beforeName = regexp.MustCompile(`^((([0-9a-f]{16}|unreadable)-)*|.*@)$`)
 	behindName = regexp.MustCompile(`^((\.[0-9]+)?(\.(lost|why))?(\.[0-9]+)?(\.note\.json)?(\.part)?(\.purged)?|@.*)$`)
 )
 
-// Named reports whether a file, possibly in quarantine/ or tmp/parked/, is named after one of the documents'
-// files.
+// Named reports whether a file, possibly in quarantine/ or tmp/parked/, is named after the file of one of the
+// documents.
 func (t *Set) Named(name string) (is bool) {
 	for at := range len(name) {
 		if t.names.at(name[at:], func(n int) bool {
@@ -148,17 +151,17 @@ func (t *Set) Named(name string) (is bool) {
 	return false
 }
 
-// outline is the part of a document that identifies it.
+// outline has the members of a document that identify it.
 type outline struct {
 	ID       *string         `json:"id"`
 	Assembly *string         `json:"assembly_id"`
 	Members  json.RawMessage `json:"memory_ids"`
 	Content  *string         `json:"content"`
 	Scope    *string         `json:"scope"`
-	From     string          `json:"from"` // of a note
+	From     string          `json:"from"` // identifies a note
 }
 
-// about reports whether a document with an id is one of these. An id alone is not enough: a memory from package
+// about reports whether a document with an id is in the set. An id alone is not enough: a memory from package
 // importer may name the assembly that it belongs to.
 func (t *Set) about(doc *outline) bool {
 	if t.kind.Opaque {
@@ -175,8 +178,8 @@ func (t *Set) about(doc *outline) bool {
 	return group == (t.kind == kind.Assemblies) && id != nil && t.ids[*id]
 }
 
-// Holds reports whether a document, complete or broken, is one of these; what it contains about others is its
-// own.
+// Holds reports whether a document, complete or broken, is in the set. What a document contains about other
+// documents is its own.
 func (t *Set) Holds(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil {
@@ -185,8 +188,8 @@ func (t *Set) Holds(b []byte) bool {
 	return t.members.in(b)
 }
 
-// inPath reports whether b contains the path of one of their files, with the given separator between folder and
-// name.
+// inPath reports whether b contains the path of the file of one of the documents, with the given separator
+// between folder and name.
 func (t *Set) inPath(b []byte, slash string) bool {
 	folder := []byte(t.kind.Folder + slash)
 	for {
@@ -202,7 +205,7 @@ func (t *Set) inPath(b []byte, slash string) bool {
 }
 
 // In reports whether b is about one of the documents. A complete document is about the document whose id it
-// has, an assembly also about its members; anything else is about every document that it names.
+// has, and an assembly also about its members. Anything else is about every document that it names.
 func (t *Set) In(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" ||
@@ -221,8 +224,8 @@ func (t *Set) In(b []byte) bool {
 	return t.members.in(b) || t.plain.in(b)
 }
 
-// among reports whether a document is an assembly that has one of the memories: its composite is made of the
-// memory's embedding, and older formats contain whole copies.
+// among reports whether a document is an assembly that has one of the memories: the composite of the assembly
+// is made of the memory's embedding, and older formats contain whole copies of members.
 func (t *Set) among(doc *outline, b []byte) bool {
 	if t.kind != kind.Memories || doc.Content != nil || doc.Assembly == nil && doc.Members == nil {
 		return false
@@ -232,7 +235,8 @@ func (t *Set) among(doc *outline, b []byte) bool {
 		func(id string) bool { return t.ids[id] })
 }
 
-// elsewhere reports whether a path in the store is in the folder of another kind, where names mean other ids.
+// elsewhere reports whether a path in the store is in the folder of another kind, where the same file name
+// belongs to another document.
 func (t *Set) elsewhere(from string) bool {
 	dir, _, _ := strings.Cut(from, "/")
 	return dir != t.kind.Folder && slices.Contains(kind.Folders(), dir)

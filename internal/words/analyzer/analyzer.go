@@ -31,7 +31,7 @@ const (
 type Analyzer struct {
 	language string
 	version  int
-	stem     func(*snowballstem.Env) bool // nil: words are not stemmed
+	stem     func(*snowballstem.Env) bool // stemmer of the language; nil: words are not stemmed
 	env      snowballstem.Env             // input and output of stem
 	buf      []byte
 	terms    map[string][]byte // cache: the term of each word seen so far; empty for a word that is not indexed
@@ -121,14 +121,14 @@ func (a *Analyzer) Words(b []byte, word func(w []byte), term func(term []byte, q
 	})
 }
 
-// indexed receives the words of a text (text.Sink) and passes on the terms for an index.
+// indexed is a text.Sink that receives the words of a text and passes on the terms for an index.
 type indexed struct {
 	an   *Analyzer
 	word func(w []byte)
 	term func(term []byte, quiet bool)
 
 	parts []byte // the terms of parts of identifiers
-	ends  []int  // end of each term in parts
+	ends  []int  // offset of the end of each term in parts
 }
 
 // Once reports whether a term counts at most once in a text, however often the text has it.
@@ -239,7 +239,7 @@ func (a *Analyzer) Term(w []byte) []byte {
 	return a.stemOf(w)
 }
 
-// termOf is Term for the terms of version 2 and later.
+// termOf is like Term, for the terms of version 2 and later.
 func (a *Analyzer) termOf(w []byte) []byte {
 	if a.language != English && a.stem != nil {
 		if t := a.stemmed(w); len(t) > 0 {

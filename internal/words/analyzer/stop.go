@@ -2,7 +2,7 @@ package analyzer
 
 import "strings"
 
-// stopWords are the English words that are too frequent to say what a text is about.
+// stopWords are the English words that are too frequent to characterise a text.
 var stopWords = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`

@@ -21,8 +21,8 @@ const (
 // Token is a word of a text, or another form of one or more words.
 type Token struct {
 	Kind     Kind
-	Term     []byte // valid during the call
-	Words    int    // the number of preceding words of which this is another form
+	Term     []byte // bytes of the term, valid during the call
+	Words    int    // number of preceding words of which this is another form
 	From, To int    // byte offsets in the text; not set in FirstTerms
 }
 
@@ -69,7 +69,7 @@ func (a *Analyzer) Single(s string) (term string, ok bool) {
 // Indexed reports whether indexes of this version have terms for stop words (see Common).
 func (a *Analyzer) Indexed() bool { return a.version > FirstTerms }
 
-// reader receives the words of a text (text.Sink) and passes tokens on to a query.
+// reader is a text.Sink that receives the words of a text and passes tokens on to a query.
 type reader struct {
 	an    *Analyzer
 	visit func(t Token)

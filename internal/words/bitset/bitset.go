@@ -8,7 +8,7 @@ type Set []uint64
 // Has reports whether row r is in the set.
 func (b Set) Has(r uint32) bool { return b != nil && b[r>>6]&(1<<(r&63)) != 0 }
 
-// LiveBehind returns the first row after r that is not in the set.
+// LiveBehind returns the first row after r that is not in the set; the set has the dead rows.
 func (b Set) LiveBehind(r uint32) uint32 {
 	if r++; b == nil {
 		return r
@@ -22,7 +22,8 @@ func (b Set) LiveBehind(r uint32) uint32 {
 	return uint32(len(b)) << 6
 }
 
-// LiveBefore returns the last row before r that is not in the set, and whether there is one.
+// LiveBefore returns the last row before r that is not in the set, and reports whether there is one; the set
+// has the dead rows.
 func (b Set) LiveBefore(r uint32) (uint32, bool) {
 	if r == 0 || b == nil {
 		return r - 1, r > 0

@@ -13,12 +13,12 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// Doc is a document as it is indexed.
+// Doc is a document to be indexed.
 type Doc struct {
 	ID      string
-	LSN     uint64 // its version
+	LSN     uint64 // version of the document
 	Session string
-	Time    int64 // when it happened, in microseconds since 1970; NoTime: unknown
+	Time    int64 // time at which it happened, in microseconds since 1970; NoTime: unknown
 	Texts   []query.Text
 	Terms   []byte // the terms of Texts, made by Analyse, which replace Texts
 	order.Line
@@ -33,7 +33,7 @@ func (d *Doc) Compare(o *Doc) int {
 // NoTime is the time of a document that cannot be read.
 const NoTime = math.MinInt64
 
-// Bytes returns about how much memory a document takes, in bytes.
+// Bytes returns the approximate size of a document in memory, in bytes.
 func (d *Doc) Bytes() int {
 	n := len(d.ID) + len(d.Session) + len(d.Terms) + 100
 	for _, t := range d.Texts {
@@ -42,8 +42,8 @@ func (d *Doc) Bytes() int {
 	return n
 }
 
-// Analyse replaces Texts by Terms: for each term a byte field·2 + quiet, a byte with its length, and its bytes. A
-// Builder makes the same of Terms as of the Texts.
+// Analyse replaces Texts by Terms. Terms has for each term a byte field·2 + quiet, a byte with its length, and
+// its bytes. A Builder adds the same terms for Terms as for the Texts.
 func (d *Doc) Analyse(an *analyzer.Analyzer) {
 	d.Terms = make([]byte, 0, d.Bytes())
 	for _, t := range d.Texts {
@@ -63,14 +63,14 @@ type Builder struct {
 	an    *analyzer.Analyzer
 	rows  []Row
 	words vocabulary
-	used  []int32 // the numbers of the terms that the added documents have
+	used  []int32 // numbers of the terms that the added documents have
 	size  int
 	turns yield.Turns
 
-	field query.Field            // the field of the text that is read
-	now   []*term                // the terms of the document being added
-	times [][query.Fields]uint32 // counts per field of those in other fields than the content
-	many  uint32                 // words in the content of that document
+	field query.Field            // field of the text that is being read
+	now   []*term                // terms of the document that is being added
+	times [][query.Fields]uint32 // counts per field, for terms of that document in other fields than the content
+	many  uint32                 // number of words in the content of that document
 }
 
 // mostKept is the maximum number of words that a builder keeps from one segment to the next. mostHeld is the maximum
@@ -91,7 +91,7 @@ func (b *Builder) Analyzer() *analyzer.Analyzer { return b.an }
 // Rows returns the number of documents added to the current segment.
 func (b *Builder) Rows() int { return len(b.rows) }
 
-// Size returns about how many bytes of memory the added documents take.
+// Size returns the approximate size in memory of the added documents, in bytes.
 func (b *Builder) Size() int { return b.size }
 
 // Add adds a document. No other document of the segment may have the same id.

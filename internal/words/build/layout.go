@@ -18,14 +18,14 @@ const (
 	SecBlockAt
 	SecDictionary
 	SecPostings
-	OldSections // the number of sections of format 1
+	OldSections // number of sections of format 1
 
 	SecCreated = iota - 1
 	SecUpdated
 	SecExpires
 	SecScore
 	SecSize
-	SecByTime // the first of the orders
+	SecByTime // first of the sections with an order
 
 	Sections = SecByTime + order.Orders
 )
@@ -34,11 +34,11 @@ const (
 const (
 	Magic       = "varvewrd"
 	Format      = 3
-	Sparse      = 2 // the format without bitmaps
+	Sparse      = 2 // highest format without bitmaps
 	HeaderBytes = 40 + 8*32
-	OldHeader   = 40 + 8*16 // of format 1
-	BlockBytes  = 64 << 10  // bytes covered by one checksum
-	TermBlock   = 16        // terms per block of the dictionary
-	GroupLen    = 128       // postings per group, the unit that a reader can skip
-	MostTimes   = 1 << 20   // the maximum count of a word in one field, so that sums of weights do not overflow
+	OldHeader   = 40 + 8*16 // size in bytes of the header of format 1
+	BlockBytes  = 64 << 10  // number of bytes that one checksum covers
+	TermBlock   = 16        // number of terms per block of the dictionary
+	GroupLen    = 128       // number of postings per group, the unit that a reader can skip
+	MostTimes   = 1 << 20   // maximum count of a word in one field, so that sums of weights do not overflow
 )

@@ -11,9 +11,9 @@ import (
 type vocabulary struct {
 	seed  maphash.Seed
 	slots []uint64 // half of a hash, then 1 + the number of the word in 32 bits; 0: free. At least half are free
-	terms [][]term // by number, slabTerms each
+	terms [][]term // terms by number, in slabs of slabTerms each
 	known int      // number of words
-	text  []byte   // the bytes of all words
+	text  []byte   // bytes of all words
 }
 
 // slabTerms is the number of terms allocated at a time.
@@ -23,15 +23,15 @@ const slabTerms = 512
 // document uvarint (document − previous document)·2 + plain and, if plain is 0, the fields as in a segment.
 type term struct {
 	list    []byte
-	first   [8]byte // the memory of list until it is full: most words are rare
-	from    uint32  // offset of its bytes in text
+	first   [8]byte // memory of list until it is full: most words are rare
+	from    uint32  // offset of the word's bytes in text
 	size    uint8
-	common  bool   // see analyzer.Common
+	common  bool   // the word is a stop word, see analyzer.Common
 	as      int32  // 1 + the number of the term of this word; 0: not looked up yet; dropped: not indexed
-	last    int32  // the last document that has it
-	n       int32  // number of documents that have it
-	content uint32 // its count in the content of the document being added
-	other   int32  // 1 + its index in Builder.times; 0: none
+	last    int32  // number of the last document that has the term
+	n       int32  // number of documents that have the term
+	content uint32 // count of the term in the content of the document being added
+	other   int32  // 1 + the term's index in Builder.times; 0: none
 }
 
 // dropped is the value of term.as for a word that is not indexed.

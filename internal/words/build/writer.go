@@ -38,14 +38,14 @@ type Posting struct {
 // Writer encodes a segment. The caller adds the sorted rows, then the sorted terms.
 type Writer struct {
 	parts    [Sections][]byte
-	postings pieces // the section of the postings; that of parts stays empty
-	count    int    // number of rows to come in all
+	postings pieces // section of the postings; the element of parts for it stays empty
+	count    int    // total number of rows that the segment will have
 	rows     int    // number of rows added so far
-	session  string // of the last row added
-	total    uint64 // sum of the lengths of the rows
+	session  string // session of the last row added
+	total    uint64 // sum of the lengths of the rows in words
 	names    uint32
 	terms    uint32
-	last     []byte // the last term added
+	last     []byte // last term added
 	print    uint64
 	format   uint32
 	group    []byte
@@ -99,7 +99,7 @@ func (w *Writer) Row(r *Row) {
 	}
 }
 
-// sort makes the sections whose order differs from that of the rows: hashes and orders.
+// sort makes the sections whose order differs from the order of the rows: hashes and orders.
 func (w *Writer) sort() {
 	le, p := binary.LittleEndian, &w.parts
 	ids := string(p[SecIDs]) // one string for all ids
@@ -253,7 +253,7 @@ func (w *Writer) size() int {
 	return size
 }
 
-// Write passes the segment to give, part by part. It returns the first error of give.
+// Write passes the bytes of the segment to give, part by part. It returns the first error of give.
 func (w *Writer) Write(give func(b []byte) error) error {
 	le := binary.LittleEndian
 	head := make([]byte, HeaderBytes)
@@ -299,7 +299,7 @@ func (w *Writer) Write(give func(b []byte) error) error {
 // sums passes bytes on to give and computes their checksums.
 type sums struct {
 	give  func(b []byte) error
-	block xxhash.Digest // of the current block
+	block xxhash.Digest // digest of the current block
 	end   int
 	list  []byte
 }

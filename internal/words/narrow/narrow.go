@@ -12,7 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// Cond is the condition that a member of the metadata, or an element of its list, is a text equal to one of Values.
+// Cond is a condition on a member of the metadata: the member, or an element of its list, is a text equal to
+// one of Values.
 type Cond struct {
 	Name   string
 	Values []string
@@ -20,18 +21,19 @@ type Cond struct {
 }
 
 const (
-	mostConds  = 16 // conditions that are looked at; more narrow hardly further
-	mostValues = 64 // values of a condition; a condition with more does not narrow
-	mostTerms  = 16 // words of a value that are looked up; more narrow hardly further
+	mostConds  = 16 // maximum number of conditions that are used; more narrow hardly further
+	mostValues = 64 // maximum number of values of a condition; a condition with more does not narrow
+	mostTerms  = 16 // maximum number of words of a value that are looked up; more narrow hardly further
 	mostShare  = 2  // a word that more than 1/mostShare of the rows have does not narrow
-	mostLeast  = 16 // unless at most mostLeast rows have it
-	enough     = 4  // if so few rows of a part are left, no further word is looked up
+	mostLeast  = 16 // exception from mostShare: a word that at most mostLeast rows have narrows
+	enough     = 4  // number of remaining rows of a part at which no further word is looked up
 )
 
 // Rows are sets of rows by the id of their part. A part without a set means all its rows; nil means all rows.
 type Rows map[uint64]bitset.Set
 
-// wanted is what one condition requires: all terms of at least one of the lists any, in one of the fields in.
+// wanted is the requirement of one condition: all terms of at least one of the lists any, in one of the fields
+// in.
 type wanted struct {
 	in  query.FieldSet
 	any [][]string
@@ -96,8 +98,8 @@ func wantedOf(c *Cond, an *analyzer.Analyzer, from *query.Sources) (w wanted, ok
 	return w, true
 }
 
-// termsOf returns terms of value: those that every text has that equals value or, with begins, starts with it. It
-// returns up to mostTerms, the longest first.
+// termsOf returns terms of value that every text has that equals value, or, with begins, starts with it. It
+// returns at most mostTerms, the longest first.
 func termsOf(value string, begins bool, an *analyzer.Analyzer) (terms []string) {
 	if begins { // the last word of the value may be longer in the text, or have marks
 		value = value[:1+strings.LastIndexFunc(value, separates)]
@@ -186,7 +188,7 @@ func (w *wanted) of(p *words.Part) (set bitset.Set, ok bool, err error) {
 	return set, true, nil
 }
 
-// both and either return the intersection and the union of two sets of one part. They may change a.
+// both and either return the intersection and the union of two sets of rows of one part. They may change a.
 func both(a, b bitset.Set) bitset.Set {
 	if a == nil || b == nil {
 		return nil

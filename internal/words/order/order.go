@@ -26,7 +26,7 @@ const Orders = int(BySize)
 // Line is the metadata, besides time, by which documents are selected and sorted. Times are in microseconds since 1970.
 type Line struct {
 	Created, Updated int64
-	Expires          int64 // Never if it does not expire
+	Expires          int64 // time at which the document expires, Never if it does not
 	Score            float64
 	Size             uint32
 }
@@ -34,7 +34,7 @@ type Line struct {
 // Never is the value of Expires for a document that does not expire.
 const Never = math.MaxInt64
 
-// Place is a position in an order.
+// Place is a position in an order: a sort key and an id.
 type Place struct {
 	Key int64
 	ID  string
@@ -76,8 +76,8 @@ func Score(key int64) float64 {
 	return math.Float64frombits(uint64(key))
 }
 
-// Sorted returns the numbers of n rows sorted by place, encoded as in a segment. It calls step for each row and for
-// each comparison.
+// Sorted returns the numbers of n rows, sorted by the place of each row and encoded as in a segment. It calls
+// step for each row and for each comparison.
 func Sorted(n int, place func(i int) Place, step func()) []byte {
 	type keyed struct {
 		Place

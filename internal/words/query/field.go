@@ -6,14 +6,14 @@ type Field uint8
 // The fields.
 const (
 	Content Field = iota
-	Name          // of the persons it is about or from: speaker, author, name
-	Caption       // of a picture
-	Date          // year, month and weekday of the time
+	Name          // names of persons that the document is about or from: speaker, author, name
+	Caption       // caption of a picture
+	Date          // year, month and weekday of the document's time
 	Title
 	Tags
 	Category
 	Key
-	Fields // the number of fields
+	Fields // number of fields
 )
 
 // FieldSet is a set of fields, one bit for each.
@@ -25,7 +25,8 @@ const AllFields FieldSet = 1<<Fields - 1
 // Of returns the set of one field.
 func Of(f Field) FieldSet { return 1 << f }
 
-// FieldNamed returns the field of a name in a query or a setting. Usual names of metadata members are accepted too.
+// FieldNamed returns the field for a name in a query or a setting. It also accepts usual names of metadata
+// members.
 func FieldNamed(name string) (Field, bool) {
 	switch name {
 	case "content", "text":

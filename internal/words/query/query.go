@@ -30,13 +30,13 @@ type Query struct {
 // Word is a word of a query.
 type Word struct {
 	Term   string
-	Fields FieldSet // the fields that it is searched in
-	Prefix bool     // matches all words that begin with Term
-	Common bool     // with Prefix: matches stop words too
-	Not    bool     // excluded: documents with it are not found
-	Must   bool     // required: documents without it are not found
-	Either bool     // it belongs to a group
-	Quiet  bool     // a condition that adds nothing to scores
+	Fields FieldSet // fields in which the word is searched
+	Prefix bool     // the word matches all words that begin with Term
+	Common bool     // with Prefix: the word matches stop words, too
+	Not    bool     // excluded: documents with the word are not found
+	Must   bool     // required: documents without the word are not found
+	Either bool     // the word belongs to a group
+	Quiet  bool     // the word is a condition that adds nothing to scores
 }
 
 // phrase is a sequence of words, or, if it has no words, literal text.
@@ -54,7 +54,7 @@ type Group []Member
 // Member is an alternative of a group. A document satisfies it if it has all words, and, if phrase is set, has them one
 // after the other.
 type Member struct {
-	Words  []int // indexes in Query.All, each once
+	Words  []int // indexes of the member's words in Query.All, each once
 	phrase *phrase
 }
 
@@ -352,14 +352,14 @@ func Plain(s string, an *analyzer.Analyzer) *Query {
 	return q
 }
 
-// begins reports whether a word or a phrase begins at s.
+// begins reports whether s begins with a word or a phrase.
 func begins(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r == '"' || unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || text.Emoji(r)
 }
 
-// words returns the words of an item. condition is whether the item is a condition: it includes terms beside others
-// only if it is not.
+// words returns the words of an item. condition reports whether the item is a condition: only for other items
+// the result includes additional forms of words.
 func (it *item) words(an *analyzer.Analyzer, condition bool) (list []Word) {
 	terms := termsOf(it.text, an)
 	for i, t := range terms {
@@ -374,7 +374,7 @@ func (it *item) words(an *analyzer.Analyzer, condition bool) (list []Word) {
 	return list
 }
 
-// indexed returns those words of a condition that an index has.
+// indexed returns those words of a condition that can be in an index.
 func indexed(words []Word, an *analyzer.Analyzer) []Word {
 	if an.Indexed() {
 		return words
@@ -451,7 +451,7 @@ func (q *Query) add(w Word) int {
 // term is a term of a text of a query.
 type term struct {
 	text   string
-	beside bool // it is an additional form of another term, so no condition requires it
+	beside bool // the term is an additional form of another term, so no condition requires it
 }
 
 // termsOf returns the terms of a text of a query, in order. Of adjoining characters of scripts without spaces it

@@ -6,8 +6,9 @@ import (
 	"github.com/varve-db/varve/internal/words/order"
 )
 
-// Among calls visit for live rows, in no particular order, until visit returns false: of each part the rows in its set
-// in only, or all if only has no set for the part. The Key of the rows is 0 and their ID nil.
+// Among calls visit for live rows, in no particular order, until visit returns false. It visits the rows of
+// each part that are in the part's set in only; if only has no set for a part, all rows of the part. The Key of
+// the rows is 0 and their ID nil.
 func Among(v *words.Set, only map[uint64]bitset.Set, visit func(*Row) (bool, error)) error {
 	var row Row
 	for _, p := range v.Parts() {

@@ -24,13 +24,13 @@ func (r *Row) compare(o *Row) int {
 	return cmp.Or(cmp.Compare(r.Key, o.Key), bytes.Compare(r.ID, o.ID))
 }
 
-// Of returns the key of the row in an order.
+// Of returns the sort key of the row in an order.
 func (r *Row) Of(o order.Order) (int64, error) { return r.part.Seg.Key(o, r.row) }
 
 // Expires returns when the row expires, in microseconds since 1970; order.Never if it does not.
 func (r *Row) Expires() (int64, error) { return r.part.Seg.Expires(r.row) }
 
-// Named returns the id of the row.
+// Named returns the id of the row, and reads it on the first call.
 func (r *Row) Named() (id []byte, err error) {
 	if r.ID == nil {
 		r.ID, err = r.part.Seg.ID(r.row)
@@ -38,7 +38,7 @@ func (r *Row) Named() (id []byte, err error) {
 	return r.ID, err
 }
 
-// At returns the reference of the row.
+// At returns the part and number of the row.
 func (r *Row) At() words.Ref { return words.Ref{Part: r.part.ID, Row: r.row} }
 
 // Session returns the name of the row's session.
@@ -276,7 +276,7 @@ func Check(s *words.Segment) error {
 				return err
 			}
 			if seen[r] || i > 0 && before.compare(&now) >= 0 {
-				return fmt.Errorf("%w: order %d is not sorted at row %d", errs.ErrCorrupt, o, r)
+				return fmt.Errorf("%w: order %d is out of order at row %d", errs.ErrCorrupt, o, r)
 			}
 			seen[r], before = true, now
 		}

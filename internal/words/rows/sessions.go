@@ -15,15 +15,15 @@ import (
 // Session sums up the live documents of a session.
 type Session struct {
 	ID          string
-	Key         string // the sort key of sessions
+	Key         string // sort key of the session
 	Rows, Bytes int64
-	First, Last int64 // the earliest creation and the latest update
+	First, Last int64 // time of the earliest creation and of the latest update, in microseconds since 1970
 
-	row uint32 // its first row in the segment
+	row uint32 // number of the session's first row in the segment
 	end uint32
 }
 
-// sums are the sessions of a part, valid at times t with from ≤ t < until.
+// sums are the sums of the sessions of a part. They are valid at times t with from ≤ t < until.
 type sums struct {
 	list        []Session
 	from, until int64
