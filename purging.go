@@ -21,28 +21,32 @@ type PurgeReport struct {
 	Segments int      // segments of the log that were overwritten
 	Copies   int      // segments in the archive that were rewritten
 	Backups  int      // backups of the index that were rewritten
-	// backups of the index that had a purged line and were removed: damaged, of another store, or no space to rewrite them
+	// number of backups of the index that had a purged line and were removed instead of rewritten: they were damaged,
+	// of another store, or there was no space
 	Dropped int
-	// parts of the log, the archive and index backups that could not be read: they were overwritten, and are lost from
-	// the history
+	// parts of the log, the archive and index backups that could not be read: they were overwritten, and the history in
+	// them is lost
 	Lost []error
 	// overwritten files: in quarantine, parked files, and files in memories/, assemblies/ or working/ that belong to no
 	// document
 	Removed []string
-	// where traces may remain, with a remedy, including what could not be overwritten; Purge also returns these, joined
+	// places where traces may remain, with a remedy, including files that could not be overwritten; Purge also returns
+	// these errors, joined
 	Left     []error
 	Mentions []Mention // the user's own files that contain part of what was purged: they are kept
 	// derived files, mostly of the index, that were removed without being overwritten: another process has them mapped, or
 	// the system cannot tell
 	Unlinked []string
 	// why the device may keep overwritten bytes, with a remedy; "" if the file system overwrites in place
-	Device    string
-	Backup    []string // full backups within the folder, and .git: not covered
-	Processes []int    // other processes that have the store open: their memory loses purged data as they continue to read
-	Elsewhere []int    // likewise, in another PID namespace, such as a container: ids as numbered there
+	Device string
+	Backup []string // full backups within the folder, and .git: the purge does not cover them
+	// ids of other processes that have the store open: purged data disappears from their memory as they continue to
+	// read
+	Processes []int
+	Elsewhere []int // ids of such processes in another PID namespace, such as a container, as numbered there
 }
 
-// Mention is a file that does not belong to a memory and contains part of one.
+// Mention is a file of the user, not of a memory, that contains part of a purged memory.
 type Mention = repair.Mention
 
 // Purge deletes memories and removes every trace of them from the store's folder: their files, all versions in the log
@@ -72,17 +76,17 @@ func (ad Admin) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) 
 	return ad.st.purgeAll(ctx, ad.st.inner.Engine.Kinds().Memories, ids)
 }
 
-// PurgePlan lists the memories that a purge is going to delete.
+// PurgePlan lists the memories that a purge would delete.
 type PurgePlan struct {
 	IDs     []string // in ascending order, without duplicates
 	Deleted int      // number of IDs that are deleted already, and have versions in the log or the archive
-	Bytes   int64    // of the documents of the others
+	Bytes   int64    // bytes of the documents of the IDs that are not deleted yet
 	Unread  []error  // parts of log and archive that could not be read: deleted memories in them are missing
 }
 
 // PlanPurge returns the memories that pass the filters, for one purge of all of them. It changes nothing. Expired
-// memories are included. If all filters are InSession and WrittenBy, deleted memories are found too: those of which log
-// or archive have a version in the session, or by the writer. At least one filter is required.
+// memories are included. If all filters are InSession and WrittenBy, deleted memories are included too, if the log or
+// the archive has a version of them in the session, or by the writer. At least one filter is required.
 func (ad Admin) PlanPurge(ctx context.Context, filters ...Filter) (*PurgePlan, error) {
 	st := ad.st
 	if err := st.inner.Engine.BeginUse(); err != nil {
@@ -134,7 +138,8 @@ func (ad Admin) PlanPurge(ctx context.Context, filters ...Filter) (*PurgePlan, e
 	return p, nil
 }
 
-// deletedOf adds the deleted memories to a plan of which a version passes the filters.
+// deletedOf adds to a plan the deleted memories that have a version, in the log or the archive, that passes the
+// filters.
 func (st *Store) deletedOf(ctx context.Context, f *engine.Filters, known map[string]bool, p *PurgePlan) error {
 	k := st.inner.Engine.Kinds().Memories
 	st.inner.History.Log(ctx, history.LogFilter{Session: f.Session, By: f.By}, func(c history.Commit, err error) bool {
@@ -175,14 +180,14 @@ func (st *Store) purgeAll(ctx context.Context, k *engine.Kind, ids []string) (*P
 	return (*PurgeReport)(r), err
 }
 
-// Unknown returns those of the given memories of which a store has nothing: no memory, no readable version in the log
-// or the archive, no line in a backup of the index, and no file in quarantine/. It changes nothing. Purge searches
-// further than Unknown does: this method finds a mistyped id before the other memories are purged.
+// Unknown returns those of the given memories of which the store has no trace: no memory, no readable version in the
+// log or the archive, no line in a backup of the index, and no file in quarantine/. It changes nothing. Purge searches
+// further than Unknown does. Unknown serves to find a mistyped id before the other memories are purged.
 func (ad Admin) Unknown(ctx context.Context, ids ...string) ([]string, error) {
 	return ad.st.unknownOf(ctx, ad.st.inner.Engine.Kinds().Memories, ids)
 }
 
-// Unknown returns those of the given assemblies of which a store has nothing; see Admin.Unknown.
+// Unknown returns those of the given assemblies of which the store has no trace; see Admin.Unknown.
 func (as Assemblies) Unknown(ctx context.Context, ids ...string) ([]string, error) {
 	return as.st.unknownOf(ctx, as.st.inner.Engine.Kinds().Assemblies, ids)
 }
@@ -198,12 +203,12 @@ func (st *Store) unknownOf(ctx context.Context, k *engine.Kind, ids []string) ([
 // Purge removes scopes of working memory with their checkpoints, and every trace of them from the store's folder, as
 // Admin.Purge does with memories: their files, their entries in the log and the archive, and their files in
 // quarantine/. Memories that were made from them (Consolidate) are kept. Traces of a scope that does not exist now are
-// searched as well: ErrNotFound if there are none.
+// removed as well; if there are none, the error is ErrNotFound.
 func (wm Working) Purge(ctx context.Context, scopes ...working.Scope) (*PurgeReport, error) {
 	return wm.st.purgeAll(ctx, wm.st.inner.Engine.Kinds().Scopes, scopeKeysOf(scopes))
 }
 
-// Unknown returns those of the given scopes of which a store has nothing; see Admin.Unknown.
+// Unknown returns those of the given scopes of which the store has no trace; see Admin.Unknown.
 func (wm Working) Unknown(ctx context.Context, scopes ...working.Scope) ([]working.Scope, error) {
 	keys, err := wm.st.unknownOf(ctx, wm.st.inner.Engine.Kinds().Scopes, scopeKeysOf(scopes))
 	if err != nil {
@@ -233,7 +238,7 @@ type Redaction struct {
 	ID      string
 	Version uint64
 	Already bool     // the version was redacted before
-	Equal   []uint64 // other versions with the same text, which are kept
+	Equal   []uint64 // positions of other versions with the same text, which are kept
 }
 
 // PurgeVersion removes the content of one version of a memory, an earlier version or one of a deleted memory; the

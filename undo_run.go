@@ -18,8 +18,8 @@ type UndoOptions struct {
 	// Position is a position in a commit, such as Commit.LSN or a version that the commit made. A position in an undo
 	// of several commits selects all of that undo.
 	Position uint64
-	// Run is the number or a name of a writer, as in LogOptions.By: everything that it wrote is taken back, except
-	// deletions of expired documents. The name may be that of its session.
+	// Run is the number or a name of a writer, as in LogOptions.By, for example the name of its session. All its
+	// commits are taken back, except deletions of expired documents.
 	Run     string
 	Since   time.Time // only commits of Run at this time or later
 	Before  uint64    // only commits before this position; 0: the end of the log
@@ -38,22 +38,23 @@ type UndoChange struct {
 	Kind, ID string
 	What     string // UndoRestore, UndoUndelete or UndoDelete
 	Version  uint64 // the newest version, which is replaced or deleted; 0: none
-	Restores uint64 // the version that is restored; of UndoDelete the deletion before, or 0
+	Restores uint64 // the version that is restored; for UndoDelete the deletion before the document was created, or 0
 }
 
-// UndoConflict is a memory or an assembly that an undo cannot take back, or not as far as the first of the commits.
+// UndoConflict is a memory or an assembly that an undo cannot take back, or that it can take back only in part: not to
+// its state before the first of the commits.
 type UndoConflict struct {
 	Kind, ID string
 	Version  uint64 // the conflicting version, of another commit; 0: none
-	Writer   Writer // of that version; Number 0: unknown
+	Writer   Writer // writer of Version; Number 0: unknown
 	// Err is the reason: ErrBuiltUpon, ErrPurged or ErrUnkept, with the details, or another error of the store.
 	Err error
 }
 
 // UndoPlan lists what an undo will do, and after Undo what it did.
 type UndoPlan struct {
-	// UndoOptions are the selection. Position is set if the last commit of the caller is taken back, and Before is
-	// always set: an undo with these options takes back the same.
+	// UndoOptions are the options that selected the commits. Position is set if the last commit of the caller is taken
+	// back, and Before is always set: an undo with these options takes back the same commits.
 	UndoOptions
 	Commits     int            // number of commits that are taken back
 	First, Last uint64         // positions of the first and the last of them
@@ -61,9 +62,9 @@ type UndoPlan struct {
 	Conflicts   []UndoConflict // documents that are not taken back
 	Scopes      []string       // scopes of working memory that the commits changed, which are not taken back
 	Unread      []error        // parts of the log that cannot be read and may have more commits to take back
-	Continues   bool           // an undo that was interrupted is completed
+	Continues   bool           // the plan completes an undo that was interrupted
 	Done        int            // number of changes that were made; 0 in a plan
-	Parts       []uint64       // positions of the commits that made them
+	Parts       []uint64       // positions of the commits that made the changes
 }
 
 // The reasons of conflicts; test for them with errors.Is.
@@ -72,8 +73,8 @@ var (
 	ErrUnkept    = undo.ErrUnkept    // the previous version is neither in the log nor in its archive
 )
 
-// UndoError is the error of an undo that has conflicts; with UndoOptions.Partial it takes back the rest. It matches
-// ErrConflict.
+// UndoError is the error of an undo with conflicts; with UndoOptions.Partial the undo takes back the documents without
+// a conflict. It matches ErrConflict.
 type UndoError struct{ Plan UndoPlan }
 
 func (e *UndoError) Error() string {

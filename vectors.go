@@ -26,10 +26,10 @@ type ReembedReport struct {
 	Written  int64 // memories that got another embedding
 	Changed  int64 // embeddings computed again because the content had changed
 
-	// Set when the re-embedding has ended: memories whose content the embedder refused. They have no embedding, and get
-	// one when the embedder accepts the content, or the content changes.
+	// Refused is the number of memories whose content the embedder refused. It is set when the re-embedding has ended.
+	// These memories have no embedding, and get one when the embedder accepts the content, or the content changes.
 	Refused  int64
-	Refusals []Refusal // the first of them
+	Refusals []Refusal // the first of the refused memories
 }
 
 // Refusal is a memory whose content the embedder refused.
@@ -126,13 +126,13 @@ func (vs Vectors) Embed(ctx context.Context, texts []string) ([][]float32, error
 	return vs.st.inner.Embedding.Query(ctx, texts)
 }
 
-// VectorDrift reports how far the files of the vectors lag behind the index: only these are read,
-// and nothing is changed. The next flush or search corrects what is missing, stale or surplus.
-// Memories and assemblies are counted together.
+// VectorDrift reports how far the files of the vectors lag behind the index: Drift reads only these two and changes
+// nothing. The next flush or search corrects missing, stale and surplus vectors. Memories and assemblies are counted
+// together.
 type VectorDrift struct {
-	Missing int64 // an embedding without a vector
-	Stale   int64 // a vector that differs from the embedding
-	Ghosts  int64 // a vector without an embedding
+	Missing int64 // embeddings without a vector
+	Stale   int64 // vectors that differ from the embedding
+	Ghosts  int64 // vectors without an embedding
 	Misfits int64 // embeddings of another dimension, which have no vector
 	Older   int64 // documents with an embedding by the previous model: a re-embedding is rewriting them
 	Without int64 // memories without an embedding: it is pending, or there is no content
@@ -143,8 +143,7 @@ type VectorDrift struct {
 // None reports whether nothing lags.
 func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
 
-// Drift compares the numbers of the vectors with the lines of the index. It reads both, and no
-// document.
+// Drift compares the numbers of the vectors with the lines of the index. It reads both, and no document.
 func (vs Vectors) Drift(ctx context.Context) (VectorDrift, error) {
 	d, err := vs.st.inner.Vectors.Compare(ctx)
 	return VectorDrift(d), err
