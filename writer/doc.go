@@ -1,7 +1,7 @@
 // Package writer describes the writers of a store: the programs, agents and sessions that changed it.
 //
 // A writer is known by a number that the store issues, never by a name that a client gives. An entry
-// of the log explains a number once; the entries behind it carry the number (package segment, field
+// of the log describes the writer of a number once; the entries behind it carry the number (package segment, field
 // 2), and so do the lines of the index (package index, member by).
 //
 // # Description
