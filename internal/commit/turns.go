@@ -17,7 +17,7 @@ import (
 type turns struct {
 	mu   sync.Mutex
 	of   map[string]*waiters
-	some atomic.Int64 // number of documents
+	some atomic.Int64 // number of documents that have turns
 }
 
 type waiters struct {
@@ -31,7 +31,7 @@ const mostTurn = 100 * time.Millisecond
 type turn struct {
 	all *turns
 	key string
-	in  *waiters // nil: it neither has nor waits for a turn
+	in  *waiters // the writers of the document whose turn it has or waits for; nil: none
 	has bool
 
 	alone bool // everything runs in one goroutine
