@@ -395,7 +395,8 @@ func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	if err != nil {
 		return fmt.Errorf("%s/%s is in the way: %w; moving it aside failed: %w", c.Folder.Name(), c.Name, why, err)
 	}
-	fl.engine.Env().Logger.Warn("something that is not a file was moved away from the path of a document", "what", why, "where", where)
+	fl.engine.Env().Logger.Warn("something that is not a file was moved away from the path of a document", "what", why,
+		"where", where)
 	fl.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
 	return nil
 }
