@@ -76,7 +76,7 @@ type Conflict struct {
 // The reasons of conflicts. Other reasons are errors of the store, such as a limit.
 var (
 	ErrBuiltUpon error = &reason{"others have built upon it", errs.ErrConflict}
-	ErrPurged    error = &reason{"a purge has removed the previous version", errors.Join(errs.ErrTruncated, errs.ErrPurged)}
+	ErrPurged    error = &reason{"a purge removed the previous version", errors.Join(errs.ErrTruncated, errs.ErrPurged)}
 	ErrUnkept    error = &reason{"the previous version is not kept in the history", errs.ErrTruncated}
 )
 
