@@ -96,7 +96,7 @@ func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	}
 	if dim != 0 && n != dim {
 		return &errs.FieldError{Field: "composite_embedding", Value: fmt.Sprintf("of %d dimensions", n),
-			Limit: fmt.Sprintf("%d dimensions, as the store's vectors", dim), Err: vector.ErrDimension}
+			Limit: fmt.Sprintf("%d dimensions, like the store's vectors", dim), Err: vector.ErrDimension}
 	}
 	return nil
 }
