@@ -17,12 +17,12 @@ type inode struct {
 	lease *file  // the file that holds a lease, or nil
 
 	entries, durable map[string]*inode // of a folder: the visible entries, and the durable ones
-	steps            []*step           // of a folder: pending steps that involve it
+	steps            []*step           // of a folder: pending steps that change its entries
 	last             map[string]*step  // of a folder: the last pending step for a name
 
 	cache, disk content
 	pending     []change
-	lost        map[int]uint8 // by page: sectors that are neither dirty nor durable
+	lost        map[int]uint8 // by page: bits of the sectors that a failed sync lost: neither dirty nor durable
 	locks       []*lock       // locks held on it
 
 	version, flatVersion uint64 // version of the content, and of flat
@@ -69,7 +69,7 @@ func (d *Disk) release(in *inode) {
 	delete(d.dirty, in)
 }
 
-// bury frees a page. The most recent ones are kept for LoseDataOld.
+// bury releases a page of a removed file. The contents of the most recent ones are kept for LoseDataOld.
 func (d *Disk) bury(p *page) {
 	const keep = 64
 	if p == nil {
