@@ -60,8 +60,8 @@ type Config struct {
 	// never. Until then it can be read; only Memory.ExpiresAt hides a memory at once.
 	MaxAge int64 `json:"max_age,omitempty"`
 
-	// The maximum size and age of the history that the store keeps in addition to its log: copies of old segments.
-	// bytes of the copies; default 256 MiB; 0: only what the log has
+	// HistoryBytes and HistoryDays limit the history that the store keeps in addition to its log: copies of old
+	// segments. HistoryBytes is their size in bytes; default 256 MiB; 0: no copies are kept.
 	HistoryBytes *int64 `json:"history_bytes,omitempty"`
 	HistoryDays  int    `json:"history_days,omitempty"` // age in days at which a copy is removed; 0: never
 	// UnsentBytes is the number of bytes by which the copies may exceed HistoryBytes while a copy of the store
