@@ -35,12 +35,12 @@ type Config struct {
 	// seconds in which an assembly's activation halves; default 86,400
 	ActivationHalfLife int `json:"activation_half_life,omitempty"`
 
-	// Limits of the store; 0 means unlimited. Their counts are those of the files, with the embeddings in them, and
-	// include expired memories that are not deleted yet. Derived data (index, vectors), the log, assemblies and working
-	// memory do not count. A write that would exceed a limit is refused with ErrLimit, or other memories are evicted:
-	// see AtLimit. Edits of the files by hand are never refused by these limits. Neither is what the store adds to
-	// stored memories (an embedding that comes later, Touch): that may exceed the limit, and the next write is refused,
-	// or evicts enough for both.
+	// Limits of the store; 0 means unlimited. They count the files with the embeddings in them, including expired
+	// memories that are not deleted yet. Derived data (index, vectors), the log, assemblies and working memory do not
+	// count. A write that would exceed a limit is refused with ErrLimit, or other memories are evicted: see AtLimit.
+	// Edits of the files by hand are never refused by these limits. Neither is what the store adds to stored memories
+	// (an embedding that comes later, Touch): that may exceed the limit, and the next write is refused, or evicts
+	// enough for both.
 	MaxMemories        int64 `json:"max_memories,omitempty"`
 	MaxBytes           int64 `json:"max_bytes,omitempty"` // bytes of all memories' JSON files
 	MaxSessionMemories int64 `json:"max_session_memories,omitempty"`

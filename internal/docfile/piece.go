@@ -25,7 +25,7 @@ const (
 	undoTail = ".undo.jsonl"
 )
 
-// IsUndo reports whether name, a name in quarantine/, is that of an undo file of an older version.
+// IsUndo reports whether name, a name in quarantine/, belongs to an undo file of an older version.
 func IsUndo(name string) bool {
 	return strings.HasPrefix(name, undoHead) && strings.HasSuffix(name, undoTail)
 }

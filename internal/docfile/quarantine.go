@@ -346,9 +346,9 @@ func (q *Quarantine) sameBytes(name string, size int64, sum []byte) bool {
 // doomedSuffix is the ending of the name of a file that a purge is going to overwrite; see package trace.
 const doomedSuffix = ".purged"
 
-// isUnfinished reports whether a name in quarantine/ is that of an interrupted write or of a file that a
-// purge is going to overwrite. Files that are set aside never get such a name: they would not be listed,
-// and a purge would remove them.
+// isUnfinished reports whether a name in quarantine/ belongs to an interrupted write or to a file that a purge is going
+// to overwrite. Files that are set aside never get such a name: they would not be listed, and a purge would remove
+// them.
 func isUnfinished(name string) bool {
 	return strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, doomedSuffix)
 }

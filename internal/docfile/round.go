@@ -227,7 +227,7 @@ func (r *round) work() error {
 // share is the number of changes that a worker takes at once: adjacent ones, which its source reads together.
 const share = 32
 
-// workOne makes changes until none is left or one fails. number is that of its worker.
+// workOne makes changes until none is left or one fails. number is the number of its worker.
 func (r *round) workOne(number int) (err error) {
 	w := r.f.workers[number]
 	w.r = r

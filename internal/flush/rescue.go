@@ -159,8 +159,8 @@ func (fl *Flusher) nameOf(key string) string {
 	return k.Noun + " " + human.Quote(key[1:])
 }
 
-// isFiled reports whether the file of a document has the version of an entry, or a newer one: the time of a file is
-// that of its commit. For working memory the file does not show that.
+// isFiled reports whether the file of a document has the version of an entry, or a newer version: the time of a file is
+// the time of its commit. For working memory the file does not show that.
 func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	k := fl.engine.Kinds().Of(e.Key)
 	if k == nil {

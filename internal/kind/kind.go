@@ -48,11 +48,11 @@ type Kind struct {
 	FoldsAsDisk bool
 
 	// Companion returns the id of a second document, of the same kind, for data about a document that its bytes cannot
-	// contain, such as its previous path. The companion is deleted and moved with the document. false: the id is that
-	// of a companion. nil: there are no companions, and a renamed file is another document.
+	// contain, such as its previous path. The companion is deleted and moved with the document. Companion returns false
+	// if the id already belongs to a companion. nil: there are no companions, and a renamed file is another document.
 	Companion func(id string) (string, bool)
-	// Owner is the inverse of Companion: it returns the id of the document that a companion belongs to; false if the id
-	// is that of a document. A kind with Companion has it.
+	// Owner is the inverse of Companion: it returns the id of the document to which a companion belongs; false if the
+	// id belongs to a document. A kind with Companion has it.
 	Owner func(id string) (string, bool)
 	// Moved returns the content of the companion of a document that has moved from another path. from is the id at that
 	// path, last its last version there. had is the present content of the companion, empty if there is none.
@@ -138,8 +138,8 @@ func FoldersOf(f wal.Features) []string {
 	})
 }
 
-// Document returns the id of the document to which an id belongs: the id itself or, if the id is that of a companion,
-// the id of the companion's document.
+// Document returns the id of the document to which an id belongs: the id itself, or for a companion the id of its
+// document.
 func (k *Kind) Document(id string) (of string, companion bool) {
 	if k.Owner != nil {
 		if of, companion = k.Owner(id); companion {

@@ -22,8 +22,8 @@ type Paths interface {
 	// ID returns the id of the document that a path belongs to. If a path does not contain its id, for example because
 	// it contains a hash instead, ID returns false, and the part of the path that replaces the id.
 	ID(path string) (id string, ok bool)
-	// IsDocument reports whether a file at a path may be that of a document, as opposed to files of
-	// editors and tools. It may return true for a path that Path never returns.
+	// IsDocument reports whether a file at a path may be a document, as opposed to a file of an editor or tool. It may
+	// return true for a path that Path never returns.
 	IsDocument(path string) bool
 	// IsOwn reports whether the store itself uses this path for a file, or for a folder.
 	IsOwn(path string, folder bool) bool
@@ -102,8 +102,7 @@ func (k *Kind) FileName(id string) string {
 // File returns the path of a document's file relative to the store.
 func (k *Kind) File(id string) string { return k.Folder + "/" + k.FileName(id) }
 
-// IsFile reports whether a path in a store is that of a document's file, on this system or on another
-// one.
+// IsFile reports whether rel, a path in a store, is the path of a document's file, on this system or on another one.
 func (k *Kind) IsFile(rel, id string) bool {
 	if rel == k.File(id) {
 		return true

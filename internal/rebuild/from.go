@@ -138,7 +138,7 @@ func (mk *Maker) openOlder(name, store string) (*index.Set, error) {
 }
 
 // fallBack updates an older index to r.At with the entries since then. The index is used only if all its bytes are
-// valid, the chain hash in it is that of the log, and no entry since is missing.
+// valid, its chain hash equals the log's at that position, and no entry since is missing.
 func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.Log) (*index.Set, error) {
 	old, err := mk.openOlder(name, r.Store.String())
 	if err != nil {

@@ -205,8 +205,8 @@ func (s *Settings) tell(err error, note string) {
 	s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Note: note, Err: err})
 }
 
-// Gone reports whether the file does not exist. Then the folder may be that of a git branch without the store, and
-// files of documents must not be restored.
+// Gone reports whether the file does not exist. Then git may have checked out a branch without the store, and files of
+// documents must not be restored.
 func (s *Settings) Gone() bool {
 	_, err := s.env.FS.Stat(s.path())
 	return errors.Is(err, fs.ErrNotExist)

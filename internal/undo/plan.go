@@ -207,8 +207,8 @@ func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*chan
 	}
 }
 
-// rests returns the reason why a memory cannot be undone: an assembly that is not undone contains it. The second error
-// is that of reading.
+// rests returns, as its first result, the reason why a memory cannot be undone: an assembly that is not undone contains
+// it. The second result is an error of reading.
 func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) (error, error) {
 	if c.What == Undelete {
 		return nil, nil
@@ -245,8 +245,8 @@ func (u *Undoer) sameVector(ctx context.Context, c *change) (bool, error) {
 	return slices.Equal(was, is), nil
 }
 
-// lacks returns the reason why an assembly cannot be restored: a member would be missing. The second error is that of
-// reading.
+// lacks returns, as its first result, the reason why an assembly cannot be restored: a member would be missing. The
+// second result is an error of reading.
 func (u *Undoer) lacks(c *change, done map[string]*change) (error, error) {
 	k := u.engine.Kinds().Memories
 	var missing []string

@@ -10,8 +10,8 @@ import (
 // FS is a file system as the store uses it. Names are paths of the system. Errors match fs.ErrNotExist, fs.ErrExist,
 // fs.ErrPermission and the syscall.Errno values with errors.Is.
 type FS interface {
-	// OpenFile opens or creates a regular file. If the name is that of a symbolic link, a folder, a FIFO or a device, it
-	// returns a *NotRegularError and does not open it.
+	// OpenFile opens or creates a regular file. If there is a symbolic link, a folder, a FIFO or a device at the name,
+	// it returns a *NotRegularError and does not open it.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	Mkdir(name string, perm fs.FileMode) error
 	Remove(name string) error
@@ -25,8 +25,8 @@ type FS interface {
 	Link(old, new string) error
 	// Stat describes a file. It does not follow a symbolic link in the last element.
 	Stat(name string) (Info, error)
-	// ReadDir returns the names in a folder, in any order, without "." and "..". If the name is that of anything else,
-	// including a link to a folder, it returns a *NotFolderError. See ReadRoot.
+	// ReadDir returns the names in a folder, in any order, without "." and "..". If name is not a folder, or is a link
+	// to one, it returns a *NotFolderError. See ReadRoot.
 	ReadDir(name string) ([]string, error)
 	// SyncDir makes the entries of a folder durable. It accepts a link to a folder.
 	SyncDir(name string) error

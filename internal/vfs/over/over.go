@@ -26,7 +26,7 @@ type gone struct {
 	names map[string]bool
 }
 
-// New returns a file system in which the folder upper overlays lower. Paths are those of lower.
+// New returns a file system in which the folder upper overlays lower. Callers use the paths of lower.
 func New(fsys vfs.FS, lower, upper string) *FS {
 	return &FS{fs: fsys, lower: filepath.Clean(lower), upper: filepath.Clean(upper), gone: &gone{names: map[string]bool{}}}
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // Temporary overlays dir with a new folder in the system's temporary folder; remove removes that folder. known reports
-// whether a path is that of a store's file. wait limits the waits for leases: see vfs.Patient.
+// whether a path belongs to a file of a store. wait limits the waits for leases: see vfs.Patient.
 func Temporary(dir string, known func(rel string, folder bool) bool,
 	wait time.Duration) (over *FS, remove func() error, err error) {
 	sweep(os.TempDir(), known)
