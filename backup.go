@@ -42,13 +42,13 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	}
 	source, err := st.inner.Copied(ctx, true)
 	if err != nil {
-		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
+		return BackupInfo{}, fmt.Errorf("a backup must first flush the store: %w", err)
 	}
 	source.Config = func() []byte {
 		b, err := vfs.ReadFile(st.inner.Engine.Env().FS, filepath.Join(st.inner.Engine.Env().Dir, settings.Name),
 			settings.Limit)
 		if err != nil {
-			st.inner.Engine.Env().Logger.Warn("config.json is not in the backup", "err", err)
+			st.inner.Engine.Env().Logger.Warn("config.json cannot be read and is not in the backup", "err", err)
 			return nil
 		}
 		return b

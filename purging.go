@@ -98,7 +98,7 @@ func (ad Admin) PlanPurge(ctx context.Context, filters ...Filter) (*PurgePlan, e
 	}
 	f := filtersOf(ctx, st.inner.Engine, filters)
 	if f.All() && len(f.Writers) == 0 {
-		return nil, fmt.Errorf("%w: a purge of all memories: give a filter", errs.ErrInvalid)
+		return nil, fmt.Errorf("%w: a purge without a filter would delete all memories: give a filter", errs.ErrInvalid)
 	}
 	f.Expired = true
 	k, p := st.inner.Engine.Kinds().Memories, new(PurgePlan)

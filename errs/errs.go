@@ -51,7 +51,7 @@ var (
 	ErrHistoryGone = errors.New("the history is gone")
 	// ErrCopyBehind: a copy of the store elsewhere lacks a part of the log that is no longer kept. See
 	// CopyBehindError.
-	ErrCopyBehind = errors.New("the copy elsewhere is too far behind")
+	ErrCopyBehind = errors.New("the copy of the store elsewhere is too far behind")
 	// ErrLimit: a limit of config.json, or of the operation, is reached. See LimitError.
 	ErrLimit = errors.New("limit reached")
 	// ErrPurged: the requested document or version, or a text that is put, was purged from this store. See PurgedError.
@@ -248,7 +248,7 @@ type InflatedError struct {
 // Error returns the message, in one line.
 func (e *InflatedError) Error() string {
 	return fmt.Sprintf("%v: %s of the log (wal/) would become files of %d bytes with %s, more than 64 times as much (at "+
-		"most %d bytes of such files are written unasked)",
+		"most %d bytes of such files are written without confirmation)",
 		ErrLimit, human.Count(int(e.Packed), "byte", "bytes"), e.Size, human.Count(e.Documents, "document", "documents"),
 		e.Most)
 }

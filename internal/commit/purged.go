@@ -29,7 +29,7 @@ func (cm *Committer) lift(ctx context.Context, ops []Op) {
 			text = engine.TextOf(&engine.Parsed{Group: o.Assembly}, nil)
 		}
 		if err := cm.engine.LiftText(ctx, o.kind, id, text); err != nil {
-			cm.engine.Env().Logger.Warn("a text that was purged is stored, and still counts as purged", "err", err)
+			cm.engine.Env().Logger.Warn("a text was stored again, but is still recorded as purged", "err", err)
 		}
 	}
 }

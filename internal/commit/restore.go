@@ -382,7 +382,7 @@ func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 	}
 	if !slices.Equal(a.CompositeEmbedding, p.Group.CompositeEmbedding) {
 		return &RefusedError{i,
-			fmt.Errorf("the composite embedding is no longer that of the members: memory %s has changed",
+			fmt.Errorf("the composite embedding no longer matches the members: memory %s has changed",
 				human.Quote(moved))}
 	}
 	return nil

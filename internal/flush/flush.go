@@ -234,7 +234,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	}
 	if err == nil && m == MergeAlways && !spilled { // writing an index releases the log, which enforces the budget too
 		if berr := fl.engine.Log().Archive().KeepBudget(held); berr != nil {
-			fl.engine.Env().Logger.Warn("enforcing the budget of the history", "err", berr)
+			fl.engine.Env().Logger.Warn("limiting the history to its maximum size", "err", berr)
 		}
 	}
 	if givenUp(ctx, err) { // the caller's context ended, or the store is being closed

@@ -98,7 +98,7 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 			})
 		}
 		if err != nil && !errors.Is(err, errs.ErrTruncated) {
-			fl.engine.Env().Logger.Warn("keeping an entry of the log that is not valid", "lsn", at, "err", err)
+			fl.engine.Env().Logger.Warn("copying an invalid entry of the log to quarantine", "lsn", at, "err", err)
 			continue
 		}
 		r.list[at].kept = true

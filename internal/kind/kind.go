@@ -263,7 +263,7 @@ func checkMembers(line []byte, e *index.Entry) error {
 		return err
 	}
 	if int64(len(members)) != e.MemberCount {
-		return fmt.Errorf("the line counts %d members, but names %d", e.MemberCount, len(members))
+		return fmt.Errorf("the index line counts %d members, but names %d", e.MemberCount, len(members))
 	}
 	for _, id := range members {
 		if err := jsondoc.CheckID("members", id, 0); err != nil {

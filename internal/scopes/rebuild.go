@@ -25,7 +25,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	}
 	of, err := working.ParseScope(key)
 	if err != nil {
-		return "neither log nor archive has entries of its scope", nil
+		return "log and archive have no entries of the scope in this file", nil
 	}
 	s := ws.acquire(of)
 	defer ws.release(s)

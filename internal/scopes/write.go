@@ -290,7 +290,7 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 		d, res, err := s.ahead.Judge(now, q.r)
 		if err == nil && s.grows(&d) {
 			err = &errs.FieldError{Field: "scope", Value: human.Quote(s.key), Limit: fmt.Sprintf("%d bytes", s.ws.tuning.Most),
-				Err: fmt.Errorf("%w: its file has about %d bytes; delete checkpoints or values", errs.ErrTooLarge,
+				Err: fmt.Errorf("%w: the scope's file has about %d bytes; delete checkpoints or values", errs.ErrTooLarge,
 					s.file.size+s.grown)}
 		}
 		if err == nil && !d.Empty() {

@@ -32,7 +32,7 @@ var errPlanAgain = errors.New("the plan is no longer valid")
 // an undo of several commits, Undo undoes the rest, and then also returns an *Error.
 func (u *Undoer) Undo(ctx context.Context, o Options) (*Plan, error) {
 	if err := u.engine.KeepWriters(ctx); err != nil {
-		return nil, fmt.Errorf("an undo has to be recognized in the log: %w", err)
+		return nil, fmt.Errorf("preparing the log to record an undo: %w", err)
 	}
 	s, err := u.selection(ctx, o)
 	if err != nil {
