@@ -183,7 +183,7 @@ func (b *below) shareWith(fd int, dir string, gid int) error {
 		return err
 	}
 	return pathError("chmod", dir,
-		fmt.Errorf("%w: the folder belongs to group %d, which you are not in: change the group with chgrp", unix.EPERM, info.GID))
+		fmt.Errorf("%w: the folder belongs to group %d, which you are not in: change it with chgrp", unix.EPERM, info.GID))
 }
 
 func (b *below) alike(dir, other string) error {
