@@ -9,7 +9,7 @@ import (
 // or cannot be read. It is kept unchanged, and the previous version is served as long as the log or the archive has it.
 type RefusedEdit struct {
 	Path string // relative to the store
-	Err  error  // why it cannot be adopted
+	Err  error  // reason why the edit cannot be adopted
 }
 
 // RefusedEdits yields the files whose current content cannot be adopted, whichever process wrote them or was notified.

@@ -20,7 +20,7 @@ import (
 // Space reports how much of the disk is available to a store, in bytes.
 type Space struct {
 	Free  int64 // available for writing
-	Total int64 // of the volume, 0 when unknown
+	Total int64 // size of the volume, 0 when unknown
 	Low   int64 // the store warns below this
 
 	Inodes int64 // files that may still be created
@@ -39,11 +39,11 @@ type Health struct {
 	OK       bool
 	Writable bool
 	Problems []error // the problems, gravest first
-	// why a store that was opened read-only cannot be written: the operating system refuses it, or a *LinkedError; nil
-	// otherwise
+	// reason why a store that was opened read-only cannot be written: the operating system refuses it, or a
+	// *LinkedError; nil otherwise
 	ReadOnly error
 	Space    Space
-	// why commits wait until files and index have caught up with the log, "" if they do not wait: this is not a
+	// reason why commits wait until files and index have caught up with the log, "" if they do not wait: this is not a
 	// problem, but shows the speed of this machine
 	Slowed   string
 	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has the reason
@@ -65,8 +65,8 @@ type CopyHealth struct {
 	Sent    uint64    // the position up to which the copy has the log
 	At      time.Time // when the copy last reported
 	Behind  int64     // bytes of log that are durable here and not sent to the copy
-	// why the copy cannot continue: a *CopyBehindError, a *past.EndedError of package wal/past, or damage of the file
-	// that records its progress; nil if it can
+	// reason why the copy cannot continue: a *CopyBehindError, a *past.EndedError of package wal/past, or damage of the
+	// file that records its progress; nil if it can
 	Err error
 }
 
@@ -186,7 +186,8 @@ type Stats struct {
 	Edits        int       // edited files that this process has adopted or set aside
 	Watcher      int       // id of the process that watches the files for edits, 0 if none does
 	ToOverwrite  int       // redacted versions whose bytes are not overwritten yet
-	WatcherPolls string    // why Watcher checks all files each minute instead of being notified, "" if it is notified
+	// reason why Watcher checks all files each minute instead of being notified, "" if it is notified
+	WatcherPolls string
 
 	Vectors     int64  // number of vectors of memories and assemblies, in the files
 	Dimension   int    // numbers of each vector, 0 while there is none

@@ -29,7 +29,7 @@ type Version struct {
 	Kept     bool
 	Document []byte // the exact bytes of the file; the caller may change them
 	Writer   Writer // the writer of the version; Number 0: unknown
-	Cause    string // why the store wrote it, see CommitChange; "": a caller requested it
+	Cause    string // reason why the store wrote the version, see CommitChange; "": a caller requested it
 	// Redacted reports that the version was removed on purpose (Admin.PurgeVersion): Document, Size and ContentHash are
 	// zero.
 	Redacted   bool

@@ -36,7 +36,7 @@ type Commit struct {
 type CommitChange struct {
 	LSN  uint64 // the resulting version
 	Kind string // "memory", "assembly", "note" or "working memory"
-	ID   string // of working memory, the key of the scope
+	ID   string // id of the document; for working memory, the key of the scope
 	What string // "created", "changed" or "deleted"
 	// Cause is why the store made the change: "expired", "evicted" to make room, "edited" by hand in its file, "upkeep"
 	// for an embedding or a count of accesses, or "undo". Empty: a caller requested the change, or the store did not
@@ -47,7 +47,7 @@ type CommitChange struct {
 
 // LogOptions select commits, and the changes of each commit. The zero value selects all.
 type LogOptions struct {
-	Since, Until time.Time // by Commit.Time: at or after Since, and before Until; zero: no bound
+	Since, Until time.Time // select commits by Commit.Time: at or after Since, and before Until; zero: no bound
 	By           string    // number or name of a writer, or UnknownWriter; "": any
 	Session      *string   // changes of the memories and of the working memory of a session
 	ID           *string   // changes of this id

@@ -37,7 +37,7 @@ type PurgeReport struct {
 	// derived files, mostly of the index, that were removed without being overwritten: another process has them mapped, or
 	// the system cannot tell
 	Unlinked []string
-	// why the device may keep overwritten bytes, with a remedy; "" if the file system overwrites in place
+	// reason why the device may keep overwritten bytes, with a remedy; "" if the file system overwrites in place
 	Device string
 	Backup []string // full backups within the folder, and .git: the purge does not cover them
 	// ids of other processes that have the store open: purged data disappears from their memory as they continue to
@@ -78,7 +78,7 @@ func (ad Admin) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) 
 
 // PurgePlan lists the memories that a purge would delete.
 type PurgePlan struct {
-	IDs     []string // in ascending order, without duplicates
+	IDs     []string // ids of the memories, in ascending order, without duplicates
 	Deleted int      // number of IDs that are deleted already, and have versions in the log or the archive
 	Bytes   int64    // bytes of the documents of the IDs that are not deleted yet
 	Unread  []error  // parts of log and archive that could not be read: deleted memories in them are missing

@@ -33,12 +33,12 @@ type Quarantined struct {
 	Name  string
 	What  QuarantinedKind
 	Mode  fs.FileMode // the type, if it is not a regular file, and the permissions
-	Size  int64       // in bytes, as it is now
+	Size  int64       // present size in bytes
 	Time  time.Time   // when it was set aside; without a note, when it was last changed
 	Noted bool        // there is a note about it; the following fields are from the note
 
 	From    string // its former path in the store, with slashes
-	ID      string // of the document, "" if it is unknown or there is none
+	ID      string // id of the document, "" if it is unknown or there is none
 	Version uint64 // the newest known version of the document at that time, 0 if it is unknown
 	Reason  string
 	Hash    string // "sha256:…" of the bytes that were set aside, "" if they were not hashed

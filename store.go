@@ -106,11 +106,11 @@ func (st *Store) Close() error {
 	return st.inner.Close(context.Background(), st.inner.Engine.Env().LockWait)
 }
 
-// CloseWithin is Close with a time limit, for a process that must end soon: it waits at most that long for locks of
-// other processes and for operations that make no progress, and writes files, in rounds of 1,000, until the time is
-// over. Changes that could not be written to files by then are durable in the log, the error has the reason
-// (context.DeadlineExceeded: the time was over), and the next flush by any process writes them; accesses that
-// Store.Touch has counted may be lost.
+// CloseWithin closes the store as Close does, with a time limit, for a process that must end soon. It waits at most
+// that long for locks of other processes and for operations that make no progress, and writes files, in rounds of
+// 1,000, until the time is over. Changes that could not be written to files by then are durable in the log, the error
+// has the reason (context.DeadlineExceeded: the time was over), and the next flush by any process writes them. Accesses
+// that Store.Touch has counted may be lost.
 func (st *Store) CloseWithin(wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()

@@ -58,7 +58,7 @@ type UndoPlan struct {
 	UndoOptions
 	Commits     int            // number of commits that are taken back
 	First, Last uint64         // positions of the first and the last of them
-	Changes     []UndoChange   // in the order in which they are made
+	Changes     []UndoChange   // changes in the order in which they are made
 	Conflicts   []UndoConflict // documents that are not taken back
 	Scopes      []string       // scopes of working memory that the commits changed, which are not taken back
 	Unread      []error        // parts of the log that cannot be read and may have more commits to take back

@@ -22,7 +22,7 @@ type Change struct {
 	Document []byte   // the bytes of a note; nil when deleted, or when only its properties changed
 	More     bool     // the next change is of the same batch
 	Writer   Writer   // the writer of the change; Number 0: unknown
-	Cause    string   // why the store wrote it, see CommitChange; "": a caller requested it
+	Cause    string   // reason why the store made the change, see CommitChange; "": a caller requested it
 }
 
 // FromNow, passed to Watch, is the position of the next change.

@@ -75,8 +75,8 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 	return cm.commit(ctx, ops, seen, listed, cm.engine.Commits())
 }
 
-// Upkeep is Commit for changes that the store makes by itself, such as a sweep. It does not count them as commits that
-// a caller requested (Engine.Commits).
+// Upkeep does what Commit does, for changes that the store makes by itself, such as a sweep. It does not count them as
+// commits that a caller requested (Engine.Commits).
 func (cm *Committer) Upkeep(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
 	return cm.commit(ctx, ops, seen, listed, new(atomic.Int64))
 }

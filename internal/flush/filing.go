@@ -170,7 +170,7 @@ type frames struct {
 	f    *filing
 	ctx  context.Context
 	list []index.At
-	lent []func() // by worker: releases the document of its last change
+	lent []func() // functions that release the document of a worker's last change, by worker
 }
 
 func (f *filing) frames(ctx context.Context, list []index.At) *frames {

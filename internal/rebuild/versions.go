@@ -20,7 +20,9 @@ import (
 type versions struct {
 	mk     *Maker
 	recent map[string]wal.LSN // newest versions in the log, by key
-	logged map[string]logged  // the same with hashes; both are used only if the present index does not have the version
+	// newest versions in the log with hashes, by key; both maps are used only if the present index does not have the
+	// version
+	logged map[string]logged
 	older  []*index.Set
 }
 

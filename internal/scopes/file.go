@@ -68,7 +68,8 @@ type scopeFiles struct {
 	ctx        context.Context
 	keys       []string
 	distrusted bool
-	spares     func(key string, err error) bool // see flush.Host; may be nil
+	// decides whether the other scopes are written if one cannot be, see flush.Host; may be nil
+	spares func(key string, err error) bool
 
 	mu    sync.Mutex
 	wrote map[string]believed

@@ -40,7 +40,7 @@ type Plan struct {
 	Options
 	Commits     int        // number of commits that are undone
 	First, Last wal.LSN    // positions of the first and the last of them
-	Changes     []Change   // in the order in which they are made
+	Changes     []Change   // changes in the order in which they are made
 	Conflicts   []Conflict // sorted by kind and id
 	Scopes      []string   // scopes of working memory that the commits changed, which is not undone
 	Unread      []error    // parts of the log that cannot be read, which may have commits that should be undone

@@ -27,7 +27,7 @@ const markMost = 64 << 10
 type Mark struct {
 	Format int       `json:"varve_unfinished"` // version of the mark: MarkFormat
 	Name   string    `json:"name"`             // name of the folder; a mark that names another folder is ignored
-	Kind   string    `json:"kind"`             // what is being made: backup, restore, view
+	Kind   string    `json:"kind"`             // kind of folder that is being made: backup, restore, view
 	Store  uuid.UUID `json:"store"`            // UUID of the store from which it is made
 }
 

@@ -23,7 +23,7 @@ type flock struct {
 	spare   lockable // an unlocked descriptor for the next wait, if keep; may be nil
 	held    bool
 	closed  bool
-	waiters [2]*waiter // by mode: goroutines blocked in flock
+	waiters [2]*waiter // goroutines blocked in flock, by mode
 }
 
 // lockable is an open lock file: lockFile, a bare descriptor that stays open, or freshLock, which serves one acquire.

@@ -142,7 +142,7 @@ func (d *Disk) kill(p *Process) {
 type Held struct {
 	Path string
 	PID  int
-	Name string // of the process
+	Name string // name of the process
 	Mode string
 }
 
