@@ -27,7 +27,7 @@ type waiters struct {
 
 const mostTurn = 100 * time.Millisecond
 
-// turn is the place of one commit or transaction in turns.
+// turn is the position of one commit or transaction in the queue of turns.
 type turn struct {
 	all *turns
 	key string

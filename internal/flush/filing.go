@@ -354,8 +354,8 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 	return err == nil && same(&line)
 }
 
-// unblock moves anything that is in the place of a document aside, and retries: nothing is lost, and the document is
-// written.
+// unblock moves anything that occupies the path of a document to quarantine, and then makes the change: nothing is
+// lost, and the document is written.
 func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.Blocked) error {
 	again := src.f.frames(ctx, nil)
 	defer again.done()

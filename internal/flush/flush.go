@@ -86,7 +86,8 @@ type Flusher struct {
 // limits, and that keep working memory. The files of working memory contain changes that the log has released; a round
 // writes them before it sets the checkpoint.
 type Host interface {
-	// JudgeAside judges the files that a round has set aside.
+	// JudgeAside decides, for each file that a round has moved to quarantine, whether it is an edit that must be
+	// adopted.
 	JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Edit)
 	// Upkeep is called every few seconds.
 	Upkeep(ctx context.Context)

@@ -180,7 +180,7 @@ func (fl *Flusher) superseded(k *engine.Kind, e *wal.Entry) bool {
 	return err == nil && info.Mtime.After(e.Time)
 }
 
-// hasFolder reports whether the folder of memories, which every store has, is in its place.
+// hasFolder reports whether the folder of memories, which every store has, exists at its path.
 func (fl *Flusher) hasFolder() bool {
 	_, err := fl.engine.Env().FS.Stat(filepath.Clean(fl.engine.Kinds().Memories.Path("")))
 	return err == nil

@@ -25,7 +25,7 @@ type computedIndex struct {
 	mu    sync.Mutex
 	since uint64 // the switch (index.Model.Since) to which the other fields belong
 	f     vfs.File
-	at    []computedAt // the records, sorted by hash of the id, then by place
+	at    []computedAt // the records, sorted by hash of the id, then by offset in the file
 }
 
 type computedAt struct {

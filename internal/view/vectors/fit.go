@@ -16,7 +16,7 @@ import (
 
 // looked has what is known about the store's dimension.
 type looked struct {
-	of  engine.Tables // identity of the index that was examined
+	of  engine.Tables // base and delta of the index that was examined
 	at  wal.LSN       // log position below which there is no vector
 	dim int           // the dimension; 0: none
 	by  decider       // the document that determines it; zero if the index does

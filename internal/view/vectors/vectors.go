@@ -32,7 +32,7 @@ type Vectors struct {
 	view *vector.View
 	upTo wal.LSN       // the overlay of view has all changes below this position
 	by   uint64        // index.Model.Since of the model to which the view's vectors belong
-	of   engine.Tables // identity of the index that view was opened with
+	of   engine.Tables // base and delta of the index that view was opened with
 
 	damaged atomic.Bool // a search found damage: verify the files, and rebuild them if needed
 
