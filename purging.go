@@ -52,26 +52,29 @@ type Mention = repair.Mention
 // Purge deletes memories and removes every trace of them from the store's folder: their files, all versions in the log
 // and the archive, the index and its backups, displaced files in tmp/, their files in quarantine/, and undo files of
 // older versions that name them. The log and its pool are overwritten with zeros, durably, before they are removed. All
-// other memories keep their history, and assemblies keep those versions that had none of the purged memories: a
-// composite is computed from the members' embeddings. Traces of an id that does not exist now are searched as well:
-// ErrNotFound if there are none.
+// other memories keep their history. Assemblies keep those versions that had none of the purged memories: a composite
+// is computed from the members' embeddings. Traces of an id that does not exist now are removed as well; if there are
+// none, the error is ErrNotFound.
 //
 // On a full disk Purge makes room: it removes the pool first, then backups of the index that have the memories. Data
 // that is only in the log must be written to files before the log can be removed: if there is no space for that, the
 // memories are deleted, the error is ErrDiskFull, and traces are left.
 //
 // Other processes may have the store open. While a backup copies the log, the error is ErrLocked. If something cannot
-// be removed (a file that another program has open), the rest is, and the errors, which the report has as well, name a
-// remedy and ask to purge again. An unreadable part of the log, the archive or a backup of the index may contain purged
-// data: it is overwritten, and Lost has the history that is lost with it. Purge may be interrupted at any point and
-// repeated. It does not cover backups elsewhere, git's history, overwritten bytes that a device keeps, and the text of
-// other memories and of the user's own files; the latter are searched and named. An index file that another process has
-// mapped, or for which that is unknown, is removed without being overwritten, and is in Unlinked. A file that contains
-// a purged memory is overwritten, durably, before its last name is removed; if that is impossible (a program has it
-// open, it has a second name, it may not be written), Left has the reason and a remedy.
+// be removed (a file that another program has open), Purge removes the rest. The errors, which the report has as well,
+// then name a remedy and ask to purge again. An unreadable part of the log, the archive or a backup of the index may
+// contain purged data: it is overwritten, and Lost names the history that is lost with it. Purge may be interrupted at
+// any point and repeated.
 //
-// Purge cannot reach data that was removed before it: versions that were replaced or deleted earlier, released segments
-// of the log and released lines of the index may persist in free blocks of the file system.
+// A file that contains a purged memory is overwritten, durably, before its last name is removed. If that is impossible
+// (a program has it open, it has a second name, it is not writable), Left has the reason and a remedy. An index file
+// that another process has mapped, or for which that is unknown, is removed without being overwritten, and is listed in
+// Unlinked.
+//
+// Purge does not cover backups elsewhere, git's history, overwritten bytes that a device keeps, and the text of other
+// memories and of the user's own files; it searches the latter and names them. Purge cannot reach data that was removed
+// before it: versions that were replaced or deleted earlier, released segments of the log and released lines of the
+// index may persist in free blocks of the file system.
 func (ad Admin) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	return ad.st.purgeAll(ctx, ad.st.inner.Engine.Kinds().Memories, ids)
 }
@@ -241,12 +244,14 @@ type Redaction struct {
 	Equal   []uint64 // positions of other versions with the same text, which are kept
 }
 
-// PurgeVersion removes the content of one version of a memory, an earlier version or one of a deleted memory; the
-// memory is otherwise unchanged. When it returns nil, history shows the version as redacted, with its time and writer
-// and those of the redaction, and no method returns its content: GetAt, Revert and Undelete return a *RedactedError.
-// Its bytes are overwritten within about a minute by a process that has the store open and runs in the background, with
-// the next backup, or by OverwriteRedacted. ErrConflict if it is the current version of the memory. Versions with the
-// same text are kept, and are in the report.
+// PurgeVersion removes the content of one version of a memory: an earlier version, or one of a deleted memory. The
+// memory is otherwise unchanged. If it is the current version of the memory, the error is ErrConflict. Versions with
+// the same text are kept, and are in the report.
+//
+// When PurgeVersion returns nil, history shows the version as redacted, with its time and writer and those of the
+// redaction. No method returns its content: GetAt, Revert and Undelete return a *RedactedError. Its bytes are
+// overwritten within about a minute by a process that has the store open and runs in the background, with the next
+// backup, or by OverwriteRedacted.
 //
 // A restore of a backup that is made afterwards omits the version, and so does a restore of an older backup with
 // RestoreOptions.Log. Files of the user are not searched.

@@ -109,28 +109,30 @@ func (st *Store) PlanUndo(ctx context.Context, o UndoOptions) (*UndoPlan, error)
 	return planOf(p), err
 }
 
-// Undo takes back what commits did to memories and assemblies: it restores the exact bytes that they replaced or
-// deleted, including times, embeddings and members that this version does not know, and deletes what they created. A
-// document that the commits did not change, or that is as it was before them, is not changed. An undo is a commit like
-// others, so it can be undone.
+// Undo takes back what commits did to memories and assemblies. It restores the exact bytes that they replaced or
+// deleted, including times, embeddings and members that this version does not know, and deletes the documents that they
+// created. A document that the commits did not change, or that is as it was before them, is not changed. An undo is a
+// commit like others, so it can be undone.
 //
 // A document on which other commits depend is a conflict: another commit has changed the document since, an assembly
 // that stays contains the memory, or the previous version is no longer kept or was purged. Undo then changes nothing
-// and returns an *UndoError, which has the whole plan; with Partial it takes back the rest. A count of accesses or an
-// embedding that the store added is taken back along. An expiry in the past is not restored, nor is an embedding by a
-// previous model of the store. Expired documents are restored only if the undo names their position, and documents that
-// a limit of age removed are removed again. An undo never exceeds a limit of the store, and evicts nothing: it fails
-// with a *LimitError.
+// and returns an *UndoError, which has the whole plan; with Partial it takes back the rest.
 //
-// Undo is one commit. If that would be more than half a segment it is several; between them the store may have more
-// memories than its limits. An undo of several commits that is interrupted is completed by an undo of the same, or of
-// the caller's last commit, by any process. Other processes may write meanwhile: their changes are not overwritten. If
-// they have changed something after the first of the commits, Undo takes back the rest and returns an *UndoError.
+// A count of accesses or an embedding that the store has added to a document is taken back with it. An expiry in the
+// past is not restored, nor is an embedding by a previous model of the store. Expired documents are restored only if
+// the undo names their position, and documents that a limit of age had removed are removed again. An undo never exceeds
+// a limit of the store, and evicts nothing: it fails with a *LimitError.
+//
+// Undo is one commit. If that would be more than half a segment, it is several commits; between them the store may have
+// more memories than its limits. An undo of several commits that is interrupted is completed by an undo with the same
+// options, or by an undo of the caller's last commit, by any process. Other processes may write meanwhile: their
+// changes are not overwritten. If they have changed something after the first of the commits, Undo takes back the rest
+// and returns an *UndoError.
 //
 // The caller's own commits are those of the same program on the same machine, for the same agent, session, client and
-// token, in any process; commits that changed only working memory, and those of the store itself, are ignored. Without
-// a Writer, Undo needs a position or a run: ErrInvalid. ErrNotFound if nothing is at the position, or no writer has the
-// name. Undo raises the feature of the store that Options.Writer raises.
+// token, in any process. Commits that changed only working memory, and those of the store itself, are ignored. Without
+// a Writer, Undo needs a position or a run: ErrInvalid. The error is ErrNotFound if nothing is at the position, or no
+// writer has the name. Undo raises the feature of the store that Options.Writer raises.
 func (st *Store) Undo(ctx context.Context, o UndoOptions) (*UndoPlan, error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return nil, err

@@ -42,16 +42,18 @@ type Refusal struct {
 // one of another dimension. Other processes may use the store meanwhile.
 //
 // The vectors are computed first, into a file beside the store's vectors. Until all are computed, searches use the old
-// ones, and processes whose EmbedModel is the new one store new memories without a vector: these are embedded with the
-// rest. Then one entry of the log changes the model, for all processes at once: from there on every search uses the new
-// vectors, all of them, whether or not the documents are rewritten; processes with another EmbedModel leave memories
+// vectors, and processes whose EmbedModel is the new model store new memories without a vector: these are embedded with
+// the rest.
+//
+// Then one entry of the log changes the model, for all processes at once. From there on every search uses only the new
+// vectors, whether or not the documents are rewritten already; processes with another EmbedModel leave memories
 // pending. Then the memories are rewritten, in batches, each on condition that its content is the one from which the
 // vector was made; their updated_at does not change. The store's dimension and model are in config.json afterwards.
 //
 // A content that the embedder refuses, while it accepts others, leaves its memory without an embedding, pending: the
 // report names it, and the next Reembed or EmbedPending, or a change of the content, tries again.
 //
-// If Reembed ends early (ctx, an error, a crash), the next call with the same EmbedModel continues; a call with another
+// If Reembed ends early (ctx, an error, a crash), the next call with the same EmbedModel continues. A call with another
 // model also continues, if the store had already changed to the previous one, and then begins its own. Only one call
 // may run at a time: ErrLocked. A memory without a content keeps its embedding; if that has another dimension, searches
 // no longer find the memory by it.
