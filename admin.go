@@ -1,8 +1,8 @@
 package varve
 
-// Admin has the operations for operators and tools: configuration and numbers, verification, the
-// index, purges, documents as their files have them, and positions of the log. A program that only
-// keeps memories needs none of it.
+// Admin has the operations for operators and tools: configuration and numbers, verification, the index, purges, the
+// exact bytes of documents in their files, and positions of the log. A program that only keeps memories needs none of
+// these.
 type Admin struct{ st *Store }
 
 // Admin returns the operations for operators and tools.

@@ -48,7 +48,7 @@ func (as Assemblies) Put(ctx context.Context, a Assembly, options ...PutOption) 
 	return *a.Clone(), nil
 }
 
-// Get returns an assembly, or ErrNotFound.
+// Get returns an assembly. If there is none with this id, the error is ErrNotFound.
 func (as Assemblies) Get(ctx context.Context, id string) (Assembly, error) {
 	v, err := as.st.inner.Engine.Get(ctx, as.st.inner.Engine.Kinds().Assemblies, id)
 	if err != nil {
@@ -94,7 +94,7 @@ func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) 
 	return *result.Clone(), nil
 }
 
-// Delete deletes an assembly, not its members; ErrNotFound if there is none.
+// Delete deletes an assembly, not its members. If there is none with this id, the error is ErrNotFound.
 func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error {
 	st := as.st
 	if err := st.inner.Engine.BeginUse(); err != nil {
@@ -119,7 +119,8 @@ func (as Assemblies) Remove(ctx context.Context, id string, memories []string, o
 	return as.change(ctx, id, options, func(a *Assembly) int { return a.Remove(memories...) })
 }
 
-// change writes the changes of f, if there are any.
+// change updates an assembly by f, which returns how many changes it made. If that is 0 and options have no condition,
+// nothing is written.
 func (as Assemblies) change(ctx context.Context, id string, options []PutOption,
 	f func(*Assembly) int) (Assembly, error) {
 	c := conditionsOf(options)
@@ -185,8 +186,8 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 	return *result.Clone(), nil
 }
 
-// All yields the assemblies that pass the filters, in the order of their ids as JSON encodes them. No assembly passes a
-// filter on what assemblies do not have (session, metadata, timestamp). See Store.Memories.
+// All yields the assemblies that pass the filters, in the order of their ids as JSON encodes them. Assemblies have no
+// session, metadata or timestamp, so no assembly passes a filter on one of these. See Store.Memories.
 func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
 	st := as.st
 	return engine.Reading(ctx, st.inner.Engine, func(yield func(Assembly, error) bool) {
@@ -221,7 +222,7 @@ func (as Assemblies) Count(ctx context.Context) (int64, error) {
 	return st.inner.Engine.State().Live(st.inner.Engine.Kinds().Assemblies.Letter), nil
 }
 
-// Containing yields the assemblies that contain a memory, by id. It reads no other assembly.
+// Containing yields the assemblies that contain a memory, in the order of their ids. It reads no other assembly.
 func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[Assembly, error] {
 	return as.st.inner.Engine.AssembliesWith(ctx, memory)
 }

@@ -32,21 +32,22 @@ func (p *Pending) Wait(ctx context.Context) (Memory, error) {
 	}
 }
 
-// asyncBytes is how much may be in progress before PutAsync blocks.
+// asyncBytes is the number of bytes of memories in progress from which on PutAsync blocks.
 const asyncBytes = 64 << 20
 
 // async tracks the PutAsync calls in progress.
 type async struct {
 	bytes *semaphore.Weighted
 	mu    sync.Mutex
-	last  map[string]chan struct{} // by id: closed when the newest put is done
+	last  map[string]chan struct{} // closed when the newest put of the id is done; by id
 }
 
 func (a *async) init() {
 	a.bytes, a.last = semaphore.NewWeighted(asyncBytes), map[string]chan struct{}{}
 }
 
-// follow returns what to wait for before writing an id: puts of one id keep their order.
+// follow registers a put of an id, and returns the channel that is closed when the previous put of this id is done:
+// puts of one id keep their order. done is closed by the caller when its own put is done.
 func (a *async) follow(id string, done chan struct{}) <-chan struct{} {
 	if id == "" {
 		return nil
@@ -66,9 +67,9 @@ func (a *async) leave(id string, done chan struct{}) {
 	}
 }
 
-// PutAsync starts a Put and returns at once, or as soon as less than 64 MiB are in progress. The memory is invisible
-// until it is durable. Puts of one id keep their order; those of different ids become durable in any order. Close waits
-// for all.
+// PutAsync starts a Put and returns at once, or as soon as less than 64 MiB of memories are in progress. The memory is
+// invisible until it is durable. Puts of one id keep their order; those of different ids become durable in any order.
+// Close waits for all of them.
 func (st *Store) PutAsync(m Memory, options ...PutOption) *Pending {
 	p := &Pending{done: make(chan struct{})}
 	if err := st.inner.Engine.BeginUse(); err != nil {

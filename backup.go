@@ -43,13 +43,13 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	}
 	source, err := st.inner.Copied(ctx, true)
 	if err != nil {
-		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
+		return BackupInfo{}, fmt.Errorf("a backup must first flush the store: %w", err)
 	}
 	source.Config = func() []byte {
 		b, err := vfs.ReadFile(st.inner.Engine.Env().FS, filepath.Join(st.inner.Engine.Env().Dir, settings.Name),
 			settings.Limit)
 		if err != nil {
-			st.inner.Engine.Env().Logger.Warn("config.json is not in the backup", "err", err)
+			st.inner.Engine.Env().Logger.Warn("config.json cannot be read and is not in the backup", "err", err)
 			return nil
 		}
 		return b
@@ -95,31 +95,31 @@ func (st *Store) overwriteFirst(ctx context.Context) error {
 	return nil
 }
 
-// CheckBackup reads a backup from end to end. It returns all faults, joined, each a *CorruptionError.
+// CheckBackup reads a backup from end to end. It returns all faults that it finds, joined; each is a *CorruptionError.
 func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
 	return backup.Check(ctx, vfs.Only(vfs.OS(), "", dir), dir, nil)
 }
 
-// RestoreOptions are the settings of Restore. The zero value restores everything that the backup
-// has.
+// RestoreOptions are the settings of Restore. The zero value restores everything in the backup.
 type RestoreOptions struct {
-	// Version restores everything committed at this LSN or before it. Time restores everything up to the last commit
-	// whose clock time is not after it, including earlier commits that were made with the clock ahead. At most one of
-	// them may be set.
+	// Version restores everything committed at this position of the log (LSN) or before it. Time restores everything up
+	// to the last commit whose clock time is not after it, including earlier commits that were made with the clock
+	// ahead. At most one of them may be set.
 	Version uint64
 	Time    time.Time
-	// Log is the folder of the store that was backed up, if it still exists: the restore continues
-	// in its log and archive where the backup ends, up to the moment or to their end. The folder is
-	// only read.
+	// Log is the folder of the store that was backed up, if it still exists. The restore continues with the log and the
+	// archive of that store from the end of the backup, up to the requested moment or to the end of the log. The folder
+	// is only read.
 	Log string
-	// WithPurged also restores what was purged since. Without it a restore omits everything that the backup, or the
-	// store of Log, knows to be purged, whatever the moment.
+	// WithPurged also restores what was purged after the backup. Without it a restore omits everything that is purged
+	// according to the backup or to the store of Log, at whatever moment.
 	WithPurged bool
-	// Strict refuses a damaged backup. Otherwise the sound part is restored, and RestoreReport.Damage names the rest.
+	// Strict refuses a damaged backup. Otherwise the undamaged part is restored, and RestoreReport.Damage lists the
+	// rest.
 	Strict bool
-	// Options are those of the new store; ReadOnly and MustExist are ignored.
+	// Options are the options with which the new store is opened; ReadOnly and MustExist are ignored.
 	Options *Options
-	// Progress is called from time to time with the number of memories written so far, and in total.
+	// Progress is called from time to time with the number of memories written so far, and the total number.
 	Progress func(done, total int64)
 }
 
@@ -134,7 +134,7 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 	}
 	if o.Version != 0 && !o.Time.IsZero() {
 		return RestoreReport{}, &errs.FieldError{Field: "Version and Time",
-			Err: fmt.Errorf("give one of the two: %w", errs.ErrInvalid)}
+			Err: fmt.Errorf("set at most one of them: %w", errs.ErrInvalid)}
 	}
 	var opt Options
 	if o.Options != nil {
@@ -191,12 +191,12 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 	return report, place.ExplainWith(err, from)
 }
 
-// past returns the store's log as far back as it is kept, and the position up to which it is durable.
+// past returns a reader of the store's log that includes the archive, and the position up to which the log is durable.
 func (st *Store) past() (*walpast.Log, wal.LSN) {
 	return st.inner.Engine.Log().Past(), st.inner.Engine.Log().Durable()
 }
 
-// openRestored opens a restored store, which makes its index and log, and verifies everything.
+// openRestored opens a restored store, whereby its index and log are created, and verifies everything in it.
 func openRestored(ctx context.Context, dir string, o *Options) error {
 	st, err := Open(ctx, dir, o)
 	if err != nil {

@@ -26,26 +26,24 @@ type condition func(*commit.Conditions)
 func (f condition) demand(c *commit.Conditions) { f(c) }
 func (condition) condition()                    {}
 
-// IfVersion holds if the newest version is this one: the Version of a Memory or an Assembly that
-// was read before. 0 is the same as IfAbsent.
+// IfVersion holds if v is the newest version of the document: the Version of a Memory or an Assembly that was read
+// before. 0 is the same as IfAbsent.
 func IfVersion(v uint64) Cond { return condition(func(c *commit.Conditions) { c.Version = &v }) }
 
 // IfAbsent holds if no document has this id.
 func IfAbsent() Cond { return condition(func(c *commit.Conditions) { c.Absent = true }) }
 
-// IfUnmodifiedSince holds if the document was not written after this time.
+// IfUnmodifiedSince holds if the document was not written after t.
 func IfUnmodifiedSince(t time.Time) Cond {
 	return condition(func(c *commit.Conditions) { c.Modified = &t })
 }
 
-// AnyDimension accepts an embedding of another dimension than the store's: the memory is stored
-// unchanged, and searches by vector do not find it. Imports need it, and Vectors.Drift counts such
-// memories (Misfits). It also applies to the composite of an assembly whose members have no
-// embedding.
+// AnyDimension accepts an embedding of another dimension than the store's: the memory is stored unchanged, and searches
+// by vector do not find it. Imports need this option. Vectors.Drift counts such memories as Misfits. The option also
+// applies to the composite of an assembly whose members have no embedding.
 func AnyDimension() PutOption { return putOption(func(c *commit.Conditions) { c.Misfit = true }) }
 
-// AllowMissing lets an assembly name memories that do not exist. Imports need it, and verify
-// reports such members.
+// AllowMissing lets an assembly name memories that do not exist. Imports need this option. Verify reports such members.
 func AllowMissing() PutOption { return putOption(func(c *commit.Conditions) { c.Missing = true }) }
 
 // ForcePurged stores the text of a document although it was purged, and lifts the purge of this text: from then on it
@@ -55,9 +53,9 @@ func ForcePurged() PutOption { return putOption(func(c *commit.Conditions) { c.F
 // RefusePurged refuses a text that was purged, with ErrPurged, whatever config.json says. Imports use it.
 func RefusePurged() PutOption { return putOption(func(c *commit.Conditions) { c.RefusePurged = true }) }
 
-// VectorNumber is the number of a memory's vector in an external FAISS file. The vector keeps it if
-// it is a number that this store never assigns (at least 1<<48) and the memory has no vector with
-// another number. Imports use it.
+// VectorNumber sets the number of the memory's vector: the one that it had in an external FAISS file. The vector keeps
+// the number if this store never assigns it (it is at least 1<<48) and the memory has no vector with another number.
+// Imports use it.
 func VectorNumber(n int64) PutOption {
 	return putOption(func(c *commit.Conditions) {
 		if n >= leastForeign {
@@ -66,7 +64,7 @@ func VectorNumber(n int64) PutOption {
 	})
 }
 
-// leastForeign is larger than any position of a log, and so than any number that this store assigns.
+// leastForeign is the smallest vector number that this store never assigns: it is larger than any position of a log.
 const leastForeign = 1 << 48
 
 func conditionsOf[O PutOption](list []O) commit.Conditions {

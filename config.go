@@ -7,62 +7,65 @@ import (
 	"github.com/varve-db/varve/internal/settings"
 )
 
-// Config has the settings of the store in config.json, in contrast to those of a process. Zero fields mean the default.
-// No setting is needed to decode the store.
+// Config has the settings of the store in config.json, in contrast to Options, the settings of a process. Zero fields
+// mean the default. No setting is needed to decode the store.
 type Config struct {
 	// Format marks a folder as a store; its JSON member is called "varve".
 	Format int `json:"varve"`
 
-	IndexBackupCount *int  `json:"index_backup_count,omitempty"` // number of older indexes that are kept: 3
-	AutoRepair       *bool `json:"auto_repair,omitempty"`        // make cheap repairs at open: true
-	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups: 3600
-	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
-	// while a process watches, deleting a file deletes its memory: true
+	IndexBackupCount *int  `json:"index_backup_count,omitempty"` // number of older indexes that are kept; default 3
+	AutoRepair       *bool `json:"auto_repair,omitempty"`        // make cheap repairs at open; default true
+	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups; default 3600
+	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // number of changes that start a flush; default 20
+	// AdoptDeletions makes the deletion of a file delete its memory, while a process watches the files; default true.
 	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
 	// Patterns of files in notes/ that are not adopted as new notes. nil: files of editors and file managers (*~,
 	// *.swp, *.tmp, .DS_Store and others, see docs/reference/settings.md); empty: none. A pattern without a slash
 	// matches the last segment of the path, any other pattern the whole path, with ** for any number of segments.
 	NotesIgnore []string `json:"notes_ignore,omitzero"`
-	// BlockPurged refuses to put a text that was purged, with ErrPurged: false.
+	// BlockPurged refuses to put a text that was purged, with ErrPurged; default false.
 	BlockPurged bool `json:"block_purged,omitempty"`
 
 	// Limits of one document that is put or edited by hand; documents that are already stored are read regardless.
-	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // bytes of one memory's JSON: 16 MiB
-	MaxIDBytes       int `json:"max_id_bytes,omitempty"`       // 1,024
-	MaxDepth         int `json:"max_depth,omitempty"`          // levels of nesting: 100
-	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"` // 65,536
+	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // bytes of one memory's JSON; default 16 MiB
+	MaxIDBytes       int `json:"max_id_bytes,omitempty"`       // bytes of an id; default 1,024
+	MaxDepth         int `json:"max_depth,omitempty"`          // levels of nesting; default 100
+	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"` // numbers of an embedding; default 65,536
 
-	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // 100,000
-	// seconds in which an assembly's activation halves: 86,400
+	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // members of an assembly; default 100,000
+	// seconds in which an assembly's activation halves; default 86,400
 	ActivationHalfLife int `json:"activation_half_life,omitempty"`
 
-	// Limits of the store; 0 means unlimited. They count the files with their embeddings, including expired memories
-	// that are not deleted yet; not derived data (index, vectors), the log, assemblies and working memory. A write that
-	// would exceed a limit is refused with ErrLimit, or other memories are evicted: see AtLimit. Edits of the files by
-	// hand are never refused by these limits, and neither is what the store adds to stored memories (an embedding that
-	// comes later, Touch): that may exceed the limit, and the next write is refused, or evicts enough for both.
+	// Limits of the store; 0 means unlimited. They count the files with the embeddings in them, including expired
+	// memories that are not deleted yet. Derived data (index, vectors), the log, assemblies and working memory do not
+	// count. A write that would exceed a limit is refused with ErrLimit, or other memories are evicted: see AtLimit.
+	// Edits of the files by hand are never refused by these limits. Neither is what the store adds to stored memories
+	// (an embedding that comes later, Touch): that may exceed the limit, and the next write is refused, or evicts
+	// enough for both.
 	MaxMemories        int64 `json:"max_memories,omitempty"`
 	MaxBytes           int64 `json:"max_bytes,omitempty"` // bytes of all memories' JSON files
 	MaxSessionMemories int64 `json:"max_session_memories,omitempty"`
 	MaxSessionBytes    int64 `json:"max_session_bytes,omitempty"`
 
-	AtLimit string `json:"at_limit,omitempty"` // AtLimitRefuse when empty
-	// MaxAge is the number of seconds after its last write after which a memory is deleted, an hour
-	// or two later; 0 means never. Until then every read returns it; only Memory.ExpiresAt hides it
-	// at once.
+	// AtLimitRefuse, AtLimitEvictOldest or AtLimitEvictLowest; empty means AtLimitRefuse
+	AtLimit string `json:"at_limit,omitempty"`
+	// MaxAge is the age in seconds, from its last write, at which a memory is deleted, an hour or two later; 0 means
+	// never. Until then every read returns the memory; only Memory.ExpiresAt hides it at once.
 	MaxAge int64 `json:"max_age,omitempty"`
 
-	// bytes of history kept besides the log's own: 256 MiB; 0 keeps none
+	// bytes of history that are kept in the archive, besides the log itself; default 256 MiB; 0 keeps none
 	HistoryBytes *int64 `json:"history_bytes,omitempty"`
-	HistoryDays  int    `json:"history_days,omitempty"` // days after which that history is removed; 0 means never
-	// UnsentBytes is how many bytes more of that history are kept while a copy of the store elsewhere lacks them:
-	// 1 GiB; 0 keeps none.
+	// days after which history in the archive is removed; 0 means never
+	HistoryDays int `json:"history_days,omitempty"`
+	// UnsentBytes is the number of further bytes of history that are kept while a copy of the store elsewhere lacks
+	// them; default 1 GiB; 0 keeps none.
 	UnsentBytes *int64 `json:"unsent_bytes,omitempty"`
-	// bytes of log that may be ahead of the files: 96 MiB; more allows a longer burst and a longer recovery, not
-	// throughput
+	// bytes of log that may not be in files yet before commits wait; default 96 MiB. A larger value allows a longer
+	// burst and a longer recovery, not a higher throughput
 	BacklogBytes int64 `json:"backlog_bytes,omitempty"`
 
-	// TextLanguage is the language by whose stems words are found: "en" when empty. The next flush applies it.
+	// TextLanguage is the language whose rules reduce words to their stems for search; empty means "en". The next flush
+	// applies a change.
 	TextLanguage string        `json:"text_language,omitempty"`
 	Text         *TextConfig   `json:"text,omitempty"`
 	Vectors      *VectorConfig `json:"vectors,omitempty"`
@@ -82,9 +85,9 @@ type MemoryStoreConfig struct {
 	ArchivedAt  time.Time         `json:"archived_at,omitzero"` // zero: the API may write
 }
 
-// What happens to a write that would exceed a limit.
+// The values of Config.AtLimit: what happens to a write that would exceed a limit.
 const (
-	AtLimitRefuse      = settings.AtLimitRefuse      // ErrLimit
+	AtLimitRefuse      = settings.AtLimitRefuse      // the write fails with ErrLimit
 	AtLimitEvictOldest = settings.AtLimitEvictOldest // the memories written longest ago are deleted
 	// memories with the lowest quickrecal_score are deleted, the oldest first if several have it
 	AtLimitEvictLowest = settings.AtLimitEvictLowest
@@ -93,29 +96,31 @@ const (
 // TextConfig selects the members of a memory in which words are searched for. The next flush applies a change; until
 // then searches use the previous words.
 type TextConfig struct {
-	// Fields are the members of the metadata with the words of each field of a query. Fields that are not listed have
-	// their default: speaker=speaker,author,name caption=caption title=title tag=tags category=category key=key.
+	// Fields names, for each field of a query, the members of the metadata that have its words. Fields that are not
+	// listed have their default: speaker=speaker,author,name caption=caption title=title tag=tags category=category
+	// key=key.
 	Fields map[string][]string `json:"fields,omitempty"`
 }
 
-// VectorConfig fixes what is otherwise decided by the first embedding. A store whose vectors differ from it rebuilds
-// them; embeddings that do not fit have no vector.
+// VectorConfig fixes properties of the vectors that are otherwise decided by the first embedding. A store whose vectors
+// differ from it rebuilds them; an embedding that does not fit gets no vector.
 type VectorConfig struct {
-	Dimension int    `json:"dimension,omitempty"` // 0: that of the first embedding
+	Dimension int    `json:"dimension,omitempty"` // numbers of each vector; 0: the number of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty
 	Model     string `json:"model,omitempty"`     // the model that makes the embeddings, for information
-	// Template is which text of a memory the next Vectors.Reembed embeds: "content", "turns" (the memory before it in
-	// its session, speaker, content and caption), or a text such as "{previous} {speaker}: {content}". The template in
-	// use is part of the model's name. When empty, the template stays; a store's first vectors are "turns" if a memory
-	// that gets one is in a session, else "content". See docs/howto/finding.md.
+	// Template selects the text of a memory that the next Vectors.Reembed embeds: "content", "turns" (the memory before
+	// it in its session, speaker, content and caption), or a text such as "{previous} {speaker}: {content}". The
+	// template in use is part of the model's name. When empty, the template in use does not change; a store's first
+	// vectors are made with "turns" if a memory that gets one is in a session, else with "content". See
+	// docs/howto/finding.md.
 	Template string `json:"template,omitempty"`
-	// QueryTemplate is how Vectors.Embed embeds a query: a text such as "search_query: {query}", for models that need
-	// one; empty: the query unchanged. It is not part of the model's name: a change applies at once, and embeds no
+	// QueryTemplate is the text that Vectors.Embed embeds for a query, such as "search_query: {query}", for models that
+	// need one. Empty: the query unchanged. It is not part of the model's name: a change applies at once, and embeds no
 	// memory again.
 	QueryTemplate string `json:"query_template,omitempty"`
 }
 
-// in and configOf convert to and from package settings, which has the same fields.
+// in returns c as the type of package settings, which has the same fields; configOf converts back.
 func (c *Config) in() *settings.Config {
 	return &settings.Config{
 		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval,

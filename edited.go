@@ -9,12 +9,12 @@ import (
 // or cannot be read. It is kept unchanged, and the previous version is served as long as the log or the archive has it.
 type RefusedEdit struct {
 	Path string // relative to the store
-	Err  error  // why
+	Err  error  // reason why the edit cannot be adopted
 }
 
-// RefusedEdits yields the files that cannot be adopted in their current state, whichever process
-// wrote them or was notified. It checks the size and the time of every file, and reads those that
-// differ from the index. An error, including that of ctx, is the last value.
+// RefusedEdits yields the files whose current content cannot be adopted, whichever process wrote them or was notified.
+// It checks the size and the time of every file, and reads those that differ from the index. An error, including that
+// of ctx, is the last value.
 func (ad Admin) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return func(yield func(RefusedEdit, error) bool) {
 		for e, err := range ad.st.inner.Adopter.Refused(ctx) {

@@ -10,12 +10,12 @@ import (
 type Event struct {
 	Kind  EventKind
 	Path  string        // relative to the store
-	ID    string        // of the memory, if the event concerns one
+	ID    string        // id of the memory, if the event concerns one
 	LSN   uint64        // position in the log, if the event concerns one
 	Note  string        // details for a user
-	Count int           // number of items, for the kinds that say so
-	Bytes int64         // for the kinds that say so
-	Took  time.Duration // for the kinds that say so
+	Count int           // number of items, for the kinds of events whose comment names it
+	Bytes int64         // number of bytes, for the kinds of events whose comment names it
+	Took  time.Duration // duration, for the kinds of events whose comment names it
 	// Writer is the writer of the version that was restored, or of the write that evicted memories or deleted old ones;
 	// Number 0: unknown.
 	Writer Writer

@@ -10,7 +10,7 @@ import (
 )
 
 // Filter selects memories. A memory must pass all of several filters. Since, Until, InCategory, WithKey and Where read
-// documents; if Where is for a text of a field of Query.Text, only the documents with its words.
+// documents. Where on a field of Query.Text reads only the documents that have the words of the condition.
 type Filter interface{ choose(*engine.Filters) }
 
 type filterFunc func(*engine.Filters)
@@ -27,7 +27,7 @@ func happened(s engine.Span) Filter {
 	return filterFunc(func(f *engine.Filters) { f.Happened = engine.Within(f.Happened, s) })
 }
 
-// Created passes memories first written at or after since, and before until. Zero: no bound.
+// Created passes memories first written at or after since, and before until. A zero time means no bound.
 func Created(since, until time.Time) Filter {
 	return filterFunc(func(f *engine.Filters) {
 		f.Created = engine.Within(f.Created,
@@ -35,7 +35,7 @@ func Created(since, until time.Time) Filter {
 	})
 }
 
-// Updated passes memories last written at or after since, and before until. Zero: no bound.
+// Updated passes memories last written at or after since, and before until. A zero time means no bound.
 func Updated(since, until time.Time) Filter {
 	return filterFunc(func(f *engine.Filters) {
 		f.Updated = engine.Within(f.Updated,
@@ -43,10 +43,10 @@ func Updated(since, until time.Time) Filter {
 	})
 }
 
-// WithPrefix passes ids that begin with this prefix.
+// WithPrefix passes memories whose id begins with p.
 func WithPrefix(p string) Filter { return filterFunc(func(f *engine.Filters) { f.Prefix = p }) }
 
-// After passes ids after this one in the order of listings, to continue a listing.
+// After passes memories whose id is after this one in the order of listings. It is used to continue a listing.
 func After(id string) Filter { return filterFunc(func(f *engine.Filters) { f.After = id }) }
 
 // InCategory passes the memories whose metadata has this category.
@@ -70,16 +70,18 @@ func WithTag(tag string) Filter {
 	return filterFunc(func(f *engine.Filters) { f.Where = append(f.Where, filter.Has("tags", tag)) })
 }
 
-// Sorted makes Memories and Admin.Lines yield in an order: see memstore.ParseOrder. It cannot be combined with After.
+// Sorted makes Memories and Admin.Lines yield in the order o: see memstore.ParseOrder. It cannot be combined with
+// After.
 func Sorted(o *memstore.Order) Filter { return filterFunc(func(f *engine.Filters) { f.Sort = o }) }
 
-// WrittenBy passes memories whose newest version is by a writer: by its number, one of its names
-// (program, agent, session, client, token), or UnknownWriter.
+// WrittenBy passes memories whose newest version was written by the named writer. name is the writer's number, one of
+// its names (program, agent, session, client, token), or UnknownWriter.
 func WrittenBy(name string) Filter {
 	return filterFunc(func(f *engine.Filters) { f.Writers = append(f.Writers, name) })
 }
 
-// filtersOf is called for each listing, because it begins an order among the filters.
+// filtersOf returns the filters of a list for one listing, with one object for all of them. It is called again for each
+// listing, because an order among the filters (Sorted) has state of the listing.
 func filtersOf(ctx context.Context, eng *engine.Engine, list []Filter) (f engine.Filters) {
 	for _, g := range list {
 		g.choose(&f)

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/meter"
 )
 
-// Get returns a memory, or ErrNotFound; with InSession, ErrSession if the memory is not of that
-// session. It never writes; see Touch.
+// Get returns a memory. If there is none with this id, the error is ErrNotFound; with InSession, ErrSession if the
+// memory is not of that session. Get never writes; see Touch.
 func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memory, error) {
 	meters := st.inner.Engine.Env().Meters
 	began := meters.Begin(meter.Get)
@@ -37,8 +37,8 @@ func (ad Admin) GetRaw(ctx context.Context, id string) ([]byte, error) {
 	return bytes.Clone(v.Doc), nil
 }
 
-// GetMany returns several memories in the order of their ids. The errors of those that cannot be
-// returned are *BatchError, joined; the others are returned.
+// GetMany returns several memories in the order of the given ids. For each that cannot be returned there is a
+// *BatchError; these errors are joined, and the other memories are returned.
 func (st *Store) GetMany(ctx context.Context, ids ...string) ([]Memory, error) {
 	all := make([]Memory, len(ids))
 	var failed []error

@@ -20,7 +20,7 @@ import (
 // Space reports how much of the disk is available to a store, in bytes.
 type Space struct {
 	Free  int64 // available for writing
-	Total int64 // of the volume, 0 when unknown
+	Total int64 // size of the volume, 0 when unknown
 	Low   int64 // the store warns below this
 
 	Inodes int64 // files that may still be created
@@ -39,11 +39,12 @@ type Health struct {
 	OK       bool
 	Writable bool
 	Problems []error // the problems, gravest first
-	// why a store that was opened read-only cannot be written: the system refuses it, or a *LinkedError; nil otherwise
+	// reason why a store that was opened read-only cannot be written: the operating system refuses it, or a
+	// *LinkedError; nil otherwise
 	ReadOnly error
 	Space    Space
-	// why commits wait until files and index have followed the log, "" when they do not: not a problem, but the rate of
-	// this machine
+	// reason why commits wait until files and index have caught up with the log, "" if they do not wait: this is not a
+	// problem, but shows the speed of this machine
 	Slowed   string
 	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has the reason
 	Embedder EmbedderHealth
@@ -66,9 +67,9 @@ type CopyHealth struct {
 	Follows bool      // there is a copy; the other fields are zero otherwise
 	Sent    uint64    // the position up to which the copy has the log
 	At      time.Time // when the copy last reported
-	Behind  int64     // bytes of log that are durable here, and not sent
-	// why the copy cannot continue: a *CopyBehindError, a *past.EndedError of package wal/past, or its mark is
-	// damaged; nil if it can
+	Behind  int64     // bytes of log that are durable here and not sent to the copy
+	// reason why the copy cannot continue: a *CopyBehindError, a *past.EndedError of package wal/past, or damage of the
+	// file that records its progress; nil if it can
 	Err error
 }
 
@@ -85,13 +86,13 @@ type NotesHealth struct {
 // of the store only while memories wait for it.
 type EmbedderHealth struct {
 	State    EmbedderState
-	Since    time.Time // of the first of the failures
-	Failures int       // in a row
+	Since    time.Time // time of the first of these failures
+	Failures int       // number of failures in a row
 	Err      error     // the last failure
 	Next     time.Time // while it is down: the first call after this time tries it again
 }
 
-// EmbedderState is the state of an embedder.
+// EmbedderState is the state of the embedder of Options.Embed.
 type EmbedderState string
 
 // The states of an embedder.
@@ -99,9 +100,9 @@ const (
 	EmbedderNone    = EmbedderState(embedding.StateNone)    // Options.Embed is nil
 	EmbedderUnknown = EmbedderState(embedding.StateUnknown) // not called yet
 	EmbedderWorks   = EmbedderState(embedding.StateWorks)
-	EmbedderFailing = EmbedderState(embedding.StateFailing) // it fails, and is still called
-	EmbedderDown    = EmbedderState(embedding.StateDown)    // writes do not wait for it
-	EmbedderProbing = EmbedderState(embedding.StateProbing) // it is down, and one call tries it now
+	EmbedderFailing = EmbedderState(embedding.StateFailing) // the last calls failed; it is still called
+	EmbedderDown    = EmbedderState(embedding.StateDown)    // too many calls failed: writes no longer wait for it
+	EmbedderProbing = EmbedderState(embedding.StateProbing) // it was down, and one call is trying it again
 )
 
 // Health returns the problems that keep the store from working as it should.
@@ -149,7 +150,7 @@ func (st *Store) Health(ctx context.Context) Health {
 	if s, ok, err := st.inner.Engine.Log().Past().Sent(st.inner.Engine.Log().Durable()); ok {
 		h.Copy = CopyHealth{Follows: true, Sent: s.Mark.LSN, At: s.Time, Behind: int64(s.Behind), Err: err}
 		if err != nil {
-			bad(fmt.Errorf("the copy elsewhere cannot continue: %w", err), true)
+			bad(fmt.Errorf("copying the log to the other place cannot continue: %w", err), true)
 		}
 	}
 	if h.Notes, err = st.notesHealth(ctx); err != nil {
@@ -185,34 +186,38 @@ func (st *Store) notesHealth(ctx context.Context) (h NotesHealth, err error) {
 	return h, err
 }
 
-// Stats are numbers about a store.
+// Stats are numbers that describe a store and the work of this process.
 type Stats struct {
-	Dir          string
-	UUID         string
-	Memories     int64
-	Assemblies   int64
-	Durable      uint64 // position up to which the log is durable
-	Flushed      uint64 // position up to which all files are complete; stays behind with a large scope of working memory
-	Spilled      uint64 // position up to which the index is complete
-	Backlog      int64  // bytes of log that opening the store would read
-	Unflushed    int64  // bytes of log that are not in files yet
-	Overlay      int    // keys that changed since the index was written
-	IndexSize    int64  // bytes of base and delta
-	Processes    []int  // ids of the processes that have the store open to write
-	Unsure       []int  // those of Processes that may be dead: they are not visible from here
-	Elsewhere    []int  // ids, as numbered there, of processes in another PID namespace (a container); may be dead too
+	Dir        string
+	UUID       string
+	Memories   int64
+	Assemblies int64
+	Durable    uint64 // position up to which the log is durable
+	// position up to which all files are complete; behind Durable for longer while a large scope of working memory
+	// waits
+	Flushed   uint64
+	Spilled   uint64 // position up to which the index is complete
+	Backlog   int64  // bytes of log that opening the store would read
+	Unflushed int64  // bytes of log that are not in files yet
+	Overlay   int    // keys that changed since the index was written
+	IndexSize int64  // bytes of the files of the index: base and delta
+	Processes []int  // ids of the processes that have the store open to write
+	Unsure    []int  // those of Processes that may be dead: they are not visible from here
+	// ids, in their own PID namespace (a container), of processes that run in another one; they may be dead too
+	Elsewhere    []int
 	LastFlush    time.Time
 	HistoryBytes int64     // bytes of old log kept for the history, besides the log itself
 	HistorySince time.Time // the beginning of the oldest part of the history that is kept; zero when unknown
 	Edits        int       // edited files that this process has adopted or set aside
 	Watcher      int       // id of the process that watches the files for edits, 0 if none does
 	ToOverwrite  int       // redacted versions whose bytes are not overwritten yet
-	WatcherPolls string    // why Watcher checks all files each minute instead of being notified, "" if it is notified
+	// reason why Watcher checks all files each minute instead of being notified, "" if it is notified
+	WatcherPolls string
 
-	Vectors     int64  // of memories and assemblies, in the files
-	Dimension   int    // of each vector, 0 while there is none
+	Vectors     int64  // number of vectors of memories and assemblies, in the files
+	Dimension   int    // numbers of each vector, 0 while there is none
 	Metric      string // "ip" or "l2"
-	VectorBytes int64  // of their files
+	VectorBytes int64  // bytes of the files of the vectors
 	VectorsUpTo uint64 // position in the log up to which the vectors are complete
 	Model       string // the model that makes the vectors, "" when unknown
 	NextModel   string // a re-embedding by this model is running and has not changed Model yet
@@ -220,10 +225,10 @@ type Stats struct {
 	Switching bool
 
 	Operations []OperationStats // calls of this handle, not of other processes
-	Syncs      Durations        // of the log, by this process
-	LockWaits  Durations        // waits for locks of other processes
-	Flushes    Durations        // rounds of the flusher
-	Slowed     Durations        // writers that waited until the files had followed the log
+	Syncs      Durations        // durations of syncs of the log, by this process
+	LockWaits  Durations        // durations of waits for locks of other processes
+	Flushes    Durations        // durations of the rounds of the flusher
+	Slowed     Durations        // durations for which writers waited until files and index had caught up with the log
 
 	VectorsKnown bool // the vectors are complete as of the index; otherwise the next search or flush completes them
 }
@@ -233,13 +238,13 @@ type OperationStats struct {
 	// "put" (also PutAsync), "delete", "apply" (also PutAll), "transact" (also Update), "get", "search"
 	Name       string
 	OK, Failed uint64
-	Durations  Durations // of "get" only one call in sixteen
+	Durations  Durations // durations of the calls; of "get" only one call in sixteen is measured
 }
 
 // Durations is a histogram.
 type Durations struct {
-	Bounds []time.Duration // upper bounds of buckets, ascending
-	Counts []uint64        // of each bucket, and of durations beyond the last bound
+	Bounds []time.Duration // upper bounds of the buckets, ascending
+	Counts []uint64        // number of durations in each bucket, and last the number beyond the last bound
 	Sum    time.Duration
 }
 
@@ -251,12 +256,12 @@ func (d Durations) Count() (n uint64) {
 	return n
 }
 
-// durationsOf converts a reading.
+// durationsOf returns a reading of a meter as Durations.
 func durationsOf(r *meter.Reading) Durations {
 	return Durations{Bounds: slices.Clone(meter.Bounds[:]), Counts: r.Buckets[:], Sum: r.Sum}
 }
 
-// countOperations sets the counts of this handle.
+// countOperations sets the counts and durations of the calls of this handle.
 func (st *Store) countOperations(s *Stats) {
 	m := st.inner.Engine.Env().Meters
 	for k, name := range []string{meter.Put: "put", meter.Delete: "delete", meter.Apply: "apply",
@@ -319,7 +324,7 @@ func (ad Admin) Stats() Stats {
 	return s
 }
 
-// countVectors sets the numbers from the vectors' files.
+// countVectors sets the numbers that come from the files of the vectors.
 func (st *Store) countVectors(s *Stats) {
 	idx := st.inner.Engine.State().Set()
 	if idx == nil {

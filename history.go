@@ -19,25 +19,28 @@ type Version struct {
 	Time        time.Time // the clock's time at the commit; that of a later version may be earlier
 	ID          string
 	Deleted     bool     // the version is a deletion; there is no document
-	Size        int64    // of the document, in bytes
+	Size        int64    // bytes of the document
 	ContentHash [32]byte // sha256 of its exact bytes
 	Previous    uint64   // the previous version, which may be a deletion; 0 if there was none
-	FromFile    bool     // the log no longer has it, but the file does: whether older versions existed is unknown
-	HistoryGone bool     // the log that had the previous versions is lost: reading one returns ErrHistoryGone
-	Kept        bool     // a copy, made when the version was replaced and only its file had it: older versions are unknown
-	Document    []byte   // the exact bytes of the file; the caller may change them
-	Writer      Writer   // the writer of the version; Number 0: unknown
-	Cause       string   // why the store wrote it, see CommitChange; "": a caller requested it
-	// Redacted: the version was removed on purpose (Admin.PurgeVersion): Document, Size and ContentHash are zero
+	// the log no longer has the version, but the file does: whether older versions existed is unknown
+	FromFile    bool
+	HistoryGone bool // the log with the previous versions is lost: reading one of them returns ErrHistoryGone
+	// the version is a copy that was made when it was replaced and only its file had it: older versions are unknown
+	Kept     bool
+	Document []byte // the exact bytes of the file; the caller may change them
+	Writer   Writer // the writer of the version; Number 0: unknown
+	Cause    string // reason why the store wrote the version, see CommitChange; "": a caller requested it
+	// Redacted reports that the version was removed on purpose (Admin.PurgeVersion): Document, Size and ContentHash are
+	// zero.
 	Redacted   bool
-	RedactedAt time.Time // when it was removed
-	RedactedBy Writer    // the writer that removed it; Number 0: unknown
+	RedactedAt time.Time // time of the redaction
+	RedactedBy Writer    // writer that redacted the version; Number 0: unknown
 }
 
-// Decode returns the version's document as a Memory. ErrNotFound for a deletion.
+// Decode returns the version's document as a Memory. For a deletion the error is ErrNotFound.
 func (v *Version) Decode() (Memory, error) { return (*history.Version)(v).Decode() }
 
-// DecodeAssembly returns the document of an assembly's version. ErrNotFound for a deletion.
+// DecodeAssembly returns the document of an assembly's version. For a deletion the error is ErrNotFound.
 func (v *Version) DecodeAssembly() (Assembly, error) { return (*history.Version)(v).DecodeAssembly() }
 
 // History yields the versions of a memory that are still kept, in the order of their commits: those in the log and in
@@ -45,8 +48,8 @@ func (v *Version) DecodeAssembly() (Assembly, error) { return (*history.Version)
 // versions existed, or may have existed, and are no longer kept.
 //
 // For a version that cannot be read, because of damage or a hole in the archive, History yields the error, and
-// continues with the next versions. ErrNotFound if the id is unknown. History reads everything that is kept. The store
-// must not be closed from within the loop.
+// continues with the next versions. If the id is unknown, the error is ErrNotFound. History reads everything that is
+// kept. The store must not be closed from within the loop.
 func (st *Store) History(ctx context.Context, id string) iter.Seq2[Version, error] {
 	return st.versionsOf(ctx, st.inner.Engine.Kinds().Memories, id)
 }

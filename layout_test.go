@@ -279,6 +279,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 	more := map[string]string{
 		"internal/copy/backup/folder.go": "the folder of a backup, which the user named, and what is made beside it until " +
 			"it is complete",
+		"internal/note/adopted.go":       "verify and repair read the record of the folder that they are given",
 		"internal/copy/migrate/state.go": "the note of the folder that the copy of a store on the move names",
 	}
 	for _, dir := range below {
@@ -369,7 +370,7 @@ var exported = map[string]int{
 	"internal/rebuild":      2,
 	"internal/flush":        38,
 	"internal/views":        11,
-	"internal/adopt":        29, // Ignores, Missing for a folder of a tree, LookBelow: edits where no process watches
+	"internal/adopt":        31, // also for trees: Ignores, Missing, LookBelow, LeftOut, Emptied
 	"internal/embedding":    20,
 	"internal/history":      7,
 	"internal/undo":         7,

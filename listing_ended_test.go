@@ -93,6 +93,9 @@ var listings = map[string]struct {
 	"Notes.List": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
 		return anything(st.Notes().List(ctx, "", 0))
 	}},
+	"Notes.LeftOut": {fewer: true, all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
+		return anything(st.Notes().LeftOut(ctx))
+	}},
 	"Notes.ListAfter": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
 		return anything(st.Notes().ListAfter(ctx, "", 0, ""))
 	}},

@@ -11,7 +11,7 @@ import (
 )
 
 // Writer describes the program, process and agent that changed a store: Number, Since, Program, Host, PID, Started,
-// Agent, Session, Client, ClientVersion and Token; see package writer. The store issues the number. A writer with the
+// Agent, Session, Client, ClientVersion and Token; see package writer. The store assigns the number. A writer with the
 // number 0, and one without names, is unknown.
 type Writer = writer.Writer
 
@@ -26,7 +26,7 @@ const UnknownWriter = engine.UnknownWriter
 // Commit describes the changes of one commit.
 type Commit struct {
 	LSN     uint64         // position of its first change
-	Next    uint64         // position behind the commit
+	Next    uint64         // position of the entry after the commit
 	Time    time.Time      // the clock's time at the commit; that of a later commit may be earlier
 	Writer  Writer         // Number 0: unknown
 	Changes []CommitChange // the changes that passed the filters, in the order of the log
@@ -36,18 +36,18 @@ type Commit struct {
 type CommitChange struct {
 	LSN  uint64 // the resulting version
 	Kind string // "memory", "assembly", "note" or "working memory"
-	ID   string // of working memory, the key of the scope
+	ID   string // id of the document; for working memory, the key of the scope
 	What string // "created", "changed" or "deleted"
-	// Cause is why the store made the change: "expired", "evicted" to make room, "edited" by hand in its file,
-	// "upkeep": an embedding or a count of accesses, or "undo". "": a caller requested it, or the store did not keep
-	// writers yet.
+	// Cause is why the store made the change: "expired", "evicted" to make room, "edited" by hand in its file, "upkeep"
+	// for an embedding or a count of accesses, or "undo". Empty: a caller requested the change, or the store did not
+	// record writers yet.
 	Cause    string
 	Previous uint64 // the previous version, which may be a deletion; 0 if there was none
 }
 
 // LogOptions select commits, and the changes of each commit. The zero value selects all.
 type LogOptions struct {
-	Since, Until time.Time // by Commit.Time: at or after Since, and before Until; zero: no bound
+	Since, Until time.Time // select commits by Commit.Time: at or after Since, and before Until; zero: no bound
 	By           string    // number or name of a writer, or UnknownWriter; "": any
 	Session      *string   // changes of the memories and of the working memory of a session
 	ID           *string   // changes of this id
@@ -56,9 +56,9 @@ type LogOptions struct {
 }
 
 // Log yields the commits, by any process, that log and archive still have, the newest first. For a part that cannot be
-// read it yields the error, and continues with older commits. The deletion of a memory whose last version is not kept
-// does not pass Session. Log reads everything that is kept and selected, and holds the ids of one segment in memory.
-// The store must not be closed from within the loop.
+// read it yields the error, and continues with older commits. With LogOptions.Session, the deletion of a memory is
+// omitted if no version of the memory before it is kept. Log reads everything that is kept and selected, and holds the
+// ids of one segment in memory. The store must not be closed from within the loop.
 func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error] {
 	return engine.Whole(ctx, func(yield func(Commit, error) bool) {
 		f := history.LogFilter{Since: o.Since, Until: o.Until, Session: o.Session, ID: o.ID, Deleted: o.Deleted,
@@ -80,7 +80,8 @@ func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error]
 	})
 }
 
-// writtenBy is Engine.WrittenBy, also for a writer that another process has only just explained.
+// writtenBy returns what Engine.WrittenBy does, but first reads new entries of the log, so that it also knows a writer
+// that another process has just registered.
 func (st *Store) writtenBy(ctx context.Context,
 	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
@@ -93,13 +94,13 @@ func (st *Store) writtenBy(ctx context.Context,
 	return st.inner.Engine.WrittenBy(ctx, name)
 }
 
-// WriterOf returns the writer of a version by its number, which Memory.By contains: with Number 0 if it is unknown, and
-// with the number alone if its explanation is lost.
+// WriterOf returns the writer of a version by its number, which Memory.By contains. It has Number 0 if the writer is
+// unknown, and only the number if the description of the writer is lost.
 func (ad Admin) WriterOf(number uint32, version uint64) Writer {
 	return ad.st.inner.Engine.Writer(number, version)
 }
 
-// Writers returns the writers that the store can name, in the order in which they first wrote.
+// Writers returns the writers whose description the store has, in the order in which they first wrote.
 func (ad Admin) Writers(ctx context.Context) ([]Writer, error) {
 	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err

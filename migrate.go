@@ -28,14 +28,14 @@ type (
 // MigrateOptions are the settings of Migrate. The zero value copies the store, while other
 // processes use it, and compares the copy.
 type MigrateOptions struct {
-	// Switch makes the new folder the store, if no other process has the old one open.
+	// Switch makes the new folder the store, provided that no other process has the old one open.
 	Switch bool
-	// RemoveSource empties the old folder after the switch, once the new one was verified again. A
-	// note is kept, and so are files that do not belong to the store or were changed after they
-	// were copied.
+	// RemoveSource empties the old folder after the switch and a second verification of the new one. Files that do not
+	// belong to the store, or that were changed after they were copied, are kept, and so is a note that names the new
+	// folder.
 	RemoveSource bool
-	// Options are those of both stores; ReadOnly and MustExist are ignored. If they have no modes, the new folder gets
-	// those of the old one.
+	// Options are the options with which both stores are opened; ReadOnly and MustExist are ignored. If they have no
+	// modes, the new folder gets those of the old one.
 	Options *Options
 	// Progress is called from time to time with the name of the step, the amount done and the
 	// total, which may grow.
@@ -130,8 +130,8 @@ func (o *Options) keepModes(dir string) {
 	}
 }
 
-// sound verifies everything in a folder: each memory has its index line, with the version and hash of its file, and the
-// numbers are equal.
+// sound verifies the store in a folder: every memory has its line in the index, with the version and the hash of its
+// file, and there are as many lines as files. It returns the first fault as an error.
 func sound(ctx context.Context, from, dir string, o *Options) error {
 	st, err := Open(ctx, dir, o)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Options are the settings of this process; the settings of the store are in its config.json. The
-// zero value has the defaults.
+// Options are the settings of this process; the settings of the store are in its config.json. The zero value selects
+// the defaults.
 type Options struct {
 	// ReadOnly opens the store without changing anything on disk or in memory shared with other
 	// processes. It works in folders and on media that cannot be written; if the store there lacks its
@@ -32,8 +32,8 @@ type Options struct {
 	// MustExist makes Open fail with ErrNoStore, instead of creating a store, if there is none.
 	MustExist bool
 	// CacheBytes is the maximum size of the cache of documents in this process, in bytes including the overhead of
-	// each; 0 means 64 MiB, a negative number no cache. It has documents that were recently read or, except by batches
-	// of 64 and more, written; a document above a quarter of it is not cached.
+	// each; 0 means 64 MiB, a negative number no cache. The cache has documents that were recently read, or written
+	// except in batches of 64 and more. A document above a quarter of the maximum size is not cached.
 	CacheBytes int64
 	// LockWait is how long to wait for a lock of another process; 0 means 30 s.
 	LockWait time.Duration
@@ -44,18 +44,21 @@ type Options struct {
 	// must neither block nor call the store.
 	Listener func(Event)
 	// Embed returns the vector of each text, in the order of the texts, all of one dimension. It is called without any
-	// lock, by several goroutines at once, with at most EmbedBatch texts (0 means 64): when a memory is written that
-	// has a content and no embedding, or a content other than that of the stored version with the same embedding. If it
-	// fails, the memory is stored without an embedding and gets one later, in the background; see Health and
-	// Vectors.EmbedPending. After three failures in a row it is down: writes no longer wait for it, and it is called
-	// again after a back-off of 5 s that doubles up to 5 min, by one call at a time (EmbedderError). Errors with a
-	// method Answered() bool that returns true do not count: the service answered, and refused the text. A panic is a
-	// failure; an embedder that ignores its ctx is abandoned. If the ctx of the write ends meanwhile, the write returns
-	// its error and nothing is stored. Package vector/embed has embedders.
+	// lock, by several goroutines at once, with at most EmbedBatch texts (0 means 64).
+	//
+	// Embed is called when a memory is written that has a content and no embedding, or a content other than that of the
+	// stored version with the same embedding. If Embed fails, the memory is stored without an embedding and gets one
+	// later, in the background; see Health and Vectors.EmbedPending. If the ctx of the write ends meanwhile, the write
+	// returns its error and nothing is stored.
+	//
+	// After three failures in a row the embedder is down: writes no longer wait for it (EmbedderError). It is then
+	// called again by one call at a time, after a back-off of 5 s that doubles up to 5 min. Errors with a method
+	// Answered() bool that returns true do not count: the service answered, and refused the text. A panic is a failure;
+	// an embedder that ignores its ctx is abandoned. Package vector/embed has embedders.
 	Embed func(ctx context.Context, texts []string) ([][]float32, error)
-	// EmbedModel is the name of the model that Embed uses, without the template (VectorConfig.Template). The model of the
-	// first vector that is put becomes the store's; a process with another model stores its memories without a vector,
-	// pending, until Vectors.Reembed has changed the store's model to it (ModelError).
+	// EmbedModel is the name of the model that Embed uses, without the template (VectorConfig.Template). The model of
+	// the first vector that is put becomes the store's. A process with another model stores its memories without a
+	// vector, pending, until Vectors.Reembed has made that model the store's (ModelError).
 	EmbedModel string
 	EmbedBatch int
 	// EmbedTimeout is how long a write or a query waits for one call of Embed; 0 means 30 s.
@@ -64,32 +67,32 @@ type Options struct {
 	// the same EmbedService then inform each other, through a file in StateDir, when it is down. "" keeps this within
 	// the process.
 	EmbedService string
-	// WatchFiles adopts edits of the files within a second or so while the store is open to write;
-	// NoBackground turns this off. One of the processes that set it watches, and another takes over
-	// when that one ends: see EventWatching and Stats.Watcher. Without it an edit is found when its
-	// file is read or replaced, and by Admin.Verify.
+	// WatchFiles adopts edits of the files within a second or so while the store is open to write; NoBackground turns
+	// this off. One of the processes that set it watches; another takes over when that process ends: see EventWatching
+	// and Stats.Watcher. Without WatchFiles an edit is found when its file is read or replaced, and by Admin.Verify.
 	WatchFiles bool
 	// Clock returns the current time of day; nil means time.Now. It may jump: deletions by age also depend on the
 	// machine's uptime, which no Clock replaces.
 	Clock func() time.Time
-	// NaiveTimes is the zone of times without a zone; nil means UTC.
+	// NaiveTimes is the time zone in which times without a zone are read; nil means UTC.
 	NaiveTimes *time.Location
-	// VectorFit truncates an embedding of more dimensions than the store's, and pads one of fewer
-	// with zeros, instead of refusing it; each is an Event.
+	// VectorFit truncates an embedding of more dimensions than the store's, and pads one of fewer with zeros, instead
+	// of refusing it; each time there is an Event.
 	VectorFit bool
 	// NoBackground disables background flushes: Flush and Close write to the files, and so does a write that finds more
 	// than 1 GiB of log that the index does not cover.
 	NoBackground bool
 	// Inflate writes all documents of the log to their files, however highly they are compressed in the log. Without it
-	// a flush fails with an *InflatedError when more than 256 MiB of documents are compressed more than 64-fold: no log
-	// of this version has such documents, only one of an older version, or a forged one.
+	// a flush fails with an *InflatedError when more than 256 MiB of documents are compressed more than 64-fold. Logs
+	// of this version have no such documents; only a log of an older version, or a forged one, has them.
 	Inflate bool
 
 	// Writer describes the writer that uses this handle: the program, the agent, its session, the client. The store
-	// gives the description a number, which each version carries from then on: see Version.Writer, WrittenBy and
-	// Store.Log. Host, PID and Started are filled in. nil: versions have no writer, and the store is written as by
-	// versions without writers. The first Writer raises a feature of the store: older programs can then no longer write
-	// to it. A name has at most writer.MostName bytes; control characters in it are escaped.
+	// assigns a number to the description, and each version has the number of its writer from then on: see
+	// Version.Writer, WrittenBy and Store.Log. Host, PID and Started are filled in. nil: versions have no writer, and
+	// the store is written as by versions of this library without writers. The first Writer raises a feature of the
+	// store: older programs can then no longer write to it. A name has at most writer.MostName bytes; control
+	// characters in it are escaped.
 	Writer *Writer
 
 	// SegmentSize is the size in bytes of the log's segments in a new store; 0 means 64 MiB. One
@@ -102,16 +105,16 @@ type Options struct {
 	// group may use the store. For an existing store, the mode of its folder decides.
 	Shared bool
 
-	// StateDir is a folder of this user, outside of every store. It has the file that EmbedService shares. "" means
-	// $XDG_STATE_HOME/varve, or the folder that the system has for this purpose.
+	// StateDir is a folder of this user, outside of every store. It contains the file through which processes with the
+	// same EmbedService inform each other. "" means $XDG_STATE_HOME/varve, or the system's folder for such files.
 	StateDir string
 
 	// env replaces parts of the machine in the project's own tests: see internal/storetest.
 	env store.Environment
 
-	// unfinished opens the copy that a migration makes, before it is a store.
+	// unfinished opens a copy that a migration is making and that is not a store yet.
 	unfinished bool
-	// restored is the vectors of a store that is being restored, as far as they are known.
+	// restored is what is known of the vectors of a store that is being restored.
 	restored *backup.Restored
 	// closed is called at the end of Close; see openBeside.
 	closed func() error
@@ -204,7 +207,7 @@ func (o *Options) fill() {
 	}
 }
 
-// environment returns that of a store in a folder; o is filled.
+// environment returns the environment of a store in the folder dir. o has its defaults filled in.
 func (o *Options) environment(dir string) *env.Env {
 	return &env.Env{
 		Dir: dir, FS: vfs.Patient(vfs.Only(o.env.System.FS, o.StateDir, dir), o.LockWait), ReadOnly: o.ReadOnly,

@@ -21,68 +21,75 @@ type PurgeReport struct {
 	Segments int      // segments of the log that were overwritten
 	Copies   int      // segments in the archive that were rewritten
 	Backups  int      // backups of the index that were rewritten
-	// backups of the index that had a purged line and were removed: damaged, of another store, or no space to rewrite them
+	// number of backups of the index that had a purged line and were removed instead of rewritten: they were damaged,
+	// of another store, or there was no space
 	Dropped int
-	// parts of the log, the archive and index backups that could not be read: they were overwritten, and are lost from
-	// the history
+	// parts of the log, the archive and index backups that could not be read: they were overwritten, and the history in
+	// them is lost
 	Lost []error
 	// overwritten files: in quarantine, parked files, and files in memories/, assemblies/ or working/ that belong to no
 	// document
 	Removed []string
-	// where traces may remain, with a remedy, including what could not be overwritten; Purge also returns these, joined
+	// places where traces may remain, with a remedy, including files that could not be overwritten; Purge also returns
+	// these errors, joined
 	Left     []error
 	Mentions []Mention // the user's own files that contain part of what was purged: they are kept
 	// derived files, mostly of the index, that were removed without being overwritten: another process has them mapped, or
 	// the system cannot tell
 	Unlinked []string
-	// why the device may keep overwritten bytes, with a remedy; "" if the file system overwrites in place
-	Device    string
-	Backup    []string // full backups within the folder, and .git: not covered
-	Processes []int    // other processes that have the store open: their memory loses purged data as they continue to read
-	Elsewhere []int    // likewise, in another PID namespace, such as a container: ids as numbered there
+	// reason why the device may keep overwritten bytes, with a remedy; "" if the file system overwrites in place
+	Device string
+	Backup []string // full backups within the folder, and .git: the purge does not cover them
+	// ids of other processes that have the store open: purged data disappears from their memory as they continue to
+	// read
+	Processes []int
+	Elsewhere []int // ids of such processes in another PID namespace, such as a container, as numbered there
 }
 
-// Mention is a file that does not belong to a memory and contains part of one.
+// Mention is a file of the user, not of a memory, that contains part of a purged memory.
 type Mention = repair.Mention
 
 // Purge deletes memories and removes every trace of them from the store's folder: their files, all versions in the log
 // and the archive, the index and its backups, displaced files in tmp/, their files in quarantine/, and undo files of
 // older versions that name them. The log and its pool are overwritten with zeros, durably, before they are removed. All
-// other memories keep their history, and assemblies keep those versions that had none of the purged memories: a
-// composite is computed from the members' embeddings. Traces of an id that does not exist now are searched as well:
-// ErrNotFound if there are none.
+// other memories keep their history. Assemblies keep those versions that had none of the purged memories: a composite
+// is computed from the members' embeddings. Traces of an id that does not exist now are removed as well; if there are
+// none, the error is ErrNotFound.
 //
 // On a full disk Purge makes room: it removes the pool first, then backups of the index that have the memories. Data
 // that is only in the log must be written to files before the log can be removed: if there is no space for that, the
 // memories are deleted, the error is ErrDiskFull, and traces are left.
 //
 // Other processes may have the store open. While a backup copies the log, the error is ErrLocked. If something cannot
-// be removed (a file that another program has open), the rest is, and the errors, which the report has as well, name a
-// remedy and ask to purge again. An unreadable part of the log, the archive or a backup of the index may contain purged
-// data: it is overwritten, and Lost has the history that is lost with it. Purge may be interrupted at any point and
-// repeated. It does not cover backups elsewhere, git's history, overwritten bytes that a device keeps, and the text of
-// other memories and of the user's own files; the latter are searched and named. An index file that another process has
-// mapped, or for which that is unknown, is removed without being overwritten, and is in Unlinked. A file that contains
-// a purged memory is overwritten, durably, before its last name is removed; if that is impossible (a program has it
-// open, it has a second name, it may not be written), Left has the reason and a remedy.
+// be removed (a file that another program has open), Purge removes the rest. The errors, which the report has as well,
+// then name a remedy and ask to purge again. An unreadable part of the log, the archive or a backup of the index may
+// contain purged data: it is overwritten, and Lost names the history that is lost with it. Purge may be interrupted at
+// any point and repeated.
 //
-// Purge cannot reach data that was removed before it: versions that were replaced or deleted earlier, released segments
-// of the log and released lines of the index may persist in free blocks of the file system.
+// A file that contains a purged memory is overwritten, durably, before its last name is removed. If that is impossible
+// (a program has it open, it has a second name, it is not writable), Left has the reason and a remedy. An index file
+// that another process has mapped, or for which that is unknown, is removed without being overwritten, and is listed in
+// Unlinked.
+//
+// Purge does not cover backups elsewhere, git's history, overwritten bytes that a device keeps, and the text of other
+// memories and of the user's own files; it searches the latter and names them. Purge cannot reach data that was removed
+// before it: versions that were replaced or deleted earlier, released segments of the log and released lines of the
+// index may persist in free blocks of the file system.
 func (ad Admin) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	return ad.st.purgeAll(ctx, ad.st.inner.Engine.Kinds().Memories, ids)
 }
 
-// PurgePlan lists the memories that a purge is going to delete.
+// PurgePlan lists the memories that a purge would delete.
 type PurgePlan struct {
-	IDs     []string // in ascending order, without duplicates
+	IDs     []string // ids of the memories, in ascending order, without duplicates
 	Deleted int      // number of IDs that are deleted already, and have versions in the log or the archive
-	Bytes   int64    // of the documents of the others
+	Bytes   int64    // bytes of the documents of the IDs that are not deleted yet
 	Unread  []error  // parts of log and archive that could not be read: deleted memories in them are missing
 }
 
 // PlanPurge returns the memories that pass the filters, for one purge of all of them. It changes nothing. Expired
-// memories are included. If all filters are InSession and WrittenBy, deleted memories are found too: those of which log
-// or archive have a version in the session, or by the writer. At least one filter is required.
+// memories are included. If all filters are InSession and WrittenBy, deleted memories are included too, if the log or
+// the archive has a version of them in the session, or by the writer. At least one filter is required.
 func (ad Admin) PlanPurge(ctx context.Context, filters ...Filter) (*PurgePlan, error) {
 	st := ad.st
 	if err := st.inner.Engine.BeginUse(); err != nil {
@@ -94,7 +101,7 @@ func (ad Admin) PlanPurge(ctx context.Context, filters ...Filter) (*PurgePlan, e
 	}
 	f := filtersOf(ctx, st.inner.Engine, filters)
 	if f.All() && len(f.Writers) == 0 {
-		return nil, fmt.Errorf("%w: a purge of all memories: give a filter", errs.ErrInvalid)
+		return nil, fmt.Errorf("%w: a purge without a filter would delete all memories: give a filter", errs.ErrInvalid)
 	}
 	f.Expired = true
 	k, p := st.inner.Engine.Kinds().Memories, new(PurgePlan)
@@ -134,7 +141,8 @@ func (ad Admin) PlanPurge(ctx context.Context, filters ...Filter) (*PurgePlan, e
 	return p, nil
 }
 
-// deletedOf adds the deleted memories to a plan of which a version passes the filters.
+// deletedOf adds to a plan the deleted memories that have a version, in the log or the archive, that passes the
+// filters.
 func (st *Store) deletedOf(ctx context.Context, f *engine.Filters, known map[string]bool, p *PurgePlan) error {
 	k := st.inner.Engine.Kinds().Memories
 	st.inner.History.Log(ctx, history.LogFilter{Session: f.Session, By: f.By}, func(c history.Commit, err error) bool {
@@ -175,14 +183,14 @@ func (st *Store) purgeAll(ctx context.Context, k *engine.Kind, ids []string) (*P
 	return (*PurgeReport)(r), err
 }
 
-// Unknown returns those of the given memories of which a store has nothing: no memory, no readable version in the log
-// or the archive, no line in a backup of the index, and no file in quarantine/. It changes nothing. Purge searches
-// further than Unknown does: this method finds a mistyped id before the other memories are purged.
+// Unknown returns those of the given memories of which the store has no trace: no memory, no readable version in the
+// log or the archive, no line in a backup of the index, and no file in quarantine/. It changes nothing. Purge searches
+// further than Unknown does. Unknown serves to find a mistyped id before the other memories are purged.
 func (ad Admin) Unknown(ctx context.Context, ids ...string) ([]string, error) {
 	return ad.st.unknownOf(ctx, ad.st.inner.Engine.Kinds().Memories, ids)
 }
 
-// Unknown returns those of the given assemblies of which a store has nothing; see Admin.Unknown.
+// Unknown returns those of the given assemblies of which the store has no trace; see Admin.Unknown.
 func (as Assemblies) Unknown(ctx context.Context, ids ...string) ([]string, error) {
 	return as.st.unknownOf(ctx, as.st.inner.Engine.Kinds().Assemblies, ids)
 }
@@ -198,12 +206,12 @@ func (st *Store) unknownOf(ctx context.Context, k *engine.Kind, ids []string) ([
 // Purge removes scopes of working memory with their checkpoints, and every trace of them from the store's folder, as
 // Admin.Purge does with memories: their files, their entries in the log and the archive, and their files in
 // quarantine/. Memories that were made from them (Consolidate) are kept. Traces of a scope that does not exist now are
-// searched as well: ErrNotFound if there are none.
+// removed as well; if there are none, the error is ErrNotFound.
 func (wm Working) Purge(ctx context.Context, scopes ...working.Scope) (*PurgeReport, error) {
 	return wm.st.purgeAll(ctx, wm.st.inner.Engine.Kinds().Scopes, scopeKeysOf(scopes))
 }
 
-// Unknown returns those of the given scopes of which a store has nothing; see Admin.Unknown.
+// Unknown returns those of the given scopes of which the store has no trace; see Admin.Unknown.
 func (wm Working) Unknown(ctx context.Context, scopes ...working.Scope) ([]working.Scope, error) {
 	keys, err := wm.st.unknownOf(ctx, wm.st.inner.Engine.Kinds().Scopes, scopeKeysOf(scopes))
 	if err != nil {
@@ -233,15 +241,17 @@ type Redaction struct {
 	ID      string
 	Version uint64
 	Already bool     // the version was redacted before
-	Equal   []uint64 // other versions with the same text, which are kept
+	Equal   []uint64 // positions of other versions with the same text, which are kept
 }
 
-// PurgeVersion removes the content of one version of a memory, an earlier version or one of a deleted memory; the
-// memory is otherwise unchanged. When it returns nil, history shows the version as redacted, with its time and writer
-// and those of the redaction, and no method returns its content: GetAt, Revert and Undelete return a *RedactedError.
-// Its bytes are overwritten within about a minute by a process that has the store open and runs in the background, with
-// the next backup, or by OverwriteRedacted. ErrConflict if it is the current version of the memory. Versions with the
-// same text are kept, and are in the report.
+// PurgeVersion removes the content of one version of a memory: an earlier version, or one of a deleted memory. The
+// memory is otherwise unchanged. If it is the current version of the memory, the error is ErrConflict. Versions with
+// the same text are kept, and are in the report.
+//
+// When PurgeVersion returns nil, history shows the version as redacted, with its time and writer and those of the
+// redaction. No method returns its content: GetAt, Revert and Undelete return a *RedactedError. Its bytes are
+// overwritten within about a minute by a process that has the store open and runs in the background, with the next
+// backup, or by OverwriteRedacted.
 //
 // A restore of a backup that is made afterwards omits the version, and so does a restore of an older backup with
 // RestoreOptions.Log. Files of the user are not searched.

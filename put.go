@@ -35,7 +35,7 @@ func (st *Store) put(ctx context.Context, m Memory, options []PutOption) (Memory
 	return *m.Clone(), nil
 }
 
-// Delete deletes a memory; ErrNotFound if there is none.
+// Delete deletes a memory. If there is none with this id, the error is ErrNotFound.
 func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err
@@ -56,24 +56,24 @@ func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
 // (ErrBatchTooLarge); PutAll takes more.
 type Batch struct{ ops []commit.Op }
 
-// Put adds a memory.
+// Put adds a put of a memory to the batch.
 func (b *Batch) Put(m Memory, options ...PutOption) {
 	m = *m.Clone()
 	b.ops = append(b.ops, commit.Op{ID: m.ID, Memory: &m, Conds: conditionsOf(options)})
 }
 
-// Delete adds a deletion. Deleting a missing id is a no-op.
+// Delete adds the deletion of a memory to the batch. Deleting a missing id is a no-op.
 func (b *Batch) Delete(id string, conds ...Cond) {
 	b.ops = append(b.ops, commit.Op{ID: id, Conds: conditionsOf(conds)})
 }
 
-// PutAssembly adds an assembly. Memories that the batch puts count as existing; those that it deletes later are removed
-// from the assembly.
+// PutAssembly adds a put of an assembly to the batch. Memories that the batch puts count as existing; those that it
+// deletes later are removed from the assembly.
 func (b *Batch) PutAssembly(a Assembly, options ...PutOption) {
 	b.ops = append(b.ops, commit.Op{Group: true, ID: a.ID, Assembly: a.Clone(), Conds: conditionsOf(options)})
 }
 
-// DeleteAssembly adds the deletion of an assembly. Deleting a missing id is a no-op.
+// DeleteAssembly adds the deletion of an assembly to the batch. Deleting a missing id is a no-op.
 func (b *Batch) DeleteAssembly(id string, conds ...Cond) {
 	b.ops = append(b.ops, commit.Op{Group: true, ID: id, Conds: conditionsOf(conds)})
 }
@@ -81,9 +81,8 @@ func (b *Batch) DeleteAssembly(id string, conds ...Cond) {
 // Len returns the number of operations.
 func (b *Batch) Len() int { return len(b.ops) }
 
-// Apply writes the batch as one commit. An error that is about one operation is
-// a *BatchError with its index; then nothing was written. A batch may be
-// applied again after an error.
+// Apply writes the batch as one commit. If one operation fails, the error is a *BatchError with the index of that
+// operation, and nothing was written. A batch may be applied again after an error.
 func (st *Store) Apply(ctx context.Context, b *Batch, in ...SessionOption) error {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err

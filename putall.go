@@ -9,16 +9,16 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// A chunk of PutAll ends at whichever limit comes first.
+// Limits of one chunk of PutAll. A chunk ends at whichever is reached first.
 const (
 	putAllCount = 1000
 	putAllBytes = 4 << 20
 )
 
-// PutAll stores any number of memories in bounded memory: in chunks of at most 1,000 memories or 4 MiB (or half of what
-// one commit may take), each of them written completely or not at all. It returns the number of stored memories; after
-// an error, these are the first ones. An error about one memory is a *BatchError with its index; the memories before it
-// in its chunk are stored.
+// PutAll stores any number of memories without holding all of them in memory. It writes chunks of at most 1,000
+// memories or 4 MiB (or half of what one commit may take), each completely or not at all. It returns the number of
+// stored memories; after an error, these are the first ones. An error about one memory is a *BatchError with its index;
+// the memories before it in its chunk are stored.
 func (st *Store) PutAll(ctx context.Context, memories iter.Seq[Memory], options ...PutOption) (int64, error) {
 	limit := min(int64(putAllBytes), int64(st.inner.Engine.Log().Limit())/2)
 	var done int64
@@ -46,8 +46,8 @@ func (st *Store) PutAll(ctx context.Context, memories iter.Seq[Memory], options 
 	return done, write()
 }
 
-// applyChunk writes a chunk. If one memory is refused, those before it are still written; a chunk whose size was
-// underestimated is written in two halves.
+// applyChunk writes a chunk and returns the number of stored memories. If one memory is refused, those before it are
+// still written; a chunk whose size was underestimated is written in two halves.
 func (st *Store) applyChunk(ctx context.Context, b *Batch) (int, error) {
 	err := st.Apply(ctx, b)
 	var be *errs.BatchError
@@ -72,7 +72,7 @@ func (st *Store) applyChunk(ctx context.Context, b *Batch) (int, error) {
 	return 0, err
 }
 
-// sizeGuess estimates the size of a memory in the log.
+// sizeGuess estimates the number of bytes that a memory takes in the log.
 func sizeGuess(m *Memory) int64 {
 	n := int64(len(m.ID)+len(m.Content)) + 24*int64(len(m.Embedding)+len(m.HyperbolicEmbedding)) + 1024
 	for k, v := range m.Metadata {

@@ -33,12 +33,12 @@ type Quarantined struct {
 	Name  string
 	What  QuarantinedKind
 	Mode  fs.FileMode // the type, if it is not a regular file, and the permissions
-	Size  int64       // in bytes, as it is now
+	Size  int64       // present size in bytes
 	Time  time.Time   // when it was set aside; without a note, when it was last changed
-	Noted bool        // it has a note; the following fields are from the note
+	Noted bool        // there is a note about it; the following fields are from the note
 
 	From    string // its former path in the store, with slashes
-	ID      string // of the document, "" if it is unknown or there is none
+	ID      string // id of the document, "" if it is unknown or there is none
 	Version uint64 // the newest known version of the document at that time, 0 if it is unknown
 	Reason  string
 	Hash    string // "sha256:…" of the bytes that were set aside, "" if they were not hashed
@@ -52,13 +52,13 @@ type QuarantinedKind string
 const (
 	QuarantinedFile    QuarantinedKind = "file"
 	QuarantinedSpecial QuarantinedKind = "special" // a folder, a link or another thing that is not a regular file
-	QuarantinedNote    QuarantinedKind = "note"    // a note whose file is gone
+	QuarantinedNote    QuarantinedKind = "note"    // a note whose file no longer exists
 	QuarantinedUndo    QuarantinedKind = "undo"    // the record of a repair by an older version: no program reads it
 )
 
 // RestoredDocument is a document that Quarantine.Restore has restored.
 type RestoredDocument struct {
-	Assembly bool // else it is a memory
+	Assembly bool // the document is an assembly; otherwise it is a memory
 	ID       string
 	Version  uint64
 }
@@ -98,7 +98,7 @@ func (q Quarantine) Count() (int, error) {
 	return n, err
 }
 
-// Get returns one thing in quarantine/ by its name, which is not a path: ErrNotFound if there is none.
+// Get returns one thing in quarantine/ by its name, which is not a path. If there is none, the error is ErrNotFound.
 func (q Quarantine) Get(_ context.Context, name string) (Quarantined, error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return Quarantined{}, err
@@ -166,7 +166,7 @@ func (q Quarantine) Copy(ctx context.Context, name string, w io.Writer) (int64, 
 	return io.Copy(w, &untilDone{ctx, io.NewSectionReader(f, 0, info.Size)})
 }
 
-// untilDone is a reader that fails once its context has ended.
+// untilDone is a reader that fails with the error of its context once that has ended.
 type untilDone struct {
 	ctx context.Context
 	r   io.Reader
@@ -180,9 +180,9 @@ func (u *untilDone) Read(b []byte) (int, error) {
 }
 
 // Restore writes a memory or an assembly from quarantine/, as a new version of its id. The current version, if there is
-// one, stays in the history. An expires_at in the past is not restored, nor is the embedding of a model that was
-// replaced since. ErrPurged if its text was purged. ErrInvalid if the file is not a document that the store accepts; a
-// *ConflictError if a condition does not hold. The file stays in quarantine/.
+// one, stays in the history. An expires_at in the past is not restored, nor is the embedding of a model that is no
+// longer the store's. The error is ErrPurged if the text was purged, ErrInvalid if the file is not a document that the
+// store accepts, and a *ConflictError if a condition does not hold. The file stays in quarantine/.
 func (q Quarantine) Restore(ctx context.Context, name string, conds ...Cond) (RestoredDocument, error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return RestoredDocument{}, err
@@ -225,8 +225,8 @@ func (q Quarantine) restore(ctx context.Context, p *docfile.Piece, conds []Cond)
 	return RestoredDocument{ID: m.ID, Version: stored.Version}, err
 }
 
-// document parses a piece as the kind of document whose folder it was in, else as the other kinds. One of the results
-// is nil.
+// document parses a file of quarantine/ as the kind of document whose folder it was in, else as the other kind. One of
+// the results is nil.
 func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	switch d := quarantinedOf(p); d.What {
 	case QuarantinedSpecial:
@@ -242,11 +242,11 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	}
 	dir, _, inFolder := strings.Cut(from, "/")
 	if inFolder && dir != "tmp" && kind.At(from) == nil {
-		return nil, nil, fmt.Errorf("%s is not the place of a memory or an assembly: %w", places.Shown(from), errs.ErrInvalid)
+		return nil, nil, fmt.Errorf("%s is not the path of a memory or an assembly: %w", places.Shown(from), errs.ErrInvalid)
 	}
 	if k := kind.At(from); k != nil && k != kind.Memories && k != kind.Assemblies {
-		return nil, nil, fmt.Errorf("%s is the file of a %s, which is not restored: %w: write the output of memctl "+
-			"quarantine show --raw where it belongs", places.Shown(from), k.Noun, errs.ErrInvalid)
+		return nil, nil, fmt.Errorf("%s is the file of a %s, which cannot be restored: %w: write the output of memctl "+
+			"quarantine show --raw to its path", places.Shown(from), k.Noun, errs.ErrInvalid)
 	}
 	env := q.st.inner.Engine.Env()
 	data, err := vfs.ReadText(env.FS, filepath.Join(env.Dir, docfile.QuarantineFolder, p.Name), places.StoredMost)
@@ -288,8 +288,8 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 }
 
 // Drop removes things from quarantine/ with their notes, durably, and returns the names of those that it removed. A
-// folder is removed with everything in it. Their bytes are not overwritten: see Purge. The errors of those that cannot
-// be removed are joined; ErrNotFound for a name that does not exist.
+// folder is removed with everything in it. The removed bytes are not overwritten: see Purge. The errors of things that
+// cannot be removed are joined; a name that does not exist is ErrNotFound.
 func (q Quarantine) Drop(ctx context.Context, names ...string) (dropped []string, err error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err

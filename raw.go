@@ -14,19 +14,20 @@ import (
 	"github.com/varve-db/varve/internal/search"
 )
 
-// Raw is a memory with the bytes of its file, or those that the next flush will write.
+// Raw is a memory with the exact bytes of its document: those of its file, or those that the next flush will write.
 type Raw struct {
 	ID      string
 	Version uint64
 	Doc     []byte // the exact bytes
 }
 
-// ScanRaw calls f with the memories that pass the filters, for callers that need only a part of many memories. It is
-// several times as fast as Memories: f is called from several goroutines at once, in no order, and nothing is decoded
-// or kept in the cache. Doc is valid during the call and must not be changed. For a memory that cannot be read, f gets
-// the error instead, with the id, and the scan continues. Concurrent writes may or may not be seen. The returned error
-// is that of a listing that could not begin (ErrClosed, ErrMoved), that of the context, or one of the index; in the
-// latter case there may be more memories that f did not get.
+// ScanRaw calls f with the memories that pass the filters. It is for callers that need only a part of many memories,
+// and is several times as fast as Memories: f is called from several goroutines at once, in no order, and nothing is
+// decoded or kept in the cache. Doc is valid during the call and must not be changed.
+//
+// For a memory that cannot be read, f gets the error instead, with the id, and the scan continues. Concurrent writes
+// may or may not be seen. The returned error is that of a listing that could not begin (ErrClosed, ErrMoved), that of
+// the context, or one of the index; in the latter case there may be more memories that f did not get.
 func (ad Admin) ScanRaw(ctx context.Context, f func(r Raw, err error), filters ...Filter) error {
 	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return err
@@ -107,8 +108,8 @@ func (r *rawReader) Read(ctx context.Context, l engine.Listing) bool {
 	return true
 }
 
-// file reads the version that the index names from its file. ok is false if the file differs; Find then finds out why.
-// The hash makes the checks of the path unnecessary that docfile's Read does.
+// file reads from its file the version that the index names. ok is false if the file differs; Engine.Find then returns
+// the reason. The comparison of the hash makes the checks of the path unnecessary that docfile's Read does.
 func (r *rawReader) file(l *engine.Listing) (doc []byte, ok bool) {
 	k := r.st.inner.Engine.Kinds().Memories
 	doc, info, err := k.Glance(k.FileName(l.ID), r.buf, min(l.Line.Size, places.StoredMost))

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// openBeside opens a store that cannot be written, and that lacks its log or its index: both are made in a folder of
-// this handle, which Close removes. cause is why it cannot be opened without them.
+// openBeside opens a store that cannot be written, and that lacks its log or its index. It makes both in a temporary
+// folder of this handle, which Close removes. cause is the reason why the store cannot be opened without them.
 func openBeside(ctx context.Context, dir string, o Options, cause error) (*Store, error) {
 	if o.env.System.FS != nil {
 		return nil, cause

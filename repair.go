@@ -33,8 +33,8 @@ func PlanRepair(ctx context.Context, dir string, o *Options, v VerifyOptions) (*
 	return heal.Plan(ctx, dir, ro)
 }
 
-// VerifyFolder is Admin.Verify for a folder: for a store that cannot be opened it reports the reason, and its
-// consequences.
+// VerifyFolder verifies the store in a folder, as Admin.Verify does. For a store that cannot be opened it yields the
+// reason, and its consequences.
 func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) iter.Seq2[Finding, error] {
 	return engine.Whole(ctx, func(yield func(Finding, error) bool) {
 		dir, err := absolute(dir)
@@ -86,10 +86,11 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error
 }
 
 // RebuildIndex rebuilds the index from the log and the files, regardless of the content of the current one and its
-// backups. A memory keeps its version if the log, the index or a backup has that version for the bytes of its file; a
-// memory that was edited, or that none of them has, gets another one, and conditions on the old version fail. The old
-// index is moved to backups/ if it is sound. Other processes may use the store meanwhile. A folder without documents
-// although the index names some is a *CorruptionError: only the index still has their positions in the log.
+// backups. A memory keeps its version if the log, the index or a backup names that version for the exact bytes of its
+// file. Any other memory, such as an edited one, gets a new version, and conditions on the old version fail. The old
+// index is moved to backups/ if it is undamaged. Other processes may use the store meanwhile. If the index names
+// documents and the folder has none, the error is a *CorruptionError: only the index still has their positions in the
+// log.
 func (ad Admin) RebuildIndex(ctx context.Context) error {
 	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return err

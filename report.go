@@ -5,25 +5,26 @@ import "github.com/varve-db/varve/errs"
 // OpenReport reports what Open found and did.
 type OpenReport struct {
 	Created   bool  // Open created the store
-	Recovered bool  // no process had the store open: the end of the log was read and synced
+	Recovered bool  // no other process had the store open: the end of the log was read and synced
 	Clean     bool  // the store had been closed, or nothing was written after the last flush
 	Replayed  int   // entries of the log that were read
 	LogBytes  int64 // bytes of the log that were read
 
 	TornTail *TornTail             // unacknowledged bytes after the last commit were cut
-	Healed   *errs.CorruptionError // damage in the log that lost nothing
-	// the copy in the archive from which the segment was restored; "" if the files had everything
+	Healed   *errs.CorruptionError // damage in the log by which no data was lost
+	// the copy in the archive from which the damaged segment was restored; "" if the files had everything in it
 	HealedFrom string
 	Damage     *errs.CorruptionError // damage in the durable part of the log: the store is read-only
 	Rebuilt    *Rebuilt              // the index was rebuilt
 
-	// of memories/; nil if nothing was compared: the folder is unchanged, or the comparison is still running
+	// differences between memories/ and the index; nil if nothing was compared: the folder is unchanged, or the
+	// comparison is still running
 	Drift         *Drift
-	AssemblyDrift *Drift // of assemblies/, in the same way
+	AssemblyDrift *Drift // differences between assemblies/ and the index; nil in the same cases
 
-	HistoryGone *errs.HistoryGoneError // the log that the store had is lost, and a new one was begun
+	HistoryGone *errs.HistoryGoneError // set if the store's log is lost, and a new one was begun
 
-	Problems     []error // the first of them
+	Problems     []error // the first of the other problems that Open found
 	ProblemCount int
 }
 

@@ -10,12 +10,11 @@ type SessionOption struct{ id string }
 
 // InSession confines an operation to the memories of one session.
 //
-// As a Filter it passes only these. As a Cond of a write, and as an option of Get, Apply and
-// Transact, it refuses to touch any other memory, of another session or of none: the error is a
-// *SessionError, which matches ErrSession. The check uses the version that the write replaces, in
-// the commit itself. A memory that is put with it and names no session gets this one as its
-// metadata.session_id; a memory that names another session is refused. Assemblies belong to no
-// session and are not affected.
+// As a Filter it passes only these memories. As a Cond of a write, and as an option of Get, Apply and Transact, it
+// refuses access to a memory of another session or of none: the error is a *SessionError, which matches ErrSession. The
+// check uses the version that the write replaces, in the commit itself. A memory that is put with it and names no
+// session gets this session as its metadata.session_id; a memory that names another session is refused. Assemblies
+// belong to no session and are not affected.
 func InSession(id string) SessionOption { return SessionOption{id} }
 
 func (s SessionOption) choose(f *engine.Filters) { f.Session = &s.id }

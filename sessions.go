@@ -9,9 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/retention"
 )
 
-// Touch counts an access to memories: access_count and last_access_time. Counts are collected for a
-// minute and then written, one Update for each memory; if the process is killed meanwhile, they are
-// lost.
+// Touch counts one access to each of the given memories, in access_count and last_access_time. Counts are collected for
+// a minute and then written, one Update for each memory; if the process is killed meanwhile, they are lost.
 func (st *Store) Touch(ctx context.Context, ids ...string) error {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err
@@ -23,11 +22,11 @@ func (st *Store) Touch(ctx context.Context, ids ...string) error {
 	return st.inner.Retention.Touch(ctx, ids)
 }
 
-// Session is the summary of one session in the index. A session exists as long as it has a memory.
+// Session is the summary of one session, computed from the index. A session exists as long as it has a memory.
 type Session struct {
 	ID       string
 	Memories int64
-	Bytes    int64     // of their files
+	Bytes    int64     // bytes of the files of its memories
 	First    time.Time // when the first memory was created
 	Last     time.Time // when a memory was last written
 }
@@ -57,11 +56,14 @@ func (ss Sessions) Get(ctx context.Context, id string) (Session, error) {
 	return Session(s), err
 }
 
-// Delete deletes the memories of a session and returns their number; ErrNotFound if there are none. They are deleted in
-// one commit: a reader sees all of them or none. Memories that other processes add to the session meanwhile are treated
-// as if added afterwards, and are kept; memories that they move out of it are kept too. One commit takes half a segment
-// of the log, with the default size about 300,000 deletions. A larger session is deleted in several commits; if an
-// error or a crash occurs between them, the rest still exists, and the call may be repeated.
+// Delete deletes the memories of a session and returns their number. If there are none, the error is ErrNotFound. They
+// are deleted in one commit: a reader sees all of them or none. Memories that other processes add to the session
+// meanwhile are treated as if added afterwards, and are kept. Memories that other processes move to another session
+// meanwhile are kept too.
+//
+// One commit takes half a segment of the log, with the default size about 300,000 deletions. A larger session is
+// deleted in several commits; if an error or a crash occurs between them, the rest still exists, and the call may be
+// repeated.
 func (ss Sessions) Delete(ctx context.Context, id string) (int64, error) {
 	if err := ss.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
@@ -77,15 +79,15 @@ func (ss Sessions) Delete(ctx context.Context, id string) (int64, error) {
 // criteria applies.
 type SweepOptions struct {
 	IdleFor time.Duration // sessions without a write for this long; 0 selects none
-	Keep    int           // all except this many, which were written to last; 0 selects none
+	Keep    int           // all sessions except the Keep that were written to last; 0 selects none
 	Apply   bool          // delete the sessions; otherwise they are only returned
 }
 
 // SessionSweep is the result for a session that Sessions.Sweep has selected.
 type SessionSweep struct {
-	Session       // as found
-	Deleted int64 // memories
-	Spared  bool  // the session was used meanwhile and kept
+	Session       // the session as it was when it was selected
+	Deleted int64 // number of memories that were deleted
+	Spared  bool  // the session was used after it was selected, and is kept
 }
 
 // Sweep deletes sessions that are no longer used, those unused longest first, and returns them.

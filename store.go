@@ -53,7 +53,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 // absolute returns a path that leads to the same folder after the process has changed its working directory.
 func absolute(dir string) (string, error) { return filepath.Abs(dir) }
 
-// target is absolute for a folder that is to be created or filled.
+// target returns the absolute path of a folder that is to be created or filled.
 func target(dir string) (string, error) {
 	dir, err := absolute(dir)
 	return vfs.FolderGiven(dir), err
@@ -84,7 +84,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	return st, nil
 }
 
-// config returns the configuration with which internal/store opens a store in a folder; o is filled.
+// config returns the configuration with which internal/store opens a store in a folder. o has its defaults filled in.
 func (o *Options) config(dir string) store.Config {
 	return store.Config{
 		Env: o.environment(dir), MustExist: o.MustExist, SegmentSize: int64(o.SegmentSize), CacheBytes: o.CacheBytes,
@@ -98,19 +98,19 @@ func (o *Options) config(dir string) store.Config {
 }
 
 // Close flushes, writes what makes the next open fast, and closes the store; changes that other processes write
-// meanwhile are flushed by them. It waits for running operations, and for another process that flushes as long as that
-// makes progress. Operations that no caller's ctx can end (PutAsync; working memory whose caller has returned) are
-// abandoned after LockWait if the log accepts nothing: the error names them and is ErrOutcomeUnknown. CloseWithin ends
-// sooner: 10,000 memories that have no files yet take seconds.
+// meanwhile are flushed by them. Close waits for running operations, and for another process that flushes as long as
+// that makes progress. Operations that no caller's ctx can end (PutAsync; working memory whose caller has returned) are
+// abandoned after LockWait if the log accepts nothing: the error names them and is ErrOutcomeUnknown. Close takes
+// seconds for 10,000 memories that have no files yet; CloseWithin limits the time.
 func (st *Store) Close() error {
 	return st.inner.Close(context.Background(), st.inner.Engine.Env().LockWait)
 }
 
-// CloseWithin is Close with a time limit, for a process that must end soon: it waits at most that long for locks of
-// other processes and for operations that make no progress, and writes files, in rounds of 1,000, until the time is
-// over. Changes that could not be written to files by then are durable in the log, the error has the reason
-// (context.DeadlineExceeded: the time was over), and the next flush by any process writes them; accesses that
-// Store.Touch has counted may be lost.
+// CloseWithin closes the store as Close does, with a time limit, for a process that must end soon. It waits at most
+// that long for locks of other processes and for operations that make no progress, and writes files, in rounds of
+// 1,000, until the time is over. Changes that could not be written to files by then are durable in the log, the error
+// has the reason (context.DeadlineExceeded: the time was over), and the next flush by any process writes them. Accesses
+// that Store.Touch has counted may be lost.
 func (st *Store) CloseWithin(wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()

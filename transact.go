@@ -44,10 +44,10 @@ func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *com
 	return err
 }
 
-// Update changes one memory by a function, which may run again if another writer changes the memory meanwhile.
-// ErrNotFound if there is none; if the function returns ErrSkip, nothing is written. During other updates the function
-// may get a version that reads of the store do not see yet, because it is being made durable: use Transact for a
-// function that reads more than the memory. Update returns the resulting memory.
+// Update changes one memory by a function, which may run again if another writer changes the memory meanwhile, and
+// returns the resulting memory. If there is none with this id, the error is ErrNotFound. If the function returns
+// ErrSkip, nothing is written. During other updates the function may get a version that reads of the store do not see
+// yet, because it is being made durable: use Transact for a function that reads more than the memory.
 func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error, options ...PutOption) (Memory, error) {
 	var result Memory
 	c := conditionsOf(options)
@@ -74,49 +74,50 @@ func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error,
 	return *result.Clone(), nil
 }
 
-// Get reads a memory, also one that the transaction has written.
+// Get returns a memory, including one that the transaction has written.
 func (tx *Tx) Get(id string) (Memory, error) { return tx.tx.Get(id) }
 
-// Assembly reads an assembly, also one that the transaction has written: such an assembly is returned as it was passed,
-// without what the commit computes for it.
+// Assembly returns an assembly, including one that the transaction has written. The latter is returned as it was
+// passed, without what the commit computes for it.
 func (tx *Tx) Assembly(id string) (Assembly, error) { return tx.tx.Assembly(id) }
 
-// Put writes a memory; it sets the id if that is empty.
+// Put writes a memory with the transaction, and returns it. An empty id is replaced by a new one.
 func (tx *Tx) Put(m Memory, options ...PutOption) (Memory, error) {
 	return tx.tx.Put(m, conditionsOf(options))
 }
 
-// Delete deletes a memory; ErrNotFound if there is none.
+// Delete deletes a memory. If there is none with this id, the error is ErrNotFound.
 func (tx *Tx) Delete(id string, conds ...Cond) error { return tx.tx.Delete(id, conditionsOf(conds)) }
 
-// DeleteAll deletes those of the given memories that exist, without reading them first: much faster
-// than Delete for many memories.
+// DeleteAll deletes those of the given memories that exist. It does not read them first, and so is much faster than
+// Delete for many memories.
 func (tx *Tx) DeleteAll(ids ...string) { tx.tx.DeleteAll(ids...) }
 
-// PutAssembly writes an assembly; it sets the id if that is empty. Memories that the transaction has put count as
-// existing; those that it deletes later are removed from the assembly.
+// PutAssembly writes an assembly with the transaction, and returns it. An empty id is replaced by a new one. Memories
+// that the transaction has put count as existing; those that it deletes later are removed from the assembly.
 func (tx *Tx) PutAssembly(a Assembly, options ...PutOption) (Assembly, error) {
 	return tx.tx.PutAssembly(a, conditionsOf(options))
 }
 
-// DeleteAssembly deletes an assembly, not its members; ErrNotFound if there is none.
+// DeleteAssembly deletes an assembly, not its members. If there is none with this id, the error is ErrNotFound.
 func (tx *Tx) DeleteAssembly(id string) error { return tx.tx.DeleteAssembly(id) }
 
-// List yields the memories that pass the filters, by id, without those that the transaction itself wrote. Listing
-// requires that nothing at all is committed between the listing and the commit, or the function runs again: use it if
-// there are few writers.
+// List yields the memories that pass the filters, in the order of their ids, without those that the transaction itself
+// wrote. If anything at all is committed between the listing and the commit, the function runs again: use List if there
+// are few writers.
 func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 	return func(yield func(Memory, error) bool) { tx.tx.List(filtersOf(tx.ctx, tx.eng, filters))(yield) }
 }
 
-// Alone binds the transaction to this moment: if anything at all is committed between this call and the transaction's
-// own commit, by any process, the function runs again. It is for callers that decide by data they keep about the store
-// (see Admin.Changes) and not by what tx reads; with many concurrent writers a transaction may run often.
+// Alone makes the commit conditional on this moment: if anything at all is committed between this call and the
+// transaction's own commit, by any process, the function runs again. It is for callers whose decision depends on data
+// that they keep about the store (see Admin.Changes) and not on what tx reads. With many concurrent writers a
+// transaction may run often.
 func (tx *Tx) Alone() error { return tx.tx.Exclusive() }
 
-// AloneAmong binds the transaction to this moment as Alone does, but only with regard to memories for which matches
-// returns true: if one of these is put, even unchanged, between this call and the commit, the function runs again. It
-// is for callers whose decision depends on all memories of some kind.
+// AloneAmong makes the commit conditional on this moment as Alone does, but only with regard to memories for which
+// matches returns true: if one of these is put, even unchanged, between this call and the commit, the function runs
+// again. It is for callers whose decision depends on all memories of some kind.
 //
 // matches gets the id and the document, or nil if the document is not available; then it must return true if the memory
 // might match. It is called by any goroutine, several at a time, and with the log locked: it must be quick, keep
@@ -124,8 +125,8 @@ func (tx *Tx) Alone() error { return tx.tx.Exclusive() }
 // memories.
 //
 // After several runs all other writers, in every process, wait until the transaction has ended, so that it ends however
-// much they write. From then on a function that waits for another write to the store waits for itself, until that write
-// fails with ErrLocked.
+// much they write. From then on a function that waits for another write to the store deadlocks, until that write fails
+// with ErrLocked.
 func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
 	return tx.tx.ExclusiveAmong(matches)
 }

@@ -14,8 +14,9 @@ import (
 
 // Undelete restores the last version of a deleted memory, also if an edit by hand, a limit or its expiry has deleted
 // it. Its vector is restored too, unless the store has another model by now; an expires_at in the past is not. The
-// result has the new Version. ErrInvalid if the memory is not deleted, ErrNotFound if the id is unknown, and a
-// *NoVersionError if the version that was deleted is not kept, even if older ones are. To go back further, see Revert.
+// result has the new Version. The error is ErrInvalid if the memory is not deleted, ErrNotFound if the id is unknown,
+// and a *NoVersionError if the version that was deleted is not kept, even if older ones are. Revert restores older
+// versions.
 func (st *Store) Undelete(ctx context.Context, id string) (Memory, error) {
 	v, err := st.deleted(ctx, st.inner.Engine.Kinds().Memories, id)
 	if err != nil {
@@ -25,8 +26,8 @@ func (st *Store) Undelete(ctx context.Context, id string) (Memory, error) {
 }
 
 // Revert restores a version of a memory, as a new version, also if the memory is deleted. See Undelete for what is
-// restored with it. For a version that does not exist the error is that of GetAt; ErrConflict if the memory was changed
-// meanwhile, ErrInvalid for a version that is a deletion.
+// restored with it. For a version that does not exist the error is that of GetAt. It is ErrConflict if the memory was
+// changed meanwhile, and ErrInvalid for a version that is a deletion.
 func (st *Store) Revert(ctx context.Context, id string, version uint64) (Memory, error) {
 	v, now, err := st.earlier(ctx, st.inner.Engine.Kinds().Memories, id, version)
 	if err != nil {
@@ -86,7 +87,7 @@ func (as Assemblies) putBack(ctx context.Context, v *Version, cond PutOption) (A
 func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last Version, err error) {
 	var end Version
 	var first uint64
-	var since error // the error of a part behind end that cannot be read
+	var since error // the error of reading the part of the log after end; nil if it was read
 	for v, verr := range st.versionsOf(ctx, k, id) {
 		if since = verr; verr != nil {
 			err = errors.Join(err, verr)
@@ -137,7 +138,7 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 	return last, nil
 }
 
-// earlier returns a version of a document, and the condition that the document does not change meanwhile.
+// earlier returns a version of a document, and a condition that holds as long as the document does not change.
 func (st *Store) earlier(ctx context.Context, k *engine.Kind, id string, version uint64) (Version, PutOption, error) {
 	v, err := st.versionAt(ctx, k, id, version)
 	if err == nil && v.Deleted {

@@ -18,8 +18,8 @@ type UndoOptions struct {
 	// Position is a position in a commit, such as Commit.LSN or a version that the commit made. A position in an undo
 	// of several commits selects all of that undo.
 	Position uint64
-	// Run is the number or a name of a writer, as in LogOptions.By: everything that it wrote is taken back, except
-	// deletions of expired documents. The name may be that of its session.
+	// Run is the number or a name of a writer, as in LogOptions.By, for example the name of its session. All its
+	// commits are taken back, except deletions of expired documents.
 	Run     string
 	Since   time.Time // only commits of Run at this time or later
 	Before  uint64    // only commits before this position; 0: the end of the log
@@ -38,32 +38,33 @@ type UndoChange struct {
 	Kind, ID string
 	What     string // UndoRestore, UndoUndelete or UndoDelete
 	Version  uint64 // the newest version, which is replaced or deleted; 0: none
-	Restores uint64 // the version that is restored; of UndoDelete the deletion before, or 0
+	Restores uint64 // the version that is restored; for UndoDelete the deletion before the document was created, or 0
 }
 
-// UndoConflict is a memory or an assembly that an undo cannot take back, or not as far as the first of the commits.
+// UndoConflict is a memory or an assembly that an undo cannot take back, or that it can take back only in part: not to
+// its state before the first of the commits.
 type UndoConflict struct {
 	Kind, ID string
 	Version  uint64 // the conflicting version, of another commit; 0: none
-	Writer   Writer // of that version; Number 0: unknown
+	Writer   Writer // writer of Version; Number 0: unknown
 	// Err is the reason: ErrBuiltUpon, ErrPurged or ErrUnkept, with the details, or another error of the store.
 	Err error
 }
 
 // UndoPlan lists what an undo will do, and after Undo what it did.
 type UndoPlan struct {
-	// UndoOptions are the selection. Position is set if the last commit of the caller is taken back, and Before is
-	// always set: an undo with these options takes back the same.
+	// UndoOptions are the options that selected the commits. Position is set if the last commit of the caller is taken
+	// back, and Before is always set: an undo with these options takes back the same commits.
 	UndoOptions
 	Commits     int            // number of commits that are taken back
 	First, Last uint64         // positions of the first and the last of them
-	Changes     []UndoChange   // in the order in which they are made
+	Changes     []UndoChange   // changes in the order in which they are made
 	Conflicts   []UndoConflict // documents that are not taken back
 	Scopes      []string       // scopes of working memory that the commits changed, which are not taken back
 	Unread      []error        // parts of the log that cannot be read and may have more commits to take back
-	Continues   bool           // an undo that was interrupted is completed
+	Continues   bool           // the plan completes an undo that was interrupted
 	Done        int            // number of changes that were made; 0 in a plan
-	Parts       []uint64       // positions of the commits that made them
+	Parts       []uint64       // positions of the commits that made the changes
 }
 
 // The reasons of conflicts; test for them with errors.Is.
@@ -72,8 +73,8 @@ var (
 	ErrUnkept    = undo.ErrUnkept    // the previous version is neither in the log nor in its archive
 )
 
-// UndoError is the error of an undo that has conflicts; with UndoOptions.Partial it takes back the rest. It matches
-// ErrConflict.
+// UndoError is the error of an undo with conflicts; with UndoOptions.Partial the undo takes back the documents without
+// a conflict. It matches ErrConflict.
 type UndoError struct{ Plan UndoPlan }
 
 func (e *UndoError) Error() string {
@@ -108,28 +109,30 @@ func (st *Store) PlanUndo(ctx context.Context, o UndoOptions) (*UndoPlan, error)
 	return planOf(p), err
 }
 
-// Undo takes back what commits did to memories and assemblies: it restores the exact bytes that they replaced or
-// deleted, including times, embeddings and members that this version does not know, and deletes what they created. A
-// document that the commits did not change, or that is as it was before them, is not changed. An undo is a commit like
-// others, so it can be undone.
+// Undo takes back what commits did to memories and assemblies. It restores the exact bytes that they replaced or
+// deleted, including times, embeddings and members that this version does not know, and deletes the documents that they
+// created. A document that the commits did not change, or that is as it was before them, is not changed. An undo is a
+// commit like others, so it can be undone.
 //
 // A document on which other commits depend is a conflict: another commit has changed the document since, an assembly
 // that stays contains the memory, or the previous version is no longer kept or was purged. Undo then changes nothing
-// and returns an *UndoError, which has the whole plan; with Partial it takes back the rest. A count of accesses or an
-// embedding that the store added is taken back along. An expiry in the past is not restored, nor is an embedding by a
-// previous model of the store. Expired documents are restored only if the undo names their position, and documents that
-// a limit of age removed are removed again. An undo never exceeds a limit of the store, and evicts nothing: it fails
-// with a *LimitError.
+// and returns an *UndoError, which has the whole plan; with Partial it takes back the rest.
 //
-// Undo is one commit. If that would be more than half a segment it is several; between them the store may have more
-// memories than its limits. An undo of several commits that is interrupted is completed by an undo of the same, or of
-// the caller's last commit, by any process. Other processes may write meanwhile: their changes are not overwritten. If
-// they have changed something after the first of the commits, Undo takes back the rest and returns an *UndoError.
+// A count of accesses or an embedding that the store has added to a document is taken back with it. An expiry in the
+// past is not restored, nor is an embedding by a previous model of the store. Expired documents are restored only if
+// the undo names their position, and documents that a limit of age had removed are removed again. An undo never exceeds
+// a limit of the store, and evicts nothing: it fails with a *LimitError.
+//
+// Undo is one commit. If that would be more than half a segment, it is several commits; between them the store may have
+// more memories than its limits. An undo of several commits that is interrupted is completed by an undo with the same
+// options, or by an undo of the caller's last commit, by any process. Other processes may write meanwhile: their
+// changes are not overwritten. If they have changed something after the first of the commits, Undo takes back the rest
+// and returns an *UndoError.
 //
 // The caller's own commits are those of the same program on the same machine, for the same agent, session, client and
-// token, in any process; commits that changed only working memory, and those of the store itself, are ignored. Without
-// a Writer, Undo needs a position or a run: ErrInvalid. ErrNotFound if nothing is at the position, or no writer has the
-// name. Undo raises the feature of the store that Options.Writer raises.
+// token, in any process. Commits that changed only working memory, and those of the store itself, are ignored. Without
+// a Writer, Undo needs a position or a run: ErrInvalid. The error is ErrNotFound if nothing is at the position, or no
+// writer has the name. Undo raises the feature of the store that Options.Writer raises.
 func (st *Store) Undo(ctx context.Context, o UndoOptions) (*UndoPlan, error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return nil, err

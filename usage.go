@@ -5,8 +5,8 @@ import "context"
 // Usage is the size of the store, as counted by the limits of config.json.
 type Usage struct {
 	Memories int64 // number of memories in the files, including Expired
-	Bytes    int64 // of their files
-	Expired  int64 // those of Memories that have expired and are not deleted yet
+	Bytes    int64 // bytes of the files of these memories
+	Expired  int64 // number of memories that have expired and are not deleted yet; Memories includes them
 }
 
 // Usage returns the size of the store. Its cost does not grow with the store.

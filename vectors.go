@@ -26,10 +26,10 @@ type ReembedReport struct {
 	Written  int64 // memories that got another embedding
 	Changed  int64 // embeddings computed again because the content had changed
 
-	// Set when the re-embedding has ended: memories whose content the embedder refused. They have no embedding, and get
-	// one when the embedder accepts the content, or the content changes.
+	// Refused is the number of memories whose content the embedder refused. It is set when the re-embedding has ended.
+	// These memories have no embedding, and get one when the embedder accepts the content, or the content changes.
 	Refused  int64
-	Refusals []Refusal // the first of them
+	Refusals []Refusal // the first of the refused memories
 }
 
 // Refusal is a memory whose content the embedder refused.
@@ -42,16 +42,18 @@ type Refusal struct {
 // one of another dimension. Other processes may use the store meanwhile.
 //
 // The vectors are computed first, into a file beside the store's vectors. Until all are computed, searches use the old
-// ones, and processes whose EmbedModel is the new one store new memories without a vector: these are embedded with the
-// rest. Then one entry of the log changes the model, for all processes at once: from there on every search uses the new
-// vectors, all of them, whether or not the documents are rewritten; processes with another EmbedModel leave memories
+// vectors, and processes whose EmbedModel is the new model store new memories without a vector: these are embedded with
+// the rest.
+//
+// Then one entry of the log changes the model, for all processes at once. From there on every search uses only the new
+// vectors, whether or not the documents are rewritten already; processes with another EmbedModel leave memories
 // pending. Then the memories are rewritten, in batches, each on condition that its content is the one from which the
 // vector was made; their updated_at does not change. The store's dimension and model are in config.json afterwards.
 //
 // A content that the embedder refuses, while it accepts others, leaves its memory without an embedding, pending: the
 // report names it, and the next Reembed or EmbedPending, or a change of the content, tries again.
 //
-// If Reembed ends early (ctx, an error, a crash), the next call with the same EmbedModel continues; a call with another
+// If Reembed ends early (ctx, an error, a crash), the next call with the same EmbedModel continues. A call with another
 // model also continues, if the store had already changed to the previous one, and then begins its own. Only one call
 // may run at a time: ErrLocked. A memory without a content keeps its embedding; if that has another dimension, searches
 // no longer find the memory by it.
@@ -126,13 +128,13 @@ func (vs Vectors) Embed(ctx context.Context, texts []string) ([][]float32, error
 	return vs.st.inner.Embedding.Query(ctx, texts)
 }
 
-// VectorDrift reports how far the files of the vectors lag behind the index: only these are read,
-// and nothing is changed. The next flush or search corrects what is missing, stale or surplus.
-// Memories and assemblies are counted together.
+// VectorDrift reports how far the files of the vectors lag behind the index: Drift reads only these two and changes
+// nothing. The next flush or search corrects missing, stale and surplus vectors. Memories and assemblies are counted
+// together.
 type VectorDrift struct {
-	Missing int64 // an embedding without a vector
-	Stale   int64 // a vector that differs from the embedding
-	Ghosts  int64 // a vector without an embedding
+	Missing int64 // embeddings without a vector
+	Stale   int64 // vectors that differ from the embedding
+	Ghosts  int64 // vectors without an embedding
 	Misfits int64 // embeddings of another dimension, which have no vector
 	Older   int64 // documents with an embedding by the previous model: a re-embedding is rewriting them
 	Without int64 // memories without an embedding: it is pending, or there is no content
@@ -143,8 +145,7 @@ type VectorDrift struct {
 // None reports whether nothing lags.
 func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
 
-// Drift compares the numbers of the vectors with the lines of the index. It reads both, and no
-// document.
+// Drift compares the numbers of the vectors with the lines of the index. It reads both, and no document.
 func (vs Vectors) Drift(ctx context.Context) (VectorDrift, error) {
 	d, err := vs.st.inner.Vectors.Compare(ctx)
 	return VectorDrift(d), err

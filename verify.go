@@ -25,9 +25,9 @@ const (
 	SeverityLost     = repair.Lost     // no other copy is known
 )
 
-// Verify reads the whole store, or a sample of it, and yields each finding: path, offset, what is at stake and what
-// would repair it. It changes nothing, and other processes may use the store meanwhile. An error ends it. The store
-// must not be closed from within the loop.
+// Verify reads the whole store, or a sample of it, and yields each finding: the path, the offset, the data at stake and
+// the repair. It changes nothing, and other processes may use the store meanwhile. An error is the last value. The
+// store must not be closed from within the loop.
 func (ad Admin) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
 	return engine.Whole(ctx, func(yield func(Finding, error) bool) {
 		if err := ad.st.inner.Engine.BeginUse(); err != nil {

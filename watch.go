@@ -17,12 +17,12 @@ type Change struct {
 	Kind     string    // "memory", "assembly" or "note"
 	ID       string
 	Deleted  bool
-	Memory   Memory   // as it was written; zero when deleted
-	Assembly Assembly // likewise
+	Memory   Memory   // the memory as it was written; zero if it was deleted
+	Assembly Assembly // the assembly as it was written; zero if it was deleted
 	Document []byte   // the bytes of a note; nil when deleted, or when only its properties changed
 	More     bool     // the next change is of the same batch
 	Writer   Writer   // the writer of the change; Number 0: unknown
-	Cause    string   // why the store wrote it, see CommitChange; "": a caller requested it
+	Cause    string   // reason why the store made the change, see CommitChange; "": a caller requested it
 }
 
 // FromNow, passed to Watch, is the position of the next change.
@@ -53,7 +53,7 @@ func (st *Store) Watch(ctx context.Context, from uint64, filters ...WatchFilter)
 // WatchFilter selects changes. A change must pass all of several filters. The zero value passes
 // all.
 type WatchFilter struct {
-	kind    string // "": any
+	kind    string // "": any kind
 	session *string
 }
 
@@ -84,8 +84,9 @@ func (ad Admin) Changes(ctx context.Context, from uint64) iter.Seq2[Change, erro
 }
 
 // PositionAt returns the position of the first change that was committed at a clock time of t or later: Watch yields
-// the changes from there on. If the clock was set back meanwhile, changes behind it may have earlier times; none before
-// it has a time of t or later. A *TruncatedError if the log and the archive do not reach back to that time.
+// the changes from there on. If the clock was set back meanwhile, later changes may have earlier times; no earlier
+// change has a time of t or later. The error is a *TruncatedError if the log and the archive do not reach back to that
+// time.
 func (ad Admin) PositionAt(ctx context.Context, t time.Time) (uint64, error) {
 	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err

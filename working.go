@@ -25,8 +25,8 @@ func (wm Working) Home() working.Home { return scopes.NewHome(wm.st.inner.Scopes
 
 // Consolidation selects what becomes long-term memory at the end of a session.
 type Consolidation struct {
-	Values []string // patterns of keys, see working.Match: each value becomes a memory
-	Notes  bool     // the whole scratchpad becomes one
+	Values []string // patterns of keys, see working.Match: the value of each matching key becomes a memory
+	Notes  bool     // the whole scratchpad becomes one memory
 	// Keep keeps the scope, including what became memories. Without it the scope is removed in the
 	// same commit.
 	Keep bool
@@ -36,10 +36,10 @@ type Consolidation struct {
 }
 
 // Consolidate turns working memory into memories at the end of a session, in one commit: either the memories exist and
-// the scope is gone, or nothing has changed. Metadata has session_id, project and so on as far as the scope has them,
-// category "working_memory" or "scratchpad", and the key. If there is no scope, or it has nothing that was selected,
-// Consolidate returns no memories; the scope is still removed. It is meant for SessionsOptions.OnClose of package
-// working.
+// the scope is gone, or nothing has changed. Each memory's metadata has session_id, project and so on as far as the
+// scope has them, the key, and the category "working_memory" or "scratchpad". If there is no scope, or it has nothing
+// that was selected, Consolidate returns no memories; the scope is still removed. It is meant for
+// SessionsOptions.OnClose of package working.
 func (wm Working) Consolidate(ctx context.Context, of working.Scope, o Consolidation) ([]Memory, error) {
 	if err := wm.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err

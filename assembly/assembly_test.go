@@ -106,7 +106,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{``, DecodeOptions{}, "empty"},
 		{`{"assembly_id":"a"`, DecodeOptions{}, "breaks off at byte 18"},
 		{`{"name":"n"}`, DecodeOptions{}, "assembly_id: "},
-		{`{"id":"b"}`, DecodeOptions{ID: "a"}, `should be that of "a"`},
+		{`{"id":"b"}`, DecodeOptions{ID: "a"}, `should have the id "a"`},
 		{`{"id":"a","memory_ids":"m"}`, DecodeOptions{}, "memory_ids"},
 		{`{"id":"a","memory_ids":["m",5]}`, DecodeOptions{}, "memory_ids[1]"},
 		{`{"id":"a","memory_ids":["m",""]}`, DecodeOptions{}, "memory_ids[1]"},

@@ -7,21 +7,21 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// ConflictError reports what a condition on a write expected and what was found. It matches
-// ErrConflict. A conflict that does not concern a single document (one about the embedding model)
-// has no ConflictError.
+// ConflictError reports what a condition on a write expected and what was found. It matches ErrConflict. A conflict
+// that does not concern a single document (a change of the embedding model) has no ConflictError.
 type ConflictError struct {
-	ID       string // of the memory or assembly; of working memory the key
-	Expected uint64 // the version; 0: no document (IfAbsent), or no version was given (see Since)
-	Found    uint64 // the newest version; 0: no document
-	// Of IfUnmodifiedSince: the time that was given, and that of the newest version.
+	ID string // id of the memory or assembly; for working memory the key
+	// the expected version; 0: no document (IfAbsent), or the condition is not on a version (Since, Hash)
+	Expected uint64
+	Found    uint64 // the newest version; 0: no document exists
+	// For IfUnmodifiedSince: the time in the condition, and the time of the newest version.
 	Since, Written time.Time
-	// Of IfHash: the sha256 of the content that was given, and of the newest version, as hexadecimal digits.
+	// For IfHash: the sha256 of the expected content, and of the content of the newest version, as hexadecimal digits.
 	Hash, FoundHash string
-	Remedy          string // "": read the current version and try again
+	Remedy          string // what the caller can do; "": read the current version and try again
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *ConflictError) Error() string {
 	id, remedy := human.Quote(e.ID), e.Remedy
 	if remedy == "" {

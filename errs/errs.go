@@ -17,7 +17,7 @@ var (
 	ErrConflict = errors.New("conflict: changed meanwhile")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
-	// ErrReadOnly: the store was opened read-only, or its log is damaged below what was durable.
+	// ErrReadOnly: the store was opened read-only, or the durable part of its log is damaged.
 	ErrReadOnly = errors.New("the store is read-only")
 	// ErrDiskFull: the disk has no free space. Deletions still work; writes work again once there
 	// is space. See DiskFullError.
@@ -37,27 +37,26 @@ var (
 	// ErrNewerFormat: a newer version of this library wrote the store. See NewerError and
 	// FeatureError.
 	ErrNewerFormat = errors.New("written by a newer version: open it with that version or a later one")
-	// ErrSyncFailed: the disk refuses to sync the log. Reads continue; writes fail until a sync
-	// succeeds.
+	// ErrSyncFailed: the disk refuses to sync the log. Reads continue; writes wait until a sync succeeds.
 	ErrSyncFailed = errors.New("the disk did not accept a sync; writes wait until it does")
 	// ErrTooManyFiles: no more files can be opened. Nothing was changed; repeat the call later.
 	ErrTooManyFiles = errors.New("too many open files in this process or the system: close some, or raise the limit " +
 		"(ulimit -n)")
-	// ErrOutcomeUnknown: the write may or may not have happened.
+	// ErrOutcomeUnknown: it is unknown whether the write has happened.
 	ErrOutcomeUnknown = errors.New("outcome unknown: the write may or may not have happened")
-	// ErrTruncated: the log and its archive no longer reach back that far. See TruncatedError.
+	// ErrTruncated: the log and its archive no longer reach back to the requested position. See TruncatedError.
 	ErrTruncated = errors.New("no longer in the log")
-	// ErrHistoryGone: the log was lost, and the store continues with a new one: what was before is in
-	// no log and no archive. Such an error matches ErrTruncated too. See HistoryGoneError.
+	// ErrHistoryGone: the log was lost, and the store continues with a new one. No log and no archive has what was
+	// written before. Such an error matches ErrTruncated too. See HistoryGoneError.
 	ErrHistoryGone = errors.New("the history is gone")
 	// ErrCopyBehind: a copy of the store elsewhere lacks a part of the log that is no longer kept. See
 	// CopyBehindError.
-	ErrCopyBehind = errors.New("the copy elsewhere is too far behind")
+	ErrCopyBehind = errors.New("the copy of the store elsewhere is too far behind")
 	// ErrLimit: a limit of config.json, or of the operation, is reached. See LimitError.
 	ErrLimit = errors.New("limit reached")
-	// ErrPurged: what was asked for, or a text that is put, was purged from this store. See PurgedError.
+	// ErrPurged: the requested document or version, or a text that is put, was purged from this store. See PurgedError.
 	ErrPurged = errors.New("purged")
-	// ErrRedacted: the version was removed on purpose. See RedactedError.
+	// ErrRedacted: the content of the version was removed on purpose. See RedactedError.
 	ErrRedacted = errors.New("redacted")
 	// ErrSession: the memory belongs to another session. See SessionError.
 	ErrSession = errors.New("belongs to another session")
@@ -65,8 +64,8 @@ var (
 	ErrCorrupt = errors.New("corrupt")
 	// ErrMoved: the store was moved to another folder. See MovedError.
 	ErrMoved = errors.New("the store was moved")
-	// ErrReplaced: the folder of an open store was removed, renamed or replaced by another one. Nothing
-	// is written there any more; what was acknowledged before stays readable until Close.
+	// ErrReplaced: the folder of an open store was removed, renamed or replaced by another one. The store writes
+	// nothing more there; everything that was acknowledged before can be read until Close.
 	ErrReplaced = errors.New("the store's folder was replaced: open it again")
 	// ErrSkip, returned by the function of Update or Transact, ends the call without writing and
 	// without an error.
@@ -82,7 +81,7 @@ type CorruptionError struct {
 	Err     error  // what is wrong
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *CorruptionError) Error() string {
 	s := "damaged: " + e.Path
 	if e.Offset >= 0 {
@@ -106,10 +105,10 @@ type FieldError struct {
 	Field string // the name of the member in JSON: "id", "embedding[3]"
 	Value string // the offending value, shortened
 	Limit string // the limit that was exceeded, "" when there is none
-	Err   error  // why
+	Err   error  // the reason for the refusal
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *FieldError) Error() string {
 	s := e.Field
 	if e.Value != "" {
@@ -127,10 +126,10 @@ func (e *FieldError) Unwrap() []error { return appendErr([]error{ErrInvalid}, e.
 
 // Holder is a process that holds a lock.
 type Holder struct {
-	PID          int       // 0 when the process is not known
+	PID          int       // process id, 0 when unknown
 	Command      string    // the name of its program, "" when unknown
 	Host         string    // the name of its machine, "" when unknown
-	PIDNamespace string    // as the system names it, "" when there is none
+	PIDNamespace string    // the PID namespace as the system names it, "" when there is none
 	Since        time.Time // when it took the lock, zero when unknown
 }
 
@@ -155,14 +154,13 @@ func (h Holder) String() string {
 	return s
 }
 
-// EmptiedError reports a folder that has the log of a store, but neither its config.json nor any of its
-// documents, as a branch of git has that does not contain the store. Nothing was created there. It matches
-// ErrNoStore.
+// EmptiedError reports a folder that has the log of a store, but neither its config.json nor any of its documents, like
+// the working tree of a git branch without the store. No store was created there. It matches ErrNoStore.
 type EmptiedError struct {
-	Path string // of the folder
+	Path string // the folder
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *EmptiedError) Error() string {
 	return fmt.Sprintf("%v: %s has the log of a store, but config.json and all documents are gone, as in a git branch "+
 		"without the store; nothing was created",
@@ -172,14 +170,14 @@ func (e *EmptiedError) Error() string {
 // Unwrap makes the error match ErrNoStore.
 func (e *EmptiedError) Unwrap() error { return ErrNoStore }
 
-// LockError reports which lock could not be taken and which process holds it. It matches ErrLocked.
+// LockError reports which lock could not be taken and which process holds it. It matches ErrLocked, and Err.
 type LockError struct {
-	Path   string // of the lock file, or of a file that another process has a lease on
+	Path   string // the lock file, or a file on which another process has a lease
 	Holder Holder // the process that has the lock or the lease
-	Err    error  // what ended the wait, a context's error or nil
+	Err    error  // the reason why the wait ended: an error of a context, or nil
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *LockError) Error() string {
 	s := fmt.Sprintf("%s is locked by %s", e.Path, e.Holder)
 	if e.Err != nil {
@@ -194,11 +192,11 @@ func (e *LockError) Unwrap() []error { return appendErr([]error{ErrLocked}, e.Er
 // SessionError reports the session of a memory, and the session to which a write or a read was
 // confined. It matches ErrSession.
 type SessionError struct {
-	Session string // of the memory, "" when it has none
+	Session string // session of the memory, "" when it has none
 	Wanted  string // the session to which the operation was confined
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *SessionError) Error() string {
 	if e.Session == "" {
 		return fmt.Sprintf("belongs to no session, not to %s", human.Quote(e.Wanted))
@@ -213,13 +211,13 @@ func (e *SessionError) Unwrap() error { return ErrSession }
 type LimitError struct {
 	Session string // the session that has the limit, "" for a limit of the store
 	What    string // "memories" or "bytes"
-	Setting string // the member of config.json
-	Limit   int64  // memories or bytes
-	Have    int64  // memories or bytes at the moment of the refusal
-	Add     int64  // what the write would have added
+	Setting string // name of the limit in config.json
+	Limit   int64  // the limit, in memories or bytes
+	Have    int64  // memories or bytes that the store or session had at the moment of the refusal
+	Add     int64  // memories or bytes that the write would have added
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *LimitError) Error() string {
 	who := "the store"
 	if e.Session != "" {
@@ -229,7 +227,7 @@ func (e *LimitError) Error() string {
 		e.Limit, e.What, e.Setting, e.Add, e.Remedy())
 }
 
-// Remedy is the end of the message: what helps.
+// Remedy returns the end of the message: what the user can do.
 func (e *LimitError) Remedy() string {
 	return fmt.Sprintf("delete memories, or raise the limit: memctl config set %s N", e.Setting)
 }
@@ -237,20 +235,20 @@ func (e *LimitError) Remedy() string {
 // Unwrap makes the error match ErrLimit.
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
-// InflatedError reports documents in the log that are compressed more than 64-fold, as older versions
-// compressed repetitive texts and as a forged log can, and that would become more files than are written
-// unasked. It matches ErrLimit. The documents can be read; Options.Inflate writes the files.
+// InflatedError reports documents in the log that are compressed more than 64-fold and whose files would be larger than
+// the flusher writes without Options.Inflate. Older versions compressed repetitive texts in this way, and a forged log
+// can have such documents. The documents can be read. It matches ErrLimit.
 type InflatedError struct {
 	Documents int
 	Packed    int64 // bytes that they take in the log
 	Size      int64 // bytes that their files would have
-	Most      int64 // bytes of such files that are written unasked
+	Most      int64 // bytes of such files that are written without Options.Inflate
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *InflatedError) Error() string {
 	return fmt.Sprintf("%v: %s of the log (wal/) would become files of %d bytes with %s, more than 64 times as much (at "+
-		"most %d bytes of such files are written unasked)",
+		"most %d bytes of such files are written without confirmation)",
 		ErrLimit, human.Count(int(e.Packed), "byte", "bytes"), e.Size, human.Count(e.Documents, "document", "documents"),
 		e.Most)
 }
@@ -258,19 +256,19 @@ func (e *InflatedError) Error() string {
 // Unwrap makes the error match ErrLimit.
 func (e *InflatedError) Unwrap() error { return ErrLimit }
 
-// UnfiledError names documents that only a log had whose files were removed, and that could not be put into files
+// UnfiledError names documents that were only in a log whose files were removed, and that could not be written to files
 // before the store was closed. They are lost with the process that closed it. It matches what Err matches.
 type UnfiledError struct {
-	Path      string   // the store's folder
-	Documents []string // of the first UnfiledNamed: the kind and the id, or the version if the id is not known
-	Count     int      // of all
-	Err       error    // why
+	Path      string   // folder of the store
+	Documents []string // the first UnfiledNamed documents: the kind and the id, or the version if the id is not known
+	Count     int      // number of all these documents
+	Err       error    // the reason why they could not be written
 }
 
-// UnfiledNamed is how many documents an UnfiledError names.
+// UnfiledNamed is the maximum number of documents that an UnfiledError names.
 const UnfiledNamed = 1000
 
-// Error is the message, in one line. It names the first ten documents.
+// Error returns the message, in one line. It names the first ten documents.
 func (e *UnfiledError) Error() string {
 	named := e.Documents[:min(10, len(e.Documents))]
 	more := ""
@@ -286,12 +284,12 @@ func (e *UnfiledError) Unwrap() error { return e.Err }
 
 // BatchError reports which operation of a batch was refused. It matches what Err matches.
 type BatchError struct {
-	Index int    // of the operation, from 0
-	Key   string // its id
-	Err   error  // why
+	Index int    // index of the operation, from 0
+	Key   string // id of its document
+	Err   error  // the reason for the refusal
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *BatchError) Error() string {
 	return fmt.Sprintf("operation %d (%s): %v", e.Index, human.Quote(e.Key), e.Err)
 }
@@ -304,7 +302,7 @@ type TruncatedError struct {
 	Oldest uint64 // the oldest position that can still be read
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("%v: the oldest position is %d", ErrTruncated, e.Oldest)
 }
@@ -312,13 +310,13 @@ func (e *TruncatedError) Error() string {
 // Unwrap makes the error match ErrTruncated.
 func (e *TruncatedError) Unwrap() error { return ErrTruncated }
 
-// GapError reports a place in the history of which nothing is left: the log was damaged there, and
-// the repair has kept what was sound around it. It matches ErrTruncated.
+// GapError reports a part of the history that is lost: the log was damaged there, and the repair has kept the undamaged
+// parts around it. It matches ErrTruncated.
 type GapError struct {
 	From, To uint64 // positions in the log; versions in between are lost
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *GapError) Error() string {
 	return fmt.Sprintf("%v: the versions from %d to %d were lost when the log was damaged", ErrTruncated, e.From, e.To)
 }
@@ -326,13 +324,13 @@ func (e *GapError) Error() string {
 // Unwrap makes the error match ErrTruncated.
 func (e *GapError) Unwrap() error { return ErrTruncated }
 
-// HistoryGoneError reports where the log of a store begins whose earlier log is gone: wal/ was
-// deleted, or the store is a copy without it. It matches ErrHistoryGone and ErrTruncated.
+// HistoryGoneError reports where the log of a store begins after the previous log was lost: wal/ was deleted, or the
+// store is a copy without it. It matches ErrHistoryGone and ErrTruncated.
 type HistoryGoneError struct {
 	Begin uint64 // everything before this position is gone
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *HistoryGoneError) Error() string {
 	return fmt.Sprintf("%v: the folder wal/ was deleted or not copied, and a new log begins at position %d; versions "+
 		"before it are in no log and no archive", ErrHistoryGone, e.Begin)
@@ -341,14 +339,14 @@ func (e *HistoryGoneError) Error() string {
 // Unwrap makes the error match ErrHistoryGone and ErrTruncated.
 func (e *HistoryGoneError) Unwrap() []error { return []error{ErrHistoryGone, ErrTruncated} }
 
-// CopyBehindError reports that the log behind what was sent to a copy elsewhere was removed: more than unsent_bytes
-// had to be kept for the copy, or the disk was full. It matches ErrCopyBehind.
+// CopyBehindError reports that a part of the log was removed before it was sent to a copy of the store elsewhere: more
+// than unsent_bytes had to be kept for the copy, or the disk was full. It matches ErrCopyBehind.
 type CopyBehindError struct {
-	Sent   uint64 // the copy has the log up to here
-	Oldest uint64 // the log is kept from here on
+	Sent   uint64 // position up to which the copy has the log
+	Oldest uint64 // position from which on the log is kept
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *CopyBehindError) Error() string {
 	return fmt.Sprintf("%v: sent up to %d, and the log is kept from %d on → begin with a full copy, or raise "+
 		"unsent_bytes", ErrCopyBehind, e.Sent, e.Oldest)
@@ -359,12 +357,12 @@ func (e *CopyBehindError) Unwrap() error { return ErrCopyBehind }
 
 // MovedError reports the folder to which a store was moved. It matches ErrMoved.
 type MovedError struct {
-	From, To string    // folders
-	Store    string    // its UUID, which does not change
+	From, To string    // the old folder, and the new one
+	Store    string    // UUID of the store, which does not change
 	When     time.Time // time of the switch
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *MovedError) Error() string {
 	return fmt.Sprintf("%v from %s to %s at %s", ErrMoved, e.From, e.To, e.When.UTC().Format(time.RFC3339))
 }
@@ -379,15 +377,15 @@ func appendErr(list []error, err error) []error {
 	return list
 }
 
-// LinkedError reports a folder of hard links to the files of another store, as cp -al makes one. The
-// log belongs to the other folder; this one can be read, and not written to. It matches ErrReadOnly.
+// LinkedError reports a folder of hard links to the files of another store, as cp -al makes one. The log belongs to the
+// other folder; the store in this one can be read, but not written. It matches ErrReadOnly.
 type LinkedError struct {
 	Path  string // the folder
-	File  string // a file of the log that has another name, relative to the folder
-	Links uint64 // how many names the file has
+	File  string // a file of the log that has a second name, relative to the folder
+	Links uint64 // number of names of the file
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *LinkedError) Error() string {
 	return fmt.Sprintf("%v: %s consists of hard links (%s has %d names), as cp -al makes them, and the log belongs to "+
 		"the folder that they were made from: to write, make a copy with files of its own and use that: cp -a %s NEW-FOLDER",
@@ -399,12 +397,12 @@ func (e *LinkedError) Unwrap() error { return ErrReadOnly }
 
 // NewerError reports which file was written by a newer version. It matches ErrNewerFormat.
 type NewerError struct {
-	Path   string // of the file, "" when unknown
+	Path   string // the file, "" when unknown
 	Format uint64 // the format of the file
 	Reads  uint64 // the newest format that this program reads
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *NewerError) Error() string {
 	where := ""
 	if e.Path != "" {
@@ -419,12 +417,12 @@ func (e *NewerError) Unwrap() error { return ErrNewerFormat }
 // FeatureError reports that a store has features that this program does not know. It matches
 // ErrNewerFormat.
 type FeatureError struct {
-	Path     string   // the store's folder
-	Lacks    []string // the names of the features
+	Path     string   // folder of the store
+	Lacks    []string // names of the features that this program does not know
 	Readable bool     // the store can be opened read-only
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *FeatureError) Error() string {
 	s := fmt.Sprintf("%s has features that this program does not know (%s): %v", e.Path, strings.Join(e.Lacks, ", "),
 		ErrNewerFormat)

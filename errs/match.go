@@ -7,14 +7,15 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// MatchError is the error of an edit of a note by a text that the note has not exactly once. It matches ErrInvalid.
+// MatchError reports that an edit of a note could not find the text to replace exactly once in the note. It matches
+// ErrInvalid.
 type MatchError struct {
 	Text  string
-	Count int   // occurrences
-	Lines []int // in which the first of them begin, from 1
+	Count int   // number of occurrences of the text
+	Lines []int // numbers of the lines, from 1, in which the first occurrences begin
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *MatchError) Error() string {
 	if e.Count == 0 {
 		return fmt.Sprintf("%v: the text %s does not occur: read the note again, and copy the text exactly", ErrInvalid,

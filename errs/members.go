@@ -9,11 +9,11 @@ import (
 
 // MissingMembersError reports the members of an assembly that do not exist. It matches ErrNotFound.
 type MissingMembersError struct {
-	Assembly string   // the id of the assembly
-	IDs      []string // of the memories that are missing
+	Assembly string   // id of the assembly
+	IDs      []string // ids of the missing memories
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *MissingMembersError) Error() string {
 	const most = 5
 	var list []string

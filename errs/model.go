@@ -14,17 +14,17 @@ var ErrModel = errors.New("another model")
 // ModelError reports that a vector, or the model that makes vectors, differs from the model of the
 // store. It matches ErrModel, and also ErrDimension if the dimensions differ.
 type ModelError struct {
-	Model     string // of the store's vectors, "" when unknown
-	Dimension int    // of the store's vectors, 0: unknown, or not the problem
+	Model     string // name of the model of the store's vectors, "" when unknown
+	Dimension int    // dimension of the store's vectors; 0: unknown, or not the problem
 	Other     string // the refused model, "" when unknown
-	Got       int    // the dimension of the refused vector
-	Next      string // a re-embedding by this model is under way: its vectors are used once all are computed
-	Since     uint64 // the store changed to Model at this position of the log, and is rewriting its documents
+	Got       int    // dimension of the refused vector
+	Next      string // name of the model of a running re-embedding: its vectors are used once all are computed
+	Since     uint64 // position in the log at which the store changed to Model; it is still rewriting its documents
 	Query     bool   // the refused vector is that of a query
-	Err       error  // ErrDimension of package vector where the dimension is wrong; may be nil
+	Err       error  // ErrDimension of package vector if the dimension is wrong; may be nil
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *ModelError) Error() string {
 	have := "the store's vectors"
 	if e.Model != "" {

@@ -11,7 +11,8 @@ type PurgedError struct {
 	ID   string
 }
 
-// Error is the message, in one line. What returns the error names the document.
+// Error returns the message, in one line. It does not name the document; the function that returns the error adds its
+// name.
 func (e *PurgedError) Error() string {
 	return fmt.Sprintf("%v: the text of this %s was removed from the store on purpose", ErrPurged,
 		cmp.Or(e.Kind, "document"))

@@ -7,16 +7,16 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// RedactedError reports that a version of a memory or an assembly was removed on purpose, and its document remains. It
-// matches ErrRedacted.
+// RedactedError reports that the content of a version of a memory or an assembly was removed on purpose; the document
+// otherwise remains. It matches ErrRedacted.
 type RedactedError struct {
 	Kind    string // "memory" or "assembly"
 	ID      string
 	Version uint64
-	At      time.Time // when it was removed
+	At      time.Time // time of the removal
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *RedactedError) Error() string {
 	return fmt.Sprintf("version %d of %s %s is %v: the content was removed on purpose, at %s", e.Version, e.Kind,
 		human.Quote(e.ID), ErrRedacted, e.At.UTC().Format(time.RFC3339))

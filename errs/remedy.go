@@ -7,17 +7,17 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// DiskFullError reports on which volume how much space is missing. It matches ErrDiskFull.
+// DiskFullError reports which volume is full, and how much space is missing. It matches ErrDiskFull.
 type DiskFullError struct {
 	Path string // a folder of the volume that is full
 	Free int64  // bytes that may still be written there, -1 when unknown
 	Need int64  // approximate number of bytes that the refused operation takes, -1 when unknown
 	Err  error  // the system's error, may be nil
-	// Inodes reports whether the file system can hold no other file although bytes are free.
+	// Inodes reports whether the file system cannot create another file although bytes are free.
 	Inodes bool
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *DiskFullError) Error() string {
 	s := ErrDiskFull.Error() + ": "
 	if e.Inodes {
@@ -47,19 +47,19 @@ func (e *DiskFullError) Error() string {
 // Unwrap returns the sentinel, and the cause if there is one.
 func (e *DiskFullError) Unwrap() []error { return appendErr([]error{ErrDiskFull}, e.Err) }
 
-// PermissionError reports what the operating system refuses to which user, and a remedy. It matches
+// PermissionError reports which file the operating system does not let which user access, why, and a remedy. It matches
 // ErrPermission.
 type PermissionError struct {
 	Path  string      // the file that refuses access, or a folder above it
 	Why   string      // the reason
-	Mode  fs.FileMode // of Path
+	Mode  fs.FileMode // mode of Path
 	Owner uint32      // the user id of Path's owner
 	You   int         // the user id of this process
-	Fix   string      // a command that remedies it, "" when none is known
+	Fix   string      // a command with which the user can remedy the refusal, "" when none is known
 	Err   error       // the system's error
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *PermissionError) Error() string {
 	s := fmt.Sprintf("%v: %s %s (mode %s, owned by user %d; you are user %d)", e.Err, e.Path, e.Why, e.Mode, e.Owner,
 		e.You)

@@ -12,11 +12,11 @@ type NoVersionError struct {
 	Kind    string // "memory" or "assembly"
 	ID      string
 	Version uint64 // the requested version
-	Oldest  uint64 // the oldest version of it that is kept, 0 when none is
-	Newest  uint64 // the newest version of it, 0 when none is kept
+	Oldest  uint64 // the oldest version of the document that is kept, 0 when none is
+	Newest  uint64 // the newest version of the document, 0 when none is kept
 }
 
-// Error is the message, in one line.
+// Error returns the message, in one line.
 func (e *NoVersionError) Error() string {
 	s := fmt.Sprintf("%s %s has no version %d", e.Kind, human.Quote(e.ID), e.Version)
 	switch {

@@ -1,12 +1,12 @@
 // Package writer describes the writers of a store: the programs, agents and sessions that changed it.
 //
 // A writer is known by a number that the store issues, never by a name that a client gives. An entry
-// of the log explains a number once; the entries behind it carry the number (package segment, field
+// of the log describes the writer of a number once; the entries behind it carry the number (package segment, field
 // 2), and so do the lines of the index (package index, member by).
 //
-// # Explanation
+// # Description
 //
-// The explaining entry has the key 'u'. Its record (internal/record) has only a line, a JSON object:
+// The describing entry has the key 'u'. Its record (internal/record) has only a line, a JSON object:
 //
 //	{"number":N,            above 0
 //	 "program":"…",         the program and its command: "memctl put"
@@ -27,13 +27,13 @@
 //
 // # Numbers
 //
-// The number is one above that of the newest explanation. The entry is committed on the condition that
-// this explanation still is the newest, so two processes never issue one number. A process that describes
+// The number is one above that of the newest description. The entry is committed on the condition that
+// this description still is the newest, so two processes never issue one number. A process that describes
 // itself as before uses its number again.
 //
-// The explanations of segments that the log has released are in wal/writers. If that file is lost, and
+// The descriptions of segments that the log has released are in wal/writers. If that file is lost, and
 // log and archive do not have them any more, numbers begin again. So a number alone names no writer: the
-// writer of a version is that of the newest explanation of its number at a position before the version,
+// writer of a version is that of the newest description of its number at a position before the version,
 // and unknown if there is none.
 //
 // A copy of an older version (record.KeptLine) has the number of that version, and so has a line of the
@@ -42,11 +42,11 @@
 //
 // # wal/writers
 //
-// A line for each explanation, in the order of the log:
+// A line for each description, in the order of the log:
 //
 //	16 hex digits  xxhash64 of the store's UUID and the rest of the line
 //	space
-//	decimal        the position of the explanation
+//	decimal        the position of the description
 //	space
 //	the JSON object
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// AppendRow appends the line of wal/writers for an explanation.
+// AppendRow appends to dst the line of wal/writers that describes a writer.
 func AppendRow(dst []byte, store [16]byte, w *Writer) ([]byte, error) {
 	line, err := w.Line()
 	if err != nil {
@@ -22,7 +22,7 @@ func AppendRow(dst []byte, store [16]byte, w *Writer) ([]byte, error) {
 	return append(append(dst, rest...), '\n'), nil
 }
 
-// ParseRow reads a line of wal/writers; false for one that does not verify.
+// ParseRow parses a line of wal/writers. It returns false if the checksum of the line does not match.
 func ParseRow(row []byte, store [16]byte) (Writer, bool) {
 	row, whole := bytes.CutSuffix(row, []byte("\n"))
 	sum, rest, ok := bytes.Cut(row, []byte(" "))
@@ -49,13 +49,13 @@ func rowSum(store [16]byte, rest []byte) uint64 {
 	return d.Sum64()
 }
 
-// Table has explanations in the order of the log.
+// Table has the descriptions of writers, in the order of their entries in the log.
 type Table struct {
 	list []Writer
-	of   map[uint32][]Writer // by number, each ascending
+	of   map[uint32][]Writer // descriptions by number, each list in ascending order of their positions
 }
 
-// Add adds an explanation. One of a position that the table has already is ignored.
+// Add adds the description of a writer. It is ignored if the table already has one of the same position.
 func (t *Table) Add(w Writer) {
 	i, found := place(t.list, w.Since)
 	if found {
@@ -77,7 +77,7 @@ func place(list []Writer, at uint64) (int, bool) {
 	return slices.BinarySearchFunc(list, at, func(w Writer, at uint64) int { return cmp.Compare(w.Since, at) })
 }
 
-// Drop removes the explanations below a position.
+// Drop removes the descriptions whose entries are below a position of the log.
 func (t *Table) Drop(below uint64) {
 	n, _ := place(t.list, below)
 	if n == 0 {
@@ -90,22 +90,22 @@ func (t *Table) Drop(below uint64) {
 	}
 }
 
-// All returns the explanations in the order of the log.
+// All returns the descriptions in the order of the log.
 func (t *Table) All() []Writer { return t.list }
 
-// Set is a set of writers, for Has.
+// Set is a set of writers; Has reports whether the writer of a version is in it.
 type Set struct {
 	of    map[uint32][]span
 	first uint64
 }
 
-// span are the versions of which a number names one writer.
+// span is a range of versions in which a number means the same writer.
 type span struct {
 	since, until uint64
 	in           bool
 }
 
-// Where returns the writers for which is holds.
+// Where returns the set of the writers for which is returns true.
 func (t *Table) Where(is func(w *Writer) bool) *Set {
 	s := &Set{of: map[uint32][]span{}}
 	for i := range t.list {
@@ -123,7 +123,7 @@ func (t *Table) Where(is func(w *Writer) bool) *Set {
 	return s
 }
 
-// First returns the position below which no version is by a writer of the set.
+// First returns the position of the log below which no version is by a writer of the set.
 func (s *Set) First() uint64 {
 	if s.first == 0 {
 		return 1<<64 - 1
@@ -131,7 +131,8 @@ func (s *Set) First() uint64 {
 	return s.first
 }
 
-// Has reports whether the writer of a version, whose entry has a number, is in the set.
+// Has reports whether a version was written by a writer of the set. number is the number of the writer in the version's
+// entry.
 func (s *Set) Has(number uint32, version uint64) bool {
 	for _, p := range s.of[number] {
 		if p.since <= version && version < p.until {
@@ -141,7 +142,8 @@ func (s *Set) Has(number uint32, version uint64) bool {
 	return false
 }
 
-// Of returns the writer of a version whose entry has a number; false if it is not known.
+// Of returns the writer of a version. number is the number of the writer in the version's entry. Of returns false if
+// the writer is not known.
 func (t *Table) Of(number uint32, version uint64) (Writer, bool) {
 	if number == 0 {
 		return Writer{}, false

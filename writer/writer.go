@@ -10,44 +10,46 @@ import (
 	"unicode/utf8"
 )
 
-// MostName is how many bytes a name has at most, with Mark.
+// MostName is the maximum number of bytes of a name, including Mark.
 const MostName = 256
 
-// Mark ends a name that was cut.
+// Mark is the end of a name that was cut.
 const Mark = "…"
 
-// MostUndo is how many bytes Writer.Undo has at most.
+// MostUndo is the maximum number of bytes of Writer.Undo.
 const MostUndo = 1024
 
-// mostLine bounds what Parse reads: seven names, each byte of which JSON escapes with six, and an undo.
+// mostLine is the maximum number of bytes that Parse reads: seven names, each byte of which JSON escapes with six, and
+// an undo.
 const mostLine = 16 << 10
 
-// Writer describes who changed a store. The zero value of a field is that it is not known.
+// Writer describes who changed a store. A field with its zero value is unknown.
 type Writer struct {
-	Number uint32 `json:"number"` // issued by the store
-	Since  uint64 `json:"-"`      // the position of the entry that explains the number
+	Number uint32 `json:"number"` // the number that the store has assigned to the writer
+	Since  uint64 `json:"-"`      // position of the entry of the log that assigns the number
 
-	Program       string    `json:"program,omitempty"`        // with its command, such as "memctl put"
+	// name of the program, with its command, such as "memctl put"
+	Program       string    `json:"program,omitempty"`
 	Host          string    `json:"host,omitempty"`           // name of the machine
-	PID           int       `json:"pid,omitempty"`            // of the process on that machine
+	PID           int       `json:"pid,omitempty"`            // id of the process on that machine
 	Started       time.Time `json:"started,omitzero"`         // when the process opened the store
-	Agent         string    `json:"agent,omitempty"`          // for which the process writes
-	Session       string    `json:"session,omitempty"`        // of the agent
+	Agent         string    `json:"agent,omitempty"`          // the agent for which the process writes
+	Session       string    `json:"session,omitempty"`        // session of the agent
 	Client        string    `json:"client,omitempty"`         // name that an MCP client gave itself
-	ClientVersion string    `json:"client_version,omitempty"` // likewise
-	Token         string    `json:"token,omitempty"`          // name of the token of a client
-	// Undo is what a writer takes back in several commits, for which it has a number of its own: a JSON object
-	// that identifies the undo. "" for all other writers.
+	ClientVersion string    `json:"client_version,omitempty"` // version that the MCP client gave with its name
+	Token         string    `json:"token,omitempty"`          // name of the token with which a client identified itself
+	// Undo identifies an undo of several commits: a JSON object. Such an undo is a writer with a number of its own. ""
+	// for all other writers.
 	Undo string `json:"undo,omitempty"`
 }
 
-var errWriter = errors.New("not an explanation of a writer")
+var errWriter = errors.New("not a description of a writer")
 
 func (w *Writer) names() [7]*string {
 	return [7]*string{&w.Program, &w.Host, &w.Agent, &w.Session, &w.Client, &w.ClientVersion, &w.Token}
 }
 
-// Fit cuts and escapes the names as the package comment says.
+// Fit cuts and escapes the names so that they follow the rules of the package comment.
 func (w *Writer) Fit() {
 	for _, s := range w.names() {
 		*s = FitName(*s)
@@ -62,7 +64,8 @@ func (w *Writer) Fit() {
 	}
 }
 
-// TooLong returns the first name of more than MostName bytes, and its name in JSON.
+// TooLong returns the first name of more than MostName bytes, as the name of its field and its value; "" if there is
+// none.
 func (w *Writer) TooLong() (name, value string) {
 	for i, s := range w.names() {
 		if len(*s) > MostName {
@@ -72,14 +75,14 @@ func (w *Writer) TooLong() (name, value string) {
 	return "", ""
 }
 
-// Described returns the description alone, without the number: it is equal for one process as long as
-// that describes itself in the same way.
+// Described returns the writer without its number and Since. The result is the same for one process as long as it
+// describes itself in the same way.
 func (w Writer) Described() Writer {
 	w.Number, w.Since = 0, 0
 	return w
 }
 
-// FitName returns a name as a store keeps it, with the special characters escaped and of at most MostName bytes.
+// FitName returns a name in the form in which the store keeps it: special characters escaped, at most MostName bytes.
 func FitName(s string) string {
 	if plain(s) {
 		return s
@@ -108,16 +111,16 @@ func plain(s string) bool {
 	return len(s) <= MostName && utf8.ValidString(s) && !strings.ContainsFunc(s, special)
 }
 
-// special reports whether a character does something else than to be shown.
+// special reports whether a character is a control character or changes the direction of text.
 func special(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
 }
 
-// Line returns the JSON object of an explanation.
+// Line returns the JSON object that describes the writer, as it is written to the log.
 func (w *Writer) Line() ([]byte, error) { return json.Marshal(w) }
 
-// Parse reads the JSON object of an explanation, and fits it: a forged one says no more than one that
-// Line has written.
+// Parse parses the JSON object that describes a writer, and limits its names as Fit does: a forged object cannot
+// contain more than one that Line has written.
 func Parse(line []byte) (Writer, error) {
 	var w Writer
 	if len(line) > mostLine {
@@ -127,13 +130,14 @@ func Parse(line []byte) (Writer, error) {
 		return Writer{}, fmt.Errorf("%w: %w", errWriter, err)
 	}
 	if w.Number == 0 {
-		return Writer{}, fmt.Errorf("%w: it has no number", errWriter)
+		return Writer{}, fmt.Errorf("%w: the number is missing", errWriter)
 	}
 	w.Fit()
 	return w, nil
 }
 
-// Name returns the most telling of the names: that of the agent, the client, the token or the program.
+// Name returns the name that says most about the writer: that of the agent, else of the client, the token or the
+// program.
 func (w Writer) Name() string {
 	for _, s := range []string{w.Agent, w.Client, w.Token, w.Program} {
 		if s != "" {
@@ -143,8 +147,8 @@ func (w Writer) Name() string {
 	return fmt.Sprintf("writer %d", w.Number)
 }
 
-// Is reports whether one of the names of the writer is name, which FitName has returned: program, agent, session,
-// client or token.
+// Is reports whether name is one of the names of the writer: program, agent, session, client or token. name is a result
+// of FitName.
 func (w Writer) Is(name string) bool {
 	program, _, _ := strings.Cut(w.Program, " ")
 	for _, s := range []string{w.Program, program, w.Agent, w.Session, w.Client, w.Token} {

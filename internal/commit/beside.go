@@ -12,17 +12,17 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Places is the condition under which documents are created: no other document is in their way, by its path.
+// Places is the condition under which documents are created: no other document exists whose path excludes theirs.
 type Places struct {
 	cm       *Committer
 	interest *state.Interest
 	demand   wal.Precondition
 }
 
-// Places searches for documents that cannot coexist with those of ids, which are to be created; see kind.Beside. fails
-// has an error for each id that cannot be created, including one that cannot coexist with an earlier one. The commit
-// must consist of parts with these Places (Part.Places); End releases what they hold. A kind whose documents are all in
-// one folder has no such documents, and then places is nil.
+// Places searches for existing documents that cannot coexist with the documents ids, which are to be created; see
+// kind.Beside. fails has an error for each id that cannot be created, including one that cannot coexist with an earlier
+// id of the list. The commit must consist of parts with these Places (Part.Places); End releases what they hold. If all
+// documents of the kind are in one folder, they never exclude each other, and p is nil.
 //
 // The cost is a look-up for each folder of a path and a search below the path. If the kind has different paths that are
 // compared as equal (kind.Folding), the names in each of the folders are read too.
@@ -30,7 +30,8 @@ func (cm *Committer) Places(ctx context.Context, k *engine.Kind, ids []string) (
 	return cm.placesBut(ctx, k, ids, nil)
 }
 
-// placesBut is Places for a commit that also deletes documents: deleted documents are in no other's way.
+// placesBut does the same as Places, for a commit that also deletes documents: those in deleted exclude no other
+// document.
 func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string,
 	deleted map[string]bool) (p *Places, fails []error, err error) {
 	fails = make([]error, len(ids))
@@ -72,7 +73,7 @@ func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string
 	return p, fails, nil
 }
 
-// MayCreate returns an error if another document is in the way of creating one with this id.
+// MayCreate returns an error if an existing document excludes one with this id.
 func (cm *Committer) MayCreate(ctx context.Context, k *engine.Kind, id string) error {
 	if !k.Tree() {
 		return nil
@@ -84,7 +85,8 @@ func (cm *Committer) MayCreate(ctx context.Context, k *engine.Kind, id string) e
 	return err
 }
 
-// precondition returns the precondition for the commit; for a nil p the zero one, which requires nothing.
+// precondition returns the precondition with which the log refuses the commit if a document has been created that
+// excludes one of p. For a nil p it returns the zero Precondition, which requires nothing.
 func (p *Places) precondition() wal.Precondition {
 	if p == nil {
 		return wal.Precondition{}
@@ -92,14 +94,15 @@ func (p *Places) precondition() wal.Precondition {
 	return p.demand
 }
 
-// End ends the interest that Places has begun.
+// End ends the watch for new documents that Places has begun.
 func (p *Places) End() {
 	if p != nil {
 		p.cm.engine.State().Unobserve(p.interest)
 	}
 }
 
-// inTheWay returns the id of a document that excludes one with this id, "" if there is none besides the deleted ones.
+// inTheWay returns the id of an existing document that excludes one with this id, "" if there is none, or only those in
+// deleted.
 func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string, deleted map[string]bool) (string, error) {
 	path := k.FileName(id)
 	for at := range len(path) {
@@ -138,8 +141,8 @@ func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string, de
 	}
 }
 
-// sibling returns the id of a document in a folder, or below it, that cannot coexist with the one in b. It looks at one
-// document of each folder inside parent. parent is the folder, with a trailing slash.
+// sibling returns the id of a document in the folder parent, or below it, that cannot coexist with the document in b.
+// It looks at one document of each folder inside parent. parent ends with a slash.
 func (cm *Committer) sibling(ctx context.Context, k *engine.Kind, parent string, b *kind.Beside,
 	deleted map[string]bool) (string, error) {
 	f := engine.Filters{Prefix: parent, Expired: true}

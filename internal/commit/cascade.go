@@ -19,19 +19,20 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// along is what a commit writes besides its own operations. Deleting a memory also removes it from the assemblies that
-// contain it, and a new embedding changes what these assemblies derive from it, in the same batch. So an assembly never
-// names a deleted memory, and its composite is that of its members, wherever a crash occurs.
+// along has the entries about assemblies that a commit writes besides its own operations. Deleting a memory also
+// removes it from the assemblies that contain it, and a new embedding changes what these assemblies derive from it, in
+// the same batch. So an assembly never names a deleted memory, and its composite is that of its members, wherever a
+// crash occurs.
 //
 // A precondition on state.MembersKey ensures that no assembly adds the memory between the look and the commit: see
 // package state.
 type along struct {
 	preconditions []wal.Precondition
 	entries       []wal.Entry
-	of            string // a memory that causes assemblies to change, for a message
+	of            string // id of a memory that causes assemblies to change, for a message
 }
 
-// explain adds to the error of a batch that is too large which assemblies made it so.
+// explain adds to the error of a batch that is too large the number of assemblies that the batch also rewrites.
 func (a *along) explain(err error) error {
 	if len(a.entries) == 0 || !errors.Is(err, errs.ErrBatchTooLarge) {
 		return err
@@ -40,7 +41,8 @@ func (a *along) explain(err error) error {
 		"of them first", err, len(a.entries), human.Quote(a.of))
 }
 
-// Joint prepares the assemblies of a commit: those that it names and those that change along with its memories.
+// Joint prepares the assemblies of a commit: those that its operations name, and those that change because their
+// members do.
 type Joint struct {
 	st       *Committer
 	ctx      context.Context
@@ -49,23 +51,23 @@ type Joint struct {
 	out      along
 	// Load reads a document: Engine.Load, or a function that the holder of flush.lock may call.
 	Load func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
-	// Held is that of the holder of flush.lock, who must not search for the dimension; else nil.
+	// Held shows that the caller holds flush.lock, and must not search for the dimension; nil if it does not.
 	Held  *wal.Held
 	model index.Model
 }
 
-// MemoryChange is what a commit does to a memory.
+// MemoryChange is the change that a commit makes to a memory.
 type MemoryChange struct {
-	op      int // its index in the batch
+	op      int // index of the operation on the memory in the batch
 	Deleted bool
 	Vector  []float32
 }
 
-// touch is the change of an assembly that its members cause.
+// touch is the change to an assembly that is caused by changes of its members.
 type touch struct {
-	gone  []string // members that are deleted
-	moved bool     // a member gets another embedding
-	of    string   // one of the members that cause the change
+	gone  []string // ids of the members that are deleted
+	moved bool     // the embedding of a member changes
+	of    string   // id of one of the members that cause the change
 }
 
 // Joint returns a new Joint.
@@ -74,7 +76,7 @@ func (cm *Committer) Joint(ctx context.Context) *Joint {
 		Load: cm.engine.Load, model: cm.vectors.Model()}
 }
 
-// prepareAlong prepares the assemblies of a batch whose memories are prepared.
+// prepareAlong prepares the changes of assemblies for a batch whose memories are prepared.
 func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error {
 	hint := cm.engine.State().MembersHint()
 	grouped := cm.engine.State().Grouped()
@@ -125,7 +127,7 @@ func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error 
 	return nil
 }
 
-// goAlong adds to a batch the changes that its written or deleted memories cause in assemblies.
+// goAlong adds to a batch the changes in assemblies that follow from the memories that it writes or deletes.
 func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[string]MemoryChange,
 	b *wal.Batch) error {
 	b.Frees = true
@@ -153,7 +155,8 @@ func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[s
 	return nil
 }
 
-// Modelled returns the precondition that the model is still the one whose vectors the composites were computed from.
+// Modelled returns the precondition that the store's model has not changed since the composites were computed from its
+// vectors.
 func (j *Joint) Modelled() wal.Precondition {
 	return wal.Precondition{Key: state.ModelKey, LSN: j.model.LSN}
 }
@@ -161,7 +164,7 @@ func (j *Joint) Modelled() wal.Precondition {
 // allMembers is the key whose version is 0 as long as there is no assembly.
 const allMembers = string(rune(state.Members))
 
-// changes records which assemblies change with a memory.
+// changes records which assemblies change if a memory changes as c.
 func (j *Joint) changes(id string, c MemoryChange) error {
 	cm := j.st
 	hint := cm.engine.State().MembersHint()
@@ -204,8 +207,8 @@ func (j *Joint) changes(id string, c MemoryChange) error {
 	return nil
 }
 
-// others prepares the assemblies that the batch does not name, by id. An assembly that cannot be read is left
-// unchanged: it must not prevent writing the rest, and verify reports it.
+// others prepares the changed assemblies that the batch does not name, in the order of their ids. An assembly that
+// cannot be read is left unchanged: it must not prevent writing the rest, and verify reports it.
 func (j *Joint) others() error {
 	for _, id := range slices.Sorted(maps.Keys(j.touched)) {
 		t := j.touched[id]
@@ -257,7 +260,7 @@ func (j *Joint) Assembly(id string) (engine.Version, *assembly.Assembly, error) 
 	return v, &a, nil
 }
 
-// named prepares an operation on an assembly, the i-th of the batch.
+// named prepares the operation o on an assembly; it is the i-th of the batch.
 func (j *Joint) named(o *Op, i int, p *prepared) error {
 	cm := j.st
 	hint := cm.engine.State().Hint()
@@ -322,8 +325,8 @@ func (j *Joint) named(o *Op, i int, p *prepared) error {
 	return nil
 }
 
-// deletedAfter returns the memories that the batch deletes after its i-th operation: an assembly before the deletion
-// loses them, an assembly after it must not have them.
+// deletedAfter returns the memories that the batch deletes after its i-th operation. An assembly that is written before
+// the deletion loses these members; one that is written after it must not have them.
 func (j *Joint) deletedAfter(i int) []string {
 	var ids []string
 	for id, c := range j.memories {
@@ -334,8 +337,9 @@ func (j *Joint) deletedAfter(i int) []string {
 	return ids
 }
 
-// check adds preconditions for the new members of an assembly: that they still exist as they were read, or still do not
-// exist, if that is allowed. Members that it had already need none: deleting one writes this assembly.
+// check adds preconditions for the new members of an assembly a: that they still exist as they were read, or, if that
+// is allowed, that they still do not exist. Members that was, the previous version, has already need no precondition:
+// deleting one of them writes this assembly.
 func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.Settings().Now().AssemblyLimits()); err != nil {
 		return err
@@ -375,12 +379,13 @@ func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 	return nil
 }
 
-// find looks a memory up without its document.
+// find returns the newest version of a memory, without its document.
 func (j *Joint) find(id string) (engine.Version, error) {
 	return j.st.engine.Find(j.ctx, j.st.engine.Kinds().Memories, id, false)
 }
 
-// Entry returns the log entry of an assembly; previous is the newest version of its key, which may be a deletion.
+// Entry returns the log entry that writes the assembly a. old is the version that it replaces, previous the newest
+// version of its key, which may be a deletion.
 func (j *Joint) Entry(a *assembly.Assembly, old *engine.Version, previous wal.LSN) (wal.Entry, error) {
 	cm := j.st
 	var prev *assembly.Previous

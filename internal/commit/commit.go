@@ -28,29 +28,32 @@ import (
 
 // Op is one operation of a commit.
 type Op struct {
-	kind           *engine.Kind // set by commit
-	Group          bool         // the operation is on an assembly
-	ID             string
-	Memory         *memstore.Memory // nil together with Assembly: a deletion
-	Assembly       *assembly.Assembly
-	Work           *wal.Entry // of working memory; Memory and Assembly are nil then, and ID is ""
-	WorkAt         wal.LSN    // the version that the scope must still have
-	Conds          Conditions
-	MustExist      bool                         // deleting a missing id is ErrNotFound instead of a no-op
-	When           func(line *index.Entry) bool // of a deletion: nothing is deleted unless this returns true
-	evicted        bool                         // deleted by the store to make room for the other operations
-	Cause          uint8                        // why the store does it, a cause of package wal; 0: a caller requested it
-	Written        bool                         // set by Commit: this operation changed the store
-	EmbeddedHere   bool                         // this process's embedder made the embedding
-	EmbeddedBy     string                       // the name under which the store would know the model that made it
-	NeedsEmbedding bool                         // it has no embedding yet, and is to get one
-	Derived        bool                         // only the embedding changes: updated_at stays
-	follows        *follow                      // it is based on a version that may not be durable yet
+	kind      *engine.Kind // kind of the document; set by commit
+	Group     bool         // the operation is on an assembly
+	ID        string
+	Memory    *memstore.Memory // the memory to put; nil together with Assembly: a deletion
+	Assembly  *assembly.Assembly
+	Work      *wal.Entry // the entry of working memory to write; Memory and Assembly are nil then, and ID is ""
+	WorkAt    wal.LSN    // the version that the scope of working memory must still have
+	Conds     Conditions
+	MustExist bool                         // deleting a missing id is ErrNotFound instead of a no-op
+	When      func(line *index.Entry) bool // for a deletion: nothing is deleted unless this returns true
+	evicted   bool                         // the store deletes the memory to make room for the other operations
+	// reason why the store makes the change, a cause of package wal; 0: a caller requested it
+	Cause        uint8
+	Written      bool // set by Commit: this operation changed the store
+	EmbeddedHere bool // this process's embedder made the embedding
+	// name under which the store would know the model that made the embedding
+	EmbeddedBy     string
+	NeedsEmbedding bool // the memory has no embedding yet, and is to get one
+	Derived        bool // only the embedding changes: updated_at stays the same
+	// not nil: the operation is based on a version that may not be durable yet
+	follows *follow
 }
 
 func (o *Op) deletes() bool { return o.Memory == nil && o.Assembly == nil }
 
-// cause returns why the entry of the operation is written, one of the causes of package wal.
+// cause returns the cause, of package wal, that the entry of the operation has.
 func (o *Op) cause() uint8 {
 	switch {
 	case o.evicted:
@@ -61,23 +64,24 @@ func (o *Op) cause() uint8 {
 	return o.Cause
 }
 
-// Reads are the versions that a transaction has read, by key.
+// Reads are the versions that a transaction has read, by key of the log.
 type Reads map[string]wal.LSN
 
 // Commit prepares each operation from the newest version, and appends all of them as one batch on the condition that
-// these versions are still the newest. If one is not, Commit prepares the batch again; it evaluates the caller's
-// conditions each time, and ends if one fails. It sets the results in ops.
+// these versions are still the newest. If one is not, Commit prepares the batch again. It evaluates the caller's
+// conditions each time, and ends if one fails. It sets the results in ops. seen are the versions that a transaction has
+// read, and listed is the position as of which it has listed memories; 0: it has not.
 func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
 	return cm.commit(ctx, ops, seen, listed, cm.engine.Commits())
 }
 
-// Upkeep is Commit for changes that the store makes by itself, such as a sweep. It does not count them as commits that
-// a caller requested (Engine.Commits).
+// Upkeep does what Commit does, for changes that the store makes by itself, such as a sweep. It does not count them as
+// commits that a caller requested (Engine.Commits).
 func (cm *Committer) Upkeep(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
 	return cm.commit(ctx, ops, seen, listed, new(atomic.Int64))
 }
 
-// commit is Commit; it counts the commit in commits.
+// commit does what Commit does, and adds to commits if it has changed something.
 func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN, commits *atomic.Int64) error {
 	puts := false
 	for i := range ops {
@@ -98,7 +102,7 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			return err
 		}
 	}
-	var waited time.Duration // for other commits that make room
+	var waited time.Duration // time spent waiting for other commits that make room
 	for {
 		w := cm.work()
 		all, err := cm.attempt(ctx, w, ops, seen, listed, puts)
@@ -147,11 +151,11 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 	}
 }
 
-// busyPause is the time between two attempts to find room.
+// busyPause is the pause before the next attempt if other commits are making room.
 const busyPause = time.Millisecond
 
-// attempt prepares and appends the operations once. It returns them followed by the deletions that the store's limits
-// require; nil if there was nothing to do.
+// attempt prepares and appends the operations once. It returns the operations followed by the deletions that the
+// store's limits require; nil if there was nothing to do.
 func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN,
 	puts bool) ([]Op, error) {
 	defer func() { cm.counts.Evictions.Leave(w.turn) }()
@@ -180,7 +184,7 @@ func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads,
 	return all, w.along.explain(err)
 }
 
-// tx reports whether a conflict is about something that a transaction has read.
+// tx reports whether a conflict concerns something that the transaction has read or listed.
 func (cm *Committer) tx(c *wal.ConflictError, seen Reads, listed wal.LSN) bool {
 	if c.Key == "" {
 		return listed != 0 // otherwise it is about the store's dimension
@@ -189,7 +193,7 @@ func (cm *Committer) tx(c *wal.ConflictError, seen Reads, listed wal.LSN) bool {
 	return ok
 }
 
-// wrote sets the versions of the documents and wakes the flusher.
+// wrote sets the versions of the written documents in ops, and wakes the flusher.
 func (cm *Committer) wrote(ops []Op, w *work) {
 	b, n := &w.batch, w.kept
 	gone, first := 0, ""
@@ -221,8 +225,8 @@ func (cm *Committer) wrote(ops []Op, w *work) {
 	}
 }
 
-// prepare builds the batch. Of several operations on one id, the last is written. prepare returns the operations
-// followed by the deletions that the store's limits require.
+// prepare builds the batch of a work. If several operations are on one id, only the last is written. prepare returns
+// the operations followed by the deletions that the store's limits require.
 func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN) ([]Op, error) {
 	b := &w.batch
 	for _, key := range sortedKeys(seen) {
@@ -254,7 +258,7 @@ func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads,
 			}
 			if of.Any() {
 				return nil, &errs.BatchError{Index: late, Key: ops[late].ID,
-					Err: fmt.Errorf("%w: the batch has a condition on an id that it names already", errs.ErrInvalid)}
+					Err: fmt.Errorf("%w: the batch has a condition on an id that an earlier operation names", errs.ErrInvalid)}
 			}
 			ops[j].Conds.inherit(&ops[i].Conds)
 			continue
@@ -322,13 +326,13 @@ func sortedKeys(seen Reads) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// prepared is what one operation adds to the batch.
+// prepared is what one operation adds to the batch: its entry, its precondition, and related data.
 type prepared struct {
 	wanted       bool
 	precondition wal.Precondition
 	entry        wal.Entry
-	assembly     *assembly.Assembly // as it will be written
-	doc          []byte             // of a memory, for the cache; nil if it is not to be cached
+	assembly     *assembly.Assembly // the assembly as it will be written
+	doc          []byte             // document of a memory, for the cache; nil if it is not to be cached
 	effect       counts.Effect
 	err          error
 }
@@ -358,7 +362,7 @@ func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
 	wg.Wait()
 }
 
-// prepareSome prepares operations, each as of its time.
+// prepareSome prepares operations and stores the results in out. at returns the time of the i-th operation.
 func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, values *arena,
 	at func(i int) time.Time) {
 	for i := range out {
@@ -369,7 +373,7 @@ func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, 
 }
 
 // before returns the version that an operation replaces, with its document if the new version keeps members of it. A
-// version that cannot be read must not prevent the write.
+// version that cannot be read does not prevent the write.
 func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) {
 	if o.follows != nil {
 		return o.follows.base, o.follows.err
@@ -386,11 +390,12 @@ func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) 
 	return cm.engine.Find(ctx, o.kind, o.ID, false)
 }
 
-// unheard reports whether this process knows no version of a document, without catching up with what other processes
-// have made durable. An unconditional put needs no more: the log evaluates its precondition against all entries, and a
-// put that is refused has read them by then. A limit needs more: it refuses a new document before the log sees it.
-// Measured with 4 processes of 16 goroutines that put: catching up before each put took the log's mutex from the
-// goroutine that was writing.
+// unheard reports whether this process knows no version of a document, without first reading what other processes have
+// made durable. An unconditional put needs no more: the log evaluates its precondition against all entries, and a put
+// that is refused has read them by then. A limit needs more: it refuses a new document before the log sees it.
+//
+// Measured with 4 processes of 16 goroutines that put: reading the new entries before each put took the log's mutex
+// from the goroutine that was writing.
 func (cm *Committer) unheard(k *engine.Kind, id string) bool {
 	if cm.engine.Log().Damage() != nil || counts.LimitsOf(cm.engine.Settings().Now()) != nil {
 		return false

@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Compose sets the composite of an assembly from its members. If the members are the same, and none of them changed,
-// the composite stays. As long as no member ever had a vector, the caller's composite is kept: an import may have no
-// other source.
+// Compose sets the composite of an assembly a from its members. was is its previous version, or nil. If the members are
+// the same, and none of them changed, the composite stays. As long as no member ever had a vector, the caller's
+// composite is kept: an import may have no other source.
 func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	if was != nil && len(a.HyperbolicEmbedding) == 0 {
 		a.HyperbolicEmbedding = was.HyperbolicEmbedding
@@ -62,8 +62,8 @@ func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	return nil
 }
 
-// Dimension returns the store's dimension: members with another one do not count. The holder of flush.lock must not
-// wait for goroutines that search for the dimension, because they may wait for that lock.
+// Dimension returns the dimension of the store's vectors; members with an embedding of another one do not count. The
+// holder of flush.lock must not wait for goroutines that search for the dimension, because they may wait for that lock.
 func (j *Joint) Dimension() (int, error) {
 	if j.Held == nil && !j.model.Switching() {
 		dim, _, err := j.st.vectors.Dimension(j.ctx)
@@ -75,9 +75,9 @@ func (j *Joint) Dimension() (int, error) {
 	return int(j.st.vectors.Known.Load()), nil
 }
 
-// fits returns an error for a composite that the caller sets, and that is not computed from members, if its dimension
-// differs from that of the store's vectors: it would count as indexed but not be found. If no vector has decided the
-// dimension yet, this one does; see fitVectors.
+// fits returns an error if a composite that a caller has set has another dimension than the store's vectors: it would
+// count as indexed but not be found. A composite that is computed from members is not checked. If no vector has decided
+// the dimension yet, this one does; see fitVectors.
 func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	n := len(a.CompositeEmbedding)
 	if j.Held != nil || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) ||
@@ -96,12 +96,13 @@ func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	}
 	if dim != 0 && n != dim {
 		return &errs.FieldError{Field: "composite_embedding", Value: fmt.Sprintf("of %d dimensions", n),
-			Limit: fmt.Sprintf("%d dimensions, as the store's vectors", dim), Err: vector.ErrDimension}
+			Limit: fmt.Sprintf("%d dimensions, like the store's vectors", dim), Err: vector.ErrDimension}
 	}
 	return nil
 }
 
-// given returns the dimension of the vectors that the batch writes; fitVectors has made them equal.
+// given returns the dimension of the vectors that the batch writes, 0 if there are none; fitVectors has ensured that
+// all are equal.
 func (j *Joint) given() int {
 	dim := 0
 	for _, c := range j.memories {
@@ -148,7 +149,7 @@ func (j *Joint) counted(was *assembly.Assembly) (bool, error) {
 	return false, nil
 }
 
-// curve recomputes the hyperbolic form, if there is one.
+// curve recomputes the hyperbolic form of the composite, if the assembly has one.
 func (j *Joint) curve(a *assembly.Assembly) {
 	switch {
 	case len(a.CompositeEmbedding) == 0:
@@ -158,7 +159,7 @@ func (j *Joint) curve(a *assembly.Assembly) {
 	}
 }
 
-// vector returns the embedding that a memory has after the batch is written; nil if the memory does not exist or cannot
+// vector returns the embedding that a memory will have after the batch is written; nil if it will not exist or cannot
 // be read.
 func (j *Joint) vector(id string) ([]float32, error) {
 	if c, ok := j.memories[id]; ok {

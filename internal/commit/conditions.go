@@ -7,23 +7,23 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Conditions are the caller's conditions on the version that an operation replaces, and the other options of an
-// operation.
+// Conditions are the caller's conditions on the version that an operation replaces, and other options of the operation.
 type Conditions struct {
 	Version   *wal.LSN
 	Absent    bool
 	Modified  *time.Time
-	Hash      *string // of a note's content: sha256 as hexadecimal digits
-	Missing   bool    // members need not exist; no condition
-	Misfit    bool    // an embedding may have any dimension; no condition
-	Number    int64   // the vector's number, which an import brings; no condition
-	Unlimited bool    // the store's limits do not apply, because the store itself makes the change; no condition
-	// For a text that was purged: ForcePurged stores it, and lifts the purge of the text; RefusePurged refuses it even
-	// if config.json allows it. No conditions.
+	Hash      *string // for a note: sha256 that its content must have, as hexadecimal digits
+	Missing   bool    // option: members of an assembly need not exist
+	Misfit    bool    // option: an embedding may have any dimension
+	Number    int64   // option: number of the vector, which an import sets
+	Unlimited bool    // option: the store's limits do not apply, because the store itself makes the change
+	// Options for a text that was purged: ForcePurged stores it, and lifts the purge of the text; RefusePurged refuses
+	// it even if config.json allows it.
 	ForcePurged, RefusePurged bool
-	Unkept                    bool    // no copy of the replaced version is kept; no condition
+	Unkept                    bool    // option: no copy of the replaced version is kept
 	Session                   *string // the only session whose memories may be changed
-	inherited                 bool    // set by inherit, and still set when the batch is prepared again
+	// set by inherit, and still set when the batch is prepared again: the conditions come from an earlier operation
+	inherited bool
 }
 
 // Any reports whether there is any condition on the version.
@@ -31,8 +31,8 @@ func (c *Conditions) Any() bool {
 	return c.Version != nil || c.Absent || c.Modified != nil || c.Hash != nil
 }
 
-// inherit takes over the conditions of an earlier operation on the same id, which this one supersedes in the batch.
-// Only one of the two has conditions.
+// inherit copies the conditions of an earlier operation on the same id, which this operation supersedes in the batch.
+// Only one of the two operations has conditions.
 func (c *Conditions) inherit(before *Conditions) {
 	if before.Any() {
 		c.Version, c.Absent, c.Modified = before.Version, before.Absent, before.Modified
@@ -44,7 +44,8 @@ func (c *Conditions) inherit(before *Conditions) {
 	}
 }
 
-// Holds returns an error unless the conditions hold for the newest version of id, 0 if there is none or it has expired.
+// Holds returns nil if the conditions hold for the newest version of a document, and an error otherwise. v is that
+// version, 0 if there is none or it has expired, and updated is its time.
 func (c *Conditions) Holds(id string, v wal.LSN, updated time.Time) error {
 	switch {
 	case c.Absent && v != 0:

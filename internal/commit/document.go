@@ -13,11 +13,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// documentTries is how often a write of a document is retried if another writer has written the document meanwhile.
+// documentTries is the maximum number of attempts to write a document that other writers keep changing.
 const documentTries = 100
 
-// PutDocument writes a document of a kind without rules of its own: no vector, no members, no session, no limit on the
-// number of documents. id may be "" if the document contains it. PutDocument returns the version.
+// PutDocument writes a document of a kind that has no vector, no members, no session, and no limit on the number of
+// documents, such as a note. id may be "" if the document contains it. PutDocument returns the version.
 func (cm *Committer) PutDocument(ctx context.Context, k *engine.Kind, id string, doc []byte) (wal.LSN, error) {
 	p, err := k.ParseNew(doc, id)
 	if err != nil {
@@ -28,7 +28,8 @@ func (cm *Committer) PutDocument(ctx context.Context, k *engine.Kind, id string,
 	})
 }
 
-// DeleteDocument deletes a document of such a kind; errs.ErrNotFound if the id has no document.
+// DeleteDocument deletes a document of such a kind (see PutDocument). If the id has no document, the error is
+// errs.ErrNotFound.
 func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id string) error {
 	_, err := cm.document(ctx, k, id, func(was *engine.Version) (DocumentChange, error) {
 		if was.LSN == 0 {
@@ -39,8 +40,8 @@ func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id stri
 	return err
 }
 
-// document commits the change that change returns for the newest version of a document. The version's LSN is 0 if the
-// id has no document.
+// document commits a change of a document. change returns it for the newest version, and is called again if another
+// writer was faster. The version's LSN is 0 if the id has no document.
 func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string,
 	change func(was *engine.Version) (DocumentChange, error)) (wal.LSN, error) {
 	for try := 1; ; try++ {
@@ -62,15 +63,15 @@ func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string,
 	}
 }
 
-// DocumentChange is a new version of a document of a kind without rules of its own, or its deletion.
+// DocumentChange is a new version, or the deletion, of a document of a kind without rules of its own (see PutDocument).
 type DocumentChange struct {
 	ID      string
 	Doc     []byte
 	Delete  bool
 	Was     engine.Version // the newest version, which is replaced; the zero value: there is none
-	Created time.Time      // of a document without a version before; zero: now
-	Updated time.Time      // zero: now
-	Cause   uint8          // one of the causes of wal; 0: a caller requested it
+	Created time.Time      // creation time of a document that has no earlier version; zero: now
+	Updated time.Time      // time of the update; zero: now
+	Cause   uint8          // cause of the change, of package wal; 0: a caller requested it
 }
 
 // ChangeDocuments writes all changes in one commit, on the condition that the versions that they replace are still the
@@ -80,7 +81,8 @@ func (cm *Committer) ChangeDocuments(ctx context.Context, k *engine.Kind, change
 	return cm.ChangeDocumentsHeld(ctx, nil, k, changes)
 }
 
-// ChangeDocumentsHeld is ChangeDocuments for the holder of flush.lock, which is not slowed.
+// ChangeDocumentsHeld does the same as ChangeDocuments, for the holder of flush.lock: it never waits because the log is
+// far ahead of the files.
 func (cm *Committer) ChangeDocumentsHeld(ctx context.Context, held *wal.Held, k *engine.Kind,
 	changes []DocumentChange) ([]wal.LSN, error) {
 	var parts []*Part
@@ -128,7 +130,7 @@ func (cm *Committer) ChangeDocumentsHeld(ctx context.Context, held *wal.Held, k 
 	return versions, nil
 }
 
-// framesOf returns how many bytes parts take in the log.
+// framesOf returns the number of bytes that parts take in the log.
 func framesOf(parts []*Part) (n uint64) {
 	for _, p := range parts {
 		n += frames([]wal.Entry{p.Entry})

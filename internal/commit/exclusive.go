@@ -5,11 +5,12 @@ import (
 	"github.com/varve-db/varve/internal/state"
 )
 
-// interest is an Interest of a Transact. It lasts for all runs of the function. If each run began its own, among many
-// writers every run would find entries that were already being read before.
+// interest is a state.Interest of a Transact, which detects entries that the transaction excludes. It lasts for all
+// runs of the function. If each run began its own, among many writers every run would find entries that were already
+// being read before.
 type interest struct {
 	*state.Interest
-	from uint64 // entries read from the log before this position may be missed
+	from uint64 // position in the log: entries before it that are read later may be missed
 }
 
 // Exclusive requires that nothing at all is committed between this call and the transaction's own commit, by any
@@ -24,8 +25,8 @@ func (tx *Tx) Exclusive() error {
 	return nil
 }
 
-// ExclusiveAmong is like Exclusive, but only for puts of memories for which matches returns true; see
-// state.Interest.Match.
+// ExclusiveAmong does the same as Exclusive, but only with regard to puts of memories for which matches returns true;
+// see state.Interest.Match.
 func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 	eng := tx.cm.engine
 	if tx.among == len(*tx.interests) {

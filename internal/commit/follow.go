@@ -25,18 +25,19 @@ import (
 // with 4 processes of 16 goroutines that update four memories: 3,700 to 4,000/s when each waited, 6,700 to 8,400/s
 // since.
 
-// follow is what a transaction with the turn of one memory has read of it.
+// follow is the version of a memory that a transaction has read while it has the turn of the memory, and on which it
+// bases its put.
 type follow struct {
 	key   string
-	hint  uint64 // of the state before the memory was read
+	hint  uint64 // state.Hint of before the memory was read
 	base  engine.Version
-	err   error   // errs.ErrNotFound: the memory does not exist
-	ahead wal.LSN // the version, if it may not be durable yet
-	left  func()  // passes the turn on
+	err   error   // errs.ErrNotFound if the memory does not exist
+	ahead wal.LSN // the version that was read, if it may not be durable yet; else 0
+	left  func()  // passes the turn of the memory on
 }
 
-// Latest reads the memory of a transaction that reads nothing else, and writes nothing else. If the transaction has the
-// turn of the memory, Latest returns the newest version in the log.
+// Latest returns the memory for a transaction that reads and writes only this memory. If the transaction has the turn
+// of the memory, Latest returns the newest version in the log, which may not be durable yet.
 func Latest(tx *Tx, id string) (memstore.Memory, error) {
 	k := tx.cm.engine.Kinds().Memories
 	if err := tx.turn.join(tx.ctx, k.Key(id)); err != nil {
@@ -53,7 +54,7 @@ func Latest(tx *Tx, id string) (memstore.Memory, error) {
 	return tx.admitted(id, v)
 }
 
-// latest reads the newest version in the log.
+// latest reads the newest version in the log, which may not be durable yet.
 func (tx *Tx) latest(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	hint := tx.cm.engine.State().Hint()
 	v, ok, err := tx.ahead(k.Key(id))
@@ -72,14 +73,14 @@ func (tx *Tx) latest(ctx context.Context, k *engine.Kind, id string) (engine.Ver
 	return v, err
 }
 
-// mayFollow reports whether a put depends on nothing but the version before it.
+// mayFollow reports whether a put depends on nothing but the version before it: no limits apply.
 func (cm *Committer) mayFollow() bool {
 	return !cm.embeds && cm.engine.Log().Damage() == nil && !cm.engine.State().Grouped() &&
 		counts.LimitsOf(cm.engine.Settings().Now()) == nil && cm.vectors.Model().Since == 0
 }
 
-// ahead returns the version of a memory that is in the log and not applied yet. If that is a deletion, or part of a
-// batch, which may reveal other entries, ahead waits until it is durable.
+// ahead returns the version of a memory that is in the log and not applied yet. If that version is a deletion, or part
+// of a batch, whose other entries it may reveal, ahead waits until it is durable.
 func (tx *Tx) ahead(key string) (v engine.Version, ok bool, err error) {
 	log := tx.cm.engine.Log()
 	e, sole, ok := log.Ahead(tx.ctx, key)
@@ -96,14 +97,14 @@ func (tx *Tx) ahead(key string) (v engine.Version, ok bool, err error) {
 	return v, false, log.Settle(tx.ctx, e.LSN)
 }
 
-// follow bases the put of the transaction on the version that it has read.
+// follow makes the put of the transaction depend on the version that it has read.
 func (tx *Tx) follow() {
 	if len(tx.ops) == 1 && tx.follows.key != "" {
 		tx.ops[0].follows = &tx.follows
 	}
 }
 
-// followed returns what a commit's only operation is based on; nil: the newest durable version.
+// followed returns the follow of the only operation of a commit; nil if the commit is based on durable versions.
 func followed(ops []Op) *follow {
 	if len(ops) != 1 {
 		return nil
@@ -111,7 +112,8 @@ func followed(ops []Op) *follow {
 	return ops[0].follows
 }
 
-// run calls the function. If it panics, it may reveal what it read, so run waits for that.
+// run calls the function f of the transaction. If f panics, the panic may reveal the version that f has read, so run
+// first waits until that version is durable.
 func (tx *Tx) run(f func(tx *Tx) error) error {
 	ended := false
 	defer func() {
@@ -124,8 +126,8 @@ func (tx *Tx) run(f func(tx *Tx) error) error {
 	return err
 }
 
-// settle returns the result of a transaction that has not committed. If the version that it read does not become
-// durable, the result is that error.
+// settle returns the result of a transaction that has not committed. err is the error of its function. If the version
+// that it read does not become durable, the result is that failure.
 func (tx *Tx) settle(err error) error {
 	tx.turn.leave()
 	if tx.follows.ahead == 0 || errors.Is(err, errs.ErrOutcomeUnknown) || errors.Is(err, errs.ErrSyncFailed) {

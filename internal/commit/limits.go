@@ -16,7 +16,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// demandsOf returns what the prepared operations add, by session; the store's demand is last.
+// demandsOf returns what the prepared operations add, as a list of demands: one for each session, and last that of the
+// store.
 func demandsOf(l *counts.Limits, ops []Op, done []prepared) []*counts.Demand {
 	all, in := counts.Sum{}, map[string]counts.Sum{}
 	for i := range ops {
@@ -93,13 +94,14 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	return ops, nil
 }
 
-// sums are what a look at the tally has found, as of a moment between two positions of the log.
+// sums are the totals that a look at the tally has found. They are as of a moment between the positions at and to of
+// the log.
 type sums struct {
 	at, to wal.LSN
-	before []counts.Sum // the totals of puts, by demand, read before the tally
+	before []counts.Sum // for each demand, the totals of puts in its session, read before the tally
 }
 
-// look returns the current sums for the demands.
+// look returns the current totals for each of the demands.
 func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, err error) {
 	s.at = cm.engine.Log().Applied()
 	var sessions []string
@@ -119,8 +121,8 @@ func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, e
 	return s, err
 }
 
-// inTurn calls look. If evicts is set and room is to be made, it takes the turn for that, which the commit keeps until
-// it ends, and looks again: so it sees what other commits have done while it waited.
+// inTurn calls look. If evicts is set and memories must be evicted, it first waits for the turn to evict, which the
+// commit keeps until it ends, and looks again: so it sees what other commits have done while it waited.
 func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand, evicts bool) (sums, error) {
 	for {
 		s, err := cm.look(ctx, list)
@@ -146,7 +148,8 @@ func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand,
 	}
 }
 
-// evict adds the deletions that make room for a demand; looked is how far the log was applied when the tally was read.
+// evict adds to a batch the deletions that make room for a demand, of the size need. looked is the position up to which
+// the log was applied when the tally was read.
 func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum,
 	looked wal.LSN) ([]Op, error) {
 	if d.Never() {
@@ -208,11 +211,12 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 	return ops, nil
 }
 
-// busyError means that other commits are making room, so this one has to look again. refusal is the error to return if
-// that takes too long.
+// busyError means that other commits are making room, so this commit has to look at the tally again. refusal is the
+// error to return if that takes too long.
 type busyError struct{ refusal error }
 
 func (e *busyError) Error() string { return "other commits are making room: " + e.refusal.Error() }
 
-// mostEvict is the number of evictions in one commit: a limit that was lowered is reached step by step.
+// mostEvict is the maximum number of evictions in one commit: if a limit was lowered by more, each commit brings the
+// store closer to it.
 const mostEvict = 1000

@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// OlderComposite returns the composite of an assembly that was composed under an older model, computed from the current
-// vectors of its members. A composite that no member contributed to was set by a user.
+// OlderComposite returns the composite of an assembly that was last written under an older model, computed from the
+// current vectors of its members. If no member has or had a vector, a user has set the composite: it is returned
+// unchanged if it has the dimension of model, else nil.
 func (cm *Committer) OlderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error) {
 	counted := false
 	var failed error
@@ -36,8 +37,8 @@ func (cm *Committer) OlderComposite(ctx context.Context, model *index.Model, p *
 	return nil, nil
 }
 
-// countingVector returns the current vector of the newest version of a memory; had reports whether its document has a
-// vector, of whatever model.
+// countingVector returns the current vector of the newest version of a memory. had reports whether its document has a
+// vector, by any model.
 func (cm *Committer) countingVector(ctx context.Context, model *index.Model,
 	id string) (v []float32, had bool, err error) {
 	j := cm.Joint(ctx)

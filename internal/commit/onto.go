@@ -15,7 +15,8 @@ import (
 // like those of many. Measured with 4 processes of 16 goroutines and four memories: each put was prepared 10 times
 // before.
 
-// restsOnAny reports whether a prepared batch is one such put, and nothing else in it depends on the version before.
+// restsOnAny reports whether a prepared batch consists of one unconditional put, and nothing else in it depends on the
+// previous version, so that it may be prepared again on top of any newer version.
 func (cm *Committer) restsOnAny(w *work, ops []Op, seen Reads, listed wal.LSN) bool {
 	if len(ops) != 1 || len(seen) > 0 || listed != 0 || len(w.batch.Entries) != 1 || w.kept > 0 {
 		return false
@@ -32,7 +33,8 @@ func (cm *Committer) restsOnAny(w *work, ops []Op, seen Reads, listed wal.LSN) b
 	return len(w.along.entries) == 0
 }
 
-// onTop prepares the put of a work again on top of newest; see wal.Batch.OnTop.
+// onTop prepares the put o again, as the successor of the entry newest; see wal.Batch.OnTop. It returns false if that
+// is not possible.
 func (cm *Committer) onTop(w *work, o *Op, newest *wal.Entry) bool {
 	line, view, err := state.LineIn(newest)
 	if err != nil {

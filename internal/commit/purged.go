@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// purged returns an error for a document with a purged text, if an operation or config.json requires that.
+// purged returns an error if a document has a purged text, and the operation or config.json refuses such texts.
 func (cm *Committer) purged(o *Op, k *engine.Kind, id, text string) error {
 	if o.Conds.ForcePurged || o.Derived || o.Cause != 0 ||
 		!o.Conds.RefusePurged && !cm.engine.Settings().Now().BlockPurged {
@@ -29,7 +29,7 @@ func (cm *Committer) lift(ctx context.Context, ops []Op) {
 			text = engine.TextOf(&engine.Parsed{Group: o.Assembly}, nil)
 		}
 		if err := cm.engine.LiftText(ctx, o.kind, id, text); err != nil {
-			cm.engine.Env().Logger.Warn("a text that was purged is stored, and still counts as purged", "err", err)
+			cm.engine.Env().Logger.Warn("a text was stored again, but is still recorded as purged", "err", err)
 		}
 	}
 }

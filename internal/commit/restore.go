@@ -19,23 +19,24 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Restored is a document that a Restoration restores, or deletes because it did not exist.
+// Restored is a document that a Restoration restores to an earlier version, or deletes because it did not exist at that
+// time.
 type Restored struct {
 	Kind     *engine.Kind
 	ID       string
 	Was      engine.Version // the version that is replaced or deleted; LSN 0: there is none
 	Restores wal.LSN        // the version that is restored, or the deletion that is repeated; 0: there was neither
-	Delete   bool           // else Doc and Line are restored
-	Doc      []byte         // exact bytes
-	Line     index.Entry    // of the version that is restored
+	Delete   bool           // the document is deleted; otherwise Doc and Line are restored
+	Doc      []byte         // the exact bytes of the version that is restored
+	Line     index.Entry    // index line of the version that is restored
 	// Since is the position of the first change that is undone. It is used for assemblies: other changes may have
 	// changed their members from there on.
 	Since wal.LSN
 }
 
-// RefusedError is the error for a document that cannot be restored as it was.
+// RefusedError reports that a document cannot be restored as it was.
 type RefusedError struct {
-	Index int // of the document, in the order of Restoration.Add; -1: the one that was to be added
+	Index int // index of the document, in the order of Restoration.Add; -1: the document that was to be added
 	Err   error
 }
 
@@ -57,19 +58,20 @@ type Restoration struct {
 	size     uint64
 	limit    uint64
 	model    index.Model
-	changes  map[string]MemoryChange // by memory
+	changes  map[string]MemoryChange // changes of memories, by id
 	vectors  bool
 	effects  Effects
-	demands  []wal.Precondition // by document
+	demands  []wal.Precondition // preconditions, one for each document
 }
 
-// Effects are what commits add to the memories of each session; the key "" is for memories without a session.
+// Effects are the changes that commits make to the number and bytes of the memories of each session. The key "" is for
+// memories without a session.
 type Effects map[string]counts.Sum
 
-// Change adds by to a session. by may be negative.
+// Change adds a sum to the effects on a session. by may be negative.
 func (e Effects) Change(session string, by counts.Sum) { e[session] = e[session].Plus(by) }
 
-// demands returns the demands to compare with the limits; the store's demand is last.
+// demands returns e and more as demands, to be compared with the limits; the store's demand is last.
 func (e Effects) demands(more Effects, l *counts.Limits) (list []*counts.Demand) {
 	all, in := counts.Sum{}, maps.Clone(e)
 	for s, sum := range more {
@@ -152,7 +154,8 @@ func (r *Restoration) Add(d *Restored) (bool, error) {
 	return true, nil
 }
 
-// adapted parses a document, without what is not restored.
+// adapted parses a document as it is restored: without the parts that a Restoration does not restore. It also returns
+// its bytes.
 func (r *Restoration) adapted(d *Restored) (engine.Parsed, []byte, error) {
 	p, err := d.Kind.Parse(d.Doc, d.ID)
 	if err != nil {
@@ -195,16 +198,17 @@ func (r *Restoration) older(d *Restored) bool {
 	return m.Older(d.Line.Version, d.Line.VectorNumber())
 }
 
-// RestoreOptions are the options of Restoration.Commit.
+// RestoreOptions are options of Restoration.Commit.
 type RestoreOptions struct {
-	Cause uint8 // of the entries, one of the causes of package wal
+	Cause uint8 // cause of the entries, of package wal
 	// Later reports whether an assembly that changes along with a memory of this commit is restored by a later commit.
 	Later func(assembly string) bool
-	// Rest is what the later commits will add to the memories; nil: nothing. Limits apply to the sum.
+	// Rest is what later commits of the same undo will add to the memories; nil: nothing. Limits apply to the sum of
+	// both.
 	Rest Effects
 }
 
-// Effects returns what the commit adds to the memories, by session.
+// Effects returns the changes that the commit makes to the memories, by session.
 func (r *Restoration) Effects() Effects { return r.effects }
 
 // Commit commits the documents that were added. The error is a *RefusedError for a document that cannot be restored,
@@ -251,12 +255,13 @@ func (r *Restoration) Commit(ctx context.Context, o RestoreOptions) (wal.LSN, er
 	return b.Entries[len(kept)].LSN, nil
 }
 
-// refused returns the RefusedError for one of the documents.
+// refused returns the RefusedError for one of the documents of the Restoration.
 func (r *Restoration) refused(k *engine.Kind, id string, err error) error {
 	return &RefusedError{slices.IndexFunc(r.docs, func(d *Restored) bool { return d.Kind == k && d.ID == id }), err}
 }
 
-// fitVectors adds preconditions for what the vectors depend on: the model, and what decides the dimension.
+// fitVectors adds preconditions for the conditions under which the vectors are right: the store's model and dimension
+// have not changed.
 func (r *Restoration) fitVectors(ctx context.Context, _ *RestoreOptions, b *wal.Batch) error {
 	if !r.vectors {
 		return nil
@@ -272,7 +277,8 @@ func (r *Restoration) fitVectors(ctx context.Context, _ *RestoreOptions, b *wal.
 	return nil
 }
 
-// goAlong keeps memories and assemblies consistent, as prepareAlong does in other commits.
+// goAlong adds the changes of assemblies that keep them consistent with the memories, as prepareAlong does in other
+// commits.
 func (r *Restoration) goAlong(ctx context.Context, o *RestoreOptions, b *wal.Batch) error {
 	cm := r.cm
 	assemblies := cm.engine.Kinds().Assemblies
@@ -321,14 +327,16 @@ func (r *Restoration) goAlong(ctx context.Context, o *RestoreOptions, b *wal.Bat
 	return nil
 }
 
-// RestsError is the error for a memory in an assembly that would have to change and is not restored.
+// RestsError reports that a memory cannot be restored because an assembly with it would have to change and is not
+// restored.
 type RestsError struct{ Assembly string }
 
 func (e *RestsError) Error() string {
 	return fmt.Sprintf("assembly %s contains the memory, and would change along with it", human.Quote(e.Assembly))
 }
 
-// members returns an error unless the members of an assembly exist, and are as they were when it was composed.
+// members returns an error unless all members of the i-th document, an assembly, exist and are as they were when its
+// composite was computed.
 func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 	d, p := r.docs[i], &r.contents[i]
 	moved := ""
@@ -374,20 +382,21 @@ func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 	}
 	if !slices.Equal(a.CompositeEmbedding, p.Group.CompositeEmbedding) {
 		return &RefusedError{i,
-			fmt.Errorf("the composite embedding is no longer that of the members: memory %s has changed",
+			fmt.Errorf("the composite embedding no longer matches the members: memory %s has changed",
 				human.Quote(moved))}
 	}
 	return nil
 }
 
-// putBack reports whether an undo wrote a version, and the version that it restored is older than a position.
+// putBack reports whether the version at the position at was written by an undo and restored a version older than
+// since.
 func (r *Restoration) putBack(ctx context.Context, at, since wal.LSN) bool {
 	e, err := r.cm.engine.Log().ReadAt(ctx, at)
 	return err == nil && (e.Cause == wal.CauseUndo || e.Cause == wal.CauseUndoing) && e.Restores != 0 && e.Restores < since
 }
 
-// keepLimits returns an error if the commit would exceed the limits of the store. Nothing is evicted: an undo deletes
-// only what the undone commits have created.
+// keepLimits returns an error if the commit would exceed the limits of the store. It evicts nothing: an undo deletes
+// only documents that the undone commits have created.
 func (r *Restoration) keepLimits(ctx context.Context, o *RestoreOptions, b *wal.Batch) error {
 	cm := r.cm
 	l := counts.LimitsOf(cm.engine.Settings().Now())
@@ -416,8 +425,8 @@ func (r *Restoration) keepLimits(ctx context.Context, o *RestoreOptions, b *wal.
 	return nil
 }
 
-// places adds preconditions that no document is in the way of those that are created, for kinds whose documents are in
-// folders.
+// places adds preconditions that no existing document excludes those that are created, for kinds whose documents are in
+// folders. ends release what the preconditions hold.
 func (r *Restoration) places(ctx context.Context, b *wal.Batch) (ends []func(), err error) {
 	for _, k := range r.cm.engine.Kinds().All {
 		if !k.Tree() {

@@ -8,12 +8,13 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// sessionMember is the member with the session of a memory.
+// sessionMember is the member of the metadata with the session of a memory.
 const sessionMember = "session_id"
 
 var errNoSession = errors.New("the id of a session must not be empty")
 
-// Admits returns an error unless an existing version may be accessed from the session want, nil for any session.
+// Admits returns nil if a version in the given session may be accessed by an operation that is confined to the session
+// want, and an error otherwise. A nil want allows any session.
 func Admits(want *string, session string) error {
 	switch {
 	case want == nil:
@@ -26,7 +27,8 @@ func Admits(want *string, session string) error {
 	return nil
 }
 
-// Join puts a memory into the session that its write is confined to.
+// Join sets the session of a memory to want, to which its write is confined, if the memory names none. It returns an
+// error if the memory names another session.
 func Join(want *string, m *memstore.Memory) error {
 	if want == nil {
 		return nil
@@ -45,7 +47,7 @@ func Join(want *string, m *memstore.Memory) error {
 	return nil
 }
 
-// Confine confines operations to a session, except those that name one.
+// Confine confines operations to a session, except those that are already confined.
 func Confine(ops []Op, session *string) {
 	for i := range ops {
 		if c := &ops[i].Conds; c.Session == nil {

@@ -16,27 +16,28 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Write commits operations on the condition that what was read is unchanged; Commit is one.
+// Write commits operations on the condition that the versions in seen are still the newest. Commit is a Write.
 type Write func(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error
 
 // Tx reads and writes several documents in one commit. It is used by one goroutine, in the function of Transact.
 type Tx struct {
 	cm      *Committer
 	ctx     context.Context
-	session *string // the session that the transaction is confined to
+	session *string // the session that the transaction is confined to; nil: none
 	seen    Reads
 	listed  wal.LSN
 	ops     []Op
-	wrote   map[string]int // by key
+	wrote   map[string]int // index in the operations of the last write of a document, by key
 
 	follows   follow
-	turn      *turn       // shared by all runs
-	interests *[]interest // shared by all runs
-	among     int         // how many of them this run has used
+	turn      *turn       // the turn, shared by all runs of the function
+	interests *[]interest // the interests, shared by all runs of the function
+	among     int         // number of the interests that this run has used
 }
 
-// A transaction with interests runs this often, and this long, alongside other writers. If they never pause, and its
-// own run takes longer the more they put, it would never end: after that the other writers wait for it.
+// The limits up to which a transaction with interests runs alongside other writers: the number of its runs, and the
+// time. If the others never pause, and its own run takes longer the more they put, it would never end. After these
+// limits the other writers wait for it.
 //
 // The same applies to any transaction that conflicts this often and for this long, because puts without a condition
 // never lose a conflict. But its function must be short, since all writers wait for it.
@@ -47,8 +48,9 @@ const (
 	shortFunction = 20 * time.Millisecond
 )
 
-// Transact runs a function that reads and writes through tx, and passes what it wrote to write. If something that it
-// read was changed meanwhile, the function runs again. A session confines it to the memories of that session.
+// Transact runs a function that reads and writes through tx, and passes the operations that it wrote to write. If
+// something that the function read was changed meanwhile, the function runs again. A session confines it to the
+// memories of that session.
 func (cm *Committer) Transact(ctx context.Context, session *string, write Write, f func(tx *Tx) error) error {
 	began, held := cm.engine.Env().Clock(), false // held: all other writers wait
 	var interests []interest
@@ -105,7 +107,7 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 	}
 }
 
-// Get reads a memory, also one that the transaction has written.
+// Get returns a memory, including one that the transaction has written.
 func (tx *Tx) Get(id string) (memstore.Memory, error) {
 	if i, ok := tx.wrote[engine.MemoryKey(id)]; ok {
 		if m := tx.ops[i].Memory; m != nil {
@@ -120,7 +122,7 @@ func (tx *Tx) Get(id string) (memstore.Memory, error) {
 	return tx.admitted(id, v)
 }
 
-// admitted returns a version as a memory, if the transaction may read it.
+// admitted returns the memory of a version, or an error if the session of the transaction may not read it.
 func (tx *Tx) admitted(id string, v engine.Version) (memstore.Memory, error) {
 	if err := Admits(tx.session, v.Line.SessionID); err != nil {
 		return memstore.Memory{}, fmt.Errorf("memory %s: %w", human.Quote(id), err)
@@ -128,8 +130,8 @@ func (tx *Tx) admitted(id string, v engine.Version) (memstore.Memory, error) {
 	return tx.cm.engine.Decode(id, v)
 }
 
-// Assembly reads an assembly, also one that the transaction has written: that one as it was passed, without what the
-// commit adds.
+// Assembly returns an assembly, including one that the transaction has written. The latter is returned as it was
+// passed, without what the commit adds.
 func (tx *Tx) Assembly(id string) (assembly.Assembly, error) {
 	k := tx.cm.engine.Kinds().Assemblies
 	if i, ok := tx.wrote[k.Key(id)]; ok {
@@ -153,7 +155,7 @@ func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
 	return tx.load(k, id, tx.cm.engine.Load)
 }
 
-// load is Load with a given read function.
+// load does what Load does, and reads with the given function.
 func (tx *Tx) load(k *engine.Kind, id string,
 	read func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)) (engine.Version, error) {
 	v, err := read(tx.ctx, k, id)
@@ -170,7 +172,8 @@ func (tx *Tx) load(k *engine.Kind, id string,
 	return v, nil
 }
 
-// See records what was read. A run that has read two different versions of a key is not committed.
+// See records that the transaction has read version v of a key. A run that has read two different versions of a key is
+// not committed.
 func (tx *Tx) See(key string, v wal.LSN) error {
 	if was, ok := tx.seen[key]; ok && was != v {
 		return &wal.ConflictError{Precondition: wal.Precondition{Key: key, LSN: was}, Found: v}
@@ -179,7 +182,7 @@ func (tx *Tx) See(key string, v wal.LSN) error {
 	return nil
 }
 
-// Put writes a memory; it sets the id if that is empty.
+// Put writes a memory with the transaction, and returns it. An empty id is replaced by a new one.
 func (tx *Tx) Put(m memstore.Memory, c Conditions) (memstore.Memory, error) {
 	m = *m.Clone()
 	if m.ID == "" {
@@ -199,18 +202,18 @@ func (tx *Tx) Put(m memstore.Memory, c Conditions) (memstore.Memory, error) {
 	return m, nil
 }
 
-// PutAt writes a memory that has its id; the commit updates m to what is stored.
+// PutAt writes a memory that has its id. The commit updates m to the memory as stored.
 func (tx *Tx) PutAt(m *memstore.Memory, c Conditions) {
 	tx.add(Op{ID: m.ID, Memory: m, Conds: c})
 }
 
-// PutEmbedded writes a memory in which the store itself changed nothing but the embedding.
+// PutEmbedded writes a memory in which the store itself has changed only the embedding.
 func (tx *Tx) PutEmbedded(m *memstore.Memory) {
 	tx.add(Op{ID: m.ID, Memory: m, Derived: true, Conds: Conditions{Unlimited: true}})
 }
 
-// Suits requires that the store's model is the one that the embedder's vectors are for; by is the name under which the
-// store would know it.
+// Suits requires that the store's model is the embedder's, and still is at the commit. by is the name under which the
+// store would know the embedder's model.
 func (tx *Tx) Suits(by string) error {
 	model := tx.cm.vectors.Model()
 	if err := tx.cm.suits(&model, by); err != nil {
@@ -219,7 +222,7 @@ func (tx *Tx) Suits(by string) error {
 	return tx.See(state.ModelKey, model.LSN)
 }
 
-// Delete deletes a memory; ErrNotFound if there is none.
+// Delete deletes a memory. If there is none with this id, the error is ErrNotFound.
 func (tx *Tx) Delete(id string, c Conditions) error {
 	if _, err := tx.Get(id); err != nil {
 		return err
@@ -228,15 +231,15 @@ func (tx *Tx) Delete(id string, c Conditions) error {
 	return nil
 }
 
-// DeleteAll deletes the memories that exist, without reading them first.
+// DeleteAll deletes those of the memories that exist, without reading them first.
 func (tx *Tx) DeleteAll(ids ...string) {
 	for _, id := range ids {
 		tx.add(Op{ID: id})
 	}
 }
 
-// PutAssembly writes an assembly; it sets the id if that is empty. Memories that the transaction has put are valid
-// members; those that it deletes later are removed from the assembly.
+// PutAssembly writes an assembly with the transaction, and returns it. An empty id is replaced by a new one. Memories
+// that the transaction has put are valid members; those that it deletes later are removed from the assembly.
 func (tx *Tx) PutAssembly(a assembly.Assembly, c Conditions) (assembly.Assembly, error) {
 	a = *a.Clone()
 	if a.ID == "" {
@@ -250,12 +253,12 @@ func (tx *Tx) PutAssembly(a assembly.Assembly, c Conditions) (assembly.Assembly,
 	return a, nil
 }
 
-// PutAssemblyAt is PutAt for assemblies.
+// PutAssemblyAt writes an assembly that has its id. The commit updates a to the assembly as stored.
 func (tx *Tx) PutAssemblyAt(a *assembly.Assembly, c Conditions) {
 	tx.add(Op{Group: true, ID: a.ID, Assembly: a, Conds: c})
 }
 
-// DeleteAssembly deletes an assembly, not its members; ErrNotFound if there is none.
+// DeleteAssembly deletes an assembly, not its members. If there is none with this id, the error is ErrNotFound.
 func (tx *Tx) DeleteAssembly(id string) error {
 	if _, err := tx.Assembly(id); err != nil {
 		return err
@@ -264,7 +267,7 @@ func (tx *Tx) DeleteAssembly(id string) error {
 	return nil
 }
 
-// add adds an operation; of several on one id, the last is written.
+// add adds an operation. If several are on one id, only the last is written.
 func (tx *Tx) add(o Op) {
 	k := tx.cm.engine.Kinds().Memories
 	if o.Group {
@@ -274,8 +277,8 @@ func (tx *Tx) add(o Op) {
 	tx.ops = append(tx.ops, o)
 }
 
-// List yields the memories that pass the filters, by id, without those that the transaction itself wrote. It makes the
-// transaction exclusive as of this moment.
+// List yields the memories that pass the filters, in the order of their ids, without those that the transaction itself
+// wrote. From this moment on the transaction is exclusive: see Exclusive.
 func (tx *Tx) List(f engine.Filters) iter.Seq2[memstore.Memory, error] {
 	return func(yield func(memstore.Memory, error) bool) {
 		if err := tx.Exclusive(); err != nil {

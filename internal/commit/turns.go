@@ -17,7 +17,7 @@ import (
 type turns struct {
 	mu   sync.Mutex
 	of   map[string]*waiters
-	some atomic.Int64 // number of documents
+	some atomic.Int64 // number of documents that have turns
 }
 
 type waiters struct {
@@ -27,11 +27,11 @@ type waiters struct {
 
 const mostTurn = 100 * time.Millisecond
 
-// turn is the place of one commit or transaction in turns.
+// turn is the position of one commit or transaction in the queue of turns.
 type turn struct {
 	all *turns
 	key string
-	in  *waiters // nil: it neither has nor waits for a turn
+	in  *waiters // the writers of the document whose turn it has or waits for; nil: none
 	has bool
 
 	alone bool // everything runs in one goroutine

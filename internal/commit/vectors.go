@@ -21,8 +21,8 @@ func hasVectors(ops []Op) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool { return o.Memory != nil && len(o.Memory.Embedding) > 0 })
 }
 
-// RefreshVector replaces, in a memory that is about to be written, a vector of an older model by the current one, or
-// removes it. Such a vector was decoded with the memory, or is the stored one; no caller has set it now.
+// RefreshVector replaces, in a memory that is about to be written, a vector by an older model by the current vector, or
+// removes it. Such a vector was decoded with the memory, or is the stored vector; the caller has not set it.
 func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Model) error {
 	m := o.Memory
 	if model.Since == 0 || m == nil || len(m.Embedding) == 0 || o.Derived || o.EmbeddedHere {
@@ -64,8 +64,8 @@ func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Mode
 	return nil
 }
 
-// suits returns an error if vectors of the embedder may not be stored now: they are by another model, or were made with
-// another template.
+// suits returns an error if vectors of the embedder may not be stored now, because the store's vectors are by another
+// model or were made with another template. by is the name under which the store would know the embedder's model.
 func (cm *Committer) suits(model *index.Model, by string) error {
 	if err := cm.host.Suits(model); err != nil {
 		return err
@@ -76,10 +76,10 @@ func (cm *Committer) suits(model *index.Model, by string) error {
 	return nil
 }
 
-// fitVectors verifies that the embeddings of operations have the store's dimension. If no vector has decided it yet,
-// the first of them does, on condition that nothing was committed since. If a vector in the log has decided it, the
-// condition is that it still exists. So two processes cannot decide on two dimensions. The zero Precondition means no
-// condition.
+// fitVectors verifies that the embeddings of operations have the store's dimension, and returns a precondition for the
+// commit. If no vector has decided the dimension yet, the first of the embeddings does, on condition that nothing was
+// committed since. If a vector in the log has decided it, the condition is that this vector still exists. So two
+// processes cannot decide on two dimensions. The zero Precondition means no condition.
 func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Model) (on wal.Precondition, err error) {
 	dim := -1
 	for i := range ops {
@@ -116,8 +116,9 @@ func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Mode
 	return on, nil
 }
 
-// fitVector returns an error for an embedding of another dimension, or makes it fit if that is configured. An embedding
-// that the memory has already, from a file or an import, may stay. Slices that belong to the caller are not modified.
+// fitVector returns an error for an embedding of another dimension than dim, or makes it fit if that is configured. An
+// embedding that the memory has already, from a file or an import, may stay. Slices that belong to the caller are not
+// modified.
 func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	if o.Conds.Misfit {
 		return nil
@@ -147,13 +148,13 @@ func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	if n > dim {
 		note = fmt.Sprintf("%d dimensions cut to %d", n, dim)
 	}
-	cm.engine.Env().Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
+	cm.engine.Env().Logger.Warn("an embedding was padded or cut to the store's dimension", "id", m.ID, "what", note)
 	cm.engine.Env().Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
 	return nil
 }
 
-// SetEmbedding sets the vector of a memory, nil for none. If that replaces a vector, it also updates what is derived
-// from it.
+// SetEmbedding sets the vector of a memory; nil removes it. If it replaces a vector, SetEmbedding also updates what is
+// derived from the vector.
 func SetEmbedding(m *memstore.Memory, v []float32) {
 	if len(m.Embedding) > 0 && len(m.HyperbolicEmbedding) > 0 {
 		m.HyperbolicEmbedding = nil

@@ -2,7 +2,8 @@ package commit
 
 import "reflect"
 
-// frameBytes is about how many bytes a frame has besides what is counted: header, key, line, the members of a document.
+// frameBytes is an estimate of the bytes that bytesOf does not count for an operation: the frame's header, the key, the
+// line, the names of the document's members.
 const frameBytes = 700
 
 // bytesOf estimates how many bytes of log the operations will take. Writers are slowed by this estimate while the log
@@ -26,8 +27,8 @@ func bytesOf(ops []Op) (n int64) {
 	return n
 }
 
-// weighMost is how many values of a document are measured. The others are assumed to be as large; the bound also ends
-// the count of a value that contains itself.
+// weighMost is the maximum number of values of a document that are measured. The others are assumed to be as large as
+// these. The maximum also ends the count of a value that contains itself.
 const weighMost = 1 << 16
 
 // bytesIn estimates how many bytes of JSON a value takes.
@@ -36,7 +37,7 @@ func bytesIn(v any) int64 {
 	return w.of(reflect.ValueOf(v))
 }
 
-// weighLimit is larger than any document.
+// weighLimit is a number of bytes that no document reaches.
 const weighLimit = 1 << 30
 
 type weigher struct{ left int }

@@ -18,7 +18,7 @@ type Committer struct {
 	counts  *counts.Counts
 	pace    Pace
 	host    Host
-	works   sync.Pool // of *work
+	works   sync.Pool // unused works, *work
 	turns   turns
 	embeds  bool // puts may call an embedder
 	fit     bool // cut or pad an embedding of another dimension than the store's
@@ -26,7 +26,7 @@ type Committer struct {
 
 // Host is the interface that a Committer calls back: the embedder, in a package above.
 type Host interface {
-	// Suits returns an error if the embedder's vectors may not be stored under a model, nil if they may.
+	// Suits returns an error if the embedder's vectors may not be stored while the store has the given model.
 	Suits(model *index.Model) error
 }
 
@@ -55,14 +55,14 @@ type work struct {
 	batch    wal.Batch
 	prepared []prepared
 	along    along
-	arenas   []*arena           // one per goroutine that prepares
+	arenas   []*arena           // arenas for the prepared values, one for each goroutine
 	taken    []counts.Candidate // the candidates that are evicted to make room
-	turn     counts.Turn        // the turn for evictions
-	kept     int                // copies of replaced versions, at the beginning of the batch
-	swaps    uint64             // State.Swaps before it is appended
+	turn     counts.Turn        // the turn to evict memories
+	kept     int                // number of copies of replaced versions, which are the first entries of the batch
+	swaps    uint64             // value of State.Swaps before the batch is appended
 }
 
-// Bounds of a work that is kept for reuse: a larger batch is rare, and must not hold memory.
+// Limits up to which a work is kept for reuse: a larger batch is rare, and must not hold memory.
 const (
 	keptOps   = 4096
 	keptBytes = 4 << 20
@@ -75,15 +75,15 @@ func (cm *Committer) work() *work {
 	return &work{}
 }
 
-// again makes a work reusable after its entries were written.
+// again puts a work whose entries were written back for reuse, if that is possible now.
 func (cm *Committer) again(w *work) {
 	if w.clear(cm.engine.Log().Applied()) {
 		cm.works.Put(w)
 	}
 }
 
-// clear clears a work and reports whether it may be reused. It may not while the log still has to apply its entries:
-// they point into its values. applied is how far the log has been applied.
+// clear clears a work and reports whether it may be reused. It may not be reused while the log still has to apply its
+// entries, which point into its values. applied is the position up to which the log has been applied.
 func (w *work) clear(applied wal.LSN) bool {
 	n := len(w.batch.Entries)
 	if n > 0 && applied <= w.batch.Entries[n-1].LSN || n > keptOps {
@@ -103,7 +103,7 @@ func (w *work) clear(applied wal.LSN) bool {
 	return true
 }
 
-// room returns space for the results of n operations.
+// room returns a slice for the results of n operations.
 func (w *work) room(n int) []prepared {
 	if cap(w.prepared) < n {
 		w.prepared = make([]prepared, n)
@@ -122,11 +122,11 @@ func (w *work) arena(k int) *arena {
 // arena stores values one after the other.
 type arena struct {
 	values  []byte
-	scratch []byte // for one document and line
-	docs    bool   // the documents are kept for the cache
+	scratch []byte // buffer for one document and one line
+	docs    bool   // the prepared documents are kept for the cache
 }
 
-// arenaChunk is how much an arena allocates at once, if it holds more than one value.
+// arenaChunk is the number of bytes that an arena allocates at once.
 const arenaChunk = 256 << 10
 
 // room returns memory to append a value of up to n bytes to; keep adds the value to the arena.

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// judge reports whether the open file is ours, and so surplus once it is displaced.
+// judge reports whether the open file is ours, so that it is not needed once it is displaced.
 func (w *worker) judge(c *Change, f vfs.File, info vfs.Info, data []byte) bool {
 	if info.Size == 0 || info.Mtime.Equal(surplusTime) {
 		return true // nothing to lose; or a temp file of ours that a power loss left in the place
@@ -39,8 +39,8 @@ func contentHash(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// keeps reports whether the file in a place stays: because it is not ours, or because it already has the
-// bytes of the change. Then it is made durable, since the log releases the records of these bytes.
+// keeps reports whether the file at a path stays: because it is not ours, or because it already has the bytes of the
+// change. In the latter case it is made durable, since the log releases its entries with these bytes.
 func (w *worker) keeps(c *Change, path string, data []byte) (bool, error) {
 	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -52,7 +52,7 @@ func (w *worker) keeps(c *Change, path string, data []byte) (bool, error) {
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
-		return false, failure("look at", c.Folder.rel(c.Name), err)
+		return false, failure("examine", c.Folder.rel(c.Name), err)
 	}
 	if !info.Mode.IsRegular() || info.Mtime.Equal(surplusTime) {
 		return false, nil
@@ -75,8 +75,8 @@ func (w *worker) oursEmpty(c *Change, f vfs.File, info vfs.Info) bool {
 	return c.Ours != nil && c.Ours(info, func() ([]byte, error) { return readAll(f, info.Size, w.f.o.Limit) })
 }
 
-// setAside gives an edit that is still in its place a second name in quarantine. It returns the inodes that
-// have such a name. Where hard links are not supported, the edit is left to inspect.
+// setAside gives an edit that is still at its path a second name in quarantine. It returns the inodes that have such a
+// name. Where hard links are not supported, inspect handles the edit after it was displaced.
 func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, error) {
 	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -88,7 +88,7 @@ func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, 
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, failure("look at", c.Folder.rel(c.Name), err)
+		return nil, failure("examine", c.Folder.rel(c.Name), err)
 	}
 	if !info.Mode.IsRegular() || w.judge(c, f, info, data) {
 		return nil, nil
@@ -101,8 +101,8 @@ func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, 
 	return []inode{inodeOf(k.info)}, nil
 }
 
-// inspect decides what becomes of the file that was displaced to path: next temp file, removed, parked, or
-// moved to quarantine. If it is not a regular file, plain is false, and nothing was done.
+// inspect examines the file that was displaced to path and handles it: it becomes the next temp file, or is removed,
+// parked, or moved to quarantine. If it is not a regular file, plain is false, and nothing was done.
 func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []inode) (plain bool, err error) {
 	f, writable, err := openDisplaced(w.f.o.FS, path)
 	if err != nil {
@@ -122,7 +122,7 @@ func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []ino
 	granted := leased(f)
 	info, err := f.Stat()
 	if err != nil {
-		return true, w.postpone(c, path, failure("look at", w.f.o.rel(path), err))
+		return true, w.postpone(c, path, failure("examine", w.f.o.rel(path), err))
 	}
 	// A file that is not as the last durable round left it may hold anything: a round that was killed may
 	// have written into an inode whose blocks still hold another document.
@@ -151,8 +151,8 @@ func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []ino
 	return true, w.keep(t)
 }
 
-// openDisplaced opens a file for writing, which reusing it requires, or for reading if writing is not
-// permitted.
+// openDisplaced opens a displaced file for writing, because only a writable file can be reused, or for reading if
+// writing is not permitted.
 func openDisplaced(fsys vfs.FS, path string) (f vfs.File, writable bool, err error) {
 	f, err = fsys.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrPermission) {
@@ -168,8 +168,8 @@ func leased(f vfs.File) bool {
 	return err == nil && granted
 }
 
-// toQuarantine moves a displaced edit away and reports it. If that fails, the edit is parked with an
-// expected size of -1, which no file has, so that a later round moves it.
+// toQuarantine moves a displaced edit to quarantine and reports it. If that fails, the edit is parked with an expected
+// size of -1, which no file has, so that a later round moves it.
 func (w *worker) toQuarantine(i int, c *Change, f vfs.File, path string, granted bool) error {
 	k, err := w.f.quarantine.take(f, path, c.note(), granted)
 	if err != nil {
@@ -179,7 +179,8 @@ func (w *worker) toQuarantine(i int, c *Change, f vfs.File, path string, granted
 	return nil
 }
 
-// postpone parks a file that cannot be examined now, and returns err.
+// postpone parks a displaced file that cannot be examined now because of err, so that a later round examines it, and
+// returns err.
 func (w *worker) postpone(c *Change, path string, err error) error {
 	b := believed{folder: c.Folder.name, name: c.Name, size: -1}
 	if c.Before.Exists && c.Before.Hash == "" {

@@ -28,15 +28,15 @@ func (f *Flusher) EmptyTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, false)
 }
 
-// WipeTemp is EmptyTemp for a purge: it overwrites every file that it removes, including half-written files
-// of other packages, and the pools of live engines, which hold older versions of replaced documents. A file
-// that it cannot overwrite is parked.
+// WipeTemp does the same as EmptyTemp for a purge: it overwrites every file that it removes, including
+// half-written files of other packages, and the pools of live engines, which hold older versions of replaced
+// documents. A file that it cannot overwrite is parked.
 func (f *Flusher) WipeTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, true)
 }
 
-// SweepTemp is EmptyTemp for the files of some processes only: of reports whether a name in tmp/ belongs to
-// them.
+// SweepTemp does the same as EmptyTemp, for the files of some processes only: of reports whether a name in tmp/ belongs
+// to them.
 func (f *Flusher) SweepTemp(of func(name string) bool, surplus Surplus) ([]Edit, error) {
 	e := emptying{f: f, surplus: surplus, of: of}
 	e.folder(f.o.path(tempFolder), 1)
@@ -75,11 +75,11 @@ func (f *Flusher) emptyTemp(surplus Surplus, all bool) ([]Edit, error) {
 type emptying struct {
 	f       *Flusher
 	surplus Surplus
-	all     bool                   // for a purge
-	of      func(name string) bool // whose files; nil: all
+	all     bool                   // set for a purge: the pools of live engines are emptied too
+	of      func(name string) bool // reports whether a name in tmp/ is to be emptied; nil: all names
 	edits   []Edit
 	fails   []error
-	placed  bool // the moves of the displaced files are durable
+	placed  bool // the displacement of the files is durable; see settled
 }
 
 func (e *emptying) fail(doing, path string, err error) {
@@ -111,7 +111,7 @@ func (e *emptying) folder(dir string, depth int) {
 		info, err := e.f.o.FS.Stat(path)
 		switch {
 		case err != nil:
-			e.fail("look at", path, err)
+			e.fail("examine", path, err)
 		case info.Mode.IsRegular():
 			if t := e.file(path, depth); t != nil {
 				doomed = append(doomed, t)
@@ -138,7 +138,7 @@ func (e *emptying) folder(dir string, depth int) {
 	}
 }
 
-// wipe overwrites and removes files of a folder.
+// wipe overwrites and removes the listed files of a folder.
 func (e *emptying) wipe(dir string, list []*temp) {
 	if len(list) == 0 {
 		return
@@ -154,8 +154,8 @@ func (e *emptying) wipe(dir string, list []*temp) {
 	}
 }
 
-// settled makes it durable that displaced files have left their places; otherwise a loss of power could put
-// an inode back into its place, overwritten.
+// settled makes it durable that displaced files have left the paths of their documents, and reports whether that
+// succeeded. Otherwise a loss of power could restore an inode that was overwritten to its path.
 func (e *emptying) settled() bool {
 	if e.placed || e.f.o.Places == nil {
 		return true
@@ -177,7 +177,7 @@ func (e *emptying) settled() bool {
 	return true
 }
 
-// file handles one file; the caller overwrites and removes what it returns.
+// file handles one file in tmp/. It returns a file that the caller has to overwrite and remove, or nil.
 func (e *emptying) file(path string, depth int) (doomed *temp) {
 	f, writable, err := openDisplaced(e.f.o.FS, path)
 	if errors.Is(err, fs.ErrPermission) && !isDoomed(path) {
@@ -198,7 +198,7 @@ func (e *emptying) file(path string, depth int) (doomed *temp) {
 	granted := leased(f)
 	info, err := f.Stat()
 	if err != nil {
-		e.fail("look at", path, err)
+		e.fail("examine", path, err)
 		return nil
 	}
 	rel := e.f.o.rel(path)

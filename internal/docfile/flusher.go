@@ -16,34 +16,38 @@ import (
 
 // Options configures a Flusher. The zero value of a field is its default, except where noted.
 type Options struct {
-	Layout        // required
-	Token  string // required: unique for each engine, also of different processes; [A-Za-z0-9_-]{1,40}
+	Layout // required
+	// required: name in tmp/ that is unique for each engine, also of different processes; [A-Za-z0-9_-]{1,40}
+	Token string
 
-	Clock   func() time.Time // required: for notes, and for how long files are parked where leases are not supported
-	Workers int              // goroutines of a round; 0 and 1: inline in the caller's, in order
-	Direct  int              // a round of up to so many files syncs each file; 0 means 64, negative: all rounds do
-	Pool    int              // displaced files that a worker keeps between rounds; 0 means 64
-	Limit   int64            // largest file that is read to decide whether it is ours; 0 means 64 MiB
+	// required: current time, for notes, and for how long files are parked where leases are not supported
+	Clock func() time.Time
+	// number of goroutines of a round; 0 and 1: the round runs in the caller's goroutine, in order
+	Workers int
+	// maximum number of files of a round that syncs each file; 0 means 64, negative: all rounds do
+	Direct int
+	Pool   int   // maximum number of displaced files that a worker keeps between rounds; 0 means 64
+	Limit  int64 // bytes of the largest file that is read to decide whether it is ours; 0 means 64 MiB
 
-	// TempFiles is how many files a worker creates in one folder before it continues in another; 0 means
+	// TempFiles is the number of files that a worker creates in one folder before it continues in another; 0 means
 	// 65,536.
 	TempFiles int
-	// Keeps reports whether a purge is running in any process: nothing that is displaced is reused or
-	// removed, since the purge overwrites it. nil: never.
+	// Keeps reports whether a purge is running in any process: then no displaced file is reused or removed, since the
+	// purge overwrites it. nil: never.
 	Keeps func() bool
 	// Leaves reports whether a name in tmp/ must be left alone now because a purge works there. nil: never.
 	Leaves func(name string) bool
-	// Places returns the folders of documents: files that were displaced from them are overwritten only
-	// when their removal from there is durable.
+	// Places returns the folders of documents. Files that were displaced from them are overwritten only when their
+	// removal from there is durable.
 	Places func() []*Folder
-	// InPlace reports whether the inode of a file in tmp/ that was never examined is also in a document's
-	// place, under a name that survived a loss of power. nil: never.
+	// InPlace reports whether the inode of a file in tmp/ that was never examined is also at a document's path, under a
+	// name that survived a loss of power. nil: never.
 	InPlace func(info vfs.Info, data func() ([]byte, error)) bool
 }
 
 func (o *Options) setDefaults() error {
 	if o.FS == nil || o.Root == "" || o.Clock == nil {
-		return fmt.Errorf("docfile: FS, Root and Clock must be given: %w", errs.ErrInvalid)
+		return fmt.Errorf("docfile: FS, Root and Clock are required: %w", errs.ErrInvalid)
 	}
 	plain := func(r rune) bool {
 		return r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
@@ -51,7 +55,7 @@ func (o *Options) setDefaults() error {
 	if o.Token == "" || len(o.Token) > 40 || o.Token == parkedFolder ||
 		strings.ContainsFunc(o.Token, func(r rune) bool { return !plain(r) }) {
 		return &errs.FieldError{Field: "token", Value: human.Quote(o.Token), Limit: "[A-Za-z0-9_-]{1,40}",
-			Err: errors.New("names a folder in tmp/")}
+			Err: errors.New("must be the name of a folder in tmp/")}
 	}
 	if o.Workers < 1 {
 		o.Workers = 1
@@ -79,12 +83,12 @@ type Flusher struct {
 	quarantine *Quarantine
 	workers    []*worker
 	parked     parkedList
-	ready      bool // the folders exist
-	last       bool // see Last
-	fresh      bool // no inode may be used again in this round
+	ready      bool // the folders in tmp/ exist
+	last       bool // set by Last
+	fresh      bool // no inode may be reused in this round
 	distrust   bool // a round failed: each file of the next one is synced separately
 
-	spares func(c *Change) bool // see Spare
+	spares func(c *Change) bool // set by Spare
 }
 
 // NewFlusher returns a Flusher. It does not access the disk.
@@ -102,29 +106,27 @@ func NewFlusher(o Options) (*Flusher, error) {
 	return f, nil
 }
 
-// Distrust keeps the next round from reusing any inode. Call it before the first round after opening a
-// store that was not closed, since the files in place may not be what was written last. A failed round has
-// the same effect.
+// Distrust keeps the next round from reusing any inode. Call it before the first round after opening a store that was
+// not closed: the files at the documents' paths may not be those that were written last. A failed round has the same
+// effect.
 func (f *Flusher) Distrust() { f.fresh = true }
 
-// Repeat announces that the next round repeats part of a failed one: it uses fresh inodes and syncs each
-// file separately. The round after a failed one does so by itself; call Repeat before each round if the
-// repetition takes several.
+// Repeat prepares the next round to repeat part of a failed one: it uses fresh inodes and syncs each file separately.
+// The round after a failed one does so by itself; call Repeat before each round if the repetition takes several.
 func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 
-// Last sets whether the rounds that follow are the last before Close: files that they displace are at once
-// given the name under which Close overwrites them. The syncs of the round then write these names as well,
-// on a file system with one journal, and Close has no names left to write.
+// Last sets whether the following rounds are the last ones before Close. Then files that they displace are at once
+// given the name under which Close overwrites them. The syncs of the round write these names as well, on a file system
+// with one journal, and Close has no names left to write.
 func (f *Flusher) Last(is bool) { f.last = is }
 
-// Spare tells the rounds that follow, through of, for which changes a purge by this process does not need
-// the displaced file: such files, if they are as the last durable round left them, are reused, as outside
-// of a purge. A file that is deleted may belong to an interrupted purge, and is kept. nil: the purge needs
-// all.
+// Spare sets a function that reports, during a purge by this process, for which changes the purge does not need the
+// displaced file. Such files are reused, as outside of a purge, if they are as the last durable round left them. A file
+// that is deleted may belong to an interrupted purge, and is kept. nil: the purge needs all files.
 func (f *Flusher) Spare(of func(c *Change) bool) { f.spares = of }
 
-// prepare creates the folders of this engine, durably, so that a displaced file is not lost with its
-// folder. It runs before each round, since another process may have emptied tmp/.
+// prepare creates the folders of this engine in tmp/, durably, so that a displaced file is not lost with its folder. It
+// runs before each round, since another process may have emptied tmp/.
 func (f *Flusher) prepare() error {
 	for _, w := range f.workers {
 		w.moveOn()
@@ -139,8 +141,8 @@ func (f *Flusher) prepare() error {
 // keeps reports whether displaced files are kept for a purge.
 func (f *Flusher) keeps() bool { return f.o.Keeps != nil && f.o.Keeps() }
 
-// Wipe overwrites this engine's pool, durably, and removes it. The files in the places are durable, since a
-// round that fails leaves no pool.
+// Wipe overwrites this engine's pool of displaced files, durably, and removes it. The documents' own files are durable
+// then, since a round that fails leaves no pool.
 func (f *Flusher) Wipe() error {
 	var all []error
 	for _, w := range f.workers {
@@ -157,8 +159,8 @@ func (f *Flusher) Wipe() error {
 	return errors.Join(all...)
 }
 
-// leave removes an empty folder of this engine and reports whether it is gone. Files that were parked out
-// of it are durable in their new place before that.
+// leave removes a folder of this engine if it is empty, and reports whether it is gone. Files that were parked out of
+// it are durable in their new folder before that.
 func (f *Flusher) leave(dir string) bool {
 	f.parked.mu.Lock()
 	err := f.parked.sync()
@@ -171,8 +173,8 @@ func (f *Flusher) leave(dir string) bool {
 	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// Close overwrites and removes this engine's pool; while a purge is running, that is left to the purge.
-// Parked files stay for the next flusher.
+// Close overwrites and removes this engine's pool of displaced files; during a purge the purge does that. Parked files
+// stay for the next flusher.
 func (f *Flusher) Close() error {
 	var all []error
 	if !f.keeps() {

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// readTries bounds how often Read starts again because the file was replaced while it was being opened.
-// Each attempt fails only if another replacement comes within microseconds.
+// readTries is the maximum number of times that Read starts again because the file was replaced while it was being
+// opened. An attempt fails only if another replacement comes within microseconds.
 const readTries = 100
 
 // Folder is one folder of documents, such as memories/. All methods may be
@@ -22,15 +22,15 @@ const readTries = 100
 type Folder struct {
 	l    Layout
 	name string
-	dir  string // path, with the separator behind it
+	dir  string // path, with a trailing separator
 	o    FolderOptions
 }
 
 // FolderOptions are the properties of a folder. The zero value is a folder of JSON documents.
 type FolderOptions struct {
-	// Tree: a name is a path with slashes, and documents are in subfolders. See the package comment.
+	// Tree means that a name is a path with slashes, and documents are in subfolders. See the package comment.
 	Tree bool
-	// Empty: an empty file is a valid document; otherwise it is damage.
+	// Empty means that an empty file is a valid document; otherwise it is damage.
 	Empty bool
 	// Most is how many bytes a document has at most; a larger file is not read. 0: as the reader says.
 	Most int64
@@ -41,7 +41,7 @@ type FolderOptions struct {
 // Folder returns the folder of documents with this name below the root. It does not access the disk.
 func (l Layout) Folder(name string) *Folder { return l.FolderOf(name, FolderOptions{}) }
 
-// FolderOf returns a folder as Folder does, with other properties.
+// FolderOf returns the folder of documents with this name, and with the given options. It does not access the disk.
 func (l Layout) FolderOf(name string, o FolderOptions) *Folder {
 	return &Folder{l: l, name: name, dir: l.path(name) + string(filepath.Separator), o: o}
 }
@@ -57,7 +57,7 @@ func (f *Folder) Make() error {
 	return f.l.makeFolder(f.name)
 }
 
-// Check returns an error if the folder is missing or is something else.
+// Check returns an error if the folder is missing or is not a folder.
 func (f *Folder) Check() error { return f.l.checkFolder(filepath.Clean(f.dir)) }
 
 // Path returns the path of a document in the file system.
@@ -71,27 +71,28 @@ func (f *Folder) Path(name string) string {
 // rel returns the path of a document relative to the store.
 func (f *Folder) rel(name string) string { return f.name + "/" + name }
 
-// Stat describes what is in a document's place, without opening or following it.
+// Stat describes the file at a document's path, or whatever else is there, without opening or following it.
 func (f *Folder) Stat(name string) (vfs.Info, error) {
 	if err := f.checkName(name); err != nil {
 		return vfs.Info{}, err
 	}
 	if err := f.enter(name); err != nil {
-		return vfs.Info{}, failure("look at", f.rel(name), err)
+		return vfs.Info{}, failure("examine", f.rel(name), err)
 	}
 	info, err := f.l.FS.Stat(f.Path(name))
 	if err != nil {
-		return info, failure("look at", f.rel(name), err)
+		return info, failure("examine", f.rel(name), err)
 	}
 	return info, f.missing(name, info)
 }
 
-// Read returns a document's bytes, at most limit (0: no limit), and the Info of their file. For an absent
-// document, and only then, the error matches fs.ErrNotExist: an empty file is damage, unless
+// Read returns a document's bytes, and the Info of their file. A file of more than limit bytes is an error (0: no
+// limit). For an absent document, and only then, the error matches fs.ErrNotExist: an empty file is damage, unless
 // FolderOptions.Empty is set.
 //
-// All bytes are of one file that had this name while it was open, even if files are replaced and recycled
-// meanwhile. Another program that saves in place may still tear them, which the content hash detects.
+// All bytes are of one file that had this name while it was open, even if files are replaced and recycled meanwhile. If
+// another program saves in place at the same time, they may still be partly old and partly new, which the content hash
+// detects.
 func (f *Folder) Read(name string, limit int64) ([]byte, vfs.Info, error) {
 	if err := f.checkName(name); err != nil {
 		return nil, vfs.Info{}, err
@@ -120,7 +121,7 @@ func (f *Folder) readOnce(name string, limit int64) (_ []byte, info vfs.Info, ag
 	}
 	defer func() { _ = file.Close() }()
 	if info, err = file.Stat(); err != nil {
-		return nil, info, false, failure("look at", f.rel(name), err)
+		return nil, info, false, failure("examine", f.rel(name), err)
 	}
 	if err := cmp.Or(f.missing(name, info), f.regular(name, info)); err != nil {
 		return nil, info, false, err
@@ -132,7 +133,7 @@ func (f *Folder) readOnce(name string, limit int64) (_ []byte, info vfs.Info, ag
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, info, true, nil
 	case err != nil:
-		return nil, info, false, failure("look at", f.rel(name), err)
+		return nil, info, false, failure("examine", f.rel(name), err)
 	case now.Ino != info.Ino || now.Dev != info.Dev:
 		return nil, info, true, nil
 	}
@@ -145,7 +146,7 @@ func (f *Folder) readOnce(name string, limit int64) (_ []byte, info vfs.Info, ag
 	}
 	after, err := file.Stat()
 	if err != nil {
-		return nil, info, false, failure("look at", f.rel(name), err)
+		return nil, info, false, failure("examine", f.rel(name), err)
 	}
 	if after.Size != info.Size || !after.Mtime.Equal(info.Mtime) {
 		return nil, info, true, nil // saved in place meanwhile
@@ -165,7 +166,8 @@ func (f *Folder) regular(name string, info vfs.Info) error {
 		errs.ErrInvalid)
 }
 
-// readAll reads size bytes from the start, unless they are zeros: see vfs.ReadText.
+// readAll reads size bytes from the start of r, unless they are zeros: see vfs.ReadText. A size above limit is an
+// error.
 func readAll(r io.ReaderAt, size, limit int64) ([]byte, error) {
 	if limit > 0 && size > limit {
 		return nil, fmt.Errorf("%w: %d bytes (limit: %d)", errs.ErrTooLarge, size, limit)

@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Special moves into quarantine what cannot have a second name or is not hashed: a folder, a symbolic link,
-// a FIFO, a file that is too large. It renames and never opens it, and does not touch the target of a link.
-// The note is durable first, so a killed process leaves at most a note without its subject.
+// Special moves to quarantine something that cannot have a second name or is not hashed: a folder, a symbolic link, a
+// FIFO, a file that is too large. It renames and never opens it, and does not touch the target of a link. The note is
+// durable first, so a killed process leaves at most a note without its subject.
 func (q *Quarantine) Special(name string, n Note) (where string, err error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return "", err
@@ -55,8 +55,8 @@ func (q *Quarantine) Special(name string, n Note) (where string, err error) {
 	return "", q.tooMany(path.Base(rel))
 }
 
-// noteOfAnother reports whether a killed process left a note for this target that is about another path. Names
-// without a hash may belong to several paths.
+// noteOfAnother reports whether a killed process left, at the path of the note of target, a note about a file from
+// another path than from. Names without a hash may belong to several paths.
 func (q *Quarantine) noteOfAnother(target, from string) bool {
 	b, err := vfs.ReadText(q.l.FS, target+noteSuffix, noteMost)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,18 +66,18 @@ func (q *Quarantine) noteOfAnother(target, from string) bool {
 	return err != nil || json.Unmarshal(b, &n) != nil || n.From != from
 }
 
-// Intruder moves something that is not a folder, and is in the place of one, into quarantine; see Special.
+// Intruder moves something that is not a folder, and is at the path of a folder, to quarantine; see Special.
 func (q *Quarantine) Intruder(name string) (where string, err error) {
-	return q.Special(name, Note{Why: "found in the place of a folder of the store"})
+	return q.Special(name, Note{Why: "found at the path of a folder of the store"})
 }
 
-// Aside moves something that is not a regular file, and is in the place of one, into quarantine; see
+// Aside moves something that is not a regular file, and is at the path of a file, to quarantine; see
 // Quarantine.Special.
 func (f *Flusher) Aside(name string, n Note) (where string, err error) {
 	return f.quarantine.Special(name, n)
 }
 
-// ClearTemp moves to quarantine what is in the place of a folder in tmp/ and is not one. Nothing in tmp/
+// ClearTemp moves to quarantine anything at the path of a folder in tmp/ that is not a folder. Nothing in tmp/
 // justifies refusing to work, and what another program put there is kept.
 func (f *Flusher) ClearTemp(elem ...string) ([]Edit, error) {
 	if err := f.o.checkFolder(f.o.path(tempFolder)); err != nil {
@@ -100,8 +100,8 @@ func (f *Flusher) clear(name string) ([]Edit, error) {
 		Info: vfs.Info{Mode: info.Mode, Mtime: info.Mtime}}}, nil
 }
 
-// MoveBeside renames what is in the place of quarantine/ itself to another name in the same folder, and
-// returns that name.
+// MoveBeside renames something that is not a folder, and is at the path of quarantine/ itself, to another name in the
+// same folder. It returns that name.
 func MoveBeside(fsys vfs.FS, name string) (beside string, err error) {
 	for i := 1; i <= copies; i++ {
 		to := name + ".aside." + strconv.Itoa(i)

@@ -13,20 +13,20 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The folders of a store that this package owns.
+// The names of the folders of a store that this package owns.
 const (
 	tempFolder       = "tmp"
-	parkedFolder     = "parked" // in tmp
+	parkedFolder     = "parked" // within tmp/
 	quarantineFolder = QuarantineFolder
 )
 
-// QuarantineFolder is where things are set aside.
+// QuarantineFolder is the name of the folder into which files are set aside.
 const QuarantineFolder = "quarantine"
 
-// Layout says where the root of a store is and how its files are created.
+// Layout has the path of the root of a store, and the modes with which its files are created.
 type Layout struct {
 	FS         vfs.FS
-	Root       string      // the store's folder
+	Root       string      // path of the store's folder
 	FileMode   fs.FileMode // 0 means 0600
 	FolderMode fs.FileMode // 0 means 0700
 }
@@ -72,7 +72,7 @@ func (l Layout) makeFolder(elem ...string) error {
 		}
 		made := l.FS.Mkdir(dir, l.folderMode())
 		if made != nil && !errors.Is(made, fs.ErrExist) {
-			return failure("make the folder", l.rel(dir), made)
+			return failure("create the folder", l.rel(dir), made)
 		}
 		if err := l.checkFolder(dir); err != nil {
 			return err
@@ -90,7 +90,7 @@ func (l Layout) makeFolder(elem ...string) error {
 func (l Layout) checkFolder(dir string) error {
 	info, err := l.FS.Stat(dir)
 	if err != nil {
-		return failure("look at the folder", l.rel(dir), err)
+		return failure("examine the folder", l.rel(dir), err)
 	}
 	if !info.Mode.IsDir() {
 		return &vfs.NotFolderError{Path: dir, Mode: info.Mode}
@@ -110,11 +110,11 @@ func kindOf(m fs.FileMode) string {
 	return "a special file"
 }
 
-// checkName returns an error unless name is a single plain element of a path.
+// checkName returns nil if name is a single plain element of a path, and an error otherwise.
 func checkName(name string) error { return checkElement(name, "/\\\x00") }
 
-// checkElement returns an error unless name is a single element of a path without any of the refused
-// characters.
+// checkElement returns nil if name is a single element of a path without any of the refused characters, and an error
+// otherwise.
 func checkElement(name, refused string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, refused) {
 		return &errs.FieldError{Field: "file name", Value: human.Quote(name),
@@ -142,8 +142,8 @@ func failure(doing, what string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, what, err)
 }
 
-// syncFailure is failure for a sync that failed. If nothing could be opened for it, no sync was attempted,
-// so no page was marked clean.
+// syncFailure wraps an error of a sync, as failure does. If no file could be opened for the sync, nothing was synced,
+// so no page was marked clean: then the error is not ErrSyncFailed.
 func syncFailure(what string, err error) error {
 	if vfs.IsUnopened(err) {
 		return failure("open to sync", what, err)

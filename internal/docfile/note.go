@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// Note says why a file is in quarantine. It is written beside the file as JSON.
+// Note explains why a file is in quarantine. It is written beside the file as JSON.
 type Note struct {
 	Why     string    `json:"why"`
 	When    time.Time `json:"when"`
-	From    string    `json:"from"` // path in the store
+	From    string    `json:"from"` // former path of the file in the store
 	ID      string    `json:"id,omitempty"`
-	Version uint64    `json:"version,omitempty"` // newest known when it was set aside
+	Version uint64    `json:"version,omitempty"` // newest known version of the document when the file was set aside
 
-	// Size and the fields below describe what was set aside; Quarantine fills them in.
+	// Size and the fields below describe the file that was set aside; Quarantine fills them in.
 	Size  int64     `json:"size"`
 	Mtime time.Time `json:"mtime"`
-	Hash  string    `json:"content_hash,omitempty"` // absent when the file could not be read, or was not
-	// NotHashed says why it was not read, as of a file that is larger than HashMost.
+	Hash  string    `json:"content_hash,omitempty"` // absent if the file was not read, or could not be read
+	// NotHashed is the reason why the file was not read: for example, it is larger than HashMost.
 	NotHashed string `json:"not_hashed,omitempty"`
 
-	Expected *Expected       `json:"expected,omitempty"` // what should have been in the place
-	Known    json.RawMessage `json:"known,omitempty"`    // the index line: session, times, score, hash
+	Expected *Expected       `json:"expected,omitempty"` // the file that was expected at the path
+	Known    json.RawMessage `json:"known,omitempty"`    // the document's line in the index: session, times, score, hash
 }
 
-// Expected is what was expected of a file that turned out to be different.
+// Expected describes the file that was expected at a path where a different file was found.
 type Expected struct {
 	Size  int64     `json:"size"`
 	Mtime time.Time `json:"mtime"`

@@ -14,10 +14,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// parkedFor is how long a parked file waits where leases are not supported.
+// parkedFor is the time for which a parked file waits where leases are not supported.
 const parkedFor = time.Minute
 
-// believed is what was known of a displaced file when it was parked.
+// believed is what was known of a displaced file when it was parked. It is part of the file's name.
 type believed struct {
 	folder, name string
 	size         int64 // -1: the file is not ours, whatever its size
@@ -54,12 +54,12 @@ type parkedList struct {
 	loaded bool
 	seq    uint64
 	dirty  bool   // the folder has entries that are not durable
-	moved  []Edit // what was in the place of the folder, until it is reported
+	moved  []Edit // things that were at the path of the folder and were moved away, until they are reported
 }
 
 func (p *parkedList) dir() string { return p.f.o.path(tempFolder, parkedFolder) }
 
-// add parks the file at path.
+// add parks the file at path: it moves it to the folder of parked files.
 func (p *parkedList) add(path string, b believed) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +95,7 @@ func (f *Flusher) Parked() int {
 	return len(f.parked.names)
 }
 
-// clear moves away what is in the place of the folder and is not one.
+// clear moves away anything at the path of the folder of parked files that is not a folder.
 func (p *parkedList) clear() error {
 	moved, err := p.f.ClearTemp(parkedFolder)
 	p.moved = append(p.moved, moved...)
@@ -194,7 +194,7 @@ func (p *parkedList) retryOne(name string, report func(Edit)) (gone bool) {
 }
 
 func (b believed) note() Note {
-	n := Note{Why: "saved after a newer version had replaced it, or never examined", From: b.name}
+	n := Note{Why: "the file was saved after a newer version had replaced it, or was never examined", From: b.name}
 	if b.folder != "" {
 		n.From = b.folder + "/" + b.name
 	}

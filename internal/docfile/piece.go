@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	noteMost = 64 << 20 // bytes of a note: it may have a line of the index
+	noteMost = 64 << 20 // maximum number of bytes of a note: it may have a line of the index
 
-	// The undo files of stores that an older version repaired. Nothing reads them anymore.
+	// Parts of the names of the undo files of stores that an older version repaired. No program reads these files
+	// anymore.
 	undoHead = "repair-"
 	undoTail = ".undo.jsonl"
 )
 
-// IsUndo reports whether name, in quarantine/, is that of an undo file of an older version.
+// IsUndo reports whether name, a name in quarantine/, belongs to an undo file of an older version.
 func IsUndo(name string) bool {
 	return strings.HasPrefix(name, undoHead) && strings.HasSuffix(name, undoTail)
 }
@@ -33,9 +34,9 @@ func IsUndo(name string) bool {
 type Piece struct {
 	Name string
 	Info vfs.Info
-	Note *Note // nil: none, or one that cannot be read
-	Err  error // why the note cannot be read
-	Lone bool  // it is a note whose subject is gone
+	Note *Note // the note about the piece; nil: there is none, or it cannot be read
+	Err  error // the reason why the note cannot be read
+	Lone bool  // the piece is a note whose subject is gone
 }
 
 // Pieces returns what is in quarantine, the oldest first, without interrupted writes and without files that
@@ -79,11 +80,11 @@ func (q *Quarantine) Count() (n, noted int, err error) {
 	return n, noted, err
 }
 
-// checkPiece returns an error unless name is a single element of a path. The file of another program may
+// checkPiece returns nil if name is a single element of a path, and an error otherwise. The file of another program may
 // have a name that the store would not give.
 func checkPiece(name string) error { return checkElement(name, "/\x00"+string(filepath.Separator)) }
 
-// names returns the names in the folder, sorted, without those of unfinished writes.
+// names returns the sorted names in the folder, without those of unfinished writes.
 func (q *Quarantine) names() ([]string, error) {
 	dir := q.l.path(quarantineFolder)
 	switch err := q.l.checkFolder(dir); {
@@ -103,7 +104,7 @@ func (q *Quarantine) names() ([]string, error) {
 	return names, nil
 }
 
-// Piece returns one thing in quarantine by its name, fs.ErrNotExist if nothing has that name.
+// Piece returns one thing in quarantine by its name. If nothing has that name, the error is fs.ErrNotExist.
 func (q *Quarantine) Piece(name string) (Piece, error) {
 	p := Piece{Name: name}
 	if err := checkPiece(name); err != nil {
@@ -115,7 +116,7 @@ func (q *Quarantine) Piece(name string) (Piece, error) {
 	var err error
 	path := q.l.path(quarantineFolder, name)
 	if p.Info, err = q.l.FS.Stat(path); err != nil {
-		return p, failure("look at", q.l.rel(path), err)
+		return p, failure("examine", q.l.rel(path), err)
 	}
 	note := path + noteSuffix
 	if _, err := q.l.FS.Stat(note); errors.Is(err, fs.ErrNotExist) {
@@ -228,7 +229,7 @@ func (q *Quarantine) removeAll(path string) error {
 	return q.l.FS.Remove(path)
 }
 
-// When returns the time at which a piece was set aside: that of its note, else of its last change.
+// When returns the time at which a piece was set aside: the time in its note, or else of its last change.
 func (p *Piece) When() time.Time {
 	if p.Note != nil && !p.Note.When.IsZero() {
 		return p.Note.When

@@ -23,8 +23,9 @@ import (
 const (
 	noteSuffix = ".note.json"
 	partSuffix = ".part"
-	unreadable = "unreadable" // instead of a hash
-	// copies bounds how many files of equal bytes there are because other processes had them open.
+	unreadable = "unreadable" // begins the name of a file that is not hashed, instead of its hash
+	// copies is the maximum number of files with equal bytes; there can be several because other processes had them
+	// open.
 	copies = 100
 )
 
@@ -33,8 +34,8 @@ type Quarantine struct {
 	l     Layout
 	clock func() time.Time
 
-	// While no other process adds to it, as during a round: the files there, by the hash with which their
-	// names begin. nil: not listed yet.
+	// The files in the folder, by the hash with which their names begin. They are remembered while no other process
+	// adds to the folder, as during a round. nil: not listed yet.
 	mu      sync.Mutex
 	listing bool
 	listed  map[string][]string
@@ -54,7 +55,7 @@ func (q *Quarantine) alone() (end func()) {
 	return func() { q.list(false) }
 }
 
-// like returns the names of the files that were set aside with this hash, sorted.
+// like returns the sorted names of the files that were set aside with a hash; prefix is the hash in their names.
 func (q *Quarantine) like(prefix string) ([]string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,8 +81,8 @@ func (q *Quarantine) like(prefix string) ([]string, error) {
 	return slices.Clone(q.listed[prefix]), nil
 }
 
-// isNote reports whether name is that of a note. The suffix alone does not decide it, since a memory may
-// have the id "x.note".
+// isNote reports whether name is the name of a note. The suffix alone does not decide it, since a memory may have the
+// id "x.note".
 func isNote(name string, sorted []string) bool {
 	of, is := strings.CutSuffix(name, noteSuffix)
 	if is {
@@ -90,7 +91,7 @@ func isNote(name string, sorted []string) bool {
 	return is
 }
 
-// added adds a name that was given in a round to the remembered list.
+// added adds the name of a new file to the remembered names.
 func (q *Quarantine) added(target string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -138,8 +139,8 @@ func (q *Quarantine) File(name string, n Note) (where string, err error) {
 	return k.where, nil
 }
 
-// Bytes puts into quarantine bytes that are not a file of their own, such as the cut tail of the log. name
-// is only for readers; the same bytes are kept once.
+// Bytes writes to quarantine bytes that are not a file of their own, such as the tail that was cut off the log. name is
+// only for readers; the same bytes are kept once.
 func (q *Quarantine) Bytes(name string, data []byte, n Note) (where string, err error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return "", err
@@ -154,7 +155,7 @@ func (q *Quarantine) Bytes(name string, data []byte, n Note) (where string, err 
 		case err == nil:
 			continue
 		case !errors.Is(err, fs.ErrNotExist):
-			return "", failure("look at", q.l.rel(target), err)
+			return "", failure("examine", q.l.rel(target), err)
 		}
 		if err := q.note(target, n); err != nil {
 			return "", err
@@ -170,21 +171,21 @@ func (q *Quarantine) Bytes(name string, data []byte, n Note) (where string, err 
 type keptState int
 
 const (
-	keptNot    keptState = iota // hard links are not supported: rename it to where
-	keptLinked                  // has a second name in quarantine
-	keptEqual                   // the same bytes are already there
+	keptNot    keptState = iota // hard links are not supported: the file is to be renamed to where
+	keptLinked                  // the file has a second name in quarantine
+	keptEqual                   // a file with the same bytes is already in quarantine
 )
 
 type kept struct {
-	where  string // in the store
-	target string // path
+	where  string // path relative to the store
+	target string // path in the file system
 	info   vfs.Info
 	state  keptState
 }
 
-// take moves name into quarantine. f is open on it, or nil if it may not be opened. granted: no other
-// process has it open, so that it can be removed if the same bytes are already there; otherwise another
-// process may still save into it.
+// take moves the file name to quarantine. f is open on it, or nil if it may not be opened. granted means that no other
+// process has it open, so that it can be removed if the same bytes are already there; otherwise another process may
+// still save into it.
 func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, error) {
 	k, err := q.keep(f, name, n, granted)
 	if err != nil {
@@ -204,15 +205,16 @@ func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, 
 	return k, q.sync()
 }
 
-// keep gives name a second name in quarantine, durably, after writing its note. A file that is in two
-// folders survives the loss of either half of a later rename.
+// keep gives the file name a second name in quarantine, durably, after writing its note. A file that is in two folders
+// survives the loss of either half of a later rename. With equalWillDo, a file with the same bytes that is already in
+// quarantine is enough.
 func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (kept, error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return kept{}, err
 	}
 	info, err := q.l.FS.Stat(name)
 	if err != nil {
-		return kept{}, failure("look at", q.l.rel(name), err)
+		return kept{}, failure("examine", q.l.rel(name), err)
 	}
 	sum, err := q.settle(f, n.From, &info)
 	if err != nil {
@@ -237,7 +239,7 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 		case err == nil:
 			continue
 		case !errors.Is(err, fs.ErrNotExist):
-			return k, failure("look at", k.where, err)
+			return k, failure("examine", k.where, err)
 		}
 		if err := q.note(k.target, n); err != nil {
 			return k, err
@@ -253,7 +255,7 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 		// The file with two names is the one that was in the place at that moment; it may have been saved
 		// again since it was opened.
 		if k.info, err = q.l.FS.Stat(k.target); err != nil {
-			return k, failure("look at", k.where, err)
+			return k, failure("examine", k.where, err)
 		}
 		k.state = keptLinked
 		q.added(k.target)
@@ -262,8 +264,8 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 	return kept{}, q.tooMany(n.From)
 }
 
-// find looks for the file in quarantine, or, if equalWillDo, for a file with its bytes, under any name: the
-// same file may be set aside from its place at one time and from tmp/ at another.
+// find looks for the file in quarantine, under any name. With equalWillDo, a file with the same bytes is enough: the
+// same file may be set aside from its path at one time and from tmp/ at another.
 func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	if sum == nil {
 		return k, nil
@@ -292,8 +294,8 @@ func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	return k, nil
 }
 
-// settle makes the bytes durable and hashes them. It returns nil if they cannot be read, exceed the limit
-// of this kind of file, or are mostly holes.
+// settle makes the bytes of a file durable and returns their hash. It returns nil if they cannot be read, exceed the
+// limit of this kind of file, or are mostly holes.
 func (q *Quarantine) settle(f vfs.File, from string, info *vfs.Info) (sum []byte, err error) {
 	if f == nil {
 		return nil, nil
@@ -324,8 +326,8 @@ func sameFile(f vfs.File, info vfs.Info) bool {
 	return err == nil && inodeOf(st) == inodeOf(info)
 }
 
-// sameBytes compares a file of that size with a hash. A file above the limit was never hashed: its name
-// only claims the hash.
+// sameBytes reports whether a file in quarantine has the given size and hash. A file above the limit was never hashed:
+// its name only claims the hash.
 func (q *Quarantine) sameBytes(name string, size int64, sum []byte) bool {
 	f, err := q.l.FS.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -344,14 +346,14 @@ func (q *Quarantine) sameBytes(name string, size int64, sum []byte) bool {
 // doomedSuffix is the ending of the name of a file that a purge is going to overwrite; see package trace.
 const doomedSuffix = ".purged"
 
-// isUnfinished reports whether a name in quarantine/ is that of an interrupted write or of a file that a
-// purge is going to overwrite. Files that are set aside never get such a name: they would not be listed,
-// and a purge would remove them.
+// isUnfinished reports whether a name in quarantine/ belongs to an interrupted write or to a file that a purge is going
+// to overwrite. Files that are set aside never get such a name: they would not be listed, and a purge would remove
+// them.
 func isUnfinished(name string) bool {
 	return strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, doomedSuffix)
 }
 
-// target returns the i-th path for bytes with this hash.
+// target returns the i-th possible path in quarantine for bytes with this hash.
 func (q *Quarantine) target(sum []byte, from string, i int) string {
 	prefix := unreadable
 	if sum != nil {
@@ -371,13 +373,13 @@ func (q *Quarantine) target(sum []byte, from string, i int) string {
 	return q.l.path(quarantineFolder, prefix+"-"+name)
 }
 
-// note writes the note of target unless it has one: the first note knew most.
+// note writes the note of target, unless it has one already: the first note knew most.
 func (q *Quarantine) note(target string, n Note) error {
 	name := target + noteSuffix
 	if _, err := q.l.FS.Stat(name); err == nil {
 		return nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return failure("look at", q.l.rel(name), err)
+		return failure("examine", q.l.rel(name), err)
 	}
 	n.When = q.clock().UTC()
 	data, err := n.encode()
@@ -398,6 +400,6 @@ func (q *Quarantine) sync() error {
 }
 
 func (q *Quarantine) tooMany(name string) error {
-	return fmt.Errorf("quarantine has %d files like %s that other programs had open: inspect them and remove what is "+
-		"not needed", copies, name)
+	return fmt.Errorf("quarantine has %d files like %s that other programs had open: inspect them and remove "+
+		"those that are not needed", copies, name)
 }

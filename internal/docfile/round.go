@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Source gives a round its changes, each when it is to be made, so that they need not all be in memory.
+// Source has the changes of a round. It returns each when it is to be made, so that they need not all be in memory.
 type Source interface {
 	Len() int
 	// Folders returns every folder that a change may be in.
@@ -42,7 +42,7 @@ func (f *Flusher) Round(ctx context.Context, changes []Change) (Result, error) {
 	return res, err
 }
 
-// changeList is a Source of changes that are in memory.
+// changeList is a Source whose changes are in memory.
 type changeList []Change
 
 func (l changeList) Len() int { return len(l) }
@@ -63,15 +63,15 @@ func (l changeList) Folders() (folders []*Folder) {
 	return folders
 }
 
-// Placed is a round whose files are in place and not yet durable.
+// Placed is a round whose files are at their paths and not yet durable.
 type Placed struct {
 	r       *round
 	barrier vfs.Barrier
 	folders []string
 }
 
-// Put is the first part of Round. Unless it returns an error, End must be called with what Sync returned.
-// Other rounds may be put meanwhile; if Sync fails, they must be repeated as well.
+// Put makes the changes of a round without making them durable. Unless it returns an error, End must be called with the
+// result of Sync. Other rounds may be put meanwhile; if Sync fails, they must be repeated as well.
 func (f *Flusher) Put(ctx context.Context, src Source) (*Placed, Result, error) {
 	p := &Placed{r: &round{f: f, ctx: ctx, src: src}}
 	err := p.run()
@@ -146,7 +146,7 @@ type round struct {
 
 	mu    sync.Mutex
 	res   Result
-	inner map[string]bool // paths of the folders in trees that a change was in
+	inner map[string]bool // paths of the folders in trees that have the documents of changes
 }
 
 func (p *Placed) run() (err error) {
@@ -193,8 +193,8 @@ func (p *Placed) check() error {
 	return nil
 }
 
-// barrier decides how the round becomes durable. The descriptor must be opened before the first write;
-// otherwise the barrier does not report failures of that write.
+// barrier decides how the round becomes durable, and opens the barrier if there is to be one. Its descriptor must be
+// opened before the first write; otherwise the barrier does not report failures of that write.
 func (r *round) barrier() (vfs.Barrier, error) {
 	r.each = true
 	if r.f.o.Direct < 0 || r.n <= r.f.o.Direct || r.f.distrust {
@@ -224,10 +224,10 @@ func (r *round) work() error {
 	return errors.Join(fails...)
 }
 
-// share is how many changes a worker takes at once: adjacent ones, which its source reads together.
+// share is the number of changes that a worker takes at once: adjacent ones, which its source reads together.
 const share = 32
 
-// workOne makes changes until none is left or one fails.
+// workOne makes changes until none is left or one fails. number is the number of its worker.
 func (r *round) workOne(number int) (err error) {
 	w := r.f.workers[number]
 	w.r = r
@@ -279,7 +279,7 @@ func (r *round) missing(i int) {
 	r.mu.Unlock()
 }
 
-// entered records the folders in a tree that a change was in, which become durable with the round.
+// entered records the folders in a tree that have the document of a change, so that they become durable with the round.
 func (r *round) entered(c *Change) {
 	if !c.Folder.o.Tree {
 		return
@@ -294,8 +294,8 @@ func (r *round) entered(c *Change) {
 	}
 }
 
-// syncInner syncs those folders in trees that the round was in and that still exist. The removal of a
-// folder is durable when its parent is synced; something else may be in its place by now.
+// syncInner syncs the recorded folders in trees that still exist. The removal of a folder is durable when its parent is
+// synced; something else may be at its path by now.
 func (r *round) syncInner() error {
 	isFolder := func(dir string) bool {
 		info, err := r.f.o.FS.Stat(dir)

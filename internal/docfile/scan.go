@@ -17,8 +17,8 @@ type Entry struct {
 	Info vfs.Info
 }
 
-// Scan yields the entries of the folder, by name. Entries that vanish meanwhile are omitted; an entry that
-// cannot be examined yields its error, and the scan continues. A missing or unreadable folder is an error,
+// Scan yields the entries of the folder, in the order of their names. Entries that vanish meanwhile are omitted; an
+// entry that cannot be examined yields its error, and the scan continues. A missing or unreadable folder is an error,
 // never an empty folder.
 func (f *Folder) Scan() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -34,7 +34,7 @@ func (f *Folder) Scan() iter.Seq2[Entry, error] {
 			}
 			e := Entry{Name: name, Info: info}
 			if err != nil {
-				err = failure("look at", f.rel(name), err)
+				err = failure("examine", f.rel(name), err)
 			}
 			if !yield(e, err) {
 				return
@@ -43,8 +43,8 @@ func (f *Folder) Scan() iter.Seq2[Entry, error] {
 	}
 }
 
-// Names returns all names in the folder, sorted, without checking their types. For a tree these are the
-// paths of everything but its folders.
+// Names returns all names in the folder, sorted, without checking their types. For a tree these are the paths of
+// everything except its folders.
 func (f *Folder) Names() ([]string, error) {
 	if err := f.Check(); err != nil {
 		return nil, err

@@ -12,25 +12,25 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// surplusTime marks a file in tmp/ that was examined and holds no user's work. It is a whole, even second,
-// which every file system can store; any save changes it.
+// surplusTime is the mtime that marks a file in tmp/ that was examined and holds no user's work. It is a whole, even
+// second, which every file system can store; any save changes it.
 var surplusTime = time.Date(1985, 10, 26, 1, 20, 0, 0, time.UTC)
 
-// temp is a file in this worker's temp folder that holds no user's work.
+// temp is a file in the temp folder of a worker. It holds no user's work.
 type temp struct {
 	path string
-	file vfs.File // open and, when it was used before, leased; nil once closed
+	file vfs.File // open and, if the file was used before, leased; nil once closed
 	size int64
 }
 
-// newName returns an unused name in the worker's folder, as far as is known.
+// newName returns a name in the worker's folder that no known file has.
 func (w *worker) newName() string {
 	w.seq++
 	return w.dir + strconv.FormatUint(w.seq, 10)
 }
 
-// take returns a temp file to write to: the one just displaced, one from the pool, or a new one. While a
-// purge is running, the pool is left to it.
+// take returns a temp file to write to: the one just displaced, one from the pool, or a new one. During a purge the
+// files of the pool are not used.
 func (w *worker) take() (*temp, error) {
 	if w.f.keeps() && w.f.spares == nil {
 		if err := w.rest(); err != nil {
@@ -53,12 +53,12 @@ func (w *worker) take() (*temp, error) {
 	return w.create()
 }
 
-// reopen takes a file out of the pool. It returns nil if the file is gone or was changed. A changed file is
-// left for EmptyTemp to judge.
+// reopen takes a file out of the pool. It returns nil if the file is gone or was changed. A changed file is left for
+// EmptyTemp to judge.
 //
-// Close calls reopen without flush.lock, so another process may empty tmp/ between our open and our lease:
-// it finds the file open, parks it, and removes our folder. Then the inode is no longer ours to overwrite.
-// Once we have the lease the other process cannot open the file, so the name stays.
+// Close calls reopen without flush.lock. So another process may empty tmp/ between our open and our lease: it finds the
+// file open, parks it, and removes our folder. Then the inode is no longer ours to overwrite. Once we have the lease
+// the other process cannot open the file, so the name stays.
 func (w *worker) reopen(path string) (*temp, error) {
 	file, err := w.f.o.FS.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +77,7 @@ func (w *worker) reopen(path string) (*temp, error) {
 	return nil, file.Close()
 }
 
-// leadsTo reports whether the name is still that of this inode.
+// leadsTo reports whether path still is the name of the file that info describes.
 func (w *worker) leadsTo(path string, info vfs.Info) bool {
 	at, err := w.f.o.FS.Stat(path)
 	return err == nil && inodeOf(at) == inodeOf(info)
@@ -96,7 +96,7 @@ func (w *worker) create() (*temp, error) {
 		if w.like.Ino == 0 {
 			if w.like, err = file.Stat(); err != nil {
 				_ = file.Close()
-				return nil, failure("look at", w.f.o.rel(path), err)
+				return nil, failure("examine", w.f.o.rel(path), err)
 			}
 		}
 		w.made++
@@ -104,10 +104,10 @@ func (w *worker) create() (*temp, error) {
 	}
 }
 
-// moveOn continues in another folder when many files were created in this one. ext4 searches for a free
-// inode starting at the block group of the folder: where two hundred groups behind it are full, it looks at
-// all of them for each file, a third of the cost of creating a file. A new folder is placed where there is
-// room. If none can be created, the worker stays in this one.
+// moveOn continues in another folder when many files were created in this one. ext4 searches for a free inode starting
+// at the block group of the folder. Where the next two hundred groups are full, it examines all of them for each file,
+// a third of the cost of creating a file. A new folder is placed where there is room. If none can be created, the
+// worker stays in this one.
 func (w *worker) moveOn() {
 	if w.made < w.f.o.TempFiles || w.cur != nil || len(w.spare)+len(w.doomed) > 0 { // the pool is in one folder
 		return
@@ -134,19 +134,20 @@ func (w *worker) leave() {
 	})
 }
 
-// reusable reports whether the file has one name and looks like one that this process would create,
-// including its owner and its mode. A file of another user of the group is never written into: only its
-// owner may set its times and its mode, and the system grants a lease on it to no other user. It is parked
-// and removed after a while, as where leases are not supported, and a new file is created. Measured in a
-// store of two users, on two busy processors: 1,000 to 11,000 files a second replace a file of the other
-// user, 10,000 to 27,000 one's own.
+// reusable reports whether the file has one name and looks like one that this process would create, including its owner
+// and its mode. A file of another user of the group is never written into: only its owner may set its times and its
+// mode, and the system grants a lease on it to no other user. It is parked and removed after a while, as where leases
+// are not supported, and a new file is created.
+//
+// Measured in a store of two users, on two busy processors: a process replaces 1,000 to 11,000 files a second of the
+// other user, and 10,000 to 27,000 of its own.
 func (w *worker) reusable(info vfs.Info) bool {
 	return info.Mode.IsRegular() && info.Nlink == 1 && w.like.Ino != 0 &&
 		info.Mode == w.like.Mode && info.UID == w.like.UID && info.GID == w.like.GID
 }
 
-// write fills the file and closes it. The file is never truncated to zero first: reusing its blocks is what
-// makes reuse cheap.
+// write writes data to the file, sets its mtime, and closes it. The file is never truncated to zero first: reusing its
+// blocks is what makes reuse cheap.
 func (t *temp) write(data []byte, mtime time.Time, sync bool) error {
 	_, err := t.file.WriteAt(data, 0)
 	if err == nil && t.size > int64(len(data)) {
@@ -168,7 +169,7 @@ func (t *temp) write(data []byte, mtime time.Time, sync bool) error {
 	return err
 }
 
-// drop removes a temp file that was not put in place.
+// drop removes a temp file that did not replace a document's file.
 func (w *worker) drop(t *temp) error {
 	err := w.f.o.FS.Remove(t.path)
 	if t.file != nil {
@@ -187,7 +188,7 @@ func (w *worker) keep(t *temp) error {
 	return err
 }
 
-// rest marks the current temp file as surplus and puts it into the pool.
+// rest marks the current temp file as surplus and adds it to the pool.
 func (w *worker) rest() error {
 	t := w.cur
 	if t == nil {
@@ -200,7 +201,7 @@ func (w *worker) rest() error {
 	return w.putAside(t)
 }
 
-// putAside marks a file as surplus and puts it into the pool.
+// putAside marks a temp file as surplus and adds it to the pool.
 func (w *worker) putAside(t *temp) error {
 	err := t.file.SetMtime(surplusTime)
 	if cerr := t.file.Close(); err == nil {
@@ -217,9 +218,9 @@ func (w *worker) putAside(t *temp) error {
 	return nil
 }
 
-// pool removes and returns the names of all files that hold no user's work, in the order in which EmptyTemp
-// goes through a folder. Close takes lease after lease in this order without flush.lock: in different
-// orders, two processes would each wait for a file that the other has.
+// pool empties the worker's pool and returns the paths of its files, which hold no user's work, in the order in which
+// EmptyTemp goes through a folder. Close takes lease after lease in this order without flush.lock: in different orders,
+// two processes would each wait for a file that the other has.
 func (w *worker) pool() []string {
 	list := append(w.spare, w.doomed...)
 	w.spare, w.doomed = nil, nil
@@ -227,7 +228,7 @@ func (w *worker) pool() []string {
 	return list
 }
 
-// empty removes the pool; while a purge is running, it leaves the pool to the purge.
+// empty removes the files of the pool; during a purge, it leaves them to the purge.
 func (w *worker) empty() error {
 	var all []error
 	if w.f.keeps() {

@@ -19,13 +19,15 @@ import (
 
 // Limits on the name of a document in a tree, besides those of the file system.
 const (
-	MostDepth   = vfs.Deepest - 4 // elements of a path
-	MostElement = 255             // bytes of an element
-	MostPath    = 1280            // bytes of a path: of 1,024 that a user sees, including what is escaped in file names
+	MostDepth   = vfs.Deepest - 4 // maximum number of elements of a path
+	MostElement = 255             // maximum number of bytes of an element
+	// maximum number of bytes of a path: of the 1,024 of a path as users see it, including characters that are escaped
+	// in file names
+	MostPath = 1280
 )
 
-// CheckPath returns an error unless name is the path of a document in a tree. What is invalid on some of
-// the systems that this program runs on, such as a backslash, is refused on all of them; the names of
+// CheckPath returns nil if name is the path of a document in a tree, and an error otherwise. A path that is invalid on
+// some of the systems that this program runs on, such as one with a backslash, is refused on all of them; the names of
 // devices only where they are devices.
 func CheckPath(name string) error {
 	refuse := func(limit string, err error) error {
@@ -53,7 +55,7 @@ func CheckPath(name string) error {
 	return nil
 }
 
-// IgnoresCase reports whether the file system also finds the folder by its name in upper case.
+// IgnoresCase reports whether the file system also finds the folder by its name in upper case, and so ignores case.
 func (f *Folder) IgnoresCase() bool {
 	dir := f.l.path(f.name)
 	info, err := f.l.FS.Stat(dir)
@@ -64,7 +66,7 @@ func (f *Folder) IgnoresCase() bool {
 	return err == nil && other.Ino == info.Ino && other.Dev == info.Dev
 }
 
-// checkName returns an error unless name can be the name of a document in the folder.
+// checkName returns nil if name can be the name of a document in the folder, and an error otherwise.
 func (f *Folder) checkName(name string) error {
 	if f.o.Tree {
 		return CheckPath(name)
@@ -72,7 +74,7 @@ func (f *Folder) checkName(name string) error {
 	return checkName(name)
 }
 
-// ancestors returns the paths of the folders that a document is in, the outermost first, without f itself.
+// ancestors returns the paths of the folders that contain a document, the outermost first, without f itself.
 func (f *Folder) ancestors(name string) (dirs []string) {
 	if !f.o.Tree {
 		return nil
@@ -85,8 +87,8 @@ func (f *Folder) ancestors(name string) (dirs []string) {
 	return dirs
 }
 
-// enter checks the folders that a document is in: each must exist, and none may be a link, which would lead
-// out of the store. A folder in whose place is a regular file is missing.
+// enter checks the folders that contain a document: each must exist, and none may be a link, which would lead out of
+// the store. If there is a regular file at the path of a folder, the folder is missing.
 func (f *Folder) enter(name string) error {
 	for _, dir := range f.ancestors(name) {
 		info, err := f.l.FS.Stat(dir)
@@ -102,32 +104,32 @@ func (f *Folder) enter(name string) error {
 	return nil
 }
 
-// missing returns the error for a document of a tree in whose place is a folder: the document does not
-// exist, although documents may be in the folder. It returns nil for anything else.
+// missing returns the error for a path of a tree at which there is a folder: the document does not exist, although
+// documents may be in the folder. It returns nil if there is anything else.
 func (f *Folder) missing(name string, info vfs.Info) error {
 	if !f.o.Tree || !info.Mode.IsDir() {
 		return nil
 	}
-	return failure("look at", f.rel(name), &fs.PathError{Op: "stat", Path: f.Path(name), Err: fs.ErrNotExist})
+	return failure("examine", f.rel(name), &fs.PathError{Op: "stat", Path: f.Path(name), Err: fs.ErrNotExist})
 }
 
 func notFolder(rel string, mode fs.FileMode) error {
 	return &blockedError{rel: rel, mode: mode}
 }
 
-// blockedError reports something that is in the place of a folder of documents.
+// blockedError reports something other than a folder at the path of a folder of documents.
 type blockedError struct {
 	rel  string
 	mode fs.FileMode
 }
 
 func (e *blockedError) Error() string {
-	return e.rel + " is " + kindOf(e.mode) + " in the place of a folder; it is neither followed nor replaced, move it away"
+	return e.rel + " is " + kindOf(e.mode) + " at the path of a folder; it is neither followed nor replaced, move it away"
 }
 func (e *blockedError) Unwrap() error { return errs.ErrInvalid }
 
-// makeFolders creates the folders that a document is in, each durable in its parent. A *blockedError names
-// what is in the place of one.
+// makeFolders creates the folders that contain a document, each durable in its parent. If there is something else at
+// the path of one, the error is a *blockedError.
 func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 	for _, dir := range f.ancestors(name) {
 		info, err := f.l.FS.Stat(dir)
@@ -138,11 +140,11 @@ func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 			return notFolder(f.l.rel(dir), info.Mode)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return failure("look at the folder", f.l.rel(dir), err)
+			return failure("examine the folder", f.l.rel(dir), err)
 		}
 		made := f.l.FS.Mkdir(dir, mode)
 		if made != nil && !errors.Is(made, fs.ErrExist) {
-			return failure("make the folder", f.l.rel(dir), made)
+			return failure("create the folder", f.l.rel(dir), made)
 		}
 		if err := f.l.FS.SyncDir(filepath.Dir(dir)); err != nil {
 			if made == nil {
@@ -203,8 +205,8 @@ func (f *Folder) Rename(from, to string) error {
 	return nil
 }
 
-// InTheWay returns the name of what is in the place of a document, or of a folder that it is in; "" if
-// there is nothing but folders above it.
+// InTheWay returns the path of something that makes it impossible to create a document: at its own path, or, other than
+// a folder, at the path of a folder that contains it. It returns "" if there is no such thing.
 func (f *Folder) InTheWay(name string) string {
 	if !f.o.Tree {
 		return name
@@ -239,9 +241,8 @@ func (f *Folder) Dirs() ([]string, error) {
 	return dirs, err
 }
 
-// list returns the paths of everything in the folder that is not a folder, and the paths of the folders. A
-// folder deeper than vfs.Deepest is listed as if it were none. An entry deeper than MostDepth is no
-// document.
+// list returns the paths of everything in the folder that is not a folder, and the paths of the folders. A folder
+// deeper than vfs.Deepest is listed as if it were not a folder. An entry deeper than MostDepth is not a document.
 func (f *Folder) list() (names, folders []string, err error) {
 	var walk func(prefix string, depth int) error
 	walk = func(prefix string, depth int) error {
@@ -283,13 +284,13 @@ func (f *Folder) entries(prefix string) ([]vfs.Entry, error) {
 	return list, nil
 }
 
-// parkedMost is the length up to which a parked file's name has the name of the document unshortened.
+// parkedMost is the number of bytes up to which the name of a parked file has the name of the document unshortened.
 const parkedMost = 120
 
 var parkedEscapes = strings.NewReplacer("%", "%25", "/", "%2F", "@", "%40")
 
-// ParkedName returns the form of a document's name that is in the name of a parked file: without
-// separators, and cut where it is long.
+// ParkedName returns the form in which a document's name is part of the name of a parked file: without separators, and
+// cut if it is long.
 func ParkedName(name string) string {
 	if name = parkedEscapes.Replace(name); len(name) <= parkedMost {
 		return name
@@ -298,7 +299,7 @@ func ParkedName(name string) string {
 	return "%~" + hex.EncodeToString(sum[:8]) + "-" + human.Tail(name, parkedMost/2)
 }
 
-// unparked returns the name of the document from the name of a parked file, as far as that has it.
+// unparked returns the name of the document from the name of a parked file, as far as it is complete there.
 func unparked(name string) string {
 	return strings.NewReplacer("%25", "%", "%2F", "/", "%40", "@").Replace(name)
 }

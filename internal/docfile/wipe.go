@@ -10,18 +10,18 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// DoomedSuffix marks a file in tmp/ that is being overwritten. If the overwriting is interrupted, half of a
-// document would look like a user's work; the mtime may be lost with the power, but the name is durable
-// before the first byte is overwritten.
+// DoomedSuffix is the end of the name of a file in tmp/ that is being overwritten. Without it, if the overwriting is
+// interrupted, half of a document would look like a user's work. The mtime may be lost in a power failure, but the name
+// is durable before the first byte is overwritten.
 const DoomedSuffix = ".doomed"
 
 func isDoomed(path string) bool { return strings.HasSuffix(path, DoomedSuffix) }
 
-// wipeAtOnce is how many files are held open at once for overwriting.
+// wipeAtOnce is the maximum number of files that are held open at once for overwriting.
 const wipeAtOnce = 64
 
-// wipe overwrites surplus files of one folder in tmp/ and removes them. They are open and leased, and their
-// removal from their places is durable. A file that was linked since it was examined is parked.
+// wipe overwrites files of one folder in tmp/ that are not needed any more, and removes them. They are open and leased,
+// and their removal from the documents' paths is durable. A file that was linked since it was examined is parked.
 func (f *Flusher) wipe(dir string, list []*temp) error {
 	var all []error
 	for len(list) > 0 {
@@ -56,7 +56,7 @@ func (f *Flusher) wipeSome(dir string, list []*temp) error {
 	return errors.Join(append(all, f.overwrite(doomed))...)
 }
 
-// wipeDirect is up to how many files are synced separately; more files share one barrier.
+// wipeDirect is the maximum number of files that are synced separately; more files share one barrier.
 const wipeDirect = 8
 
 // overwrite overwrites files that already have doomed names, durably, and removes them.
@@ -123,7 +123,7 @@ func (f *Flusher) doom(t *temp) error {
 func (f *Flusher) zero(t *temp) (done bool, err error) {
 	info, err := t.file.Stat()
 	if err != nil {
-		return false, failure("look at", f.o.rel(t.path), err)
+		return false, failure("examine", f.o.rel(t.path), err)
 	}
 	if info.Nlink != 1 {
 		return false, f.parked.add(t.path,

@@ -10,24 +10,25 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// placeTries bounds the attempts at a place that another program keeps changing.
+// placeTries is the maximum number of attempts to replace a file that another program keeps changing.
 const placeTries = 16
 
 // worker makes changes one after another, in its own temp folder, since file systems serialize operations
 // in one folder.
 type worker struct {
-	f          *Flusher
-	r          *round // the round in progress
-	number     string
-	name       string   // of its folder in tmp/
-	dir        string   // path of the folder, with a trailing separator
-	past       []string // names of earlier folders that exist, or may exist
-	folders    int      // how many folders it had besides the first
-	seq        uint64
-	made       int      // files made in the folder
-	cur        *temp    // displaced a moment ago, still open and leased
-	spare      []string // the pool: closed and marked
-	doomed     []string // of the last round: marked, and named as what is overwritten
+	f       *Flusher
+	r       *round // the round in progress
+	number  string
+	name    string   // name of its folder in tmp/
+	dir     string   // path of the folder, with a trailing separator
+	past    []string // names of earlier folders that exist, or may exist
+	folders int      // number of folders that it had besides the first
+	seq     uint64
+	made    int      // number of files that were created in the folder
+	cur     *temp    // the file that was displaced last, still open and leased
+	spare   []string // the pool: names of displaced files that are closed and marked as surplus
+	// names of files that the last round displaced and that are to be overwritten: marked, and renamed for that
+	doomed     []string
 	like       vfs.Info // the Info of a newly created file; Ino 0: not known yet
 	noExchange bool
 	turns      yield.Turns
@@ -54,7 +55,7 @@ func (w *worker) put(i int, c *Change) error {
 	data, err := c.Bytes, error(nil)
 	if c.Data != nil {
 		if data, err = c.Data(); err != nil {
-			return fmt.Errorf("get the bytes of %s: %w", c.Folder.rel(c.Name), err)
+			return fmt.Errorf("read the new content of %s: %w", c.Folder.rel(c.Name), err)
 		}
 	}
 	if len(data) == 0 && !c.Folder.o.Empty {
@@ -79,8 +80,8 @@ func (w *worker) put(i int, c *Change) error {
 	return err
 }
 
-// place puts t where c says. When placed is true, t's name belongs to the displaced file, and that was
-// handled unless err is set.
+// place puts the temp file t at the path of the change c. When placed is true, t's name belongs to the displaced file,
+// and that was handled unless err is set.
 func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err error) {
 	path := c.Folder.Path(c.Name)
 	empty := !c.Before.Exists
@@ -120,8 +121,8 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 		c.Folder.rel(c.Name), placeTries)
 }
 
-// makeFolders creates the folders of a document in a tree. blocked: something else is in the place of one,
-// which is recorded.
+// makeFolders creates the folders that contain a document of a tree. blocked means that there is something else at the
+// path of one, which is recorded.
 func (w *worker) makeFolders(i int, c *Change) (blocked bool, err error) {
 	if !c.Folder.o.Tree {
 		return false, nil
@@ -134,8 +135,8 @@ func (w *worker) makeFolders(i int, c *Change) (blocked bool, err error) {
 	return false, err
 }
 
-// replace exchanges t with the file in the place and examines what came out. done is false when nothing was
-// there anymore, or something new came while the place was empty.
+// replace exchanges t with the file at the path and examines the file that was there. done is false if there was no
+// file anymore, or a new one was created while there was none.
 func (w *worker) replace(i int, c *Change, t *temp, data []byte, aside []inode) (done, placed bool, err error) {
 	if w.noExchange {
 		return w.replaceInSteps(i, c, t, data, aside)
@@ -156,22 +157,22 @@ func (w *worker) replace(i int, c *Change, t *temp, data []byte, aside []inode) 
 	}
 	// A folder or a link was put there since it was checked: put it back.
 	if err := w.f.o.FS.Exchange(t.path, path); err != nil {
-		return true, true, failure("put back", c.Folder.rel(c.Name), err)
+		return true, true, failure("restore", c.Folder.rel(c.Name), err)
 	}
 	return true, false, w.block(i, c)
 }
 
-// replaceInSteps is replace for systems without exchange: it renames the present file away and puts ours
-// into the empty place. Linking the present file and renaming over it would never leave the place empty,
-// but would destroy a file that another program saves between the two calls; a missing file is restored
-// from the log, a lost edit never.
+// replaceInSteps does the same as replace on systems without exchange: it renames the present file away and then
+// renames ours to the free path. Linking the present file and renaming over it would always leave a file at the path,
+// but would destroy a file that another program saves between the two calls; a missing file is restored from the log, a
+// lost edit never.
 func (w *worker) replaceInSteps(i int, c *Change, t *temp, data []byte, aside []inode) (done, placed bool, err error) {
 	path, away := c.Folder.Path(c.Name), w.newName()
 	switch err := w.f.o.FS.RenameNew(path, away); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrExist):
 		return false, false, nil
 	case err != nil:
-		return false, false, failure("take away", c.Folder.rel(c.Name), err)
+		return false, false, failure("move away", c.Folder.rel(c.Name), err)
 	}
 	if back, err := w.putBack(i, c, away); back || err != nil {
 		return true, false, err
@@ -191,7 +192,7 @@ func (w *worker) replaceInSteps(i int, c *Change, t *temp, data []byte, aside []
 func (w *worker) remove(i int, c *Change) error {
 	if err := c.Folder.enter(c.Name); err != nil {
 		if b := (*blockedError)(nil); !errors.As(err, &b) && !errors.Is(err, fs.ErrNotExist) {
-			return failure("look at", c.Folder.rel(c.Name), err)
+			return failure("examine", c.Folder.rel(c.Name), err)
 		}
 		if c.Before.Exists { // no file of the store is there
 			w.r.missing(i)
@@ -220,7 +221,7 @@ func (w *worker) remove(i int, c *Change) error {
 		}
 		return nil
 	case err != nil:
-		return failure("take away", c.Folder.rel(c.Name), err)
+		return failure("move away", c.Folder.rel(c.Name), err)
 	}
 	if back, err := w.putBack(i, c, away); back || err != nil {
 		return err
@@ -233,22 +234,22 @@ func (w *worker) remove(i int, c *Change) error {
 func (w *worker) putBack(i int, c *Change, away string) (back bool, err error) {
 	info, err := w.f.o.FS.Stat(away)
 	if err != nil {
-		return false, failure("look at", w.f.o.rel(away), err)
+		return false, failure("examine", w.f.o.rel(away), err)
 	}
 	if info.Mode.IsRegular() {
 		return false, nil
 	}
 	if err := w.f.o.FS.RenameNew(away, c.Folder.Path(c.Name)); err != nil {
-		return false, failure("put back", c.Folder.rel(c.Name), err)
+		return false, failure("restore", c.Folder.rel(c.Name), err)
 	}
 	return true, w.block(i, c)
 }
 
-// block records that the change cannot be made because of what is in its place.
+// block records that the change cannot be made because of something at its path that is not a file.
 func (w *worker) block(i int, c *Change) error {
 	info, err := w.f.o.FS.Stat(c.Folder.Path(c.Name))
 	if err != nil {
-		return failure("look at", c.Folder.rel(c.Name), err)
+		return failure("examine", c.Folder.rel(c.Name), err)
 	}
 	if err := c.Folder.regular(c.Name, info); err != nil {
 		w.r.blocked(i, err)
@@ -267,12 +268,11 @@ const (
 	emptyPlace standing = iota
 	filePlace
 	blockedPlace
-	keptPlace // a file that stays, see Change.Keep
+	keptPlace // a file that stays at its path, see Change.Keep
 )
 
-// before examines the place ahead of the exchange. An edit that is seen now gets its second name, in
-// quarantine, while it still has its first, so that even half an exchange, kept by a power loss, cannot
-// lose it.
+// before examines the path ahead of the exchange. An edit that is seen now gets its second name, in quarantine, while
+// it still has its first, so that even half an exchange, kept by a power loss, cannot lose it.
 func (w *worker) before(i int, c *Change, data []byte) (aside []inode, stands standing, err error) {
 	path := c.Folder.Path(c.Name)
 	info, err := w.f.o.FS.Stat(path)
@@ -280,7 +280,7 @@ func (w *worker) before(i int, c *Change, data []byte) (aside []inode, stands st
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, emptyPlace, nil
 	case err != nil:
-		return nil, emptyPlace, failure("look at", c.Folder.rel(c.Name), err)
+		return nil, emptyPlace, failure("examine", c.Folder.rel(c.Name), err)
 	case c.Delete && c.Folder.missing(c.Name, info) != nil:
 		return nil, emptyPlace, nil
 	case !info.Mode.IsRegular():

@@ -13,16 +13,16 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Before returns, for each of some places, the id of the memory before it in its session, or "" if there is none.
-// Memories in except are skipped.
+// Before returns, for each of some places in sessions, the id of the memory before it in the same session, or "" if
+// there is none. Memories in except are skipped.
 type Before func(ctx context.Context, of []words.Place, except map[string]bool) ([]string, error)
 
-// said is what the embedder is asked to embed for a memory: text. own is the memory's own part of it; as long as own is
-// unchanged, a vector belongs to the memory.
+// said is the text that is embedded for a memory. own is the part of text that comes from the memory itself; as long as
+// own is unchanged, a vector belongs to the memory.
 type said struct{ own, text string }
 
-// texts returns the texts to embed for memories. They include the content of the memory before each in its session,
-// among the memories that are written together and the stored ones.
+// texts returns the texts to embed for memories. A text can include the content of the memory before it in its session,
+// among the stored memories and those that ops write.
 func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*memstore.Memory,
 	ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var before map[*memstore.Memory]string
@@ -39,7 +39,7 @@ func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*mems
 	return texts, nil
 }
 
-// before returns the contents of the memories before some memories in their sessions.
+// before returns, for each of some memories, the content of the memory before it in its session.
 func (em *Embedding) before(ctx context.Context, of []*memstore.Memory,
 	ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var places []words.Place
@@ -75,8 +75,8 @@ func (em *Embedding) before(ctx context.Context, of []*memstore.Memory,
 	return before, err
 }
 
-// together returns, among the memories of some operations, the one before each in its session, and the ids that these
-// operations write.
+// together finds, for each memory that ops write, the memory before it in its session among these. replaced has the ids
+// that ops write.
 func together(ops []commit.Op, now time.Time) (near map[*memstore.Memory]*memstore.Memory, replaced map[string]bool) {
 	near, replaced = map[*memstore.Memory]*memstore.Memory{}, map[string]bool{}
 	sessions := map[string][]*memstore.Memory{}
@@ -101,7 +101,7 @@ func together(ops []commit.Op, now time.Time) (near map[*memstore.Memory]*memsto
 	return near, replaced
 }
 
-// happened returns the time of a memory in microseconds since 1970; now for a memory that gets its time when it is
+// happened returns the timestamp of a memory in microseconds since 1970, or now if it gets its timestamp when it is
 // written.
 func happened(m *memstore.Memory, now time.Time) int64 {
 	if m.Timestamp.IsZero() {
@@ -110,7 +110,8 @@ func happened(m *memstore.Memory, now time.Time) int64 {
 	return m.Timestamp.UnixMicro()
 }
 
-// order compares two memories by the order of a session. An id that is assigned on writing is unknown and not compared.
+// order compares two memories by their order in a session. Ids are not compared if one is still unknown because it is
+// assigned on writing.
 func order(a, b *memstore.Memory, now time.Time) int {
 	c := cmp.Compare(happened(a, now), happened(b, now))
 	if c == 0 && a.ID != "" && b.ID != "" {

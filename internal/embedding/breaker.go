@@ -27,18 +27,18 @@ const (
 	forUser                // Reembed or Pending, started by a user: never refused
 )
 
-// standing is what is known about an embedder. Processes share it (kept.go).
+// standing records the last failures of an embedder. Processes share it (kept.go).
 type standing struct {
-	Failures int           `json:"failures"` // time of the first failure
-	Since    time.Time     `json:"since"`    // time of the last failure
-	Last     time.Time     `json:"last"`     // the last one
-	Next     time.Time     `json:"next"`     // while it is down: when the next probe is due
+	Failures int           `json:"failures"` // number of failures in a row
+	Since    time.Time     `json:"since"`    // time of the first of them
+	Last     time.Time     `json:"last"`     // time of the last of them
+	Next     time.Time     `json:"next"`     // time of the next probe, while the embedder is down
 	Wait     time.Duration `json:"wait"`     // the back-off that ends at Next
 	Error    string        `json:"error"`    // text of the last error
-	Claim    time.Time     `json:"claim"`    // until then another process probes the embedder
+	Claim    time.Time     `json:"claim"`    // time until which another process has reserved the probe of the embedder
 }
 
-// next returns when the embedder is asked again.
+// next returns the time from which on the embedder is called again.
 func (s *standing) next() time.Time {
 	if s.Claim.After(s.Next) {
 		return s.Claim
@@ -55,26 +55,26 @@ func (s *standing) due(now time.Time) bool {
 	return !ahead(s.Next, s.Wait) && !ahead(s.Claim, breakerLast)
 }
 
-// Breaker decides whether the embedder may be asked.
+// Breaker decides whether the embedder may be called.
 type Breaker struct {
 	Clock func() time.Time
-	Kept  *Kept // nil: not shared with other processes
+	Kept  *Kept // file that is shared with other processes; nil: not shared
 
 	mu      sync.Mutex
 	s       standing
 	err     error // the last failure
-	read    bool  // s was compared with the shared file
+	read    bool  // s has been compared with the shared file
 	works   bool  // the last call of this process succeeded
 	probing bool  // a probe is in progress
 }
 
-// call is a call that the breaker has let pass.
+// call is a call of the embedder that the breaker has allowed.
 type call struct {
 	by    waiter
 	probe bool
 }
 
-// change is how a call changed the state of the breaker.
+// change is the effect of a call on the state of the breaker.
 type change int
 
 const (
@@ -83,7 +83,7 @@ const (
 	cameUp
 )
 
-// enter lets a call pass, or returns an *errs.EmbedderError.
+// enter allows a call of the embedder, or returns an *errs.EmbedderError.
 func (b *Breaker) enter(by waiter, limit time.Duration) (call, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,7 +104,7 @@ func (b *Breaker) enter(by waiter, limit time.Duration) (call, error) {
 	return call{by: by, probe: true}, nil
 }
 
-// look loads what other processes know about the embedder.
+// look reads what other processes have recorded about the embedder.
 func (b *Breaker) look() {
 	if b.Kept == nil || b.probing || b.read && !b.s.down() {
 		return
@@ -125,8 +125,8 @@ func (b *Breaker) refusal() error {
 	return &errs.EmbedderError{Since: b.s.Since, Failures: b.s.Failures, Next: b.s.next(), Err: b.err}
 }
 
-// leave reports the result of a call: the embedder's error, or nil. ended means that the caller stopped waiting, so
-// there is no result.
+// leave records the result of a call: the embedder's error, or nil. ended means that the caller stopped waiting, so
+// there is no result. It returns how the state of the breaker has changed.
 func (b *Breaker) leave(c call, err error, ended bool) change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -180,7 +180,7 @@ func (b *Breaker) save() {
 	}
 }
 
-// rest returns how long the background should wait before it asks an embedder that is down; 0 if it is not down.
+// rest returns how long the background should wait before it calls an embedder that is down; 0 if it is not down.
 func (b *Breaker) rest() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,7 +193,7 @@ func (b *Breaker) rest() time.Duration {
 	return max(min(b.s.next().Sub(b.Clock()), breakerLast), time.Millisecond)
 }
 
-// Health is what is known about the embedder.
+// Health describes the state of the embedder, and its last failures.
 type Health struct {
 	State    State
 	Since    time.Time
@@ -208,14 +208,14 @@ type State string
 // The states of an embedder.
 const (
 	StateNone    State = ""        // there is no embedder
-	StateUnknown State = "unknown" // not asked yet
+	StateUnknown State = "unknown" // not called yet
 	StateWorks   State = "works"
-	StateFailing State = "failing" // recent calls failed, but it is still asked
-	StateDown    State = "down"    // not asked until Next
+	StateFailing State = "failing" // the last calls failed, but it is still called
+	StateDown    State = "down"    // not called until Next
 	StateProbing State = "probing" // down, with a probe in progress
 )
 
-// Health returns what is known about the embedder, including failures seen by other processes.
+// Health returns the state of the embedder, including failures recorded by other processes.
 func (b *Breaker) Health() Health {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -234,8 +234,8 @@ func (b *Breaker) Health() Health {
 	return h
 }
 
-// answered reports whether err is a refusal by an embedder that answered, so that asking again takes no waiting. Errors
-// of package vector/embed implement this.
+// answered reports whether err is a refusal by an embedder that has answered, so that calling it again causes no long
+// wait. Errors of package vector/embed implement this.
 func answered(err error) bool {
 	var a interface{ Answered() bool }
 	return errors.As(err, &a) && a.Answered()

@@ -25,8 +25,8 @@ func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 		m := em.vectors.Model()
 		if m.Switching() {
 			return "",
-				fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that "+
-					"model, which ends it, or with another, which the store changes to then", errs.ErrConflict, human.Quote(m.Name))
+				fmt.Errorf("%w: the store's model is now %s, and its memories are being rewritten: run memctl reindex with that "+
+					"model to complete this, or with another to change to that one afterwards", errs.ErrConflict, human.Quote(m.Name))
 		}
 		if m.Next != "" {
 			model = m.Next

@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// DefaultEmbedBatch is the maximum number of texts in one call of the embedder, and DefaultEmbedTimeout is how long a
-// write or a query waits for it.
+// DefaultEmbedBatch is the maximum number of texts in one call of the embedder, and DefaultEmbedTimeout is the maximum
+// time that a write or a query waits for one call.
 const (
 	DefaultEmbedBatch   = 64
 	DefaultEmbedTimeout = 30 * time.Second
@@ -36,30 +36,30 @@ type Embedding struct {
 
 	open  context.Context // ends when the store closes
 	Close context.CancelFunc
-	kick  chan struct{} // signals work, or a reason to try at once
+	kick  chan struct{} // wakes the background goroutine: there is work, or a reason to try at once
 
 	mu        sync.Mutex
-	Dimension int // of the first vectors that came; 0: none so far
+	Dimension int // dimension of the first vectors that the embedder returned; 0: none so far
 	err       error
-	up        bool            // it was down and works again, which is not reported yet
+	up        bool            // the embedder was down and works again, which is not reported yet
 	queue     []string        // ids of memories without a vector, in the order of processing
 	queued    map[string]bool // the ids in queue
-	Scan      bool            // the index may have more such memories, after After
+	Scan      bool            // the index may have more memories without a vector, after the id After
 	After     string
-	unseen    int64 // about how many those are
-	Again     bool  // a memory found no place in the queue, and may precede After
-	held      bool  // this process computes the vectors of another model
+	unseen    int64 // approximate number of these memories
+	Again     bool  // a memory found no room in the queue, and may be before After
+	held      bool  // this process computes the vectors of another model, and embeds nothing that is put
 }
 
 // Config is the configuration of a store's embedder.
 type Config struct {
-	Call  func(ctx context.Context, texts []string) ([][]float32, error) // nil: there is no embedder
+	Call  func(ctx context.Context, texts []string) ([][]float32, error) // the embedder; nil: there is none
 	Batch int                                                            // maximum number of texts in one call
-	Model string                                                         // of its vectors
-	// Fit means that vectors of another dimension are cut or padded.
+	Model string                                                         // name of the model of its vectors
+	// Fit means that vectors of another dimension than the store's are cut or padded.
 	Fit     bool
-	Timeout time.Duration // of a call that a write or a query waits for
-	Service string        // "": failures are not shared with other processes of the user
+	Timeout time.Duration // maximum duration of a call that a write or a query waits for
+	Service string        // name of the service; "": failures are not shared with other processes of the user
 }
 
 // New returns the embedder of a store. before finds the memory before another in its session.
@@ -78,7 +78,7 @@ func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, before B
 // Breaker returns the breaker of calls to the embedder.
 func (e *Embedding) Breaker() *Breaker { return &e.breaker }
 
-// Model returns the name of the model that this process asks for embeddings, "" if it has no embedder.
+// Model returns the name of the model of this process's embedder, "" if it has no embedder.
 func (e *Embedding) Model() string {
 	if e.config.Call == nil {
 		return ""
@@ -91,8 +91,8 @@ func (e *Embedding) Tune() *Config { return &e.config }
 
 var errEmbedClosing = errors.New("the store is closing")
 
-// embed asks the embedder for the vectors of texts, outside of all locks. If ctx ends, it returns the error of ctx; any
-// other error means that there are no vectors now.
+// embed requests the vectors of texts from the embedder, outside of all locks. If ctx ends, it returns the error of
+// ctx; any other error means that there are no vectors now.
 //
 // If by is nil, the vectors are for a future model, or nothing is stored; otherwise the store's vectors must be of the
 // embedder's model, made with the same template, and of the same dimension.
@@ -140,7 +140,7 @@ func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait 
 // laterLimit is the timeout of a call that no write and no query waits for.
 const laterLimit = 10 * time.Minute
 
-// ask asks the embedder, if the breaker lets the call pass.
+// ask calls the embedder for the vectors of texts, if the breaker allows the call.
 func (em *Embedding) ask(ctx context.Context, texts []string, by waiter) ([][]float32, error) {
 	limit := em.config.Timeout
 	c, err := em.breaker.enter(by, limit)
@@ -200,9 +200,9 @@ func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, er
 	return list, nil
 }
 
-// callEmbedder calls the embedder and returns when it answers, ctx ends, limit passes, or the store closes, even if the
-// embedder ignores its ctx. A panic of the embedder is returned as an error: it is foreign code, and the memory must be
-// stored nevertheless.
+// callEmbedder calls the embedder. It returns when the embedder answers, ctx ends, limit passes, or the store closes,
+// even if the embedder ignores its ctx. A panic of the embedder is returned as an error: it is foreign code, and the
+// memory must be stored nevertheless.
 func (em *Embedding) callEmbedder(ctx context.Context, texts []string,
 	limit time.Duration) (list [][]float32, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -283,8 +283,8 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 	return nil
 }
 
-// unsuited reports whether a commit was refused because of vectors from the embedder: another process determined
-// another dimension while it was asked.
+// unsuited reports whether a commit was refused because of vectors from the embedder: another process has decided on
+// another dimension while the embedder was called.
 func (em *Embedding) unsuited(ctx context.Context, got []*memstore.Memory, err error) bool {
 	if dim, _, derr := em.vectors.Dimension(ctx); derr != nil || dim == len(got[0].Embedding) {
 		return false // the vector came from the caller

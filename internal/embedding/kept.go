@@ -13,13 +13,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Kept is the file through which the processes of one user share that an embedding service is down: a process that runs
-// one command would not find out otherwise. The file is outside of the store, because a copy of the store on another
+// Kept is the file through which the processes of one user share that an embedding service is down: otherwise a process
+// that runs one command would not find out. The file is outside of the store, because a copy of the store on another
 // machine uses another service. Its contents are untrusted input.
 type Kept struct {
 	FS     vfs.FS
-	Dir    string // of this user, outside of every store
-	Name   string // of the service and its model
+	Dir    string // a folder of this user, outside of every store
+	Name   string // name of the file, derived from the service and its model
 	Random func([]byte) error
 }
 
@@ -27,7 +27,7 @@ const (
 	keptFolder = "embedders"
 	mostKept   = 8 << 10
 	mostError  = 2 << 10
-	// keptFor is how long a record is used: failures of an hour ago are not consecutive with current ones.
+	// keptFor is the maximum age of a record that is used: failures of an hour ago do not form a row with current ones.
 	keptFor = time.Hour
 )
 
@@ -36,7 +36,7 @@ func (k *Kept) path() string {
 	return filepath.Join(k.Dir, keptFolder, fmt.Sprintf("%x.json", sum[:16]))
 }
 
-// load reads the file. It returns false for a record that is old or invalid.
+// load reads the record from the file. It returns false if the record is old or invalid.
 func (k *Kept) load(now time.Time) (standing, bool) {
 	var s standing
 	b, err := vfs.ReadFile(k.FS, k.path(), mostKept)
@@ -50,7 +50,7 @@ func (k *Kept) load(now time.Time) (standing, bool) {
 	return s, true
 }
 
-// save replaces the file. If that fails, other processes have to find out themselves.
+// save replaces the file by a record. If that fails, other processes have to find out by themselves.
 func (k *Kept) save(s *standing) {
 	c := *s
 	if len(c.Error) > mostError {

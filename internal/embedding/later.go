@@ -18,13 +18,14 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// The wait of the background after a failure of the embedder. It doubles from the first to the last.
+// The pause of the background goroutine after a failure of the embedder. It doubles from the first value up to the
+// last.
 const (
 	embedFirstWait = time.Second
 	embedLastWait  = 5 * time.Minute
 )
 
-// MostQueued is the maximum number of ids in the queue. Further ones are found through the index.
+// MostQueued is the maximum number of ids in the queue. Further memories without a vector are found through the index.
 const MostQueued = 10_000
 
 // EmbedLater queues a memory that has no vector because the embedder failed.
@@ -52,8 +53,8 @@ func (em *Embedding) kickEmbedding() {
 	}
 }
 
-// Run gives vectors to memories that have none: those left from earlier, and those whose put could not get one. It
-// returns when ctx ends.
+// Run gives vectors to memories that have none: those that an earlier process has left without one, and those whose put
+// could not get one. It returns when ctx ends.
 func (em *Embedding) Run(ctx context.Context) {
 	e := em
 	e.mu.Lock()
@@ -103,7 +104,7 @@ func (em *Embedding) Run(ctx context.Context) {
 }
 
 // embedQueued gives vectors to some memories of the queue, and returns how many got one. If the embedder was down, it
-// is asked for a plain text first, so that a text which it refuses cannot keep it down.
+// is first called with a plain text, so that a text which it refuses cannot keep it down.
 func (em *Embedding) embedQueued(ctx context.Context, ids []string) (int64, error) {
 	if em.breaker.rest() > 0 {
 		if _, err := em.embed(ctx, []string{ProbeText}, nil, forQueue); err != nil {
@@ -113,7 +114,7 @@ func (em *Embedding) embedQueued(ctx context.Context, ids []string) (int64, erro
 	return em.embedStored(ctx, ids, forQueue)
 }
 
-// waitToEmbed waits after a failure. A successful call by another goroutine ends the wait. It returns false if ctx
+// waitToEmbed pauses after a failure. A successful call by another goroutine ends the pause. It returns false if ctx
 // ends.
 func (em *Embedding) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	ctx, stop := context.WithCancel(ctx)
@@ -187,7 +188,7 @@ func (em *Embedding) NextQueued(ctx context.Context, most int) ([]string, error)
 	return append([]string(nil), e.queue[:min(most, len(e.queue))]...), nil
 }
 
-// Dequeue removes ids from the queue, or, with back, moves them to its end.
+// Dequeue removes ids from the queue. If back is true, it moves them to the end of the queue instead.
 func (em *Embedding) Dequeue(ids []string, back bool) {
 	e := em
 	e.mu.Lock()
@@ -312,8 +313,8 @@ func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (
 	return n, err
 }
 
-// inParts calls write with all ids, or, if they are too many for one commit, in several parts: the batch is the store's
-// own, so no caller could make it smaller.
+// inParts calls write with all ids, or, if they are too many for one commit, with several parts of them: the batch is
+// the store's own, so no caller could make it smaller. It returns the sum of the results.
 func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, error)) (int64, error) {
 	n, err := write(ids)
 	if !errors.Is(err, errs.ErrBatchTooLarge) || len(ids) < 2 {
@@ -328,7 +329,8 @@ func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, erro
 	return n + m, err
 }
 
-// setEmbeddings stores the vectors of those memories whose text is still that of contents.
+// setEmbeddings stores the vectors of those memories whose text is still that in contents, and returns how many it
+// stored.
 func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents map[string]said, known embedded,
 	by *maker) (n int64, err error) {
 	err = em.Transact(ctx, nil, func(tx *commit.Tx) error {
@@ -363,8 +365,8 @@ func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents m
 	return n, nil
 }
 
-// eachOf calls take for each memory with its version. Deleted memories are skipped, and damaged ones too, which verify
-// reports.
+// eachOf calls take for each of the given memories with its version. It skips memories that are deleted, or damaged:
+// verify reports the latter.
 func (em *Embedding) eachOf(ctx context.Context, ids []string, take func(m *memstore.Memory, at wal.LSN)) error {
 	for _, id := range ids {
 		v, err := em.engine.Find(ctx, em.engine.Kinds().Memories, id, true)
@@ -406,8 +408,8 @@ func (em *Embedding) embedContents(ctx context.Context, contents map[string]said
 	return known, nil
 }
 
-// Waiting returns how many memories wait for the embedder, as far as this process knows, and the last error of the
-// embedder.
+// Waiting returns the number of memories that wait for the embedder, as far as this process knows, and the last error
+// of the embedder.
 func (em *Embedding) Waiting() (int64, error) {
 	e := em
 	e.mu.Lock()

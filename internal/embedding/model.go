@@ -16,7 +16,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Suits returns why vectors of this embedder may not be stored under model m, or nil if they may.
+// Suits returns nil if vectors of this embedder may be stored under model m, and otherwise an error with the reason why
+// not.
 func (em *Embedding) Suits(m *index.Model) error {
 	name := em.config.Model
 	em.mu.Lock()
@@ -58,14 +59,14 @@ func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	return nil
 }
 
-// maker is how vectors are made: with a template, for a model that the store knows by a name.
+// maker is how vectors are made: by a model, under the name that the store has for it, with a template.
 type maker struct {
 	name     string
 	template *template.Template
 	unsure   bool // the existing vectors, which may name the model, could not be read
 }
 
-// now returns how vectors that are stored now are made. If no model is named yet, it decides here; session means that
+// now returns the maker of vectors that are stored now. If no model is named yet, it decides here; session means that
 // one of the first vectors is for a memory in a session.
 func (em *Embedding) now(session bool) *maker {
 	model := em.vectors.Model()
@@ -91,7 +92,7 @@ func (em *Embedding) now(session bool) *maker {
 	return &maker{name: name, template: template.Of(name)}
 }
 
-// first returns the template of a store's first vectors.
+// first returns the template for a store's first vectors. session means that one of them is for a memory in a session.
 func first(c *settings.VectorConfig, session bool) *template.Template {
 	t, err := c.Embedded()
 	if err != nil || t == nil {
@@ -102,7 +103,7 @@ func first(c *settings.VectorConfig, session bool) *template.Template {
 	return t
 }
 
-// next returns how a re-embedding makes vectors.
+// next returns the maker of the vectors of a re-embedding.
 func (em *Embedding) next(ctx context.Context) (*maker, error) {
 	model := em.vectors.Model()
 	c := em.engine.Settings().Now().VectorSettings()
@@ -112,7 +113,7 @@ func (em *Embedding) next(ctx context.Context) (*maker, error) {
 		return nil, err
 	case em.config.Model == "" && t != nil && t.String() != template.Content:
 		return nil, &errs.FieldError{Field: "EmbedModel",
-			Err: fmt.Errorf("%w: vectors.template is %s, and a store remembers a template with the name of the model: give it",
+			Err: fmt.Errorf("%w: vectors.template is %s, and a store keeps a template with the name of the model: set a name",
 				errs.ErrInvalid, human.Quote(c.Template))}
 	case em.config.Model == "":
 		return &maker{template: template.Of("")}, nil

@@ -20,9 +20,9 @@ type Options struct {
 
 // Report is the result of Reembed, or its progress so far.
 type Report struct {
-	Total    int64     // memories with content, approximately
-	Resumed  int64     // vectors computed by an earlier run
-	Computed int64     // vectors computed by this run
+	Total    int64     // approximate number of memories with content
+	Resumed  int64     // vectors that an earlier run had computed
+	Computed int64     // vectors that this run computed
 	Written  int64     // memories that got a new embedding
 	Changed  int64     // embeddings computed again because the content changed
 	Refused  int64     // memories whose content the embedder refuses

@@ -34,7 +34,7 @@ const refusedTries = 3
 // mostRefusals is the maximum number of refusals in a report.
 const mostRefusals = 1000
 
-// ProbeText is what the embedder is asked to embed while it has accepted no text in this run.
+// ProbeText is the text of a probe as long as the embedder has accepted no other text in this run.
 const ProbeText = "a text"
 
 // embed returns the vectors of texts. Refused texts have none and are recorded.
@@ -54,7 +54,7 @@ func (r *reembed) embed(ctx context.Context, texts map[string]said, next bool) (
 	return known, r.divide(ctx, ids, texts, next, known, err)
 }
 
-// by returns how vectors are made that are stored at once, or nil for vectors of the next model.
+// by returns the maker of vectors that are stored at once, or nil for vectors of the next model.
 func (r *reembed) by(next bool) *maker {
 	if next {
 		return nil
@@ -68,7 +68,7 @@ func passes(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, vector.ErrDimension)
 }
 
-// ask adds the vectors of some texts to known.
+// ask requests the vectors of the texts of some ids, and adds them to known.
 func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded) error {
 	some := map[string]said{}
 	for _, id := range ids {
@@ -83,7 +83,7 @@ func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]said, 
 	return nil
 }
 
-// probe asks for a text that the embedder accepted before.
+// probe calls the embedder with a text that it has accepted before.
 func (r *reembed) probe(ctx context.Context, next bool) error {
 	text := r.taken
 	if text == "" {
@@ -93,7 +93,8 @@ func (r *reembed) probe(ctx context.Context, next bool) error {
 	return err
 }
 
-// divide finds the texts because of which the whole batch failed.
+// divide requests the texts of a failed batch in smaller batches, and so finds the texts because of which it failed.
+// why is the error of the batch.
 func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded,
 	why error) error {
 	if len(ids) == 1 {
@@ -111,7 +112,7 @@ func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]sai
 	return nil
 }
 
-// alone decides whether a text is refused or the embedder is unavailable.
+// alone requests a single text and decides whether the embedder refuses it or is unavailable.
 func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, next bool, known embedded,
 	why error) error {
 	for try := 1; ; try++ {
@@ -136,7 +137,8 @@ func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, n
 	return nil
 }
 
-// refuses reports whether this content of a memory was refused in this run. A refusal of an earlier content is dropped.
+// refuses reports whether the embedder has refused this content of a memory in this run. sum is its hash. The record of
+// a refused earlier content is dropped.
 func (r *reembed) refuses(id string, sum [32]byte) bool {
 	was, ok := r.refused[id]
 	if ok && was.sum != sum {
@@ -145,7 +147,7 @@ func (r *reembed) refuses(id string, sum [32]byte) bool {
 	return ok && was.sum == sum
 }
 
-// askAgain asks once more for all refused texts.
+// askAgain requests all refused texts once more.
 func (r *reembed) askAgain(ctx context.Context) error {
 	ids := slices.Sorted(maps.Keys(r.refused))
 	clear(r.refused)
@@ -156,7 +158,7 @@ func (r *reembed) askAgain(ctx context.Context) error {
 	})
 }
 
-// none returns an error if all contents were refused, or nil if there is no content.
+// none returns an error if the embedder has refused all contents; nil if no memory has content.
 func (r *reembed) none() error {
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
 		return fmt.Errorf("the embedder refused all %d contents, first that of memory %s: %w", len(r.refused),

@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// dropOthers removes, from a store that is being restored to a past position, the vectors of a re-embedding that was
-// not running at that position but when the backup ended. Nothing would continue that re-embedding, and after a loss of
-// log and index the file would be taken as evidence of one.
+// dropOthers removes the file of vectors that a re-embedding had computed, from a store that is being restored to a
+// position at which that re-embedding was not running yet. Nothing would continue it, and after a loss of log and index
+// the file would be taken as evidence of a running re-embedding.
 func (em *Embedding) dropOthers(model *index.Model) error {
 	path := em.vectors.ComputedPath(vectors.ComputedName)
 	f, err := em.engine.Env().FS.OpenFile(path, os.O_RDONLY, 0)
@@ -46,8 +46,8 @@ func (em *Embedding) dropOthers(model *index.Model) error {
 	return em.vectors.DropComputed()
 }
 
-// Restore records the model of the vectors, as of the restored position, in the log and config.json of a store that is
-// being restored. The index has it already.
+// Restore records the model of the vectors at the restored position in the log and config.json of a store that is being
+// restored. The index has it already.
 func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
 	if err := em.settleRestored(ctx, as); err != nil {
 		return err
@@ -82,8 +82,8 @@ func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
 	return errors.Join(err, unlock())
 }
 
-// settleRestored sets the vectors in config.json to their values at the restored position, if a later change of the
-// model had changed them.
+// settleRestored sets the vector settings in config.json to their values at the restored position, if a later change of
+// the model had changed them.
 func (em *Embedding) settleRestored(ctx context.Context, as *backup.Restored) error {
 	if as.Settled {
 		return nil

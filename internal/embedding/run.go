@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// reembed is one call of Reembed. It computes the vectors (compute), processes what changed meanwhile and switches the
+// reembed is one call of Reembed. It computes the vectors (compute), processes changes made meanwhile and switches the
 // model (switch.go), and rewrites the documents (write.go).
 type reembed struct {
 	em     *Embedding
@@ -27,8 +27,9 @@ type reembed struct {
 	report Report
 
 	refused map[string]refused // memories whose content the embedder refuses
-	taken   string             // a text that it accepted
-	makes   int                // the dimension of its vectors if no content determined it; 0: not asked
+	taken   string             // a text that the embedder has accepted
+	// dimension of the embedder's vectors, if no content has determined it; 0: not requested yet
+	makes int
 }
 
 func (r *reembed) tell() {
@@ -72,7 +73,7 @@ func (r *reembed) run(ctx context.Context) (err error) {
 	return r.finish(ctx)
 }
 
-// purgeTries is how often a run starts again because a purge removed its file.
+// purgeTries is the maximum number of times that a run starts again because a purge removed its file.
 const purgeTries = 3
 
 // compute computes all vectors and switches the model to them.
@@ -101,7 +102,8 @@ func (r *reembed) compute(ctx context.Context, restart bool) (err error) {
 	return r.change(ctx)
 }
 
-// hold stops this process from embedding what is put, while its embedder's model is not the store's.
+// hold stops this process from embedding memories that are put, while its embedder's model is not the store's; false
+// resumes it.
 func (r *reembed) hold(held bool) {
 	e := r.em
 	e.mu.Lock()
@@ -115,8 +117,8 @@ func (r *reembed) hold(held bool) {
 	}
 }
 
-// announce records the model of the next vectors in the log, so that no process stores such vectors among the current
-// ones.
+// announce records in the log the model of the vectors that are being computed, so that no process stores such vectors
+// among the current ones.
 func (r *reembed) announce(ctx context.Context) error {
 	em, name := r.em, r.maker.name
 	for range engine.FindTries {
@@ -142,7 +144,7 @@ func (r *reembed) announce(ctx context.Context) error {
 	return fmt.Errorf("%w: gave up: other processes keep changing the model", errs.ErrConflict)
 }
 
-// computeAll computes the vectors of the memories listed after the last one in the file.
+// computeAll computes the vectors of the memories whose ids are after the last one in the file.
 func (r *reembed) computeAll(ctx context.Context) error {
 	em := r.em
 	if r.file.Ended {
@@ -181,7 +183,7 @@ func (r *reembed) computeAll(ctx context.Context) error {
 	return nil
 }
 
-// contented is the text of a memory, and its version.
+// contented has the text of a memory with content, and the version that has it.
 type contented struct {
 	said
 	version wal.LSN
@@ -207,7 +209,8 @@ func (r *reembed) contented(ctx context.Context, ids []string) (map[string]conte
 	return all, err
 }
 
-// computeSome appends the vectors of memories to the file, except of those whose text has the hash in known.
+// computeSome computes the vectors of memories, and appends them to the file. It omits memories whose text has the hash
+// in known.
 func (r *reembed) computeSome(ctx context.Context, ids []string,
 	known map[string][32]byte) ([]vectors.ComputedVector, error) {
 	em := r.em
@@ -243,7 +246,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string,
 	if n := len(list[0].Vector); r.file.Dim != 0 && n != r.file.Dim {
 		return nil, &errs.FieldError{Field: "embeddings of " + human.Quote(r.maker.name),
 			Value: fmt.Sprintf("of %d dimensions", n),
-			Limit: fmt.Sprintf("%d dimensions, as the vectors of an earlier run", r.file.Dim),
+			Limit: fmt.Sprintf("%d dimensions, like the vectors of an earlier run", r.file.Dim),
 			Err:   fmt.Errorf("%w: run memctl reindex --restart to discard these", vector.ErrDimension)}
 	}
 	if err := r.file.Add(list); err != nil {
@@ -252,7 +255,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string,
 	return list, nil
 }
 
-// batches calls f with parts of ids of the embedder's batch size.
+// batches calls f with successive parts of ids, each of the embedder's batch size.
 func (r *reembed) batches(ids []string, f func(ids []string) error) error {
 	for part := range slices.Chunk(ids, r.em.config.Batch) {
 		if err := f(part); err != nil {

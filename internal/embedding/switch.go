@@ -20,9 +20,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// switchTries is how often the switch waits for a moment in which nothing was committed since the last check for
-// changes. After that it switches regardless: memories changed by then are processed later, and have no vector until
-// then.
+// switchTries is the maximum number of attempts to find a moment for the switch in which nothing was committed since
+// the last check for changes. After that the switch is made regardless: memories changed by then are processed later,
+// and have no vector until then.
 const switchTries = 16
 
 // change makes the computed vectors the store's, with one log entry. The entry is valid only if the memories are
@@ -33,7 +33,7 @@ func (r *reembed) change(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var looked wal.LSN // position up to which changes were processed
+	var looked wal.LSN // position up to which changes have been processed
 	for try := 0; ; try++ {
 		if err := em.engine.CatchUp(ctx); err != nil {
 			return err
@@ -67,9 +67,9 @@ func (r *reembed) change(ctx context.Context) error {
 	}
 }
 
-// contentless returns the change for a store in which no memory has content: what is put from now on is by this model.
-// If there is no vector at all, the store's dimension becomes this model's; otherwise the dimension of deleted vectors
-// would exclude all others.
+// contentless returns the change of the model for a store in which no memory has content: vectors that are put from now
+// on are by this model. If the store has no vector at all, its dimension becomes this model's; otherwise the dimension
+// of deleted vectors would exclude all others.
 func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Change, error) {
 	em := r.em
 	c := vectors.ChangeOfModel(model)
@@ -120,17 +120,17 @@ func (em *Embedding) anyRow(ctx context.Context) (found bool, err error) {
 	return false, nil
 }
 
-// askDimension asks the embedder for a vector and returns its dimension.
+// askDimension requests a vector from the embedder and returns its dimension.
 func (r *reembed) askDimension(ctx context.Context) (int, error) {
 	list, err := r.em.embedContents(ctx, map[string]said{"": {text: ProbeText}}, nil, forUser)
 	if err != nil {
-		return 0, fmt.Errorf("no memory has content, so the embedder was asked for %s to find its dimension: %w",
+		return 0, fmt.Errorf("no memory has content, so the embedder was called with %s to find its dimension: %w",
 			human.Quote(ProbeText), err)
 	}
 	return len(list[ProbeText]), nil
 }
 
-// settleName is settleConfig for a change of the model's name only.
+// settleName does the same as settleConfig, for a change of the model's name only.
 func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	em := r.em
 	c := em.engine.Settings().Now().Clone()
@@ -142,11 +142,11 @@ func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	return em.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Model = model.Name })
 }
 
-// errPurged means that a purge removed the computed vectors, because they included a purged memory.
+// errPurged means that a purge removed the file of computed vectors, because it included a purged memory.
 var errPurged = errors.New("a purge removed the computed vectors")
 
-// standing calls f under flush.lock if the open file is still the one at its path. A purge replaces the file under the
-// same lock; standing then returns errPurged.
+// standing calls f under flush.lock, if the open file of computed vectors is still the one at its path. A purge
+// replaces the file under the same lock; standing then returns errPurged.
 func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) error) error {
 	em := r.em
 	held, err := em.engine.Log().LockFlush(ctx)
@@ -168,7 +168,7 @@ func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) erro
 	return f(held.In(ctx))
 }
 
-// have returns the hashes of the texts whose vectors are computed, by id.
+// have returns, by id, the hashes of the texts whose vectors are computed.
 func (r *reembed) have() (map[string][32]byte, error) {
 	have := make(map[string][32]byte, r.file.Count)
 	_, err := r.file.Records(math.MaxInt64, func(p []byte) error {
@@ -187,7 +187,7 @@ func (r *reembed) have() (map[string][32]byte, error) {
 	return have, nil
 }
 
-// catchUp computes the vectors of memories changed since a position; 0 means all.
+// catchUp computes the vectors of the memories that were changed since a position; 0 means all memories.
 func (r *reembed) catchUp(ctx context.Context, have map[string][32]byte, since wal.LSN) error {
 	ids, err := r.changedSince(ctx, since)
 	if err != nil {
@@ -208,7 +208,8 @@ func (r *reembed) catchUp(ctx context.Context, have map[string][32]byte, since w
 	})
 }
 
-// changedSince returns the ids of memories changed since a position, or of all memories if the changes are not known.
+// changedSince returns the ids of the memories that were changed since a position, or of all memories if the changes
+// are not known.
 func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string, err error) {
 	em := r.em
 	changes := em.engine.State().Changes(since, 1<<62)
@@ -240,8 +241,8 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 	return ids, nil
 }
 
-// settleConfig writes the model into config.json, where users read it, and from which a store without log and index is
-// rebuilt.
+// settleConfig writes the model into config.json. Users read it there, and a store without log and index is rebuilt
+// from it.
 func (r *reembed) settleConfig(ctx context.Context) error {
 	em := r.em
 	model := em.vectors.Model()

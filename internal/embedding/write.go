@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// goOn continues an earlier run that was interrupted after its switch. done means that this run has the same model.
-// Otherwise the memories left over, which only the other embedder could embed, are embedded by this run.
+// goOn continues an earlier run that was interrupted after its switch. done means that this run has the same model and
+// is complete. Otherwise this run also embeds the memories that are left, which only the other embedder could embed.
 func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err error) {
 	em := r.em
 	if r.file, err = em.vectors.OpenComputed(model.Name, false); err != nil {
@@ -74,8 +74,8 @@ func (r *reembed) finish(ctx context.Context) error {
 	return r.forget(ctx)
 }
 
-// forget removes the computed vectors. It takes flush.lock, because a process that is rebuilding the vectors from them
-// may not know yet that they are no longer needed.
+// forget removes the file of computed vectors. It takes flush.lock, because a process that is rebuilding the vectors
+// from the file may not know yet that it is no longer needed.
 func (r *reembed) forget(ctx context.Context) error {
 	held, err := r.em.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -103,8 +103,8 @@ func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 	})
 }
 
-// rest processes memories that the file lacks: those changed since, and with pending those without a vector. It returns
-// how many it wrote.
+// rest gives vectors to memories that the file lacks: memories changed after the computation, and, if pending is set,
+// those without a vector. It returns how many it wrote.
 func (r *reembed) rest(ctx context.Context, model *index.Model, pending bool) (n int64, err error) {
 	em := r.em
 	if err := em.engine.CatchUp(ctx); err != nil {
@@ -168,7 +168,7 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 	return n, err
 }
 
-// write gives memories vectors, in one commit if possible, and returns how many it wrote.
+// write gives memories the computed vectors, in one commit if possible, and returns how many it wrote.
 func (r *reembed) write(ctx context.Context, model *index.Model, ids []string,
 	vectors map[string]vectors.ComputedVector) (int64, error) {
 	if len(ids) == 0 {
@@ -183,7 +183,7 @@ func (r *reembed) write(ctx context.Context, model *index.Model, ids []string,
 	return n, nil
 }
 
-// writeSome writes the vectors of those memories that still have the content and no vector by the new model.
+// writeSome writes the vectors of those memories that still have the same content and no vector by the new model.
 func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string,
 	computed map[string]vectors.ComputedVector) (n int64, err error) {
 	em := r.em

@@ -18,33 +18,34 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Env is the environment of everything in an open store: its folder, the file system below it, the
-// clock, and the receivers of log messages and events.
+// Env is the environment of all parts of an open store: its folder, the file system below it, the clock, and the
+// receivers of log messages and events.
 type Env struct {
 	Dir string
-	FS  vfs.FS // follows no link inside the store: vfs.Below
+	FS  vfs.FS // the file system; follows no link inside the store: vfs.Below
 
 	ReadOnly     bool
-	Refused      error // why nothing can be written to the store, if FS is an overlay over it
+	Refused      error // the reason why nothing can be written to the store, if FS is an overlay over it
 	NoBackground bool
 	LockWait     time.Duration
 	Logger       *slog.Logger
 	Listener     func(Event)
-	Clock        func() time.Time // for times of documents; may jump; tests count its calls. Durations: System.Mono
-	NaiveTimes   *time.Location
-	FileMode     fs.FileMode
-	FolderMode   fs.FileMode
-	Shared       bool // a new store belongs to its folder's group
-	StateDir     string
-	Self         vfs.Users // identifies the folders that belong to this user
-	System       vfs.System
-	Meters       *meter.Meters // nil: nothing is counted
+	// current time, for times of documents; may jump; tests count its calls. Durations: System.Mono
+	Clock      func() time.Time
+	NaiveTimes *time.Location
+	FileMode   fs.FileMode
+	FolderMode fs.FileMode
+	Shared     bool // a new store belongs to the group of its folder
+	StateDir   string
+	Self       vfs.Users // identifies the folders that belong to this user
+	System     vfs.System
+	Meters     *meter.Meters // counters of operations and waits; nil: nothing is counted
 
 	release func() // closes the handle of the folder; nil before Hold
 }
 
-// Hold binds FS to the folder that is now at Dir, whatever is there later; see vfs.Hold. Without a
-// folder it does nothing.
+// Hold binds FS to the folder that is now at Dir, even if the folder is renamed or replaced later; see vfs.Hold. If
+// there is no folder, it does nothing.
 func (e *Env) Hold() error {
 	if e.release != nil {
 		return nil
@@ -60,7 +61,7 @@ func (e *Env) Hold() error {
 	return nil
 }
 
-// Release closes the handle of Hold.
+// Release closes the handle that Hold has opened.
 func (e *Env) Release() {
 	if e.release != nil {
 		e.release()
@@ -84,7 +85,7 @@ func (e *Env) Random(b []byte) error {
 // UUID returns a new UUID.
 func (e *Env) UUID() (uuid.UUID, error) { return uuid.NewRandomFromReader(e.Rand()) }
 
-// Nonce returns a number that marks an append; see package segment.
+// Nonce returns a random number that identifies an append to the log; see package segment.
 func (e *Env) Nonce() uint32 {
 	var b [4]byte
 	if err := e.Random(b[:]); err != nil {
@@ -101,8 +102,8 @@ func (e *Env) Sleep(ctx context.Context, d time.Duration) error {
 	return vfs.Sleep(ctx, d)
 }
 
-// StateFolder returns this program's folder in the folder where programs of this user keep their state;
-// "" if there is no home.
+// StateFolder returns this program's folder within the folder where programs of this user keep their state; "" if the
+// user has no home.
 func StateFolder(get func(string) string, system string) string {
 	const own = "varve"
 	if base := get("XDG_STATE_HOME"); filepath.IsAbs(base) {

@@ -11,12 +11,12 @@ import (
 type Event struct {
 	Kind  EventKind
 	Path  string        // relative to the store
-	ID    string        // of the memory, if the event concerns one
+	ID    string        // id of the memory, if the event concerns one
 	LSN   uint64        // position in the log, if the event concerns one
 	Note  string        // details for a user
-	Count int           // number of items, for the kinds that say so
-	Bytes int64         // for the kinds that say so
-	Took  time.Duration // for the kinds that say so
+	Count int           // number of items, for the kinds of events whose comment names it
+	Bytes int64         // number of bytes, for the kinds of events whose comment names it
+	Took  time.Duration // duration, for the kinds of events whose comment names it
 	// Writer is the writer of the version that was restored, or of the write that evicted memories or deleted old ones;
 	// Number 0: unknown.
 	Writer writer.Writer
@@ -28,7 +28,7 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventTornTail   EventKind = "torn tail cut"     // unacknowledged bytes after the last commit
+	EventTornTail   EventKind = "torn tail cut"     // unacknowledged bytes after the last commit were cut off
 	EventCorruption EventKind = "corruption found"  //
 	EventSyncFailed EventKind = "sync failed"       // writes wait until a sync succeeds
 	EventSyncHealed EventKind = "sync works again"  //
@@ -52,8 +52,9 @@ const (
 	EventFlushError EventKind = "flush failed"  // the flush will be retried
 	EventIndex      EventKind = "index written" //
 	// Count segments of the index of words were merged, or rewritten without deleted documents; Path, LSN, Took
-	EventMerged   EventKind = "words merged"
-	EventRebuilt  EventKind = "index rebuilt"         // from a backup or from the files: Note; Err has the reason
+	EventMerged EventKind = "words merged"
+	// the index was rebuilt from a backup or from the files: Note; Err has the reason
+	EventRebuilt  EventKind = "index rebuilt"
 	EventRestored EventKind = "memory file put back"  // Path was damaged or missing; restored from log or archive
 	EventEdit     EventKind = "edited file set aside" // Path is in quarantine/
 	EventAdopted  EventKind = "edited file adopted"   //
@@ -61,18 +62,21 @@ const (
 	EventDeleted  EventKind = "deleted by hand"
 	EventWatching EventKind = "edits are watched"            // Note: by notifications or by polling; Err: why by polling
 	EventDrift    EventKind = "files and index do not agree" //
-	// the last valid settings apply; at open, its valid members
+	// the file is not valid: the last valid settings apply; at open, those of its members that are valid
 	EventConfig     EventKind = "config.json is not valid"
 	EventBackupFail EventKind = "index backup could not be made" //
-	// Count texts; the memories are stored and get their vectors later
+	// Count texts could not be embedded; the memories are stored and get their vectors later
 	EventEmbedFailed EventKind = "embedding failed"
 	EventEmbedWorks  EventKind = "embedding works again" //
 	// Count failures in a row; writes do not wait for the embedder until Took has passed
-	EventEmbedDown      EventKind = "embedder down"
-	EventVectors        EventKind = "vectors written"     // Count vectors in all; Path
-	EventVectorsRebuilt EventKind = "vectors rebuilt"     // from the memories; Err has the reason
-	EventViewError      EventKind = "view not written"    // the index is written without the view; the next flush retries
-	EventVectorsSkipped EventKind = "vectors not written" // the index is written without them; they are completed later
+	EventEmbedDown EventKind = "embedder down"
+	EventVectors   EventKind = "vectors written" // Count vectors in all; Path
+	// the vectors were rebuilt from the memories; Err has the reason
+	EventVectorsRebuilt EventKind = "vectors rebuilt"
+	// the index was written without the data derived by one of the views; the next flush retries
+	EventViewError EventKind = "view not written"
+	// the index was written without the vectors; they are completed later
+	EventVectorsSkipped EventKind = "vectors not written"
 	// Count memories; Note says whether they had expired or were older than max_age
 	EventSwept   EventKind = "old memories deleted"
 	EventEvicted EventKind = "memories evicted"        // Count memories, to make room for a write; ID is the first

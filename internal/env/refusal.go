@@ -35,7 +35,7 @@ func (e *Env) IOError(doing, path string, err error) error {
 	return e.Explain(err)
 }
 
-// Explain adds to an error of the system its cause, and a remedy.
+// Explain adds to an error of the system the cause of the refusal, and a remedy.
 func (e *Env) Explain(err error) error {
 	switch {
 	case err == nil:
@@ -48,7 +48,7 @@ func (e *Env) Explain(err error) error {
 	return err
 }
 
-// ExplainWith is Explain if the refused file may also be in another folder, which is only read.
+// ExplainWith does the same as Explain. The refused file may also be in the folder other, which is only read.
 func (e *Env) ExplainWith(err error, other string) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok && places.Within(pe.Path, other) {
 		at := *e
@@ -70,15 +70,15 @@ func (e *Env) explainFull(err error) error {
 	return vfs.Full(e.FS, path, err)
 }
 
-// explainRefusal finds the cause of a refusal: the mount, a flag, an owner, a mode; of the file itself
-// or of its folder.
+// explainRefusal finds the cause of a refusal, in the file itself or in its folder: the mount, a flag, an owner, or a
+// mode.
 func (e *Env) explainRefusal(err error) error {
 	var told *errs.PermissionError
 	if errors.As(err, &told) {
 		return err
 	}
 	var pe *fs.PathError
-	var le *os.LinkError // of a rename: either name may be refused
+	var le *os.LinkError // error of a rename or link: either name may be refused
 	paths := []string{e.Dir}
 	switch {
 	case errors.As(err, &le):
@@ -87,7 +87,7 @@ func (e *Env) explainRefusal(err error) error {
 		paths[0] = pe.Path
 	}
 	path := paths[0]
-	var near []string // from the file upwards within the store, and the folder that contains the store
+	var near []string // the paths from the file upwards within the store, and the folder that contains the store
 	for _, path := range paths {
 		for at, n := path, 0; n <= 10; at, n = filepath.Dir(at), n+1 {
 			if !slices.Contains(near, at) && (len(at) >= len(e.Dir) || len(paths) == 1) {
@@ -135,7 +135,7 @@ func (e *Env) explainRefusal(err error) error {
 		}
 		return fmt.Errorf("%w: %w", errs.ErrPermission, err)
 	}
-	p.Why = "is refused by the system (mandatory access control, or a lock of another program?)"
+	p.Why = "cannot be accessed (mandatory access control, or a lock of another program?)"
 	return p
 }
 
@@ -148,9 +148,9 @@ func (e *Env) describe(p *errs.PermissionError, at string) (vfs.Info, bool) {
 	return info, true
 }
 
-// refuses returns why a file or folder cannot be written by a user, and the remedy; "" if this file is
-// not the cause. The command in the remedy is for this file alone: a whole store is not given away, or
-// opened, because of one of its files. root is the store's folder.
+// refuses returns the reason why a user cannot write a file or folder, and the remedy; "" if this file is not the
+// cause. root describes the store's folder. The command in the remedy changes only this file: a whole store is not
+// given to another owner, or opened to others, because of one of its files.
 func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (why, fix string) {
 	change := "chattr -i "
 	if runtime.GOOS == "darwin" {
@@ -215,8 +215,8 @@ func quotePath(path string) string {
 	return path
 }
 
-// Passing reports whether something could not be read now, which does not mean that it is damaged or
-// missing: the table of open files is full, a cable is loose, the format is newer.
+// Passing reports whether an error means that something could not be read now, which does not mean that it is damaged
+// or missing: too many files are open, a cable is loose, the format is newer.
 func Passing(err error) bool {
 	var no syscall.Errno
 	return errors.Is(err, errs.ErrNewerFormat) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)

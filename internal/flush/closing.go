@@ -21,13 +21,14 @@ import (
 // are not trusted before the last of them is written, by any process.
 
 const (
-	closingSpill  = 1000        // entries that a clean close leaves to the next replay
-	endingSpill   = 5000        // entries whose words take a second to index
-	endingRepeats = 64          // files of a round of a process that must end soon, if each is synced individually
-	endingJudge   = time.Second // for how long it waits until files that were set aside are judged
+	closingSpill = 1000 // number of entries that a clean close leaves to the next replay
+	endingSpill  = 5000 // number of entries whose words take a second to index
+	// number of files in a round of a process that must end soon, if each file is synced individually
+	endingRepeats = 64
+	endingJudge   = time.Second // maximum time for judging the files that rounds have set aside
 )
 
-// closingPause is for how long flush.lock is released between two rounds: a waiting process has to be woken.
+// closingPause is the time for which flush.lock is released between two rounds: a waiting process has to be woken.
 const closingPause = 10 * time.Millisecond
 
 func closing(m Merge) bool { return m == mergeClosing || m == mergeEnding }
@@ -85,16 +86,16 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 }
 
 // filedTo reports whether everything before a position is in files, and this process has no other work that needs
-// flush.lock. A process that must end soon leaves it to others to trust the files again, and to replace a damaged
-// index.
+// flush.lock. Such work is to trust the files again and to replace a damaged index; a process that must end soon leaves
+// both to others.
 func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 	return fl.engine.Log().Flushed() >= until &&
 		(m == mergeEnding || !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load()) && !fl.leftovers &&
 		len(fl.aside) == 0
 }
 
-// lockClosing waits for flush.lock, and waits again as long as files are written meanwhile. It returns nil without an
-// error if everything before a position is in files, and another process still has the lock.
+// lockClosing waits for flush.lock, and waits again as long as files are written meanwhile. If everything before until
+// is in files and another process still has the lock, it returns nil without an error.
 func (fl *Flusher) lockClosing(ctx context.Context, m Merge, until wal.LSN) (*wal.Held, error) {
 	for {
 		filed, flushed := fl.engine.Log().Pace().FiledTo(), fl.engine.Log().Flushed()

@@ -25,27 +25,28 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// filing writes the newest versions to their files, for one flush. While some files are on their way to the disk, the
-// next ones are put in place, and finally the index is written. end reports whether all of them are durable, and must
-// be called.
+// filing writes the newest versions to their files, for one flush. While some files are being made durable, the next
+// ones are put in place; after the files, the index is written. end reports whether all files are durable, and must be
+// called.
 type filing struct {
 	fl         *Flusher
 	flushed    wal.LSN
-	distrusted bool                               // the existing files may have any contents
-	repeats    bool                               // the flush before this one failed
-	rescues    *rescued                           // for a log that was removed; else nil
-	inflates   atomic.Pointer[errs.InflatedError] // of a rescue: documents compressed more than 64-fold are too large
-	behind     bool                               // files may have versions newer than the known ones
-	readers    []*wal.Reader
-	syncing    *syncing
-	begun      wal.LSN // nothing at or behind it was put in place
-	worked     worked  // scopes with changes among the entries
-	held       bool    // worked was reduced by hold and may be written to files
-	ctx        context.Context
-	err        error // of a barrier
+	distrusted bool     // the existing files may have any contents
+	repeats    bool     // the flush before this one failed
+	rescues    *rescued // set if a log that was removed is rescued; else nil
+	// set by a rescue if documents that are compressed more than 64-fold are too large to become files
+	inflates atomic.Pointer[errs.InflatedError]
+	behind   bool // files may have versions newer than those that this process knows
+	readers  []*wal.Reader
+	syncing  *syncing
+	begun    wal.LSN // position of the log: no change at or behind it was put in place
+	worked   worked  // scopes of working memory with changes among the entries
+	held     bool    // hold has removed from worked the scopes that may lag, and the others may be written to files
+	ctx      context.Context
+	err      error // error of making an earlier round durable
 }
 
-// syncing is a round on its way to the disk.
+// syncing is a round of files that is being made durable.
 type syncing struct {
 	placed *docfile.Placed
 	done   chan error
@@ -59,10 +60,11 @@ func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool)
 	return f
 }
 
-// roundFiles is the most files in a round. The disk should be busy while the next ones are made.
+// roundFiles is the maximum number of files in a round. The disk should be busy while the files of the next round are
+// made.
 const roundFiles = 4096
 
-// roundOf returns how many of the first changes make a round of files.
+// roundOf returns how many of the first changes of a list make a round of files, at most most.
 func (fl *Flusher) roundOf(list []index.At, most int) int {
 	n := min(1, len(list))
 	for n < min(len(list), most) && list[n].Pos-list[0].Pos < uint64(fl.engine.Env().System.RoundBytes) {
@@ -71,8 +73,8 @@ func (fl *Flusher) roundOf(list []index.At, most int) int {
 	return n
 }
 
-// put puts the newest versions in place, in rounds. All rounds but the last are durable when it returns. With held, the
-// list has all changes behind the files, and put reports its progress.
+// put puts the newest versions in place, in rounds. All rounds except the last are durable when it returns. If held is
+// not nil, the list has all changes behind the files, and put reports its progress to other processes.
 func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error {
 	tells := held != nil && slices.IsSortedFunc(list, func(a, b index.At) int { return cmp.Compare(a.Pos, b.Pos) })
 	for first := true; len(list) > 0; first = false {
@@ -122,7 +124,7 @@ func (f *filing) round(ctx context.Context, list []index.At) error {
 	return f.fl.unblock(ctx, src, result.Blocked)
 }
 
-// sync starts making a round durable.
+// sync starts to make a round durable.
 func (f *filing) sync(placed *docfile.Placed) {
 	f.syncing = &syncing{placed: placed, done: make(chan error, 1)}
 	if f.fl.engine.Env().System.Inline {
@@ -132,7 +134,7 @@ func (f *filing) sync(placed *docfile.Placed) {
 	go func(s *syncing) { s.done <- s.placed.Sync() }(f.syncing)
 }
 
-// wait waits until everything that was put is durable.
+// wait waits until all files that were put in place are durable.
 func (f *filing) wait() error {
 	if s := f.syncing; s != nil {
 		f.syncing = nil
@@ -150,7 +152,7 @@ func (f *filing) wait() error {
 	return f.err
 }
 
-// end waits, and joins the error of the wait to err.
+// end waits until all files are durable, and joins the error of that to err.
 func (f *filing) end(err error) error {
 	serr := f.wait()
 	switch {
@@ -163,12 +165,12 @@ func (f *filing) end(err error) error {
 	return err
 }
 
-// frames is the docfile.Source of a round: it reads each frame when it is needed.
+// frames is the docfile.Source of a round: it reads each frame of the log when it is needed.
 type frames struct {
 	f    *filing
 	ctx  context.Context
 	list []index.At
-	lent []func() // by worker: releases the document of its last change
+	lent []func() // functions that release the document of a worker's last change, by worker
 }
 
 func (f *filing) frames(ctx context.Context, list []index.At) *frames {
@@ -189,7 +191,7 @@ func (s *frames) giveBack(worker int) {
 	}
 }
 
-// Len implements docfile.Source, as do the two methods below.
+// Len returns the number of changes. It implements docfile.Source, as do the two methods below.
 func (s *frames) Len() int { return len(s.list) }
 
 func (s *frames) Folders() []*docfile.Folder {
@@ -212,8 +214,8 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	return is, err
 }
 
-// spares reports whether a document that cannot be written to a file is left out of a rescue, so that the others are
-// not lost with it.
+// spares reports whether a rescue leaves out a document that cannot be written to a file because of err, so that the
+// others are not lost with it. at is the version of the document.
 func (f *filing) spares(at wal.LSN, err error) bool {
 	over := (*errs.InflatedError)(nil)
 	if errors.As(err, &over) {
@@ -290,8 +292,8 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// standing returns the version of a document that its file should have: the newest below flushed, found along the chain
-// of previous versions; zero if there is none.
+// standing returns the version of a document that its file should have: the newest version below flushed, found along
+// the chain of previous versions; zero if there is none.
 func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, previous,
 	flushed wal.LSN) (engine.Version, error) {
 	for previous != 0 {
@@ -317,8 +319,9 @@ func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, prev
 	return engine.Version{}, nil
 }
 
-// Ours reports whether a file has a known version of this document: one of the chain, or the one that the index names.
-// For a kind whose files win, the chain ends with the newest version that was adopted from the file.
+// Ours reports whether a file has a known version of this document: one of the chain of its versions, or the version
+// that the index names. For a kind whose files win over the store's version, the chain ends with the newest version
+// that was adopted from the file.
 func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info,
 	data func() ([]byte, error)) bool {
 	var content []byte
@@ -351,8 +354,8 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 	return err == nil && same(&line)
 }
 
-// unblock moves anything that is in the place of a document aside, and retries: nothing is lost, and the document is
-// written.
+// unblock moves anything that occupies the path of a document to quarantine, and then makes the change: nothing is
+// lost, and the document is written.
 func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.Blocked) error {
 	again := src.f.frames(ctx, nil)
 	defer again.done()
@@ -378,7 +381,7 @@ func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.B
 	return err
 }
 
-// MoveAway moves something that is in the place of a document, and is not a file, to quarantine.
+// MoveAway moves something that occupies the path of a document, and is not a file, to quarantine.
 func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	name := c.Folder.InTheWay(c.Name)
 	if name == "" {
@@ -392,7 +395,8 @@ func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	if err != nil {
 		return fmt.Errorf("%s/%s is in the way: %w; moving it aside failed: %w", c.Folder.Name(), c.Name, why, err)
 	}
-	fl.engine.Env().Logger.Warn("something in the place of a document was moved aside", "what", why, "where", where)
+	fl.engine.Env().Logger.Warn("something that is not a file was moved away from the path of a document", "what", why,
+		"where", where)
 	fl.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
 	return nil
 }

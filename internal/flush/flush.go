@@ -23,8 +23,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Flusher turns durable entries of the log into files and index. Any process may do that for all; the holder of
-// flush.lock does.
+// Flusher writes durable entries of the log to files and index. Any process may do that for all processes; the holder
+// of flush.lock does.
 type Flusher struct {
 	engine    *engine.Engine
 	vectors   *vectors.Vectors
@@ -33,78 +33,83 @@ type Flusher struct {
 
 	host Host
 
-	files      *docfile.Flusher
-	workers    int
-	kick       chan struct{}
-	urge       chan struct{} // signals that writers are slowed: a rest ends
-	slowed     slowed
-	yielded    yielded
-	made       time.Time
-	indexAfter atomic.Int64         // nanoseconds since made: when to retry an index that could not be written
-	unflushed  atomic.Int64         // changes of this process since the last round
-	commits    atomic.Int64         // by this process, if rounds are counted in commits: System.Rounds
-	lastBeat   atomic.Int64         // when this process last recorded that it is alive, if nothing runs in the background
-	More       atomic.Bool          // the last round left something to do
-	Quiet      atomic.Bool          // no process wrote during the last background round
-	uptime     func() time.Duration // the clock by which processes announce rests; nil: none
-	refusals   refusals
-	rescuing   sync.Mutex // held by Rescue and Close
+	files   *docfile.Flusher
+	workers int
+	kick    chan struct{}
+	urge    chan struct{} // signals that writers are slowed, and so ends a rest
+	slowed  slowed
+	yielded yielded
+	made    time.Time
+	// time from which an index that could not be written is retried, in nanoseconds since made
+	indexAfter atomic.Int64
+	unflushed  atomic.Int64 // changes of this process since the last round
+	// commits of this process since the last round, if rounds are counted in commits: System.Rounds
+	commits atomic.Int64
+	// when this process last recorded that it is alive, if there is no background goroutine
+	lastBeat atomic.Int64
+	More     atomic.Bool          // the last round left something to do
+	Quiet    atomic.Bool          // no process wrote during the last background round
+	uptime   func() time.Duration // the clock by which processes announce rests; nil: none
+	refusals refusals
+	rescuing sync.Mutex // held by Rescue and Close
 
 	inflate   bool       // all documents become files, however highly they are compressed
 	unpacking sync.Mutex // guards unpacksTo
-	unpacksTo wal.LSN    // the documents of entries below it may become files
+	unpacksTo wal.LSN    // position of the log: the documents of entries below it may become files
 
 	// Guarded by flush.lock.
-	backupAt   time.Time      // of the newest index backup
+	backupAt   time.Time      // time of the newest index backup
 	leftovers  bool           // tmp/ may have files of killed processes
-	aside      []docfile.Edit // by this round, and by earlier ones that failed
-	beside     bool           // an index is written, and followed by the views, beside further rounds
+	aside      []docfile.Edit // files that this round, and earlier ones that failed, have set aside
+	beside     bool           // an index may be written, and the views updated, beside further rounds
 	following  *following     // the work beside rounds; nil: none
-	indexErr   error          // why the index could not be written
-	indexFails int            // in a row
+	indexErr   error          // the reason why the index could not be written
+	indexFails int            // number of failures to write the index in a row
 	dooming    bool           // this round overwrites the files of the index that it replaces: see flushOverwriting
 	Unlinked   []string       // files of the index that were not overwritten since a purge failed
-	moved      uint64         // bytes of log that rounds have written to files
+	moved      uint64         // bytes of log that rounds of this process have written to files
 	earlier    atomic.Bool    // this round began while no purge was announced
-	failed     atomic.Int64   // failed rounds in a row
-	begun      wal.LSN        // this round has put nothing in place at or behind it
-	reached    wal.LSN        // the same for failed rounds, if all were canceled; else 0
-	suspect    wal.LSN        // nothing behind it was written before the store became distrusted
-	trusts     bool           // after this round all files are trusted
+	failed     atomic.Int64   // number of failed rounds in a row
+	begun      wal.LSN        // position of the log: this round has put no change at or behind it in place
+	reached    wal.LSN        // the same position for the failed rounds, if all of them were canceled; else 0
+	suspect    wal.LSN        // position of the log: nothing behind it was written before the store became distrusted
+	trusts     bool           // all files are trusted after this round
 	Lagging    lag
 
-	compared [wal.Folders]atomic.Int64 // by kind: see Compared
-	// the times that the checkpoint has of folders that were changed from outside; else 0
+	// modification times of the folders whose names were compared with the index, by kind: see Compared
+	compared [wal.Folders]atomic.Int64
+	// For folders that were changed from outside: their times in the checkpoint; 0 for other folders.
 	uncompared [wal.Folders]int64
 }
 
-// Host is the interface that a flusher calls back: the packages that judge edited files, that delete by age and limits,
-// and that keep working memory. The files of working memory contain what the log has released; a round writes them
-// before it sets the checkpoint.
+// Host has the functions that a flusher calls in higher packages: those that judge edited files, that delete by age and
+// limits, and that keep working memory. The files of working memory contain changes that the log has released; a round
+// writes them before it sets the checkpoint.
 type Host interface {
-	// JudgeAside judges the files that a round has set aside.
+	// JudgeAside decides, for each file that a round has moved to quarantine, whether it is an edit that must be
+	// adopted.
 	JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Edit)
 	// Upkeep is called every few seconds.
 	Upkeep(ctx context.Context)
 	// CheckParked checks displaced files into which an editor may still save.
 	CheckParked(ctx context.Context)
 	// PutScopes writes the files of scopes, durably. distrusted means that the existing files may have any contents.
-	// spares, if not nil, is called for a scope that cannot be written to a file: if it returns true the others are
-	// written.
+	// spares, if not nil, is called for a scope that cannot be written to a file: if it returns true, PutScopes
+	// continues with the others.
 	PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(key string, err error) bool) error
 	// MayLag reports whether the file of a scope need not be written for now, and returns the first entry that the file
 	// lacks.
 	MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool)
-	// OursScope reports whether a file has the document of a scope as this store wrote it, and not a restored older one
-	// from before the position least.
+	// OursScope reports whether a file has the document of a scope as this store wrote it. It returns false for an
+	// older one that was restored by hand: one from before the position least.
 	OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool
 }
 
-// flushWorkers is how many goroutines put files in place: more than two gained nothing on any file system that was
-// tried.
+// flushWorkers is the number of goroutines that put files in place: more than two gained nothing on any file system
+// that was tried.
 const flushWorkers = 2
 
-// New returns a flusher for a store that is being opened, before its log is. rebuilder rebuilds an index that is
+// New returns a flusher for a store that is being opened, before its log is opened. rebuilder rebuilds an index that is
 // damaged or missing. With inflate, all documents become files, however highly they are compressed.
 func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, rebuilder *rebuild.Maker, host Host,
 	inflate bool) (*Flusher, error) {
@@ -157,15 +162,15 @@ func (fl *Flusher) Wake(n int) {
 	}
 }
 
-// Merge specifies whether a round writes the index.
+// Merge specifies whether a round writes the index, and how.
 type Merge int
 
 const (
 	MergeWhenDue Merge = iota
 	MergeFlush         // write the changes, in a delta or, if that is due, a new base
 	MergeAlways        // write everything into a new base
-	MergeFiles         // as MergeWhenDue, and no change waits for its file
-	mergeClosing       // of a store that closes: leaves little for the next open to replay
+	MergeFiles         // as MergeWhenDue, and all changes are written to files, without waiting
+	mergeClosing       // the round of a store that closes: leaves little for the next open to replay
 	mergeEnding        // as mergeClosing, for a process that must end soon
 )
 
@@ -208,8 +213,8 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 	return timed(held)
 }
 
-// FlushRound runs a round: what changed since flushed is written to files, these are made durable, then the index is
-// written if it is due, and only then the marks move.
+// FlushRound runs a round. It writes the changes since the position flushed to files and makes these durable, then
+// writes the index if it is due, and only then moves the marks of the checkpoint.
 func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) error {
 	began := fl.engine.Env().Clock()
 	fl.unflushed.Store(0)
@@ -230,7 +235,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	}
 	if err == nil && m == MergeAlways && !spilled { // writing an index releases the log, which enforces the budget too
 		if berr := fl.engine.Log().Archive().KeepBudget(held); berr != nil {
-			fl.engine.Env().Logger.Warn("enforcing the budget of the history", "err", berr)
+			fl.engine.Env().Logger.Warn("limiting the history to its maximum size", "err", berr)
 		}
 	}
 	if givenUp(ctx, err) { // the caller's context ended, or the store is being closed
@@ -265,12 +270,12 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	return nil
 }
 
-// givenUp reports whether an error means that the work was canceled, not that it cannot be done.
+// givenUp reports whether an error means that the work was canceled, as opposed to having failed.
 func givenUp(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, errs.ErrSyncFailed)
 }
 
-// tell reports why files or index could not follow the log.
+// tell reports the error because of which files or index could not be brought up to date with the log.
 func (fl *Flusher) tell(err error) {
 	fl.engine.Health().Flushed(fl.engine.Env().Clock(), err)
 	diskspace.Watch(fl.engine)
@@ -387,14 +392,14 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	return len(list), spilled, nil
 }
 
-// How many files a background round writes at most, so that writers have the disk in between. More if there are no
-// writes.
+// The maximum numbers of files that a background round writes, so that writers have the disk between rounds. It is
+// larger if there are no writes.
 const (
 	PaceFiles  = 1000
 	QuietFiles = 4096
 )
 
-// raiseFound raises the features of kinds of documents that an index made from files contains: no commit has raised
+// raiseFound raises the features of the kinds of documents in an index that was made from files: no commit has raised
 // them.
 func (fl *Flusher) raiseFound(held *wal.Held) error {
 	for _, k := range fl.engine.Present() {
@@ -412,8 +417,8 @@ func (fl *Flusher) raiseFound(held *wal.Held) error {
 	return nil
 }
 
-// Due returns what a round writes to files, and up to where the files are authoritative after it: all changes, or, in
-// the background and at a close, a part.
+// Due returns what a round writes to files, and the mark up to which the files are authoritative after it. These are
+// all changes, or, in the background and at a close, a part.
 func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := fl.engine.Log().AppliedMark()
 	distrusted, failed := fl.engine.Log().Notes().Distrusted(), fl.failed.Load() > 0
@@ -462,7 +467,8 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 	return list, to, nil
 }
 
-// FolderTimes returns the modification times of the folders after the store's own last change.
+// FolderTimes returns the modification times of the folders for the checkpoint. For a folder that was changed from
+// outside, it returns the time in the previous checkpoint.
 func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
 	t := fl.folderTimes()
 	for i, was := range fl.uncompared {
@@ -486,8 +492,8 @@ func (fl *Flusher) lookForChanges(c wal.Checkpoint) {
 	}
 }
 
-// Compared records that the names in a folder, at its changed time, were compared with the index, and that no file is
-// missing.
+// Compared records that the names in the folder of a kind were compared with the index while changed was the folder's
+// modification time, and that no file is missing.
 func (fl *Flusher) Compared(kind int, changed int64) { fl.compared[kind].Store(changed) }
 
 func (fl *Flusher) folderTimes() [wal.Folders]int64 {
@@ -504,7 +510,7 @@ func (fl *Flusher) folderTimes() [wal.Folders]int64 {
 	return t
 }
 
-// judgeAside has the files judged that this round, and earlier ones that failed, have set aside.
+// judgeAside lets the host judge the files that this round, and earlier ones that failed, have set aside.
 func (fl *Flusher) judgeAside(ctx context.Context, held *wal.Held) {
 	aside := fl.aside
 	fl.aside = nil

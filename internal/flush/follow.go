@@ -18,13 +18,13 @@ import (
 //
 // Work beside rounds moves no mark; the flusher does that afterwards, between two rounds (then).
 
-// following is work beside rounds, and what the flusher does after it.
+// following is work beside rounds, and the function that the flusher calls after it.
 type following struct {
 	done chan struct{}
-	then func() error // nil: nothing
+	then func() error // called after the work, between two rounds; nil: nothing
 }
 
-// start starts work beside the rounds that follow.
+// start starts work beside the rounds that follow. then is called afterwards, between two rounds.
 func (fl *Flusher) start(work func(), then func() error) {
 	f := &following{done: make(chan struct{}), then: then}
 	fl.following = f
@@ -34,7 +34,7 @@ func (fl *Flusher) start(work func(), then func() error) {
 	}()
 }
 
-// arrived runs the follow-up of work that has ended; that may start other work.
+// arrived calls the then function of work that has ended; that may start other work.
 func (fl *Flusher) arrived() error {
 	f := fl.following
 	fl.following = nil
@@ -44,7 +44,7 @@ func (fl *Flusher) arrived() error {
 	return f.then()
 }
 
-// followed waits until all work beside rounds is done.
+// followed waits until all work beside rounds has ended.
 func (fl *Flusher) followed() (err error) {
 	for fl.following != nil {
 		<-fl.following.done
@@ -54,7 +54,7 @@ func (fl *Flusher) followed() (err error) {
 }
 
 // spillBeside reports whether a round may write its index beside the next rounds. A damaged index is rebuilt by the
-// round itself, and a small one is written faster than another mark.
+// round itself. A small index is also written by the round: that is faster than moving another mark.
 func (fl *Flusher) spillBeside(m Merge) bool {
 	set := fl.engine.State().Set()
 	if set == nil {
@@ -64,8 +64,8 @@ func (fl *Flusher) spillBeside(m Merge) bool {
 	return m == MergeWhenDue && fl.beside && !fl.dooming && !small(set) && !fl.engine.Damaged().Load()
 }
 
-// writeBeside writes an index beside the rounds that follow. All versions that it names are in files, durably; newer
-// versions in the files are in the log.
+// writeBeside writes an index beside the rounds that follow. All versions that the index names are in files, durably;
+// newer versions in the files are in the log.
 func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling) {
 	var err error
 	fl.start(func() {
@@ -85,8 +85,8 @@ func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling)
 	})
 }
 
-// indexed records that an index was written, or why it was not: then the next attempt is delayed more each time. Files
-// are written meanwhile.
+// indexed records that an index was written, or, with an error, that it could not be written: then each further attempt
+// is delayed more. Files are written meanwhile.
 func (fl *Flusher) indexed(ctx context.Context, err error) error {
 	if givenUp(ctx, err) {
 		return err
@@ -105,7 +105,7 @@ func (fl *Flusher) indexed(ctx context.Context, err error) error {
 	return nil
 }
 
-// indexStands resets the failures of writing an index.
+// indexStands records that writing an index succeeded: it resets the count of failures.
 func (fl *Flusher) indexStands() {
 	fl.indexErr, fl.indexFails = nil, 0
 	fl.indexAfter.Store(0)
@@ -114,7 +114,7 @@ func (fl *Flusher) indexStands() {
 // indexWaits reports whether the next attempt at an index that could not be written is still delayed.
 func (fl *Flusher) indexWaits() bool { return int64(time.Since(fl.made)) < fl.indexAfter.Load() }
 
-// spilledTo moves the mark of the index to one that was written beside rounds.
+// spilledTo moves the mark of the index in the checkpoint to to, after an index was written beside rounds.
 func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) error {
 	c, err := fl.engine.Log().Checkpoint()
 	if err != nil {
@@ -130,8 +130,8 @@ func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) e
 	return nil
 }
 
-// follow does the work after a new index, or starts it beside rounds: the views read the index, and the log releases
-// what it covers.
+// follow does the work after a new index, or starts it beside rounds: the views are updated from the index, and the log
+// releases the part that the index covers.
 func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	work := func() {
 		fl.views.Round(ctx, held, true)
@@ -149,9 +149,9 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	fl.start(work, nil)
 }
 
-// mapIndex maps the index that was written, from which the views are made. Refresh does not wait for a search of this
-// process that is mapping the index before: the views would follow that one then, and keep what a purge removes from
-// the log behind it.
+// mapIndex maps the index that was written, from which the views are made. Refresh is not enough: it does not wait for
+// a search of this process that is still mapping the previous index. The views would then be made from that one, and
+// keep what a purge removes from the log behind it.
 func (fl *Flusher) mapIndex(held *wal.Held) error {
 	_ = fl.engine.KeepUp(held)
 	if fl.engine.State().From() < fl.engine.Log().Spilled() {
@@ -160,15 +160,15 @@ func (fl *Flusher) mapIndex(held *wal.Held) error {
 	return nil
 }
 
-// overdue reports whether an index is due for changes that are already in files: none could be written while the views
-// followed the one before.
+// overdue reports whether an index is due for changes that are already in files: no index could be written while the
+// views were updated from the previous one.
 func (fl *Flusher) overdue() bool {
 	flushed, spilled := fl.engine.Log().Flushed(), fl.engine.Log().Spilled()
 	return !fl.indexWaits() && flushed > spilled && int64(flushed-spilled) > fl.engine.Env().System.SpillBytes
 }
 
-// flushOn runs a background round, or one of a close, and the rounds beside its index and the follow-up. When ctx ends,
-// no further round begins; when rounds ends, the current one ends too.
+// flushOn runs a background round, or one of a close, and the rounds that run beside the writing of its index and
+// views. When ctx ends, no further round begins; when rounds ends, the current one ends too.
 func (fl *Flusher) flushOn(ctx, rounds context.Context, held *wal.Held, m Merge) (err error) {
 	fl.beside = !fl.engine.Env().System.Inline
 	defer func() {

@@ -22,14 +22,15 @@ import (
 // overwritten.
 const PurgeFolder = "tmp/purge"
 
-// Remains lists what could not be overwritten.
+// Remains lists data that a purge could not overwrite.
 type Remains struct {
-	Left     []error  // where data may remain, and the remedy
+	Left     []error  // places where data may remain, with the remedy
 	Unlinked []string // files that were removed without being overwritten
 }
 
-// keepsDisplaced reports whether displaced files must not be reused or removed. A round that began before the purge
-// displaces nothing that the purge deletes: between its announcement and its first deletion the purge takes flush.lock.
+// keepsDisplaced reports whether displaced files must not be reused or removed, because a purge has to overwrite them.
+// For a round that began before the purge was announced it returns false: such a round displaces nothing that the purge
+// deletes, because the purge takes flush.lock between its announcement and its first deletion.
 func (fl *Flusher) keepsDisplaced() bool {
 	// In this order: a purge that fails records that before it ends.
 	return fl.engine.Log().Purges().Running() && !fl.earlier.Load() || fl.engine.Log().Purges().Displaced()
@@ -41,8 +42,8 @@ func (fl *Flusher) purgesIn(name string) bool {
 }
 
 // flushOverwriting runs a round while everything that may contain data of a purged memory must be overwritten when it
-// is released: a purge is running in some process, or one has failed and none was done since. The index that the round
-// replaces has lines of the memory.
+// is released: a purge is running in some process, or one has failed and no later purge has succeeded. The index that
+// the round replaces has lines of the memory.
 func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge) error {
 	var r Remains
 	dir := filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder))
@@ -85,8 +86,8 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 	return nil
 }
 
-// EnterPurgeFolder creates the folder that marks a purge, and overwrites what an interrupted purge has left in it: no
-// other purge uses it at the same time. On a full disk it continues without the folder.
+// EnterPurgeFolder creates the folder that marks a purge, and overwrites the files that an interrupted purge has left
+// in it: no other purge uses it at the same time. On a full disk it continues without the folder.
 func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	// A round that failed has left the old index mapped in this process.
 	_ = fl.engine.Refresh()
@@ -120,7 +121,7 @@ func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	return fl.engine.Env().FS.SyncDir(dir)
 }
 
-// DropPurgeFolder removes the folder in which files are overwritten and rewritten, unless it still has files.
+// DropPurgeFolder removes the folder in which a purge overwrites and rewrites files, unless it still has files.
 func DropPurgeFolder(fl *Flusher) error {
 	dir := filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder))
 	if names, err := fl.engine.Env().FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
@@ -133,16 +134,16 @@ func DropPurgeFolder(fl *Flusher) error {
 	return nil
 }
 
-// lookForPurge checks for an interrupted purge after which none was done.
+// lookForPurge checks whether a purge was interrupted and no later purge has succeeded.
 func (fl *Flusher) lookForPurge(_ *wal.Held) {
 	if !fl.engine.Log().Purges().Drop() && !fl.engine.Log().Purges().Running() {
 		PurgeWasCut(fl)
 	}
 }
 
-// PurgeWasCut checks for the folder of a purge, if none is running and the shared page has no record of a failed one:
-// that purge was killed with all processes. It reports whether the files that the next rounds displace may be of such a
-// purge, or that is unknown now.
+// PurgeWasCut reports whether a purge was killed, so that the files that the next rounds displace may have purged data.
+// It looks for the folder of a purge if none is running and the shared page has no record of a failed one: then the
+// purge was killed with all processes. If that cannot be determined now, it returns true.
 func PurgeWasCut(fl *Flusher) bool {
 	if !fl.engine.Log().Purges().Failed() {
 		info, err := fl.engine.Env().FS.Stat(filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder)))
@@ -156,7 +157,8 @@ func PurgeWasCut(fl *Flusher) bool {
 	return fl.engine.Log().Purges().Displaced()
 }
 
-// endPurge overwrites what an interrupted purge would have overwritten; the round is durable up to flushed.
+// endPurge overwrites what an interrupted purge would have overwritten. flushed is the position up to which the round
+// is durable.
 func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
 	// a running purge does it itself; work beside rounds has files in tmp/
 	if !fl.engine.Log().Purges().Displaced() || fl.engine.Log().Purges().Running() || fl.following != nil {

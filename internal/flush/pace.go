@@ -43,26 +43,27 @@ const (
 	slack    = 2 * time.Millisecond
 )
 
-// The rate of the flushers that is assumed while it is unknown, and the least rate that is used.
+// The rate of the flushers, in bytes of log per second, that is assumed while it is unknown, and the lowest rate that
+// is used.
 const (
 	rateFirst = 16 << 20
 	rateLeast = 256 << 10
 )
 
-// full returns how full the backlog is; 1 is its bound.
+// full returns how large the backlog is, relative to its limit: 1 means that the limit is reached.
 func (fl *Flusher) full() float64 { return max(fl.unfiled(), fl.unspilled()) }
 
 func (fl *Flusher) unfiled() float64 {
 	return float64(fl.engine.Log().Pace().Unfiled()) / float64(fl.engine.Settings().Now().Backlog())
 }
 
-// unspilled returns how full the log since the index is, relative to the bound that it must never exceed. It passes the
-// first half if the work after an index, the words of the views, is slower than the files.
+// unspilled returns how long the log since the index is, relative to the limit that it must never exceed. It exceeds
+// half of it if the work after an index, the words of the views, is slower than the files.
 func (fl *Flusher) unspilled() float64 {
 	return float64(fl.engine.Log().Backlog()) / float64(fl.engine.Env().System.BacklogBytes)
 }
 
-// turnOf returns how long the turn of a commit lasts.
+// turnOf returns how long the turn of a commit of the given size lasts.
 func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	rate := fl.engine.Log().Pace().Rate()
 	if rate == 0 {
@@ -76,14 +77,15 @@ func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	return turn
 }
 
-// turns returns how many times longer the turn of a commit lasts than its bytes take, for the files and for the index:
-// 1 at slowFrom, from where on the commits are no faster than the files.
+// turns returns how many times longer the turn of a commit lasts than the flushers need for its bytes, because of the
+// files and because of the index. Both are 1 at slowFrom, from where on the commits are no faster than the files.
 func (fl *Flusher) turns() (files, index float64) {
 	of := func(full float64) float64 { return full / max(1-full, 0.01) }
 	return min(slowMost, of(fl.unfiled())), of(fl.unspilled())
 }
 
-// unpaced is the key of a context whose commits are made by a flusher: such a commit would wait for itself.
+// unpaced is the key of a context whose commits are not slowed, because a flusher makes them: such a commit would wait
+// for itself.
 type unpaced struct{}
 
 // Unpaced returns a context for commits that are made instead of flushing, or after the last flush.
@@ -125,10 +127,10 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	return nil
 }
 
-// stopPause is the time between two checks whether the backlog is below the bound that it must never exceed.
+// stopPause is the pause between two checks whether the backlog is below the limit that it must never exceed.
 const stopPause = 10 * time.Millisecond
 
-// stopped waits until the backlog is below the bound that it must never exceed. If the flushers fail it returns their
+// stopped waits until the backlog is below the limit that it must never exceed. If the flushers fail, it returns their
 // error. If they make no progress for the lock wait, this writer flushes itself, which succeeds or returns the reason.
 func (fl *Flusher) stopped(ctx context.Context) error {
 	least, since := int64(math.MaxInt64), time.Now()
@@ -158,7 +160,8 @@ func (fl *Flusher) stopped(ctx context.Context) error {
 	}
 }
 
-// flushAhead flushes in the caller while the backlog exceeds its absolute bound, if nothing flushes in the background.
+// flushAhead flushes in the caller while the backlog exceeds the limit that it must never exceed, if there is no
+// background flush.
 func (fl *Flusher) flushAhead(ctx context.Context) error {
 	for last := int64(math.MaxInt64); fl.engine.Log().Backlog() > fl.engine.Env().System.BacklogBytes; {
 		if err := ctx.Err(); err != nil {
@@ -185,13 +188,13 @@ func (fl *Flusher) flushAhead(ctx context.Context) error {
 // slowed records when writers of this process were slowed.
 type slowed struct {
 	mu    sync.Mutex
-	until time.Time // the last slowed writer waits until then
+	until time.Time // time until which the last slowed writer waits
 }
 
-// slowGap is for how long no writer was slowed before slowing is reported again.
+// slowGap is the time without a slowed writer after which slowing is reported again.
 const slowGap = 10 * time.Second
 
-// note reports once, when it begins, that writers are slowed.
+// note reports that writers are slowed, once when it begins.
 func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	s.mu.Lock()
 	now := time.Now()
@@ -204,7 +207,7 @@ func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	}
 }
 
-// behind returns why writers are slowed, and by how many bytes of log the files or the index lag.
+// behind returns by how many bytes of log the files or the index lag, and a text that explains why writers are slowed.
 func (fl *Flusher) behind() (bytes int64, why string) {
 	rate := "not known yet"
 	if r := fl.engine.Log().Pace().Rate(); r > 0 {

@@ -18,9 +18,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// refusals are the invalid entries of the log, which are skipped: see state.Check. The store itself never writes one; a
-// log that came with a folder may have any number of them. Each is reported once, and goes to quarantine before a flush
-// releases it.
+// refusals has the invalid entries of the log, which are skipped: see state.Check. The store itself never writes one; a
+// log that came with a folder may have any number of them. Each is reported once, and is copied to quarantine before a
+// flush releases it from the log.
 type refusals struct {
 	mu   sync.Mutex
 	list map[wal.LSN]*refusal
@@ -29,13 +29,13 @@ type refusals struct {
 
 type refusal struct {
 	err  error
-	kept bool // in quarantine
+	kept bool // the entry is in quarantine
 }
 
-// refusedMost is how many are reported and kept; verify names all of them.
+// refusedMost is the maximum number of invalid entries that are reported and kept; verify names all of them.
 const refusedMost = 1000
 
-// NoteRefused implements state.State's Refused.
+// NoteRefused records an entry of the log that is invalid because of err. It is called by state.State.
 func (fl *Flusher) NoteRefused(e *wal.Entry, err error) {
 	r := &fl.refusals
 	r.mu.Lock()
@@ -75,8 +75,8 @@ func (fl *Flusher) refusedEntries() (problems []error) {
 	return problems
 }
 
-// keepRefused puts the invalid entries below a position into quarantine, because the log may release them afterwards.
-// An entry that cannot be kept delays nothing: the log still has it for now, and verify names it.
+// keepRefused copies the invalid entries below a position to quarantine, because the log may release them afterwards.
+// An entry that cannot be copied delays nothing: the log still has it for now, and verify names it.
 func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 	r := &fl.refusals
 	r.mu.Lock()
@@ -98,14 +98,14 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 			})
 		}
 		if err != nil && !errors.Is(err, errs.ErrTruncated) {
-			fl.engine.Env().Logger.Warn("keeping an entry of the log that is not valid", "lsn", at, "err", err)
+			fl.engine.Env().Logger.Warn("copying an invalid entry of the log to quarantine", "lsn", at, "err", err)
 			continue
 		}
 		r.list[at].kept = true
 	}
 }
 
-// Problems returns the failures of the last rounds, and the entries that no round can process.
+// Problems returns the errors of the last rounds, and the entries that no round can process.
 func (fl *Flusher) Problems() (list []error) {
 	h := fl.engine.Health()
 	h.Mu.Lock()

@@ -33,9 +33,9 @@ func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) (again bool, err err
 	return again, err
 }
 
-// rescueUnrecorded is Rescue for a store that closes while files of the log are being removed, of which only the
-// checkpoint is gone so far: without it no round can end, and the log may be gone before the store is opened again. If
-// the log stays, the next process finds the same entries in it.
+// rescueUnrecorded does the same as Rescue for a store that closes while files of the log are being removed, of which
+// only the checkpoint is gone so far. Without the checkpoint no round can end, and the log may be gone before the store
+// is opened again. If the log stays, the next process finds the same entries in it.
 func (fl *Flusher) rescueUnrecorded(ctx context.Context, _ *wal.Held) error {
 	n, _, err := fl.rescue(ctx)
 	if err == nil {
@@ -45,14 +45,14 @@ func (fl *Flusher) rescueUnrecorded(ctx context.Context, _ *wal.Held) error {
 	return err
 }
 
-// rescued records what a rescue has left out: documents that cannot be written to files. The others must not be lost
-// with them.
+// rescued records the documents that a rescue has left out because they cannot be written to files. The others must not
+// be lost with them.
 type rescued struct {
 	fl *Flusher
 
 	mu     sync.Mutex
-	at     map[wal.LSN]bool // of documents
-	scopes map[string]bool  // of working memory
+	at     map[wal.LSN]bool // versions of these documents
+	scopes map[string]bool  // keys of such scopes of working memory
 	err    error            // the reason for one of them
 }
 
@@ -72,7 +72,8 @@ func (r *rescued) sparesScope(key string, err error) bool {
 	return true
 }
 
-// rescue returns the number of documents. With an error, again reports that a retry may succeed.
+// rescue writes to files what only the log has. It returns the number of documents that it has written. With an error,
+// again reports that a retry may succeed.
 func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
 	fl.rescuing.Lock()
 	defer fl.rescuing.Unlock()
@@ -123,8 +124,8 @@ func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, err
 	return list, files.end(err)
 }
 
-// unfiledError returns the error that names what a rescue has left out, and the documents of a list that are missing in
-// files. The ids of unreadable entries are unknown.
+// unfiledError returns the error that names what a rescue has left out, and those documents of a list for which missing
+// is true: they are not in files. The ids of unreadable entries are unknown.
 func (fl *Flusher) unfiledError(
 	ctx context.Context, list []index.At, left *rescued, cause error, missing func(e *wal.Entry) bool,
 ) error {
@@ -158,8 +159,8 @@ func (fl *Flusher) nameOf(key string) string {
 	return k.Noun + " " + human.Quote(key[1:])
 }
 
-// isFiled reports whether the file of a document has the version of an entry, or a newer one: the time of a file is
-// that of its commit. For working memory the file does not show that.
+// isFiled reports whether the file of a document has the version of an entry, or a newer version: the time of a file is
+// the time of its commit. For working memory the file does not show that.
 func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	k := fl.engine.Kinds().Of(e.Key)
 	if k == nil {
@@ -179,13 +180,14 @@ func (fl *Flusher) superseded(k *engine.Kind, e *wal.Entry) bool {
 	return err == nil && info.Mtime.After(e.Time)
 }
 
-// hasFolder reports whether the folder of memories, which every store has, is in its place.
+// hasFolder reports whether the folder of memories, which every store has, exists at its path.
 func (fl *Flusher) hasFolder() bool {
 	_, err := fl.engine.Env().FS.Stat(filepath.Clean(fl.engine.Kinds().Memories.Path("")))
 	return err == nil
 }
 
-// lockFolder takes a lock on the folder of memories, which every store has.
+// lockFolder takes a lock on the folder of memories, which every store has, in place of flush.lock, which was removed
+// with the log.
 func (fl *Flusher) lockFolder(ctx context.Context) (release func(), err error) {
 	name := filepath.Clean(fl.engine.Kinds().Memories.Path(""))
 	lock, err := vfs.OpenFolderLock(fl.engine.Env().FS, name)

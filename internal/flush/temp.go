@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// EmptyTemp removes what killed processes left in tmp/. A file that is neither a temp file of this program nor a known
-// version is a user's work, and goes to quarantine.
+// EmptyTemp removes what killed processes left in tmp/. A file that is neither a temporary file of this program nor a
+// known version of a document is a user's work, and is moved to quarantine.
 func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
 	edits, err := fl.files.EmptyTemp(fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
@@ -29,7 +29,7 @@ func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
 	return err
 }
 
-// ClearTemp removes a file in the place of a folder in tmp/; see docfile.
+// ClearTemp removes a file at the path of a folder in tmp/; see docfile.
 func (fl *Flusher) ClearTemp(_ *wal.Held, folder string) error {
 	edits, err := fl.files.ClearTemp(strings.TrimPrefix(folder, "tmp/"))
 	fl.Edited(context.Background(), edits)
@@ -52,8 +52,7 @@ func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
 	return err
 }
 
-// leftByDead reports whether the process of a name in tmp/ is certainly dead. A name ends with the token of the
-// process, see Engine.Token.
+// leftByDead reports whether the process whose token ends a name in tmp/ is certainly dead; see Engine.Token.
 func leftByDead(own vfs.Host, name string) bool {
 	if places.IsIndexTemp(name) {
 		_, name, _ = strings.Cut(name, ".")
@@ -91,8 +90,8 @@ func (fl *Flusher) places() (list []*docfile.Folder) {
 	return append(list, fl.engine.Kinds().Scopes.Folder)
 }
 
-// inPlace reports whether the inode of a file in tmp/ is also in the place of the document that it contains: a power
-// failure may keep one half of an exchange.
+// inPlace reports whether a file in tmp/ has the same inode as the file of the document that it contains: a power
+// failure may keep only one half of an exchange of two names.
 func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	b, err := data()
 	if err != nil {
@@ -111,8 +110,8 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	return fl.anyOpaque(context.Background(), stands)
 }
 
-// anyOpaque reports whether is returns true for a document that does not contain its id, among those that changed since
-// the index was written: a killed flusher was working on one of these.
+// anyOpaque looks at documents that do not contain their id, among those that changed since the index was written: a
+// killed flusher was writing one of these. It reports whether is returns true for any of them.
 func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id string) bool) bool {
 	if !slices.ContainsFunc(fl.engine.Present(), func(k *engine.Kind) bool { return k.Opaque }) {
 		return false
@@ -129,8 +128,8 @@ func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id str
 	return false
 }
 
-// halfWritten reports whether a file is one of the store's documents, complete, incomplete, or written over a longer
-// one and not truncated yet: what a killed flusher leaves. An edit is none of these.
+// halfWritten reports whether a file is what a killed flusher leaves: a document of the store that is complete,
+// incomplete, or written over a longer one and not truncated yet. An edit by a user is none of these.
 func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool {
 	if len(b) == 0 {
 		return true
@@ -144,7 +143,7 @@ func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) boo
 	return fl.anyOpaque(ctx, func(k *engine.Kind, id string) bool { return fl.halfWrittenOf(ctx, k, id, info, b) })
 }
 
-// halfWrittenOf is halfWritten for the versions of one document.
+// halfWrittenOf does the same as halfWritten, only for the versions of one document.
 func (fl *Flusher) halfWrittenOf(ctx context.Context, k *engine.Kind, id string, info vfs.Info, b []byte) bool {
 	place, err := fl.engine.State().Find(k.Letter, id)
 	if err != nil {

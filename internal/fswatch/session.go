@@ -29,23 +29,23 @@ type session struct {
 	f       files
 	src     source
 	folders map[string]*folder
-	names   []string // of the folders, in order
+	names   []string // names of the folders, in order
 
-	sweeping chan found  // what the running sweep finds; nil while none runs
-	again    bool        // something was missed while the sweep ran
+	sweeping chan found  // receives the files that the running sweep finds; nil while none runs
+	again    bool        // events were missed while the sweep ran, so another sweep is needed
 	due      time.Time   // when a session without notifications ends
 	stepAt   time.Time   // when pending files are checked; zero if there are none
 	replaced atomic.Bool // the store's folder was replaced: its files are no longer this store's
 }
 
-// folder has what is pending in one folder.
+// folder has the pending files and deletions of one folder.
 type folder struct {
 	pending map[string]pending
-	absent  map[string]bool // names that were missing
-	gone    []string        // their ids at the last check
-	looked  time.Time       // the time of that check
+	absent  map[string]bool // names that were missing at the last check
+	gone    []string        // ids of these names at the last check
+	looked  time.Time       // time of the last check
 	removed bool            // the folder itself is gone
-	entered []string        // folders in it that are watched only since a moment ago
+	entered []string        // folders in it whose watch began a moment ago
 }
 
 // pending has the times of the first and the last event of a file.
@@ -56,10 +56,10 @@ type found struct{ folder, name string }
 
 // Bounds on a session.
 const (
-	// lookMost is how many files are checked before events are processed again: files that are checked
-	// together cost one commit and one round.
+	// lookMost is the maximum number of files that are checked before events are processed again: files that are
+	// checked together cost one commit and one round.
 	lookMost = 1024
-	// patience times Quiet is the maximum time that a file is waited for which never is quiet.
+	// patience is the maximum time, as a multiple of Quiet, after which a file that never is quiet is checked.
 	patience = 10
 )
 
@@ -118,7 +118,7 @@ func (s *session) end(cancel func()) {
 	}
 }
 
-// happened processes an event; it returns true if the source has ended.
+// happened processes an event. It returns true if the source has ended.
 func (s *session) happened(ctx context.Context, e event) (ended bool) {
 	switch {
 	case e.ended:
@@ -160,7 +160,7 @@ func (s *session) note(folder, name string, now time.Time) {
 	}
 }
 
-// next returns the time at which there is work, if any.
+// next returns the time at which there is something to do; false if there is nothing.
 func (s *session) next() (at time.Time, ok bool) {
 	sooner := func(t time.Time) {
 		if !ok || t.Before(at) {
@@ -181,7 +181,7 @@ func (s *session) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// step checks files that are quiet and files that are gone; it returns true if the session is over.
+// step checks files that are quiet and files that are gone. It returns true if the session must end.
 func (s *session) step(ctx context.Context, now time.Time) (over bool) {
 	pending, more := false, false
 	for _, name := range s.names {
@@ -211,7 +211,7 @@ func (s *session) step(ctx context.Context, now time.Time) (over bool) {
 	return true
 }
 
-// quiet checks files that had no event for a while; more reports that there are others.
+// quiet checks files that had no event for a while. more reports that there are further ones.
 func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.Time) (more bool) {
 	if len(fo.entered) > 0 { // a file that left them before they were watched has no event
 		missing, err := s.f.Missing(ctx, name, fo.entered)
@@ -260,7 +260,7 @@ func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.T
 	return more
 }
 
-// missing settles deletions, once no more files have gone since the last check.
+// missing lets the store handle deletions, once no more files have gone since the last check.
 func (s *session) missing(ctx context.Context, name string, fo *folder) {
 	absent := make([]string, 0, len(fo.absent))
 	for file := range fo.absent {
@@ -290,7 +290,7 @@ func (s *session) missing(ctx context.Context, name string, fo *folder) {
 	fo.gone = nil
 }
 
-// restoreFolders lets the store decide about the files of a folder that is gone.
+// restoreFolders lets the store decide what to do about the files of a folder that is gone.
 func (s *session) restoreFolders(ctx context.Context) {
 	for _, name := range s.names {
 		fo := s.folders[name]

@@ -19,9 +19,9 @@ import (
 // event reports that something happened to a file.
 type event struct {
 	folder, name string
-	// all: to more files than single events can report. ended: the folder is not watched anymore. moved:
-	// a folder in it is gone, with files that have no events of their own. entered: the name is that of
-	// a folder that is watched only since a moment ago; files may have left it without an event.
+	// all: the event stands for more files than single events can report. ended: the folder is not watched anymore.
+	// moved: a folder in it is gone, with files that have no events of their own. entered: the name is that of a folder
+	// whose watch began a moment ago; files may have left it without an event.
 	all, ended, moved, entered bool
 }
 
@@ -40,16 +40,18 @@ func (none) Close()               {}
 
 // notified is the source of the system's notifications.
 type notified struct {
-	w       *fsnotify.Watcher
-	folders map[string]string // path to name; "" for that of the store, while it lacks the folder of a kind
-	inner   map[string]event  // the folders in trees, by path; name is their path in the tree
+	w *fsnotify.Watcher
+	// names of the watched folders by path; "" is the name of the store's folder, which is watched while the store
+	// lacks the folder of a kind
+	folders map[string]string
+	inner   map[string]event // the watched folders in trees, by path; the name in an event is their path in the tree
 	events  chan event
 	done    chan struct{}
 	stopped chan struct{}
 }
 
-// notify watches folders, given by their paths. The name "" is that of the store's folder: the source
-// ends when the folder of a kind appears in it.
+// notify watches folders for events. folders has the name of each by its path. The name "" is that of the store's
+// folder: the source ends when the folder of a kind appears in it.
 func notify(folders map[string]string) (source, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -77,7 +79,7 @@ func notify(folders map[string]string) (source, error) {
 	return n, nil
 }
 
-// limited returns the error with the limit of the system that caused it.
+// limited returns err, with the limit of the system that caused it, if a limit did.
 func limited(what string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
@@ -108,8 +110,8 @@ func (n *notified) Close() {
 // queueMost is the maximum number of files in the queue; if there are more, one event stands for all.
 const queueMost = 100_000
 
-// run takes events from the system as they come, so that the system's queue does not overflow while a
-// file is checked. At most one event of each file is queued.
+// run receives events from the system as they come, so that the system's queue does not overflow while a file is
+// checked. At most one event of each file is queued.
 func (n *notified) run() {
 	defer close(n.stopped)
 	var queue []event

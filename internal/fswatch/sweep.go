@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A sweep takes at most a tenth of the time, so that users do not notice it.
+// The pace of a sweep over all files. It takes at most a tenth of the time, so that users do not notice it.
 const (
-	sweepFiles = 500 // between two pauses
+	sweepFiles = 500 // number of files that are checked between two pauses
 	sweepRest  = 9
 )
 

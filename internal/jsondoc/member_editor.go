@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// MemberEditor writes a document over the text that it was decoded from: every member is compared with
-// its text, and only members that differ are written again. A zero value leaves a null or absent member
-// unchanged.
+// MemberEditor writes a changed document over the text that it was decoded from: every member is compared with its
+// text, and only members that differ are written again. A zero value leaves a null or absent member unchanged.
 type MemberEditor struct {
 	source *Object
 	doc    *Object
@@ -18,15 +17,14 @@ type MemberEditor struct {
 	err    error
 }
 
-// NewMemberEditor begins with the text of source, which is not modified. order returns the order of
-// members, which decides where new members go (see Object.Set); depth is the maximum nesting of the
-// document.
+// NewMemberEditor returns an editor of the text of source, which is not modified. order returns the order of members,
+// which decides where new members go (see Object.Set); depth is the maximum nesting of the document.
 func NewMemberEditor(source *Object, order func() []string, depth int) MemberEditor {
 	return MemberEditor{source: source, doc: source.Clone(), order: order, depth: depth}
 }
 
-// Document returns the text, or the first error, which names its member; whole is the name of the whole
-// document in errors.
+// Document returns the new text, or the first error, which names its member. whole is the name of the whole document in
+// errors.
 func (e *MemberEditor) Document(whole string) ([]byte, error) {
 	if e.err != nil {
 		return nil, e.err
@@ -43,7 +41,7 @@ func (e *MemberEditor) Document(whole string) ([]byte, error) {
 	return doc, nil
 }
 
-// Kept reports whether a member exists with its original text.
+// Kept reports whether a member exists and still has its original text.
 func (e *MemberEditor) Kept(name string) bool {
 	before, was := e.source.Get(name)
 	after, is := e.doc.Get(name)
@@ -69,7 +67,7 @@ func (e *MemberEditor) blank(name string) bool {
 	return !ok || raw[0] == 'n'
 }
 
-// Text writes a string.
+// Text sets a member to a string.
 func (e *MemberEditor) Text(name, s string) {
 	if s == "" && e.blank(name) {
 		return
@@ -81,7 +79,7 @@ func (e *MemberEditor) Text(name, s string) {
 	e.set(name, value, err)
 }
 
-// Floats writes a vector; nil removes it.
+// Floats sets a member to a vector; nil removes it.
 func (e *MemberEditor) Floats(name string, list []float32) {
 	if list == nil {
 		if !e.blank(name) {
@@ -96,7 +94,7 @@ func (e *MemberEditor) Floats(name string, list []float32) {
 	e.set(name, value, err)
 }
 
-// Time writes a time. A text of the same time is normalised; the zero time removes it.
+// Time sets a member to a time. Another spelling of the same time is normalised; the zero time removes the member.
 func (e *MemberEditor) Time(name string, t time.Time) {
 	raw, ok := e.doc.Get(name)
 	if ok && NormalTime(raw) {
@@ -111,7 +109,7 @@ func (e *MemberEditor) Time(name string, t time.Time) {
 	}
 }
 
-// Float writes a number.
+// Float sets a member to a number.
 func (e *MemberEditor) Float(name string, f float64) {
 	if f == 0 && e.blank(name) {
 		return
@@ -125,7 +123,7 @@ func (e *MemberEditor) Float(name string, f float64) {
 	e.set(name, value, err)
 }
 
-// Count writes a whole number.
+// Count sets a member to a whole number.
 func (e *MemberEditor) Count(name string, n int64) {
 	if n == 0 && e.blank(name) {
 		return
@@ -138,7 +136,7 @@ func (e *MemberEditor) Count(name string, n int64) {
 	e.set(name, strconv.AppendInt(nil, n, 10), nil)
 }
 
-// Bool writes true or false; absent is the value that a missing or null member has.
+// Bool sets a member to true or false; absent is the value that a missing or null member has.
 func (e *MemberEditor) Bool(name string, b, absent bool) {
 	if b == absent && e.blank(name) {
 		return
@@ -151,7 +149,7 @@ func (e *MemberEditor) Bool(name string, b, absent bool) {
 	e.set(name, strconv.AppendBool(nil, b), nil)
 }
 
-// Map writes an object and keeps the text of every unchanged part.
+// Map sets a member to an object, and keeps the text of every unchanged part.
 func (e *MemberEditor) Map(name string, m map[string]any) {
 	if len(m) == 0 && e.blank(name) {
 		return
@@ -172,7 +170,7 @@ func (e *MemberEditor) Map(name string, m map[string]any) {
 	}
 }
 
-// Strings writes a list of strings.
+// Strings sets a member to a list of strings.
 func (e *MemberEditor) Strings(name string, list []string) {
 	if len(list) == 0 && e.blank(name) {
 		return

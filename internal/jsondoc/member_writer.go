@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MemberWriter writes a document without a previous text, member by member, in one pass. It keeps its
-// first error, completed with the member's name, and Document returns it.
+// MemberWriter writes a new document, member by member, in one pass. It keeps its first error, with the name of the
+// member, and Document returns it.
 type MemberWriter struct {
 	dst    []byte
 	depth  int
@@ -42,13 +42,13 @@ func (w *MemberWriter) done(dst []byte, err error) {
 	}
 }
 
-// Text writes a string.
+// Text adds a member with a string.
 func (w *MemberWriter) Text(name, s string) {
 	w.name(name)
 	w.done(AppendString(w.dst, s))
 }
 
-// Floats writes a vector, unless it is nil.
+// Floats adds a member with a vector, unless it is nil.
 func (w *MemberWriter) Floats(name string, list []float32) {
 	if list != nil {
 		w.name(name)
@@ -56,7 +56,7 @@ func (w *MemberWriter) Floats(name string, list []float32) {
 	}
 }
 
-// Time writes a time, unless it is zero.
+// Time adds a member with a time, unless it is zero.
 func (w *MemberWriter) Time(name string, t time.Time) {
 	if !t.IsZero() {
 		w.name(name)
@@ -64,25 +64,25 @@ func (w *MemberWriter) Time(name string, t time.Time) {
 	}
 }
 
-// Float writes a number.
+// Float adds a member with a number.
 func (w *MemberWriter) Float(name string, f float64) {
 	w.name(name)
 	w.done(AppendFloat(w.dst, f, 64))
 }
 
-// Count writes a whole number.
+// Count adds a member with a whole number.
 func (w *MemberWriter) Count(name string, n int64) {
 	w.name(name)
 	w.dst = strconv.AppendInt(w.dst, n, 10)
 }
 
-// Bool writes true or false.
+// Bool adds a member with true or false.
 func (w *MemberWriter) Bool(name string, b bool) {
 	w.name(name)
 	w.dst = strconv.AppendBool(w.dst, b)
 }
 
-// Map writes an object.
+// Map adds a member with an object.
 func (w *MemberWriter) Map(name string, m map[string]any) {
 	w.name(name)
 	before := len(w.dst)
@@ -93,13 +93,13 @@ func (w *MemberWriter) Map(name string, m map[string]any) {
 	w.done(dst, err)
 }
 
-// Strings writes a list of strings; nil becomes an empty list.
+// Strings adds a member with a list of strings; nil becomes an empty list.
 func (w *MemberWriter) Strings(name string, list []string) {
 	w.name(name)
 	w.done(AppendStrings(w.dst, list, 1))
 }
 
-// AppendStrings appends a list of strings at this indent level; nil becomes an empty list. Its errors
+// AppendStrings appends a list of strings to dst, indented for the given level; nil becomes an empty list. Its errors
 // name the element.
 func AppendStrings(dst []byte, list []string, level int) ([]byte, error) {
 	if len(list) == 0 {

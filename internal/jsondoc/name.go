@@ -50,9 +50,9 @@ func IsFileName(name string) bool {
 	return ok && PlainName(stem) || hashedName.MatchString(name)
 }
 
-// CheckID returns an error for an id that is empty, not UTF-8, or longer than limit bytes (0: MaxID).
-// Everything else is valid, including control characters: file names do not depend on them, and JSON can
-// represent them.
+// CheckID returns an error for an id that is empty, not UTF-8, or longer than limit bytes (0: MaxID). field is the name
+// of the id in the error. Everything else is valid, including control characters: file names do not depend on them, and
+// JSON can represent them.
 func CheckID(field, id string, limit int) error {
 	if limit <= 0 {
 		limit = MaxID
@@ -70,15 +70,15 @@ func CheckID(field, id string, limit int) error {
 	return nil
 }
 
-// CheckDocumentID checks the id of a document: it must be valid, and equal to want unless want is "". If
-// it is optional and want is "", it may be missing.
+// CheckDocumentID checks the id of a document: it must be valid, and equal to want unless want is "". An optional id
+// may be missing if want is "".
 func CheckDocumentID(field, id, want string, optional bool, limit int) error {
 	switch {
 	case id == "" && optional && want == "":
 		return nil
 	case want != "" && id != want:
 		return &errs.FieldError{Field: field, Value: human.Quote(id),
-			Err: fmt.Errorf("the document should be that of %s", human.Quote(want))}
+			Err: fmt.Errorf("the document should have the id %s", human.Quote(want))}
 	}
 	return CheckID(field, id, limit)
 }
@@ -109,9 +109,9 @@ func deviceName(name string) bool {
 	return len(stem) == 4 && (stem[:3] == "com" || stem[:3] == "lpt") && '0' <= stem[3] && stem[3] <= '9'
 }
 
-// Slug returns the readable part of a text, at most most bytes: ASCII letters in lower case, digits and
-// "_"; every run of other characters becomes one "-", and a text of nothing else becomes "id". It has no
-// dot, so that "con.txt" does not become a device again.
+// Slug returns a readable form of a text, of at most most bytes: ASCII letters in lower case, digits and "_"; every run
+// of other characters becomes one "-", and a text of nothing else becomes "id". It has no dot, so that "con.txt" does
+// not become a device again.
 func Slug(id string, most int) string {
 	b := make([]byte, 0, most)
 	for i := 0; i < len(id) && len(b) < most; i++ {

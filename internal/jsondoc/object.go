@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxDepth is the default maximum nesting of a document, where the document itself is level 1.
+// MaxDepth is the default maximum nesting of a document; the document itself is level 1.
 const MaxDepth = 100
 
 // Member is one member of an Object. Value is its text, exactly as it is in the document; it must not be
@@ -17,7 +17,7 @@ type Member struct {
 	Name  string
 	Value []byte
 
-	quoted []byte // the text of the name with its quotes, nil for a member that was not decoded
+	quoted []byte // the text of the name with its quotes; nil for a member that was not parsed from a text
 }
 
 // Object is a JSON object as an ordered list of members whose values are kept as text. Members that are

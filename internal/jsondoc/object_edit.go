@@ -52,8 +52,8 @@ func (o *Object) Rename(old, name string) bool {
 	return true
 }
 
-// Arrange puts the members that order names into that order, within the places that they have together;
-// all others keep theirs.
+// Arrange brings the members that order names into that order, using only the places that they have together; all other
+// members keep their places.
 func (o *Object) Arrange(order []string) {
 	var places []int
 	var known []Member
@@ -70,8 +70,8 @@ func (o *Object) Arrange(order []string) {
 	}
 }
 
-// ReadAs returns the name of the member as which a member of this name is read, given the known members
-// in order and the pairs of older and present names; "" for an unknown one.
+// ReadAs returns the known name of a member of this name: the name itself, or the present name if it is an older one;
+// "" for an unknown member. order has the known names, older the pairs of older and present names.
 func ReadAs(name string, order []string, older ...[2]string) string {
 	for _, o := range older {
 		if name == o[0] {

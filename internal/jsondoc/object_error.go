@@ -12,13 +12,12 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// SyntaxError is the error for a text that is not a document, with the offset of the first wrong byte. A
-// reader of a file puts it into an *errs.CorruptionError with Path and Offset; for a caller's input it
-// matches errs.ErrInvalid.
+// SyntaxError reports that a text is not a document, with the offset of the first wrong byte. A reader of a file puts
+// it into an *errs.CorruptionError with Path and Offset. For a caller's input it matches errs.ErrInvalid.
 type SyntaxError struct {
 	Offset    int64  // byte offset in the document
 	Truncated bool   // the text is valid as far as it goes, and ends too early
-	Pointer   string // the member, as a JSON pointer (RFC 6901), "" when unknown
+	Pointer   string // the member with the error, as a JSON pointer (RFC 6901), "" when unknown
 	Err       error  // what is wrong
 }
 
@@ -47,7 +46,7 @@ func (e *SyntaxError) Unwrap() []error {
 // ErrMergeConflict is the cause if git has left both sides of a merge in a document.
 var ErrMergeConflict = errors.New("the file contains conflict markers of a merge; resolve the conflict")
 
-// The causes that a user can fix, by name.
+// Causes of a SyntaxError that a user can fix.
 var (
 	errEmpty         = errors.New("the document is empty")
 	errZeros         = errors.New("the file starts with zero bytes, as after a power loss")
@@ -57,7 +56,7 @@ var (
 	errDuplicate     = errors.New("duplicate member")
 )
 
-// syntaxError translates an error of jsontext about src, which starts at byte base of the document.
+// syntaxError converts an error of jsontext about src, which starts at byte base of the document, to a SyntaxError.
 func syntaxError(src []byte, base int64, err error) error {
 	e := &SyntaxError{Offset: base, Err: err}
 	var syn *jsontext.SyntacticError

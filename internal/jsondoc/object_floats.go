@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// DecodeFloats decodes a vector: a list of numbers, null (nil), or a vector as numpy's str() prints it,
-// "[-4.80e-02 4.46e-02\n …]". A list of numbers that numpy shortened with "..." is refused, since the
-// numbers are gone; so is a number that float32 cannot hold.
+// DecodeFloats decodes a vector: a list of numbers, null (nil), or a vector as numpy's str() prints it, "[-4.80e-02
+// 4.46e-02\n …]". It refuses a vector that numpy shortened with "...", since the numbers are gone, and a number that
+// float32 cannot hold. maxDims is the maximum number of dimensions.
 func DecodeFloats(raw []byte, maxDims int) ([]float32, error) {
 	switch raw[0] {
 	case 'n':
@@ -54,7 +54,8 @@ func floatList(raw []byte, maxDims int) ([]float32, error) {
 	return list, nil
 }
 
-// dimsOf returns the number of dimensions by counting commas: in a list of numbers there are no others.
+// dimsOf returns the number of dimensions of a vector's text by counting commas: in a list of numbers there are no
+// others.
 func dimsOf(raw []byte) int {
 	if len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0 {
 		return 0
@@ -67,8 +68,8 @@ func tooManyDims(maxDims int) error {
 		Err: fmt.Errorf("%w: too many dimensions", errs.ErrTooLarge)}
 }
 
-// appendParsed copies the text for an error message, so that the one passed to ParseFloat stays on the
-// stack.
+// appendParsed parses a number and appends it to list. It copies the text for an error message, so that the one passed
+// to ParseFloat stays on the stack.
 func appendParsed[T ~string | ~[]byte](list []float32, text T) ([]float32, error) {
 	f, err := strconv.ParseFloat(string(text), 32)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
@@ -106,8 +107,8 @@ func printedFloats(s string, maxDims int) ([]float32, error) {
 	return list, nil
 }
 
-// PrintedList returns a vector that numpy's str() printed as a JSON list, with the printed digits, which
-// may be more than float32 holds.
+// PrintedList converts the text of a vector that numpy's str() printed to a JSON list with the same digits, which may
+// be more than float32 holds.
 func PrintedList(raw []byte) ([]byte, error) {
 	s := unquote(raw)
 	if _, err := printedFloats(s, math.MaxInt); err != nil {
@@ -148,7 +149,7 @@ func printedFields(body string) iter.Seq[string] {
 	})
 }
 
-// AppendFloats appends a vector as a list at this indent level; nil becomes null. Its errors name the
+// AppendFloats appends a vector to dst as a list, indented for the given level; nil becomes null. Its errors name the
 // element.
 func AppendFloats(dst []byte, list []float32, level int) ([]byte, error) {
 	if list == nil {
@@ -170,7 +171,7 @@ func AppendFloats(dst []byte, list []float32, level int) ([]byte, error) {
 	return append(AppendNewline(dst, level), ']'), nil
 }
 
-// EqualFloats reports whether a text is that of a vector, bit for bit as float32.
+// EqualFloats reports whether a JSON text represents the same vector as list, bit for bit as float32.
 func EqualFloats(raw []byte, list []float32) bool {
 	old, err := DecodeFloats(raw, math.MaxInt)
 	if err != nil || len(old) != len(list) || (old == nil) != (list == nil) {

@@ -6,10 +6,10 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// DeepestDepth is the nesting at which jsontext stops, whatever the limit is.
+// DeepestDepth is the maximum nesting that jsontext reads, whatever the configured limit is.
 const DeepestDepth = 10000
 
-// CheckSize returns an error for a document of more bytes than the limit; whole is the name of the
+// CheckSize returns an error if a document has more bytes than the limit. n is its size; whole is the name of the
 // document in the error.
 func CheckSize(whole string, n, limit int) error {
 	if n <= limit {
@@ -20,7 +20,8 @@ func CheckSize(whole string, n, limit int) error {
 		Err:   errs.ErrTooLarge}
 }
 
-// CheckDim returns an error for a vector of more dimensions than the limit.
+// CheckDim returns an error if a vector has more dimensions than the limit. n is its number of dimensions; field is its
+// name in the error.
 func CheckDim(field string, n, limit int) error {
 	if n <= limit {
 		return nil

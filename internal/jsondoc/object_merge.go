@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MergeValue encodes v as the new value of a member whose text is raw, and keeps the text of every part
-// of raw that v does not change: numbers as they are spelled, names in their order, with new ones sorted
-// behind them. same reports that nothing changed; out is then raw. Errors are as for AppendValue.
+// MergeValue encodes v as the new value of a member whose text is raw. It keeps the text of every part of raw that v
+// does not change: the spelling of numbers, and the order of names, with new names sorted behind them. same reports
+// that nothing changed; out is then raw. Errors are as for AppendValue.
 func MergeValue(raw []byte, v any, level, maxDepth int) (out []byte, same bool, err error) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -48,8 +48,8 @@ func MergeValue(raw []byte, v any, level, maxDepth int) (out []byte, same bool, 
 	return text, false, nil
 }
 
-// isFloat reports whether a number decodes to v: a large integer that a float64 represents exactly has
-// fewer digits when that is encoded.
+// isFloat reports whether v is the float64 that a JSON number represents. Their texts may differ: a large integer that
+// a float64 represents exactly has fewer digits when that is encoded.
 func isFloat(raw []byte, v any) bool {
 	f, ok := v.(float64)
 	x, exact := exactFloat(raw)

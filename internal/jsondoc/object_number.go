@@ -48,7 +48,7 @@ func sameNumber(a, b []byte) bool {
 	return okX && okY && x.neg == y.neg && x.exp == y.exp && bytes.Equal(x.digits, y.digits)
 }
 
-// decimal is 0.digits × 10^exp; digits neither starts nor ends with a zero.
+// decimal is the number 0.digits × 10^exp; digits neither starts nor ends with a zero.
 type decimal struct {
 	neg    bool
 	digits []byte

@@ -106,8 +106,7 @@ func DecodeStrings(raw []byte) ([]string, error) {
 	return list, nil
 }
 
-// EachElement calls f with the text of each element of a list; the text is valid
-// during the call.
+// EachElement calls f with the index and the text of each element of a list; the text is valid during the call.
 func EachElement(raw []byte, f func(i int, v []byte) error) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
 	if _, err := dec.ReadToken(); err != nil {

@@ -12,18 +12,18 @@ import (
 // to 600 bytes while duplicates are detected and it becomes a key of a map (a million of them took 636
 // MB and 22 s), a value up to 70 as a Go value, and either may take only 3 bytes of the text.
 const (
-	MostMembers = 1 << 18 // members of objects, at all levels of a document
-	MostNames   = 1 << 20 // the same for a value of working memory, which is decoded alone and on demand
-	MostValues  = 4 << 20 // in a text that is decoded to a map or a list of any
+	MostMembers = 1 << 18 // maximum number of members of objects, at all levels of a document
+	MostNames   = 1 << 20 // the same maximum for a value of working memory, which is decoded alone and on demand
+	MostValues  = 4 << 20 // maximum number of values in a text that is decoded to a map or a list of any
 )
 
-// CheckDepth returns an error for a text that nests deeper than maxDepth (0: MaxDepth) if it is at this
-// indent level. It makes one pass over the brackets, before any recursion, and checks nothing else.
+// CheckDepth returns an error for a text that, written at this level of a document, nests deeper than maxDepth (0:
+// MaxDepth). It makes one pass over the brackets, before any recursion, and checks nothing else.
 func CheckDepth(src []byte, level, maxDepth int) error {
 	return checkShape(src, level, maxDepth, math.MaxInt)
 }
 
-// CheckShape is CheckDepth, and also returns an error for a text of more than MostNames names.
+// CheckShape does what CheckDepth does, and also returns an error for a text of more than MostNames names.
 func CheckShape(src []byte, level, maxDepth int) error {
 	return checkShape(src, level, maxDepth, MostNames)
 }

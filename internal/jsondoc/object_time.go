@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// millisFrom is the magnitude from which a whole number is read as milliseconds: as seconds it would be
+// millisFrom is the magnitude from which on a whole number is read as milliseconds since 1970: as seconds it would be
 // beyond the year 5138.
 const millisFrom = 1e11
 
@@ -48,8 +48,7 @@ func DecodeTime(raw []byte, loc *time.Location) (time.Time, error) {
 	return t, nil
 }
 
-// CheckTime returns an error for a time that RFC 3339 and Python cannot represent. The zero time is
-// valid.
+// CheckTime returns an error for a time that RFC 3339 or Python cannot represent. The zero time is valid.
 func CheckTime(t time.Time) error {
 	if t.IsZero() || writable(t) {
 		return nil
@@ -94,8 +93,8 @@ func AppendTime(dst []byte, t time.Time) []byte {
 // twoDigits writes a number below 100 with a leading zero.
 func twoDigits(b []byte, n int) { b[0], b[1] = byte('0'+n/10), byte('0'+n%10) }
 
-// NormalTime reports whether raw is a time in the form that stays unchanged: RFC 3339 in UTC, with a Z,
-// at most to the nanosecond.
+// NormalTime reports whether raw is a time in a form that an update does not rewrite: RFC 3339 in UTC, with a Z, at
+// most to the nanosecond.
 func NormalTime(raw []byte) bool {
 	s, ok := DecodeString(raw)
 	if !ok || !strings.HasSuffix(s, "Z") || len(s) < 20 || len(s) > 30 || s[10] != 'T' || strings.Contains(s, ",") {
@@ -105,8 +104,8 @@ func NormalTime(raw []byte) bool {
 	return err == nil
 }
 
-// parseEpoch rounds as CPython's _PyTime_DoubleToDenominator with ROUND_HALF_EVEN, so that both give the
-// same microsecond.
+// parseEpoch parses a number of seconds or milliseconds since 1970. It rounds as CPython's _PyTime_DoubleToDenominator
+// with ROUND_HALF_EVEN, so that both give the same microsecond.
 func parseEpoch(s string) (time.Time, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if n >= millisFrom || n <= -millisFrom {

@@ -24,7 +24,7 @@ import (
 // []any, map[string]any. It shares nothing with raw, which has at most MostValues values.
 func DecodeValue(raw []byte) (any, error) { return decodeValue(raw, Number) }
 
-// DecodeWritten is DecodeValue with each number as a json.Number of its text: 1.10 stays 1.10.
+// DecodeWritten does what DecodeValue does, but returns each number as a json.Number of its text: 1.10 stays 1.10.
 func DecodeWritten(raw []byte) (any, error) {
 	return decodeValue(raw, func(raw []byte) any { return stdjson.Number(raw) })
 }
@@ -104,8 +104,7 @@ func DecodeString(raw []byte) (s string, ok bool) {
 	return unquote(raw), true
 }
 
-// EqualString reports whether a JSON text is that of a string, without decoding it if that is not
-// necessary.
+// EqualString reports whether a JSON text represents the string s. It decodes the text only if that is necessary.
 func EqualString(raw []byte, s string) bool {
 	if len(raw) < 2 || raw[0] != '"' {
 		return false
@@ -118,9 +117,9 @@ func EqualString(raw []byte, s string) bool {
 
 func hasEscape(body []byte) bool { return bytes.IndexByte(body, '\\') >= 0 }
 
-// AppendValue appends any Go value as JSON at this indent level, names sorted. A document may nest
-// maxDepth levels (0: MaxDepth), so a map that contains itself is an error, not an endless loop. Errors
-// are *errs.FieldError whose field is the path below this value, to be completed by InField.
+// AppendValue appends any Go value to dst as JSON, indented for the given level, with sorted names. A document may nest
+// maxDepth levels (0: MaxDepth), so a map that contains itself is an error, not an endless loop. Errors are
+// *errs.FieldError whose field is the path below this value, to be completed by InField.
 func AppendValue(dst []byte, v any, level, maxDepth int) ([]byte, error) {
 	switch v := v.(type) {
 	case nil:
@@ -218,8 +217,7 @@ func appendList(dst []byte, list []any, level, maxDepth int) ([]byte, error) {
 	return append(AppendNewline(dst, level), ']'), nil
 }
 
-// tooDeep returns an error if a list or an object at this indent level is nested too deeply; the
-// document is at level 0.
+// tooDeep returns an error if a list or an object at this level is nested too deeply; the document is at level 0.
 func tooDeep(level, maxDepth int) error {
 	if maxDepth <= 0 {
 		maxDepth = MaxDepth
@@ -231,8 +229,8 @@ func tooDeep(level, maxDepth int) error {
 		Err: fmt.Errorf("%w: nested too deeply, or contains itself", errs.ErrTooLarge)}
 }
 
-// marshal encodes all other types. json.Number inside them needs an option: for go-json-experiment it is
-// a string like any other.
+// marshal encodes a value of a type that AppendValue does not handle itself. json.Number inside it needs an option: for
+// go-json-experiment it is a string like any other.
 func marshal(v any) ([]byte, error) {
 	raw, err := json.Marshal(v, json.Deterministic(true), json.WithMarshalers(json.MarshalFunc(
 		func(n stdjson.Number) ([]byte, error) { return appendNumber(nil, n) })))
@@ -262,7 +260,7 @@ func pointerPath(p jsontext.Pointer) string {
 
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// step returns the path's step into a member; a name that is not a word is quoted.
+// step returns the part of a path that leads into a member; a name that is not a word is quoted.
 func step(name string) string {
 	for i := range len(name) {
 		if c := name[i]; c != '_' && c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {

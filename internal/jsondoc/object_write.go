@@ -18,7 +18,7 @@ func (o *Object) AppendDocument(dst []byte) []byte {
 	return append(o.Append(dst, 0), '\n')
 }
 
-// Append appends the object as the value of a member at this indent level.
+// Append appends the object to dst as the value of a member, indented for the given level.
 func (o *Object) Append(dst []byte, level int) []byte {
 	if len(o.members) == 0 {
 		return append(dst, '{', '}')
@@ -42,7 +42,7 @@ func (o *Object) Append(dst []byte, level int) []byte {
 
 const blanks = "                                                                "
 
-// AppendNewline begins a new line at this indent level.
+// AppendNewline appends a line feed and the indentation of the given level.
 func AppendNewline(dst []byte, level int) []byte {
 	dst = append(dst, '\n')
 	n := 2 * level
@@ -106,11 +106,11 @@ func AppendEscaped(dst []byte, s string) []byte {
 	return append(dst, s[from:]...)
 }
 
-// plain reports whether a byte of ASCII is in a JSON string as it is.
+// plain reports whether an ASCII byte is written unescaped in a JSON string.
 func plain(c byte) bool { return c >= ' ' && c != '"' && c != '\\' }
 
-// plainPrefix returns how many bytes at the beginning are ASCII and plain. It compares eight bytes at
-// once, which is three times as fast: every put checks all of its text.
+// plainPrefix returns how many bytes at the beginning of s are ASCII and need no escape. It compares eight bytes at
+// once, which is three times as fast as one by one: every put checks all of its text.
 func plainPrefix(s string) int {
 	const (
 		ones = 0x0101010101010101
@@ -171,7 +171,7 @@ func AppendFloat(dst []byte, f float64, bits int) ([]byte, error) {
 	return dst, nil
 }
 
-// InField prepends name to the field of err.
+// InField prepends name to the field of err, if err is an *errs.FieldError.
 func InField(name string, err error) error {
 	var f *errs.FieldError
 	if !errors.As(err, &f) {

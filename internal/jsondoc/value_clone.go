@@ -2,7 +2,7 @@ package jsondoc
 
 import "reflect"
 
-// CloneMap copies a map as DecodeMap returns it, and typed lists and maps one level down. It stops at
+// CloneMap copies a map of the types that DecodeMap returns, and typed lists and maps one level down. It stops at
 // maxDepth: a map that contains itself is left to the encoder, which refuses it.
 func CloneMap(m map[string]any, maxDepth int) map[string]any {
 	c := make(map[string]any, len(m))

@@ -8,23 +8,23 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Beside has documents of a kind whose paths have folders, by the places that they occupy: their files,
-// and the folders of these. It must not be used by several goroutines while Add is called.
+// Beside has the paths that some documents of a kind occupy: those of their files, and of the folders that contain
+// these. It finds documents that cannot exist together. It must not be used by several goroutines while Add is called.
 type Beside struct {
 	kind   *Kind
 	folds  bool             // paths are compared by Fold
-	places map[string]place // by the form in which the path is compared
+	places map[string]place // the occupied paths, by the form in which a path is compared
 }
 
-// place is what is at a path.
+// place is an occupied path.
 type place struct {
 	path   string
-	id     string // of a document that is there, or below
+	id     string // id of the document whose file is at the path, or below it
 	folder bool
 }
 
-// NewBeside returns the places of some documents that do not clash with each other. folds: paths are
-// compared by Fold.
+// NewBeside returns a Beside of documents that do not clash with each other. folds means that paths are compared by
+// Fold.
 func NewBeside(k *Kind, folds bool, ids ...string) *Beside {
 	b := &Beside{kind: k, folds: folds, places: map[string]place{}}
 	for _, id := range ids {
@@ -33,8 +33,8 @@ func NewBeside(k *Kind, folds bool, ids ...string) *Beside {
 	return b
 }
 
-// Clash returns the id of a document in b that cannot be beside one with this id, and false if there is
-// none. A document does not clash with itself.
+// Clash returns the id of a document in b that cannot exist together with the document id, and false if there is none.
+// A document does not clash with itself.
 func (b *Beside) Clash(id string) (other string, clashes bool) {
 	b.each(id, func(at string, p place) bool {
 		if was, ok := b.places[at]; ok && (was.path != p.path || was.folder != p.folder) {
@@ -45,7 +45,7 @@ func (b *Beside) Clash(id string) (other string, clashes bool) {
 	return other, clashes
 }
 
-// Add adds a document, unless it clashes.
+// Add adds a document. If it clashes with one in b, Add returns the id of that one and true, and adds nothing.
 func (b *Beside) Add(id string) (other string, clashes bool) {
 	if other, clashes = b.Clash(id); !clashes {
 		b.each(id, func(at string, p place) bool { b.places[at] = p; return true })
@@ -53,7 +53,7 @@ func (b *Beside) Add(id string) (other string, clashes bool) {
 	return other, clashes
 }
 
-// each yields the places of a document, with their keys in places.
+// each yields the paths that a document occupies, with their keys in places.
 func (b *Beside) each(id string, yield func(at string, p place) bool) {
 	path := b.kind.FileName(id)
 	for at := range len(path) {
@@ -78,7 +78,7 @@ func (b *Beside) fold(path string) string {
 	return path
 }
 
-// Clashing returns the error for the creation of a document that cannot be beside another one.
+// Clashing returns the error for creating a document that cannot exist together with an existing one.
 func (k *Kind) Clashing(id, other string) error {
 	why := "their paths differ only in case or in how Unicode is written: choose another path"
 	switch path, with := k.FileName(id), k.FileName(other); {
@@ -88,5 +88,5 @@ func (k *Kind) Clashing(id, other string) error {
 		why = "that is a file, and the path needs a folder in its place: choose another path"
 	}
 	return &errs.FieldError{Field: "path", Value: human.Quote(id),
-		Err: fmt.Errorf("cannot be beside the %s %s: %s", k.Noun, human.Quote(other), why)}
+		Err: fmt.Errorf("conflicts with the %s %s: %s", k.Noun, human.Quote(other), why)}
 }

@@ -21,46 +21,44 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Kind is a kind of document, with everything in which its documents differ from others for code that
-// compares, repairs, copies or erases documents.
+// Kind is a kind of document. It has everything in which documents of different kinds differ for code that compares,
+// repairs, copies or erases documents.
 type Kind struct {
-	At      int    // its index in Kinds
-	Letter  byte   // the first byte of its keys in the log
-	Section int    // of the index; -1: its documents have no lines there
-	Folder  string // of its files
+	At      int    // index of the kind in Kinds
+	Letter  byte   // first byte of the keys of its documents in the log
+	Section int    // number of its section of the index; -1: its documents have no lines there
+	Folder  string // name of the folder of its files
 	Noun    string
-	IDName  string // the member of a document that has its id
+	IDName  string // name of the member of a document that has its id
 	Vectors bool   // its documents have vectors; see VectorKind
-	Paths   Paths  // the names of its files; nil: as package jsondoc names them, in one folder
-	// Opaque: its documents are bytes that contain neither their id, which follows from their path, nor
-	// their times. They may be empty. IDName is empty, and Decode needs an id. An edit of a file never
-	// conflicts with the newest version: it replaces that.
+	Paths   Paths  // maps ids to paths of files; nil: as package jsondoc names them, in one folder
+	// Opaque means that its documents are bytes that contain neither their id, which follows from their path, nor their
+	// times. They may be empty. IDName is empty, and Decode needs an id. An edit of a file never conflicts with the
+	// newest version: it replaces that.
 	Opaque bool
 	// Feature is the feature that a store gets with its first document of this kind. Before that it has
 	// no folder for the kind, and nothing in its log, index, backups or checkpoint mentions the kind. 0:
 	// every store has the folder from the beginning.
 	Feature wal.Features
-	// FileWins: the last write to the disk wins. A file that is not one of the known versions stays in
-	// its place when a newer version should be put there, and is adopted; its version has the time of
-	// the file. A folder of which most files are gone was deleted on purpose, unless the folder itself
-	// is gone. The kind is Opaque.
+	// FileWins means that the last write to the disk wins. When a newer version should replace a file that is not one
+	// of the known versions, the file stays and is adopted; its version has the time of the file. A folder of which
+	// most files are gone was deleted on purpose, unless the folder itself is gone. The kind is Opaque.
 	FileWins bool
-	// MostBytes is how many bytes a document of a kind whose files win has at most. A larger file is not read.
+	// MostBytes is the maximum size in bytes of a document of a kind whose files win. A larger file is not read.
 	MostBytes int64
-	// FoldsAsDisk: the Paths are compared by Fold only if the file system of the store does not
-	// distinguish case.
+	// FoldsAsDisk means that the Paths are compared by Fold only if the file system of the store does not distinguish
+	// case.
 	FoldsAsDisk bool
 
-	// Companion returns the id of the document, of the same kind, that has what the bytes of another one
-	// cannot contain, such as its previous path. It is deleted and moved with the other document. false:
-	// the id is that of a companion. nil: there are no companions, and a renamed file is another
-	// document.
+	// Companion returns the id of a second document, of the same kind, for data about a document that its bytes cannot
+	// contain, such as its previous path. The companion is deleted and moved with the document. Companion returns false
+	// if the id already belongs to a companion. nil: there are no companions, and a renamed file is another document.
 	Companion func(id string) (string, bool)
-	// Owner is the inverse of Companion: it returns the id of the document that a companion belongs to; false for the id
-	// of a document. A kind with Companion has it.
+	// Owner is the inverse of Companion: it returns the id of the document to which a companion belongs; false if the
+	// id belongs to a document. A kind with Companion has it.
 	Owner func(id string) (string, bool)
-	// Moved returns the companion of a document that was at from, up to its version last, and is at
-	// another path now; had is its present companion, empty if there is none.
+	// Moved returns the content of the companion of a document that has moved from another path. from is the id at that
+	// path, last its last version there. had is the present content of the companion, empty if there is none.
 	Moved func(from string, last uint64, had []byte) ([]byte, error)
 
 	// Roots returns, in the place of ids, the folders of a kind with a tree and companions that have to exist in a store.
@@ -69,7 +67,7 @@ type Kind struct {
 
 	// Decode decodes a document of this kind. The result may share bytes with data.
 	Decode func(data []byte, o DecodeOptions) (Content, error)
-	// CheckLine checks the members that only lines of this kind have. nil: there are none.
+	// CheckLine checks the members of an index line that only lines of this kind have. nil: there are none.
 	CheckLine func(line []byte, e *index.Entry) error
 	// QuickLine reports, without parsing the line, that it is valid; false means unknown. nil: every
 	// line is parsed.
@@ -96,13 +94,12 @@ var (
 
 	Kinds = []*Kind{Memories, Assemblies, Notes}
 
-	// Scopes is the kind of the scopes of working memory, for purge only. They have no section and no
-	// vectors.
+	// Scopes is the kind of the scopes of working memory, for purges only. They have no section and no vectors.
 	Scopes = &Kind{At: -1, Letter: record.Working, Section: -1, Folder: places.Working, Noun: "working memory",
 		IDName: "scope"}
 )
 
-// Most is the maximum number of kinds, the size of an array indexed by Kind.At.
+// Most is the maximum number of kinds; it is the size of an array indexed by Kind.At.
 const Most = 8
 
 // Reserved are the letters that keys of documents cannot have: those of package record, and those that
@@ -110,10 +107,10 @@ const Most = 8
 const Reserved = string(record.Working) + string(record.Model) + string(record.Writer) + string(record.Purge) +
 	string(record.Kept) + "benr"
 
-// Register adds a kind, and with it a section to every index and a folder to every store that is opened
-// or created afterwards. It sets k.At and k.Section. It refuses a letter, a folder or a noun that is
-// already in use. The program registers no kind; a test does, before it opens a store, to show that code
-// that works on documents needs only the table.
+// Register adds a kind, and with it a section to every index and a folder to every store that is opened or created
+// afterwards. It sets k.At and k.Section. It refuses a letter, a folder or a noun that is already in use. The program
+// itself registers no kind. A test does, before it opens a store, to show that code that works on documents needs only
+// the table of kinds.
 func Register(k *Kind) error {
 	switch {
 	case len(Kinds) == Most:
@@ -137,10 +134,10 @@ func Register(k *Kind) error {
 	return nil
 }
 
-// Folders returns the folders with a file for each of their documents, named after its id.
+// Folders returns the names of the folders in which each file is a document.
 func Folders() []string { return places.Documents() }
 
-// FoldersOf returns those of Folders that a store with these features has.
+// FoldersOf returns those of Folders that a store with the given features has.
 func FoldersOf(f wal.Features) []string {
 	return slices.DeleteFunc(Folders(), func(folder string) bool {
 		k := Filing(folder)
@@ -148,8 +145,8 @@ func FoldersOf(f wal.Features) []string {
 	})
 }
 
-// Document returns the id of the document that an id belongs to: the id itself or, for that of a companion, the id of
-// the document whose companion it is.
+// Document returns the id of the document to which an id belongs: the id itself, or for a companion the id of its
+// document.
 func (k *Kind) Document(id string) (of string, companion bool) {
 	if k.Owner != nil {
 		if of, companion = k.Owner(id); companion {
@@ -162,7 +159,7 @@ func (k *Kind) Document(id string) (of string, companion bool) {
 // Key returns the key of a document in the log.
 func (k *Kind) Key(id string) string { return string(rune(k.Letter)) + id }
 
-// VectorKind returns the kind of its vectors, if it has any.
+// VectorKind returns the kind of vectors of its documents, if they have any.
 func (k *Kind) VectorKind() vector.Kind { return vector.Kind(k.At) }
 
 // Lettered returns the kind whose keys begin with a letter, nil if there is none.
@@ -203,17 +200,17 @@ func Of(key string) *Kind {
 	return Lettered(key[0])
 }
 
-// Limits are the limits for decoding a document of any kind.
+// Limits are the limits for decoding documents of any kind.
 type Limits struct {
 	Memory   memstore.Limits
 	Assembly assembly.Limits
-	Note     int64 // bytes
+	Note     int64 // bytes of a note
 }
 
 // DecodeOptions are the options of Decode.
 type DecodeOptions struct {
 	Limits     Limits
-	Location   *time.Location // of times without a zone
+	Location   *time.Location // zone of times without a zone; nil: UTC
 	ID         string         // the id that the document must have; "": any
 	IDOptional bool
 	Owned      bool // the result shares no bytes with data
@@ -222,12 +219,13 @@ type DecodeOptions struct {
 // Content is a decoded document, from which index lines and log entries are made.
 type Content struct {
 	ID               string
-	Created, Updated *time.Time // as the document has them; may be filled in
+	Created, Updated *time.Time // times in the document; the caller may fill in missing ones
 	Vector           []float32
-	Members          []string // of an assembly
+	Members          []string // ids of the members of an assembly
 	Memory           *memstore.Memory
 	Group            *assembly.Assembly
-	Line             func(doc []byte, vectorID int64) ([]byte, error) // vectorID: 0 if it is the version itself
+	// returns the index line of the document; vectorID is 0 if it is the version itself
+	Line func(doc []byte, vectorID int64) ([]byte, error)
 }
 
 func decodeMemory(data []byte, o DecodeOptions) (Content, error) {
@@ -260,19 +258,19 @@ func decodeNote(data []byte, o DecodeOptions) (Content, error) {
 	return Content{ID: d.ID, Created: &d.Created, Updated: &d.Updated, Line: d.Line}, nil
 }
 
-// quickMemory is index.QuickLine: a replay reads the lines of all memories.
+// quickMemory calls index.QuickLine: a replay reads the lines of all memories.
 func quickMemory(line []byte, id string, size, dims int, vectors uint64) bool {
 	return index.QuickLine(line, record.MemoryFolder, id, size, dims, vectors)
 }
 
-// checkMembers checks the members that the line of an assembly names.
+// checkMembers checks that the index line of an assembly names as many members as it counts.
 func checkMembers(line []byte, e *index.Entry) error {
 	members, err := assembly.MembersOf(line)
 	if err != nil {
 		return err
 	}
 	if int64(len(members)) != e.MemberCount {
-		return fmt.Errorf("the line counts %d members, but names %d", e.MemberCount, len(members))
+		return fmt.Errorf("the index line counts %d members, but names %d", e.MemberCount, len(members))
 	}
 	for _, id := range members {
 		if err := jsondoc.CheckID("members", id, 0); err != nil {
@@ -282,7 +280,7 @@ func checkMembers(line []byte, e *index.Entry) error {
 	return nil
 }
 
-// Elsewhere returns the error for a document in the place of another id.
+// Elsewhere returns the error for a file whose document has another id than its path.
 func (k *Kind) Elsewhere(id string) error {
 	return fmt.Errorf("contains id %s, which belongs in %s", human.Quote(id), k.FileName(id))
 }
@@ -304,7 +302,7 @@ func (k *Kind) Conflicts(newest time.Time, edit *Content) bool {
 		edit.Updated.Truncate(time.Microsecond).Before(newest.Truncate(time.Microsecond))
 }
 
-// Size returns a description of how much was decoded.
+// Size returns a description of the size of the document: the number of members, or of bytes.
 func (c *Content) Size() string {
 	switch {
 	case c.Group != nil:
@@ -315,8 +313,8 @@ func (c *Content) Size() string {
 	return "a document"
 }
 
-// OffsetOf returns the byte at which a document is not valid, -1 if the error does not have it: only
-// JSON errors do.
+// OffsetOf returns the offset of the byte at which a document is not valid, -1 if the error does not have it: only JSON
+// errors do.
 func OffsetOf(err error) int64 {
 	var s *jsondoc.SyntaxError
 	if errors.As(err, &s) {

@@ -9,7 +9,7 @@ import (
 // MembersMost is the maximum number of members of a stored assembly.
 const MembersMost = 1 << 24
 
-// The limits for reading stored documents, wider than those of config.json, which are for writing.
+// Stored are the limits for reading stored documents. They are wider than those of config.json, which are for writing.
 // Package places has the maximum size of a file.
 var (
 	Stored         = memstore.Limits{MemoryBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}

@@ -9,57 +9,55 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Paths maps the documents of a kind to the paths of their files and back. A path is relative to the
-// folder of the kind and has slashes.
+// Paths maps the documents of a kind to the paths of their files and back. A path is relative to the folder of the kind
+// and has slashes.
 //
-// For a kind whose paths have folders (Tree), an id has the same folders as its path: the id of a
-// document in a folder begins with the id for the folder's path, and a slash. docfile.CheckPath has the
-// limits on such a path; a document whose path exceeds them is refused. A document can neither be in the
-// place of another's folder nor below another one, and its creation is refused then: see Beside.
+// For a kind whose paths have folders (Tree), an id has the same folders as its path: the id of a document in a folder
+// begins with the id for the folder's path, and a slash. docfile.CheckPath has the limits on such a path; a document
+// whose path exceeds them is refused. The path of a document can neither be the path of a folder of another document
+// nor below the path of another one; creating such a document is refused: see Beside.
 type Paths interface {
 	// Path returns the path of a document's file. No two ids have the same path, and no path has a line
 	// break, since backups list paths.
 	Path(id string) string
-	// ID returns the id of the document that a path belongs to. It returns false for a path that does
-	// not contain its id, such as one with a hash instead, and then the part of the path that is in the
-	// place of the id.
+	// ID returns the id of the document that a path belongs to. If a path does not contain its id, for example because
+	// it contains a hash instead, ID returns false, and the part of the path that replaces the id.
 	ID(path string) (id string, ok bool)
-	// IsDocument reports whether a file at a path may be that of a document, as opposed to files of
-	// editors and tools. It may return true for a path that Path never returns.
+	// IsDocument reports whether a file at a path may be a document, as opposed to a file of an editor or tool. It may
+	// return true for a path that Path never returns.
 	IsDocument(path string) bool
-	// IsOwn reports whether the store gives this path to a file, or to a folder.
+	// IsOwn reports whether the store itself uses this path for a file, or for a folder.
 	IsOwn(path string, folder bool) bool
 	// Tree reports whether a path may have folders. Otherwise subfolders of the kind's folder are not
 	// searched.
 	Tree() bool
 }
 
-// Folding is implemented by Paths of a Tree that some file systems do not compare byte by byte.
+// Folding is implemented by the Paths of a Tree if some file systems do not compare such paths byte by byte.
 type Folding interface {
 	Paths
-	// Fold returns the form of a path by which it is compared, element by element: of two different
-	// paths with the same Fold, only one can exist, as a document or as a folder.
+	// Fold returns the form of a path by which it is compared, element by element. Of two different paths with the same
+	// Fold only one can exist, as a document or as a folder.
 	Fold(path string) string
 }
 
-// Portable is implemented by Paths that depend on the operating system, so that a store may have those
-// of another one.
+// Portable is implemented by Paths that depend on the operating system, so that a store may have paths of another
+// system.
 type Portable interface {
 	Paths
-	// IsPath reports whether a path is that of a document on any of the systems.
+	// IsPath reports whether a path is the path of a document on any of the systems.
 	IsPath(path, id string) bool
 }
 
-// Normalizing is implemented by Paths for which a file may have the path of a document in another form
-// of Unicode.
+// Normalizing is implemented by Paths if a file may have the path of a document in another form of Unicode.
 type Normalizing interface {
 	Paths
-	// Normal returns the path that a file with a path should have; false if that is its path already, or
+	// Normal returns the path that a file should have instead of the given one; false if that is its path already, or
 	// if it is not a document in either form.
 	Normal(path string) (string, bool)
 }
 
-// Normal returns the path in Folder that a file with a path should have: see Normalizing.
+// Normal returns the path in Folder that a file should have instead of the given one: see Normalizing.
 func (k *Kind) Normal(path string) (string, bool) {
 	if p, ok := k.Paths.(Normalizing); ok {
 		return p.Normal(path)
@@ -67,7 +65,7 @@ func (k *Kind) Normal(path string) (string, bool) {
 	return "", false
 }
 
-// jsonPaths is the Paths of a kind whose documents are JSON: <name>.json, in one folder.
+// jsonPaths is the Paths of a kind whose documents are JSON files <name>.json, in one folder.
 type jsonPaths struct{}
 
 func (jsonPaths) Path(id string) string { return jsondoc.FileName(id) }
@@ -105,8 +103,7 @@ func (k *Kind) FileName(id string) string {
 // File returns the path of a document's file relative to the store.
 func (k *Kind) File(id string) string { return k.Folder + "/" + k.FileName(id) }
 
-// IsFile reports whether a path in a store is that of a document's file, on this system or on another
-// one.
+// IsFile reports whether rel, a path in a store, is the path of a document's file, on this system or on another one.
 func (k *Kind) IsFile(rel, id string) bool {
 	if rel == k.File(id) {
 		return true
@@ -116,7 +113,7 @@ func (k *Kind) IsFile(rel, id string) bool {
 	return ok && in && p.IsPath(path, id)
 }
 
-// Below returns the path in Folder for a path that is relative to the store.
+// Below returns the path in Folder of a path that is relative to the store.
 func (k *Kind) Below(rel string) string { return strings.TrimPrefix(rel, k.Folder+"/") }
 
 // ID returns the id of the document that a path in Folder belongs to. It returns false for a path that
@@ -126,7 +123,7 @@ func (k *Kind) ID(name string) (id string, ok bool) {
 	return id, ok && k.canBe(name)
 }
 
-// canBe reports whether the path of a document can be name.
+// canBe reports whether name can be the path of a document in Folder.
 func (k *Kind) canBe(name string) bool { return !k.Tree() || docfile.CheckPath(name) == nil }
 
 // IDAt returns the id that Decode needs for the file at a path in Folder: "" if the document contains
@@ -139,11 +136,11 @@ func (k *Kind) IDAt(name string) string {
 	return id
 }
 
-// IsDocument reports whether a file at a path in Folder is named as a document is, as opposed to files
-// of editors, tools and users.
+// IsDocument reports whether a path in Folder has the form of a document's path, as opposed to files of editors, tools
+// and users.
 func (k *Kind) IsDocument(name string) bool { return k.paths().IsDocument(name) && k.canBe(name) }
 
-// HasDocuments reports whether one of the paths in Folder is named as a document is.
+// HasDocuments reports whether one of the paths in Folder has the form of a document's path.
 func (k *Kind) HasDocuments(names []string) bool { return slices.ContainsFunc(names, k.IsDocument) }
 
 // Tree reports whether the documents of the kind are in folders in Folder.
@@ -157,7 +154,7 @@ func (k *Kind) CheckID(id string) error {
 	return docfile.CheckPath(k.FileName(id))
 }
 
-// In returns the folder of the kind in a store.
+// In returns the folder of the kind in a store with the layout l.
 func (k *Kind) In(l docfile.Layout) *docfile.Folder {
 	o := docfile.FolderOptions{Tree: k.Tree(), Empty: k.Opaque, Most: k.MostBytes}
 	if k.Roots != nil {

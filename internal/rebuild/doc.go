@@ -21,7 +21,7 @@ type Maker struct {
 	engine   *engine.Engine
 	vectors  *vectors.Vectors
 	views    *views.Views
-	restored *backup.Restored // nil: the store is not being restored
+	restored *backup.Restored // what is known of a store that is being restored; nil: none is
 }
 
 // New returns a Maker for a store. restored is nil unless the store is being restored.

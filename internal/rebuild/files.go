@@ -25,17 +25,17 @@ import (
 type Want struct {
 	Store uuid.UUID
 	At    wal.Mark
-	// version returns the version that an id is known to have had when its document had this hash, zero
-	// if none is known.
+	// version returns the version that an id is known to have had when its document had the hash sum; zero if none is
+	// known.
 	version func(k *engine.Kind, id string, sum [32]byte) (known, error)
-	model   index.Model // as far as log and archive have it, if the state does not
+	model   index.Model // model of the vectors according to log and archive, used if the state has none
 
-	restored *backup.Restored // nil: the store is not being restored
+	restored *backup.Restored // what is known of a store that is being restored; nil: none is
 }
 
-// stray returns the version of a document whose version is unknown. During a change of the model it is a
-// version from before the change, so that the vector computed for its content is used. For a store that
-// is being restored, it is known whether the version is from before.
+// stray returns the version to assign to a document whose version is unknown. While a change of the model is being
+// completed, it is a version from before the change, so that the vector computed for the content is used. In a store
+// that is being restored, it is known for each document whether its vector is from before the change.
 func (r *Want) stray(file string) wal.LSN {
 	if r.model.Switching() && (r.restored == nil || r.restored.Older(file)) {
 		return r.model.Since - 1
@@ -43,16 +43,16 @@ func (r *Want) stray(file string) wal.LSN {
 	return r.At.LSN - 1
 }
 
-// known is the version that has a file's bytes, the FAISS id in its index line, and its times: the file
-// of an adopted edit does not contain them.
+// known is what is known of the document in a file: the version that was written with the same bytes, the FAISS id in
+// its index line, and its times, which the file of an adopted edit does not contain.
 type known struct {
 	at               wal.LSN
 	vector           int64
-	by               uint32 // its writer
+	by               uint32 // number of the version's writer
 	created, updated time.Time
 }
 
-// knownOf returns the version in a line of the index.
+// knownOf returns what a line of the index says of the version at.
 func knownOf(at wal.LSN, line *index.Entry) known {
 	return known{at, line.VectorID, line.By, line.CreatedAt, line.UpdatedAt}
 }
@@ -108,8 +108,8 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 	return set, len(list), err
 }
 
-// scanFiles adds the documents of a folder to the list, and what is known of them: the ids of their
-// vectors if these differ from the versions, and their times if the files do not contain them.
+// scanFiles reads the documents in a folder and adds them to the list. In facts it records what the files do not
+// contain: the ids of vectors that differ from the versions, and the times of adopted edits.
 func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []index.Change,
 	facts map[string]known) ([]index.Change, error) {
 	first, versions := len(list), map[string]bool{} // the files with a version that log or index have
@@ -169,8 +169,8 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 	return list, nil
 }
 
-// placed returns the documents of a list that can exist beside each other, preferring those with a known
-// version. The file of any other document stays where it is, and is reported.
+// placed returns those documents of a list that can exist beside each other, preferring documents with a known version.
+// The file of any other document stays where it is, and is reported.
 func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string]bool) []index.Change {
 	beside, refused := kind.NewBeside(k.Kind, k.Folds()), map[string]bool{}
 	for _, known := range []bool{true, false} {
@@ -229,13 +229,13 @@ func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent 
 	return set.Release()
 }
 
-// stored is the bytes and the time of a file.
+// stored has the bytes and the time of a file.
 type stored struct {
 	Bytes []byte
 	mtime time.Time
 }
 
-// ParseFile parses the document in a file, which must be in the place of its id.
+// ParseFile reads and parses the document in a file, which must have the name that belongs to its id.
 func ParseFile(eng *engine.Engine, k *engine.Kind, name string) (engine.Parsed, stored, error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	if err != nil {

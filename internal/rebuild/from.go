@@ -17,10 +17,10 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// From builds a new base when the present one cannot be trusted: from the newest older index that is
-// valid and belongs to this log, and what log and archive have since; that keeps every version.
-// Otherwise it uses the files, which are authoritative below r.at but have no versions. from names the
-// older index, "" for the files.
+// From builds a new base when the present one cannot be trusted. It uses the newest older index that is valid and
+// belongs to this log, and the entries of log and archive since then; that keeps every version. If there is none, it
+// uses the files, which are authoritative below r.At but have no versions. from names the older index, "" for the
+// files.
 func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.Set, from string, n int, err error) {
 	older, err := mk.olderIndexes()
 	if err != nil {
@@ -62,8 +62,8 @@ func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.S
 	return set, "", n, err
 }
 
-// pastModel returns the model that log and archive below a mark record, the zero Model if they have
-// none, or if that part cannot be read anymore.
+// pastModel returns the last model of the vectors that is recorded in log and archive below a mark; the zero Model if
+// there is none, or if that part can no longer be read.
 func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *past.Log) (model index.Model, err error) {
 	if past == nil {
 		return model, nil
@@ -101,8 +101,8 @@ func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *past.Log) (mo
 	return model, nil
 }
 
-// starved reports whether this process lacks a resource at the moment: a file that it could not read is
-// not damaged then.
+// starved reports whether an error means that this process lacks a resource at the moment: then a file that it could
+// not read is not damaged.
 func starved(err error) bool {
 	return vfs.IsStarved(err)
 }
@@ -137,8 +137,8 @@ func (mk *Maker) openOlder(name, store string) (*index.Set, error) {
 	return nil, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
 }
 
-// fallBack updates an older index to r.at. It is used only if all its bytes are valid, its chain hash is
-// that of the log, and no record since is missing.
+// fallBack updates an older index to r.At with the entries since then. The index is used only if all its bytes are
+// valid, its chain hash equals the log's at that position, and no entry since is missing.
 func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.Log) (*index.Set, error) {
 	old, err := mk.openOlder(name, r.Store.String())
 	if err != nil {
@@ -157,7 +157,7 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 	}
 	mark, err := past.Chain(ctx, old.LSN())
 	if err != nil {
-		return nil, fmt.Errorf("the log at %d, where it ends: %w", old.LSN(), err)
+		return nil, fmt.Errorf("the log at %d, where the index ends: %w", old.LSN(), err)
 	}
 	if mark.Sum != sum {
 		return nil, fmt.Errorf("%w: the log diverged before %d", engine.ErrDistrusted, old.LSN())
@@ -176,7 +176,7 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 	return index.Load(mk.engine.Env().FS, mk.engine.Env().Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
 }
 
-// since returns what the log has in [from, to): the newest entry of each key, and the model.
+// since returns the changes of log and archive in [from, to): the newest entry of each key, and the model.
 func (mk *Maker) since(ctx context.Context, past *past.Log, from wal.Mark, to wal.LSN,
 	model *index.Model) (*index.Changes, error) {
 	place := map[string]int{}

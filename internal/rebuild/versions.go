@@ -14,17 +14,19 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// versions has what is still known of versions while an index is built from the files. A file has the
-// version that was written with its bytes, according to the log, the index that is being replaced, or a
-// backup of it. If none of them knows the bytes, the version is unknown.
+// versions finds the versions of documents while an index is built from the files. A file has the version that was
+// written with its bytes, according to the log, the index that is being replaced, or a backup of that index. If none of
+// them has a version with these bytes, the version is unknown.
 type versions struct {
 	mk     *Maker
-	recent map[string]wal.LSN // by key
-	logged map[string]logged  // likewise; these two are used only if the present index did not have the version
+	recent map[string]wal.LSN // newest versions in the log, by key
+	// newest versions in the log with hashes, by key; both maps are used only if the present index does not have the
+	// version
+	logged map[string]logged
 	older  []*index.Set
 }
 
-// logged is the newest version of an id in log and archive.
+// logged is the newest version of an id in log and archive, with the hash of its bytes.
 type logged struct {
 	known
 	sum [32]byte
@@ -73,8 +75,8 @@ func (v *versions) of(ctx context.Context, k *engine.Kind, id string, sum [32]by
 	return known{}, nil
 }
 
-// passingOnly returns err only if its cause may pass: what could not be read now is not unknown, what is
-// damaged is.
+// passingOnly returns err if its cause may pass, and nil otherwise: a file that could not be read now may still have a
+// version, a damaged one has none.
 func passingOnly(err error) error {
 	if err == nil || errors.Is(err, errs.ErrCorrupt) {
 		return nil

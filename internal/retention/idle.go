@@ -16,18 +16,18 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// SweepOptions says which sessions SweepSessions selects: those that match any of the two criteria.
+// SweepOptions selects sessions for SweepSessions: those that match either of the two criteria.
 type SweepOptions struct {
-	IdleFor time.Duration // select sessions in which nothing was written for so long; 0: none
-	Keep    int           // select all except this many, those that were written to last; 0: none
-	Apply   bool          // delete them; otherwise they are only listed
+	IdleFor time.Duration // select sessions in which nothing was written for this time; 0: none
+	Keep    int           // select all sessions except this many that were written to last; 0: none
+	Apply   bool          // delete the sessions; otherwise they are only listed
 }
 
 // Swept is a session that SweepSessions has selected, and the result.
 type Swept struct {
-	Session Session // as it was found
-	Deleted int64   // memories
-	Spared  bool    // it was used meanwhile
+	Session Session // the session as it was when it was selected
+	Deleted int64   // number of memories that were deleted
+	Spared  bool    // the session was used after it was selected, and is kept
 }
 
 // SweepSessions deletes sessions that are no longer used, those unused longest first, and returns them.
@@ -79,8 +79,8 @@ func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept,
 	return list, nil
 }
 
-// sweepTries is how often a session is checked again that may have been used: other sessions share its
-// slot (state.PutsKey).
+// sweepTries is the maximum number of times that a session is checked which may have been used: other sessions share
+// its slot (state.PutsKey).
 const sweepTries = 100
 
 func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) {
@@ -120,8 +120,8 @@ func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) 
 	return w, nil
 }
 
-// sessionAsIs prepares the deletion of a session, with each memory in its present version; same is false
-// if the session has changed.
+// sessionAsIs prepares the deletion of a session, of each memory in its present version. same is false if the session
+// is no longer as it is in s.
 func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op, same bool, err error) {
 	is, now := Session{ID: s.ID}, r.engine.Env().Clock()
 	for l, err := range r.engine.Lines(ctx, r.engine.Kinds().Memories, engine.Filters{Session: &s.ID, Expired: true}) {
@@ -140,8 +140,8 @@ func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op
 	return ops, is.Memories <= s.Memories && is.Last.Equal(s.Last), nil
 }
 
-// deleteUnused deletes what fits one commit, on the condition that nothing was put into the session, and
-// the rest in further commits.
+// deleteUnused deletes as many memories of a session as fit one commit, on the condition that nothing was put into the
+// session, and the rest in further commits. It returns the number of deleted memories.
 func (r *Retention) deleteUnused(ctx context.Context, ops []commit.Op, unused commit.Reads,
 	listed wal.LSN) (done int, err error) {
 	for len(ops) > 0 {

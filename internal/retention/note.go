@@ -13,24 +13,24 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The notes in wal/, named after what they delay.
+// The names of the notes in wal/, after what is deleted an hour later.
 const (
-	ExpiryName = "expiry" // memories that have expired, or are older than max_age
-	AgedName   = "aged"   // copies of the log that are older than history_days
+	ExpiryName = "expiry" // for memories that have expired, or are older than max_age
+	AgedName   = "aged"   // for copies of the log that are older than history_days
 )
 
-// SweepNote is the content of a note, in two lines:
+// SweepNote records a time of day at which something was old enough to be deleted. Its file has two lines:
 //
 //	the time of day at which something was expired, RFC 3339
 //	the boot of the machine in which the note was made, 32 digits, a space, and how long after
 //	its start, as time.Duration writes it; omitted if unknown
 type SweepNote struct {
-	Cut  time.Time // zero: there is none
-	Boot [2]uint64 // zero: not known
+	Cut  time.Time // the time of day; zero: there is no note
+	Boot [2]uint64 // id of the boot of the machine in which the note was made; zero: unknown
 	Up   time.Duration
 }
 
-// Text returns the content of the file.
+// Text returns the content of the note's file.
 func (n *SweepNote) Text() []byte {
 	b := fmt.Appendln(nil, n.Cut.UTC().Format(time.RFC3339Nano))
 	if n.Boot != [2]uint64{} {
@@ -39,7 +39,8 @@ func (n *SweepNote) Text() []byte {
 	return b
 }
 
-// ParseSweepNote parses a note. An invalid note results in a zero SweepNote: then the hour begins now.
+// ParseSweepNote parses the content of a note's file. For an invalid content it returns a zero SweepNote: then the hour
+// begins now.
 func ParseSweepNote(text string) (n SweepNote) {
 	first, second, _ := strings.Cut(text, "\n")
 	cut, err := time.Parse(time.RFC3339Nano, first)
@@ -58,22 +59,23 @@ func ParseSweepNote(text string) (n SweepNote) {
 	return n
 }
 
-// Hour is the hour that has to pass before something old is deleted. All processes use a note of a time
-// of day; see the top of sweep.go.
+// Hour measures the hour that has to pass before something old is deleted. All processes use the same note of a time of
+// day; see the top of sweep.go.
 type Hour struct {
 	r    *Retention
 	name string
-	Seen sighting // guarded by the caller's lock: that of the sweeper, flush.lock
+	// when this process first saw the note; guarded by the caller's lock: that of the sweeper, or flush.lock
+	Seen sighting
 }
 
-// sighting is when this process first saw a note, by Scopes.Mono.
+// sighting records when this process first saw a note, in the time of Scopes.Mono.
 type sighting struct {
 	note SweepNote
 	At   time.Duration
 }
 
-// Passed returns how much time has passed since a note was made, by a clock that cannot be set; false if
-// it was made in another boot.
+// Passed returns how much time has passed since a note was made, by a clock that cannot be set. It returns false if the
+// note was made before the machine was last started.
 func (h *Hour) Passed(n *SweepNote) (time.Duration, bool) {
 	if boot, up := h.r.engine.Env().FS.Host().Boot, h.r.uptime.Tune().Uptime; up != nil && boot != [2]uint64{} {
 		passed := up() - n.Up
@@ -101,7 +103,7 @@ func (h *Hour) Read() (n SweepNote, err error) {
 	return ParseSweepNote(string(b)), nil
 }
 
-// Note writes the note, unless another process is flushing: then the next sweep writes it.
+// Note writes a note with the time of day cut, unless another process is flushing: then the next sweep writes it.
 func (h *Hour) Note(cut time.Time) error {
 	held, err := h.r.engine.Log().TryLockFlush()
 	if err != nil || held == nil {
@@ -124,8 +126,8 @@ func (h *Hour) write(cut time.Time) error {
 	return nil
 }
 
-// judge decides whether the hour of a note is over at the time of day now. If it is, what was old at
-// note.Cut may be deleted. Otherwise renew is the time for a new note; zero: the note stays.
+// judge reports whether the hour of a note is over at the time of day now: then everything that was old enough at
+// note.Cut may be deleted. If it is not over, renew is the time for a new note; zero: the note stays.
 func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time) {
 	if note.Cut.IsZero() || note.Cut.After(now) {
 		return false, now // immediately; otherwise a second jump would find its hour over
@@ -141,11 +143,12 @@ func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time
 	return false, time.Time{}
 }
 
-// HistoryCut returns the time of day by which the age of old history is judged: one at which history was
-// too old already, at least an hour ago. The zero time: there is none yet. The caller holds flush.lock;
-// old reports whether history is too old at the time of day now. If nothing is too old, a note of a time
-// in the future is replaced nevertheless: otherwise the next clock that is ahead, hours later, would
-// find that its hour has passed.
+// HistoryCut returns the time of day by which the age of old history is judged: a time, at least an hour ago, at which
+// history was already too old. It returns the zero time if there is none yet. The caller holds flush.lock. old reports
+// whether history is too old at the time of day now.
+//
+// If nothing is too old, a note of a time in the future is replaced nevertheless: otherwise the next clock that is
+// ahead, hours later, would find that the hour of that note has passed.
 func (r *Retention) HistoryCut(now time.Time, old bool) time.Time {
 	h := &r.aged
 	note, err := h.Read()
@@ -162,7 +165,7 @@ func (r *Retention) HistoryCut(now time.Time, old bool) time.Time {
 		}
 	}
 	if err != nil {
-		r.engine.Env().Logger.Warn("old history stays: the time at which it was too old cannot be noted", "err", err)
+		r.engine.Env().Logger.Warn("old history is not removed yet: the note of its age cannot be written", "err", err)
 	}
 	return time.Time{}
 }

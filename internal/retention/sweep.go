@@ -30,18 +30,19 @@ import (
 // HistoryCut).
 
 const (
-	SweepMost = 1000 // memories deleted at a time
+	SweepMost = 1000 // maximum number of memories that are deleted at a time
 )
 
-// Sweeper deletes expired memories. If several processes sweep at the same time, one of them deletes.
+// Sweeper has the state of the deletion of expired memories. If several processes sweep at the same time, one of them
+// deletes.
 type Sweeper struct {
 	mu   sync.Mutex
 	aged time.Time // when this process last searched for memories older than max_age, and found no more
-	from string    // the place up to which it has searched
+	from string    // place in the order of ages up to which it has searched
 }
 
-// SweepExpired deletes some of what has been expired for long enough. It is cheap if there is nothing to
-// delete.
+// SweepExpired deletes some of the memories and other documents that expired long enough ago. It is cheap if there is
+// nothing to delete.
 func (r *Retention) SweepExpired(ctx context.Context) error {
 	s := &r.sweeper
 	if r.engine.Env().ReadOnly || r.engine.Log().Damage() != nil || !s.mu.TryLock() {
@@ -111,15 +112,14 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	return r.Expiry.Note(now)
 }
 
-// SweepUp is SweepExpired for callers without a way to return an error: it logs a failure.
+// SweepUp calls SweepExpired for callers that cannot return an error: it logs a failure.
 func (r *Retention) SweepUp(ctx context.Context) {
 	if err := r.SweepExpired(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errs.ErrClosed) {
-		r.engine.Env().Logger.Warn("deleting what has expired", "err", err)
+		r.engine.Env().Logger.Warn("deleting expired documents", "err", err)
 	}
 }
 
-// sweepAged deletes some of the memories that were written before a time; more reports that there may be
-// others.
+// sweepAged deletes some of the memories that were last written before a time. more reports that there may be others.
 func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool, err error) {
 	f := engine.Filters{Updated: engine.Span{Until: before}, After: r.sweeper.from, Expired: true}
 	var ids []string
@@ -150,10 +150,10 @@ func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool,
 	return len(ids) == SweepMost, err
 }
 
-// committing is Commit or Upkeep of a commit.Committer.
+// committing is the method Commit or Upkeep of a commit.Committer.
 type committing func(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error
 
-// deleteIf deletes memories for which a condition still holds in the commit, and returns how many.
+// deleteIf deletes those of the given memories for which only is true at the commit, and returns their number.
 // Deletions that do not fit one commit are made in several.
 func (r *Retention) deleteIf(ctx context.Context, do committing, cause uint8, ids []string,
 	only func(line *index.Entry) bool) (int, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// touchEvery is how long accesses are collected before they are written.
+// touchEvery is the time for which accesses are collected before they are written.
 const touchEvery = time.Minute
 
 // touchMost is the maximum number of memories whose accesses are collected.
@@ -26,7 +26,7 @@ type touched struct {
 	since time.Time
 }
 
-// Touch counts an access to memories.
+// Touch counts one access to each of the given memories.
 func (r *Retention) Touch(ctx context.Context, ids []string) error {
 	now := r.engine.Env().Clock().UTC()
 	t := &r.touched
@@ -104,7 +104,7 @@ func (r *Retention) touchOne(ctx context.Context, id string, n int64, last time.
 	}
 }
 
-// ForgetTouched drops accesses that are not written yet.
+// ForgetTouched drops accesses of the given memories that are not written yet.
 func (r *Retention) ForgetTouched(ids []string) {
 	t := &r.touched
 	t.mu.Lock()
@@ -115,7 +115,8 @@ func (r *Retention) ForgetTouched(ids []string) {
 	}
 }
 
-// Upkeep does what an open store does every few seconds.
+// Upkeep writes collected accesses and deletes expired memories, when they are due. An open store calls it every few
+// seconds.
 func (r *Retention) Upkeep(ctx context.Context) {
 	if err := r.WriteDue(ctx); err != nil && ctx.Err() == nil {
 		r.engine.Env().Logger.Warn("counting accesses", "err", err)

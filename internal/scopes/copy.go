@@ -28,8 +28,9 @@ import (
 // file.
 const chainMost = 64
 
-// copyDue reports whether the whole document must be copied into the log before changes are made at
-// tick. The caller holds mu, and the state is current.
+// copyDue reports whether the whole document must be copied into the log before changes are made at a tick, because the
+// changes delete data that log and archive cannot reproduce without the file. The caller holds mu, and the state is
+// current.
 func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int64) (bool, error) {
 	if s.state.Empty() || !s.state.Loses(changes, tick) || s.whole.file && s.whole.at == 0 {
 		return false, nil
@@ -70,11 +71,10 @@ func (s *scope) findWhole(ctx context.Context, reach *wal.Reach) (wal.LSN, error
 	return 0, nil
 }
 
-// wholeAt is the position of the newest entry of the scope that depends neither on earlier entries
-// nor on the file: log and archive can reproduce the scope if they have all entries from that
-// position on.
+// wholeAt has the position of the newest entry of the scope that depends neither on earlier entries nor on the file:
+// log and archive can reproduce the scope if they have all entries from that position on.
 type wholeAt struct {
-	at   wal.LSN // 0: unknown; if file is set: no entry since the copy
+	at   wal.LSN // the position; 0: unknown, or, if file is set, no entry was written since the copy
 	file bool    // a copy of the file is in quarantine, and at is the first entry after that copy
 }
 

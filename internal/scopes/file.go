@@ -62,20 +62,21 @@ func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool,
 	return nil
 }
 
-// scopeFiles is the docfile.Source that produces the files of scopes.
+// scopeFiles is a docfile.Source for the files of scopes.
 type scopeFiles struct {
 	ws         *Scopes
 	ctx        context.Context
 	keys       []string
 	distrusted bool
-	spares     func(key string, err error) bool // see flush.Scopes; may be nil
+	// decides whether the other scopes are written if one cannot be, see flush.Host; may be nil
+	spares func(key string, err error) bool
 
 	mu    sync.Mutex
 	wrote map[string]believed
 	over  errs.InflatedError
 }
 
-// Len returns the number of files. It belongs to docfile.Source, as Folders and Change do.
+// Len returns the number of files. It implements docfile.Source, as do Folders and Change.
 func (s *scopeFiles) Len() int { return len(s.keys) }
 
 func (s *scopeFiles) Folders() []*docfile.Folder {
@@ -135,7 +136,7 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// believe records size and time of the files that were written, by which an edit is recognized.
+// believe records size and time of the files that were written. If a file differs from them later, it was edited.
 func (s *scopeFiles) believe() {
 	w := s.ws
 	for key, is := range s.wrote {
@@ -165,9 +166,9 @@ func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 	return nil
 }
 
-// snapshot returns the content of the scope's file, and what this process knows of the present
-// file. If the content is about to be written, filed is called with the entries behind it that are
-// highly compressed, and may refuse them. After a failed write, the next round lets no file lag.
+// snapshot returns the content of the scope's file, and what this process knows of the present file. If the content is
+// about to be written, filed is called with the sums of those of its entries that are highly compressed, and may refuse
+// them. After a failed write, the next round lets no file lag.
 func (s *scope) snapshot(ctx context.Context,
 	filed func(over *errs.InflatedError) error) (*working.File, believed, error) {
 	for asItIs := false; ; {
@@ -204,8 +205,8 @@ func (s *scope) snapshot(ctx context.Context,
 	}
 }
 
-// KeysToCopy returns the keys of all scopes for a copy of the store. For a damaged file whose scope
-// is unknown it returns the file's path instead.
+// KeysToCopy yields the keys of all scopes for a copy of the store. For a damaged file whose scope is unknown it yields
+// the file's path instead.
 func (ws *Scopes) KeysToCopy(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		keys, bad, err := ws.Keys(ctx)
@@ -253,9 +254,8 @@ func (ws *Scopes) ReadCopy(ctx context.Context, key string) (backup.Document, er
 	return backup.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
-// OursScope reports whether data is the unedited document of a scope as a store wrote it, and, if
-// least is not 0, as this store wrote it at position least or later. An earlier one was put there
-// by another program.
+// OursScope reports whether data is the unedited document of a scope as a store wrote it, and, if least is not 0, as
+// this store wrote it at position least or later. Another program restored an earlier one.
 func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
 	doc, err := data()
 	if err != nil {
@@ -268,14 +268,14 @@ func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, erro
 	return least == 0 || f.LSN >= least && f.Store == uuid.UUID(ws.engine.Log().UUID()).String()
 }
 
-// The first headBytes bytes of a file contain the key of its scope: four ids of 1,024 bytes, each
-// of which may take three. Most keys are within the first headFirst bytes.
+// headBytes is the number of bytes at the beginning of a file that contain the key of its scope: four ids of 1,024
+// bytes, each byte of which may take three. Most keys are within the first headFirst bytes.
 const (
 	headBytes = 16 << 10
 	headFirst = 512
 )
 
-// scopeOf returns the key of the scope in a file.
+// scopeOf returns the key of the scope whose document is in a file.
 func (ws *Scopes) scopeOf(name string) (string, error) {
 	if key, ok := ws.names.Load(name); ok {
 		if _, err := ws.engine.Kinds().Scopes.Stat(name); err != nil {
@@ -310,7 +310,7 @@ func (ws *Scopes) scopeOf(name string) (string, error) {
 		return key, nil
 	}
 	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(ws.engine.Kinds().Scopes.Name(), name)),
-		Offset: 0, Err: errors.New("not the document of a scope")}
+		Offset: 0, Err: errors.New("the file is not the document of a scope of working memory")}
 }
 
 func sortedTrue(m map[string]bool) []string {

@@ -29,7 +29,7 @@ func NewHome(ws *Scopes) *Home { return &Home{ws: ws} }
 // Name returns "store".
 func (h *Home) Name() string { return "store" }
 
-// begin is called at the start of every operation, and Engine.EndUse at its end.
+// begin begins an operation. Every operation calls it first, and Engine.EndUse at its end.
 func (h *Home) begin(ctx context.Context) error {
 	if h.closed.Load() {
 		return errs.ErrClosed
@@ -115,7 +115,7 @@ func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	}
 }
 
-// Release frees what this process keeps in memory of a scope.
+// Release frees the memory in which this process keeps a scope.
 func (h *Home) Release(ctx context.Context, scope working.Scope) error {
 	if err := h.begin(ctx); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (h *Home) Release(ctx context.Context, scope working.Scope) error {
 	return nil
 }
 
-// Check returns the error with which an operation would fail now; nil if operations are possible.
+// Check returns the error with which an operation would fail now, or nil if operations are possible.
 func (h *Home) Check(ctx context.Context) error {
 	if err := h.begin(ctx); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// read answers an operation that changes nothing; the result is false if r would change the scope.
+// read answers an operation that changes nothing; the bool is false if r would change the scope.
 func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, bool, error) {
 	for {
 		s.mu.Lock()
@@ -46,7 +46,7 @@ func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, b
 	}
 }
 
-// sync applies to the state all durable entries of the scope. The caller holds mu.
+// sync applies to the state all durable entries of the scope in the log. The caller holds mu.
 func (s *scope) sync(ctx context.Context) error {
 	ws := s.ws
 	var last error
@@ -86,9 +86,8 @@ func (s *scope) path() string {
 	return s.ws.engine.Kinds().Scopes.Name() + "/" + kind.Scopes.FileName(s.key)
 }
 
-// follow applies the entries of the scope that this process has seen since s.lsn. The error wraps
-// engine.ErrMismatch if they do not continue the state, and the caller reads the file again. The
-// caller holds mu.
+// follow applies the entries of the scope that this process has seen since s.lsn. If the entries do not continue the
+// state, the error wraps engine.ErrMismatch, and the caller reads the file again. The caller holds mu.
 func (s *scope) follow(ctx context.Context) error {
 	list, err := s.chain(ctx, s.newest.Load(), s.lsn)
 	if err != nil {
@@ -101,18 +100,18 @@ func (s *scope) follow(ctx context.Context) error {
 type loggedWork struct {
 	lsn, previous wal.LSN
 	time          time.Time
-	bytes, size   int64             // stored size, and size of the decompressed document
-	over          bool              // compressed more than 64-fold, see package flush
-	whole         bool              // depends on no earlier entry
-	entry         *working.LogEntry // nil: too large to keep, read it again; see chainHeld
+	bytes, size   int64             // bytes that the entry takes in the log, and bytes of the decompressed document
+	over          bool              // the document is compressed more than 64-fold, see package flush
+	whole         bool              // the entry depends on no earlier entry
+	entry         *working.LogEntry // the decoded entry; nil: too large to keep, read it again; see chainHeld
 }
 
 // chainHeld is the maximum number of bytes of decompressed documents that chain keeps in memory. A
 // forged log can have entries of a few KiB that inflate to many MiB.
 const chainHeld = 16 << 20
 
-// chain returns the entries of the scope from position from back to position to, exclusive, or to
-// an entry that depends on no earlier one, in the order of the log.
+// chain returns the entries of the scope from position to, exclusive, back to position from, or back to an entry that
+// depends on no earlier one. They are in the order of the log.
 func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork, err error) {
 	held := int64(0)
 	for at := from; at != to; {
@@ -195,7 +194,7 @@ func (s *scope) play(ctx context.Context, list []loggedWork) error {
 	return nil
 }
 
-// size limits how large entries may make a scope.
+// size detects entries that make a scope too large.
 type size struct{ since int64 }
 
 // stateMost is the maximum size of a state in bytes. Store operations refuse changes long before
@@ -219,9 +218,8 @@ func (b *size) check(s *working.State, added int64, at wal.LSN) error {
 	return nil
 }
 
-// load reads the scope's file and applies the later entries of the log. It asks the overlay before
-// it reads the file: an entry that leaves the overlay in between is in the file. The caller holds
-// mu.
+// load reads the scope's file and applies the later entries of the log. It looks for entries in the overlay before it
+// reads the file: an entry that leaves the overlay in between is in the file. The caller holds mu.
 func (s *scope) load(ctx context.Context, breaks uint64) error {
 	ws := s.ws
 	s.state, s.ahead = nil, nil
@@ -246,7 +244,7 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	}
 	if base >= ws.engine.Log().Applied() {
 		if f.Intact {
-			return fmt.Errorf("%w: its file is ahead", engine.ErrMismatch)
+			return fmt.Errorf("%w: the file is newer than the log that was read", engine.ErrMismatch)
 		}
 		base = 0 // the position was edited by hand
 	}
@@ -287,11 +285,10 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	return nil
 }
 
-// newerStays restores from log and archive the state as of position told, which the file had before
-// another program, such as git or a copy tool, replaced the file by an older one. The restored
-// state goes into the log like an edit by hand, so that all processes get it, and the flush moves
-// the older file to quarantine. done is false if the scope was dropped, or if log and archive do
-// not reach back: then the older file is used. The caller holds mu.
+// newerStays restores a state from log and archive after another program, such as git or a copy tool, replaced the file
+// by an older one. The restored state is the one of position told, which the file had before. It goes into the log like
+// an edit by hand, so that all processes get it, and the flush moves the older file to quarantine. done is false if the
+// scope was dropped, or if log and archive do not reach back: then the older file is used. The caller holds mu.
 func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (done bool, err error) {
 	if s.ws.engine.Env().ReadOnly {
 		return false, nil

@@ -25,7 +25,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	}
 	of, err := working.ParseScope(key)
 	if err != nil {
-		return "neither log nor archive has entries of its scope", nil
+		return "log and archive have no entries of the scope in this file", nil
 	}
 	s := ws.acquire(of)
 	defer ws.release(s)
@@ -46,7 +46,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut, Cause: wal.CauseUpkeep}
 	rec := record.Record{Previous: last}
 	if is.state.Empty() {
-		how = "log and archive have nothing of it"
+		how = "log and archive have no entry of the scope"
 		w.Kind, w.Delete = record.KindDelete, true
 		e.State, e.Fresh, e.Version = nil, true, ws.engine.Log().Applied()
 	} else {
@@ -66,9 +66,9 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	return how, err
 }
 
-// recall replaces a state that cannot be read by the state that log and archive give. It is the
-// state as of an entry of the log, so other users of the scope in this process need not be told. If
-// log and archive have no entry of the scope, recall returns why.
+// recall replaces a state that cannot be read by the state that log and archive give. The new state is as of an entry
+// of the log, so other users of the scope in this process need not be informed. If log and archive have no entry of the
+// scope, recall returns the error why.
 func (s *scope) recall(ctx context.Context, why error) error {
 	ws := s.ws
 	s.mu.Lock()
@@ -89,8 +89,8 @@ func (s *scope) recall(ctx context.Context, why error) error {
 	return nil
 }
 
-// scopeNamed returns the key of the scope whose file has this name; "" if neither the file nor the
-// log tells.
+// scopeNamed returns the key of the scope whose file has this name; "" if it is found neither in the file nor in the
+// log.
 func (ws *Scopes) scopeNamed(ctx context.Context, file string) (key string, err error) {
 	if key, err := ws.scopeOf(file); err == nil {
 		return key, nil
@@ -109,7 +109,7 @@ func (ws *Scopes) scopeNamed(ctx context.Context, file string) (key string, err 
 	return "", nil
 }
 
-// played is the state that results from entries of a scope; n is their number.
+// played is the state that results from applying entries of a scope; n is their number.
 type played struct {
 	loggedWork
 	state *working.State

@@ -20,7 +20,7 @@ const openScopes = 1000
 // openBytes is the maximum size in bytes of the unused scopes in memory, without the one used last.
 const openBytes = 64 << 20
 
-// Scopes are the scopes of a store; those that this process uses are in memory.
+// Scopes has the scopes of working memory of a store. Those that this process uses are in memory.
 type Scopes struct {
 	engine  *engine.Engine
 	flusher *flush.Flusher
@@ -28,17 +28,17 @@ type Scopes struct {
 	tuning Tuning
 
 	mu     sync.RWMutex
-	open   map[string]*scope // by key
-	idle   list.List         // of *scope: unused scopes, the least recently used first
+	open   map[string]*scope // scopes in memory, by key
+	idle   list.List         // unused scopes, *scope, the least recently used first
 	unused int64             // bytes of the scopes in idle
-	names  sync.Map          // file name → key, for files whose head was read
-	began  time.Time         // when the store was opened, by the wall clock
+	names  sync.Map          // keys of scopes by file name, for files whose beginning was read
+	began  time.Time         // time at which the store was opened, by the wall clock
 	mono   func() time.Duration
-	opened time.Duration // the same, by mono
+	opened time.Duration // the same time, by mono
 }
 
-// scope is a scope in memory. state results from the durable entries up to lsn; ahead also includes
-// the operations that are being committed.
+// scope is a scope in memory. state is the result of the durable entries up to lsn; ahead also includes the operations
+// that are being committed.
 type scope struct {
 	ws     *Scopes
 	key    string
@@ -46,11 +46,11 @@ type scope struct {
 	newest atomic.Uint64 // position of the newest entry applied to the store's state
 	users  int           // users, at and idle are guarded by Scopes.mu
 	at     *list.Element
-	idle   int64        // what the scope contributes to Scopes.unused
+	idle   int64        // bytes of the scope that are counted in Scopes.unused
 	size   atomic.Int64 // approximate size of the state in bytes
 
 	mu      sync.Mutex
-	state   *working.State // nil: not read yet, or to be read again
+	state   *working.State // nil: not read yet, or must be read again
 	lsn     wal.LSN        // position of the newest entry in state
 	time    time.Time      // time of that entry
 	breaks  uint64         // number of breaks in following the log when state was read
@@ -58,10 +58,10 @@ type scope struct {
 	file    believed
 	grown   int64 // bytes of changes that the file does not include
 	lacks   lacks
-	whole   wholeAt // see copy.go
+	whole   wholeAt // position from which log and archive can reproduce the scope; see copy.go
 	ahead   *working.State
 	aheadOf wal.LSN // lsn of the state from which ahead was cloned
-	offset  int64   // added to the store's ticks, so that they never decrease
+	offset  int64   // ticks added to the store's ticks, so that they never decrease
 
 	waiting sync.Mutex // guards queue and busy
 	queue   []*asked
@@ -72,14 +72,15 @@ type scope struct {
 type believed struct {
 	size  int64
 	mtime time.Time
-	lsn   wal.LSN // position as of which the file is; 0 if unknown, because the file belongs to another log
+	lsn   wal.LSN // position of the log whose state the file has; 0 if unknown, because the file belongs to another log
 }
 
 // Tuning has parameters that tests change while the store is not in use.
 type Tuning struct {
-	Uptime func() time.Duration // of the host, shared by all processes; nil: unknown
-	Least  int64                // bytes: the file of a smaller scope does not lag
-	Most   int64                // bytes: a change that adds to a scope whose file is this large is refused
+	Uptime func() time.Duration // uptime of the host, the same for all processes; nil: unknown
+	Least  int64                // size in bytes below which the file of a scope does not lag
+	// size in bytes of a scope's file from which on a change that adds to the scope is refused
+	Most int64
 }
 
 // New returns the scopes of working memory of a store.
@@ -95,7 +96,7 @@ func New(eng *engine.Engine, fl *flush.Flusher) *Scopes {
 // Tune returns the parameters that tests change.
 func (ws *Scopes) Tune() *Tuning { return &ws.tuning }
 
-// NoteWorked records that an entry of a scope was applied at position at.
+// NoteWorked records that an entry of a scope, at position at, was applied to the store's state.
 func (ws *Scopes) NoteWorked(key string, at uint64) {
 	ws.mu.RLock()
 	s := ws.open[key]
@@ -123,7 +124,7 @@ func (ws *Scopes) acquire(of working.Scope) *scope {
 	return s
 }
 
-// acquireKey is acquire for a key.
+// acquireKey does the same as acquire, for a key.
 func (ws *Scopes) acquireKey(key string) (*scope, error) {
 	of, err := working.ParseScope(key)
 	if err != nil {

@@ -20,24 +20,24 @@ import (
 )
 
 const (
-	// sweepEach is how many expired items each change removes: more than a change can add one by
-	// one, so that expired items do not accumulate.
+	// sweepEach is the maximum number of expired items that each change removes: more than a change can add one by one,
+	// so that expired items do not accumulate.
 	sweepEach = 4
 	// entryBytes is the size in bytes from which an entry takes no further operations.
 	entryBytes = 1 << 20
 	// entryOps is the maximum number of operations in an entry.
 	entryOps = 1024
-	// scopeLimit is the size of the largest scope file that is read, scopeMost of the largest that
-	// operations may create: a file can be larger than the changes that led to it.
+	// scopeLimit is the size in bytes of the largest scope file that is read, scopeMost of the largest that operations
+	// may create: a file can be larger than the changes that led to it.
 	scopeLimit = 1 << 30
 	scopeMost  = places.StoredMost / 2
 )
 
-// asked is an operation that waits to be committed.
+// asked is an operation that waits until it is committed.
 type asked struct {
 	r    *working.Request
-	bare bool           // do not copy what is lost into the log first: it is purged
-	by   *writer.Writer // from the caller's context; nil if it has none
+	bare bool           // the lost data is not copied into the log first, because it is being purged
+	by   *writer.Writer // writer from the caller's context; nil if there is none
 	res  working.Result
 	err  error
 	done chan struct{}
@@ -101,7 +101,7 @@ func (s *scope) withdraw(q *asked) bool {
 	return false
 }
 
-// drain commits until the queue is empty.
+// drain commits waiting operations until the queue is empty.
 func (s *scope) drain(ctx context.Context) {
 	defer s.ws.engine.Operations().Done()
 	for {
@@ -136,10 +136,10 @@ func (s *scope) drain(ctx context.Context) {
 	}
 }
 
-// commit carries out the first operations of list, as many as fit into one entry, and returns their
-// number. Each is judged on the state that the one before it leaves. The entry is written on the
-// condition that no other process has changed the scope; if one has, commit judges the operations
-// again. If refused is not nil, all operations fail with it.
+// commit carries out the first operations of list, as many as fit into one entry, and returns their number. Each is
+// applied to the state that the previous operation leaves. The entry is written on the condition that no other process
+// has changed the scope; if one has, commit carries out the operations again on the new state. If refused is not nil,
+// all operations fail with it.
 func (s *scope) commit(ctx context.Context, list []*asked, refused error) int {
 	for {
 		n, again, err := len(list), false, refused
@@ -158,10 +158,10 @@ func (s *scope) commit(ctx context.Context, list []*asked, refused error) int {
 	}
 }
 
-// frameBytes is the approximate size in the log of an operation without its value.
+// frameBytes is the approximate number of bytes that an operation takes in the log, without its value.
 const frameBytes = 200
 
-// bytesAsked returns the approximate number of log bytes that the operations will take.
+// bytesAsked returns the approximate number of bytes that the operations will take in the log.
 func bytesAsked(list []*asked) (n int64) {
 	for _, q := range list {
 		n += frameBytes
@@ -229,8 +229,8 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 		s.ahead = nil
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			ws.engine.Env().Logger.Debug("scope was changed meanwhile, judging the operations again", "scope", s.key, "expected",
-				conflict.LSN, "found", conflict.Found)
+			ws.engine.Env().Logger.Debug("another process changed the scope, carrying out the operations again", "scope", s.key,
+				"expected", conflict.LSN, "found", conflict.Found)
 			return 0, true, nil
 		}
 		return n, false, err
@@ -240,8 +240,7 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	return n, false, nil
 }
 
-// entry returns the log entry for e with the encoded changes body; gone means that the scope is
-// empty afterwards.
+// entry returns the log entry for the changes e, whose encoding is body. gone means that the scope is empty afterwards.
 func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone bool) wal.Entry {
 	value, inflated := s.ws.engine.Codec().Encode(nil,
 		&record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
@@ -276,8 +275,8 @@ func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 	}
 }
 
-// judge applies operations to ahead and returns the entry for them, its body, and how many
-// operations it takes. The caller holds mu.
+// judge applies operations to ahead. It returns the entry for them, its encoded body, and how many operations it
+// includes. The caller holds mu.
 func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, err error) {
 	now, logged := s.moment(marksAny(list))
 	e = &working.LogEntry{At: logged, Fresh: s.ahead.Empty(), Version: s.ahead.Version() + 1}
@@ -291,7 +290,7 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 		d, res, err := s.ahead.Judge(now, q.r)
 		if err == nil && s.grows(&d) {
 			err = &errs.FieldError{Field: "scope", Value: human.Quote(s.key), Limit: fmt.Sprintf("%d bytes", s.ws.tuning.Most),
-				Err: fmt.Errorf("%w: its file has about %d bytes; delete checkpoints or values", errs.ErrTooLarge,
+				Err: fmt.Errorf("%w: the scope's file has about %d bytes; delete checkpoints or values", errs.ErrTooLarge,
 					s.file.size+s.grown)}
 		}
 		if err == nil && !d.Empty() {
@@ -316,8 +315,8 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	return e, body, n, nil
 }
 
-// grows reports whether the scope has reached its maximum size and d would make it larger. The
-// caller holds mu.
+// grows reports whether the scope has reached its maximum size and the change d would make it larger. The caller holds
+// mu.
 func (s *scope) grows(d *working.Delta) bool {
 	if s.file.size+s.grown < s.ws.tuning.Most {
 		return false
@@ -406,8 +405,8 @@ func dropsOnly(list []*asked) bool {
 	return true
 }
 
-// giveUp replaces a state that cannot be read by an empty one that can be dropped. It returns the
-// version of the scope. The caller holds mu.
+// giveUp replaces a state that cannot be read by an empty one, so that the scope can be dropped. It returns the version
+// of the scope. The caller holds mu.
 func (s *scope) giveUp() (wal.LSN, error) {
 	at := s.ws.engine.State().Work(s.key)
 	s.state, s.ahead, s.edited, s.whole = working.NewState(), nil, false, wholeAt{}

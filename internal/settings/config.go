@@ -18,63 +18,64 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Config has the settings of a store, as opposed to those of a process: config.json. A zero field means
-// the default. Nothing that is needed to decode the store is in it.
+// Config has the settings of a store in config.json, in contrast to those of a process. A zero field means the default.
+// Nothing that is needed to decode the store is in it.
 type Config struct {
 	// Format marks a folder as a store; the member is called "varve".
 	Format int `json:"varve"`
 
-	IndexBackupCount *int  `json:"index_backup_count,omitempty"` // older indexes that are kept: 3
-	AutoRepair       *bool `json:"auto_repair,omitempty"`        // repair at open what costs little: true
-	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups: 3600
-	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
-	// deleting a file deletes its document; otherwise the file is restored: true
+	IndexBackupCount *int  `json:"index_backup_count,omitempty"` // number of older indexes that are kept; default 3
+	AutoRepair       *bool `json:"auto_repair,omitempty"`        // make cheap repairs at open; default true
+	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups; default 3600
+	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // number of changes that start a flush; default 20
+	// deleting a file deletes its document; otherwise the file is restored; default true
 	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
-	// patterns of files in notes/ that are not adopted as new notes: IgnoredNotes; empty: none
+	// patterns of files in notes/ that are not adopted as new notes; nil: IgnoredNotes has the defaults; empty: none
 	NotesIgnore []string `json:"notes_ignore,omitzero"`
-	// BlockPurged makes putting a text that was purged fail with ErrPurged: false.
+	// BlockPurged makes putting a text that was purged fail with ErrPurged; default false.
 	BlockPurged bool `json:"block_purged,omitempty"`
 
 	// Limits on one document, whether put or edited by hand; stored documents that exceed them can still
 	// be read.
-	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // of one memory's JSON: 16 MiB
-	MaxIDBytes       int `json:"max_id_bytes,omitempty"`       // 1,024
-	MaxDepth         int `json:"max_depth,omitempty"`          // of nesting: 100
-	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"` // 65,536
+	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // bytes of one memory's JSON; default 16 MiB
+	MaxIDBytes       int `json:"max_id_bytes,omitempty"`       // bytes of an id; default 1,024
+	MaxDepth         int `json:"max_depth,omitempty"`          // levels of nesting; default 100
+	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"` // numbers of an embedding; default 65,536
 
-	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // 100,000
-	// the half-life of an assembly's activation in seconds: 86,400
+	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // members of an assembly; default 100,000
+	// the half-life of an assembly's activation in seconds; default 86,400
 	ActivationHalfLife int `json:"activation_half_life,omitempty"`
 
-	// Limits on the store; 0: none. The documents in the files count, with embeddings, including
-	// documents that have expired and are not deleted yet; derived data (index, vectors), the log,
-	// assemblies and working memory do not. A write that would exceed a limit is refused with ErrLimit,
-	// or other memories are deleted for it: see AtLimit. The limits never refuse edits of files by hand,
-	// nor data that the store adds to existing memories (a later embedding, Touch): these may exceed a
-	// limit, and the next write is refused, or makes room for both.
+	// Limits on the store; 0: none. The documents in the files count, with embeddings, including documents that have
+	// expired and are not deleted yet. Derived data (index, vectors), the log, assemblies and working memory do not
+	// count. A write that would exceed a limit is refused with ErrLimit, or other memories are deleted for it: see
+	// AtLimit. The limits never refuse edits of files by hand, nor data that the store adds to existing memories (a
+	// later embedding, Touch): these may exceed a limit, and the next write is refused, or makes room for both.
 	MaxMemories        int64 `json:"max_memories,omitempty"`
-	MaxBytes           int64 `json:"max_bytes,omitempty"` // of all memories' JSON files
+	MaxBytes           int64 `json:"max_bytes,omitempty"` // bytes of all memories' JSON files
 	MaxSessionMemories int64 `json:"max_session_memories,omitempty"`
 	MaxSessionBytes    int64 `json:"max_session_bytes,omitempty"`
 
-	AtLimit string `json:"at_limit,omitempty"` // AtLimitRefuse when empty
-	// MaxAge is how many seconds after its last write a memory is deleted, at most an hour or two later,
-	// 0: never. Until then it can be read; only Memory.ExpiresAt hides a memory at once.
+	AtLimit string `json:"at_limit,omitempty"` // one of the values below; empty means AtLimitRefuse
+	// MaxAge is the age in seconds, from its last write, at which a memory is deleted, at most an hour or two later; 0:
+	// never. Until then it can be read; only Memory.ExpiresAt hides a memory at once.
 	MaxAge int64 `json:"max_age,omitempty"`
 
-	// How much of the history the store keeps besides what its log has: copies of old segments.
-	HistoryBytes *int64 `json:"history_bytes,omitempty"` // of the copies: 256 MiB; 0: only what the log has
-	HistoryDays  int    `json:"history_days,omitempty"`  // the age at which a copy is removed, 0: never
-	// UnsentBytes is by how much the copies may exceed HistoryBytes while a copy of the store elsewhere
-	// lacks them: 1 GiB; 0: not at all.
+	// HistoryBytes and HistoryDays limit the history that the store keeps in addition to its log: copies of old
+	// segments. HistoryBytes is their size in bytes; default 256 MiB; 0: no copies are kept.
+	HistoryBytes *int64 `json:"history_bytes,omitempty"`
+	HistoryDays  int    `json:"history_days,omitempty"` // age in days at which a copy is removed; 0: never
+	// UnsentBytes is the number of bytes by which the copies may exceed HistoryBytes while a copy of the store
+	// elsewhere lacks them; default 1 GiB; 0: not at all.
 	UnsentBytes *int64 `json:"unsent_bytes,omitempty"`
 
-	// How far the log may be ahead of the files: 96 MiB. From half of it on writers are slowed down. A
-	// higher value allows a longer burst and means a longer recovery, but no higher throughput.
+	// BacklogBytes is the number of bytes that the log may be ahead of the files; default 96 MiB. From half of it on
+	// writers are slowed down. A higher value allows a longer burst and means a longer recovery, but no higher
+	// throughput.
 	BacklogBytes int64 `json:"backlog_bytes,omitempty"`
 
-	// TextLanguage is the language whose stems are used for searching words: "en" if empty. After a
-	// change the next flush reads the words of all memories again; until then searches use the old ones.
+	// TextLanguage is the language whose rules reduce words to their stems for search; empty means "en". After a change
+	// the next flush reads the words of all memories again; until then searches use the old words.
 	TextLanguage string `json:"text_language,omitempty"`
 
 	Text    *TextConfig   `json:"text,omitempty"`
@@ -96,41 +97,42 @@ type MemoryStoreConfig struct {
 	ArchivedAt  time.Time         `json:"archived_at,omitzero"` // zero: the API may write
 }
 
-// TextConfig says which metadata the search for words uses. A change of it takes effect as one of
-// TextLanguage does.
+// TextConfig selects the metadata that the search for words uses. A change takes effect in the same way as a change of
+// TextLanguage.
 type TextConfig struct {
-	// Fields has, by the name of a field in a query (speaker, caption, title, tag, category, key), the
-	// members of the metadata with the words of that field; a field that is not in it has its default.
+	// Fields maps each field of a query (speaker, caption, title, tag, category, key) to the members of the metadata
+	// that have the words of that field. A field that is not in Fields has its default members.
 	Fields map[string][]string `json:"fields,omitempty"`
 }
 
 // The values of AtLimit: what happens to a write that would exceed a limit.
 const (
-	AtLimitRefuse      = "refuse"       // ErrLimit
+	AtLimitRefuse      = "refuse"       // the write fails with ErrLimit
 	AtLimitEvictOldest = "evict_oldest" // memories that were written longest ago are deleted
-	AtLimitEvictLowest = "evict_lowest" // memories of the lowest quickrecal_score are deleted, of several the oldest
+	// memories with the lowest quickrecal_score are deleted, the oldest first if several have it
+	AtLimitEvictLowest = "evict_lowest"
 )
 
-// VectorConfig sets what the first embedding would decide otherwise. A store whose vectors differ from
-// it rebuilds them; embeddings that do not fit have no vector.
+// VectorConfig fixes properties of the vectors that are otherwise decided by the first embedding. A store whose vectors
+// differ from it rebuilds them; an embedding that does not fit gets no vector.
 type VectorConfig struct {
-	Dimension int    `json:"dimension,omitempty"` // 0: that of the first embedding
+	Dimension int    `json:"dimension,omitempty"` // numbers of each vector; 0: the number of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty
 	Model     string `json:"model,omitempty"`     // the name of the model that makes the embeddings
-	// the text of a memory that the next re-embedding embeds: "content", "turns", or a text such as
-	// "{previous} {speaker}: {content}"; empty: what is embedded now, for a store's first vectors "turns" if
-	// one is of a memory in a session, else "content"
+	// the text of a memory that the next re-embedding embeds: "content", "turns", or a text such as "{previous}
+	// {speaker}: {content}"; empty: the text that is embedded now; a store's first vectors are made with "turns" if one
+	// of them is of a memory in a session, else with "content"
 	Template string `json:"template,omitempty"`
-	// how a query is embedded, at once: a text such as "search_query: {query}", as the model wants it; empty:
-	// as it is
+	// the text that is embedded for a query, such as "search_query: {query}", as some models need it; empty: the query
+	// unchanged; a change applies at once
 	QueryTemplate string `json:"query_template,omitempty"`
 }
 
-// Name is the name of the file.
+// Name is the name of the settings file in the store's folder.
 const Name = "config.json"
 
 const (
-	// Format is the version of the file that this package reads and writes.
+	// Format is the version of the file format that this package reads and writes.
 	Format = 1
 	// Limit is the maximum size of the file in bytes.
 	Limit = 1 << 20
@@ -147,7 +149,7 @@ const (
 	mostBacklog    = 1 << 30
 )
 
-// Backlog returns how many bytes the log may be ahead of the files.
+// Backlog returns BacklogBytes, or the default: the number of bytes that the log may be ahead of the files.
 func (c *Config) Backlog() int64 { return cmp.Or(c.BacklogBytes, defaultBacklog) }
 
 // Language returns TextLanguage, or the default.
@@ -163,10 +165,10 @@ func (c *Config) Sources() *query.Sources {
 	return query.DefaultSources()
 }
 
-// Words returns a string that differs if the settings lead to different words.
+// Words returns a string that changes whenever a change of the settings changes the words that are found.
 func (c *Config) Words() string { return c.Language() + " " + c.Sources().Given() }
 
-// VectorSettings returns the settings of the vectors; zero ones if there are none.
+// VectorSettings returns the settings of the vectors; a zero VectorConfig if there are none.
 func (c *Config) VectorSettings() VectorConfig {
 	if c.Vectors == nil {
 		return VectorConfig{}
@@ -185,7 +187,7 @@ func (v VectorConfig) Embedded() (*template.Template, error) {
 // VectorsModel returns the name of the model that made the vectors, "" if none is set.
 func (c Config) VectorsModel() string { return c.VectorSettings().Model }
 
-// Backups returns how many backups of the index are kept.
+// Backups returns the number of backups of the index that are kept.
 func (c *Config) Backups() int {
 	if c.IndexBackupCount == nil {
 		return 3
@@ -207,7 +209,7 @@ func (c *Config) BackupEvery() time.Duration {
 	return time.Duration(*c.BackupInterval) * time.Second
 }
 
-// FlushAfter returns how many changes begin a round.
+// FlushAfter returns the number of changes that start a flush.
 func (c *Config) FlushAfter() int {
 	if c.FlushThreshold == nil {
 		return 20
@@ -238,11 +240,12 @@ func (c *Config) HalfLife() time.Duration {
 	return time.Duration(c.ActivationHalfLife) * time.Second
 }
 
-// Age returns how long after its last write a memory is deleted; 0: never.
+// Age returns the age, from its last write, at which a memory is deleted; 0: never.
 func (c *Config) Age() time.Duration { return time.Duration(c.MaxAge) * time.Second }
 
-// History returns the maximum size of the copies of old segments, none if negative or 0, and the age at
-// which a copy is removed, 0: never. standard is the size if none is set; 0 means the default.
+// History returns the maximum size in bytes of the copies of old segments, and the age at which a copy is removed. A
+// size of 0 or less means that no copies are kept, an age of 0 that they do not age. standard is the size if
+// history_bytes is not set; a standard of 0 means the default of Config.
 func (c *Config) History(standard int64) (bytes int64, age time.Duration) {
 	bytes = cmp.Or(standard, defaultHistory)
 	if c.HistoryBytes != nil {

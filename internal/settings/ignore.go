@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// ignoredNotes are patterns for files that editors, file managers and downloads leave. Names that begin
-// with a dot (.#name, .name.swp, .DS_Store) are no notes anyway.
+// ignoredNotes are patterns for files that editors, file managers and downloads leave behind. Names that begin with a
+// dot (.#name, .name.swp, .DS_Store) never belong to notes.
 var ignoredNotes = []string{"*~", "~$*", "#*#", "*.swp", "*.swo", "*.swx", "4913", "*.tmp", "*.temp", "*.part",
 	"*.crdownload", "*.kate-swp", "___jb_tmp___", "___jb_old___", ".DS_Store", "._*", ".#*", "Thumbs.db", "desktop.ini"}
 
@@ -28,8 +28,8 @@ func (c *Config) IgnoredNotes() []string {
 	return c.NotesIgnore
 }
 
-// Ignores reports whether a file at a path below notes/, which belongs to no note, is not adopted as a
-// new one. A pattern without a slash is matched with the last segment, any other with the whole path.
+// Ignores reports whether a file below notes/ that belongs to no note is ignored instead of adopted as a new note. name
+// is its path below notes/. A pattern without a slash is matched with the last segment, any other with the whole path.
 func (c *Config) Ignores(name string) bool {
 	list := c.NotesIgnore
 	if list == nil {

@@ -20,8 +20,8 @@ var ErrForeign = errors.New(`the member "varve" is missing, so this is not a fol
 var ErrMissing = fmt.Errorf("%w: config.json is missing: restore it, or run memctl repair --apply to write a new one",
 	errs.ErrInvalid)
 
-// Read reads config.json. A file of another program is ErrForeign, a missing one fs.ErrNotExist. If
-// members are not valid, it returns the others, and an error that names each invalid one.
+// Read reads config.json. The error is ErrForeign for a file of another program, and fs.ErrNotExist if the file is
+// missing. If some members are not valid, Read returns the others, and an error that names each invalid one.
 func Read(fsys vfs.FS, dir string) (*Config, vfs.Info, error) {
 	name := filepath.Join(dir, Name)
 	info, err := fsys.Stat(name)
@@ -39,7 +39,7 @@ func Read(fsys vfs.FS, dir string) (*Config, vfs.Info, error) {
 	return c, info, err
 }
 
-// Parse parses the text of a config.json; see Read. It returns no Config if the text is not one at all.
+// Parse parses the text of a config.json; see Read. It returns no Config if the text is not a config.json at all.
 func Parse(text []byte) (*Config, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
@@ -74,7 +74,7 @@ func Parse(text []byte) (*Config, error) {
 	return c, nil
 }
 
-// membersError is the error for members that are not valid.
+// membersError names the members of config.json that are not valid.
 type membersError struct {
 	names []string
 	errs  []error
@@ -90,8 +90,8 @@ func (e *membersError) Error() string {
 
 func (e *membersError) Unwrap() []error { return e.errs }
 
-// unset returns the first of the invalid members whose default removes something, and that a change has
-// not set; "" if there is none.
+// unset returns the first invalid member that a change has left unset and whose default would remove something; "" if
+// there is none. was and is are the settings before and after the change.
 func unset(err error, was, is *Config) string {
 	var wrong *membersError
 	if !errors.As(err, &wrong) {
@@ -116,7 +116,7 @@ func unset(err error, was, is *Config) string {
 	return ""
 }
 
-// setMember sets one member to its value in the file.
+// setMember sets the field of a member of config.json to its JSON value.
 func (c *Config) setMember(name string, value json.RawMessage) error {
 	member, err := json.Marshal(map[string]json.RawMessage{name: value})
 	if err == nil {
@@ -154,7 +154,7 @@ func cutValue(s string) string {
 	return s
 }
 
-// memberNames returns the names of the members of Config, in their order.
+// memberNames returns the JSON names of the fields of Config, in their order.
 func memberNames() []string {
 	var names []string
 	t := reflect.TypeFor[Config]()
@@ -165,11 +165,11 @@ func memberNames() []string {
 	return names
 }
 
-// rebuild is the remedy where config.json cannot be read, and so is not written.
+// rebuild is the remedy in messages about a config.json that cannot be read and therefore is not written.
 const rebuild = "correct config.json, or run memctl repair --apply to rebuild it"
 
-// Write writes config.json durably. Members that this program does not know stay unchanged. temp must be
-// a name that no other process uses.
+// Write writes config.json durably. Members that this program does not know stay unchanged. temp is the name of a
+// temporary file, which no other process may use.
 func Write(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) error {
 	name := filepath.Join(dir, Name)
 	members := map[string]json.RawMessage{}

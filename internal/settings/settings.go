@@ -22,15 +22,15 @@ type Settings struct {
 	env *env.Env
 	now atomic.Pointer[Config]
 
-	unknown atomic.Bool // err is not nil
-	exists  atomic.Bool // the file has existed, valid or not
-	good    atomic.Bool // Now was read from the file, not made of defaults
+	unknown atomic.Bool // set if err is not nil
+	exists  atomic.Bool // the store has had the file, valid or not
+	good    atomic.Bool // Now was read from the file, and does not consist of defaults
 
 	mu   sync.Mutex
-	info vfs.Info // of the file when it was last read
-	err  error    // why the file, or members of it, are not valid
+	info vfs.Info // size, time and inode of the file when it was last read
+	err  error    // the reason why the file, or members of it, are not valid
 
-	asOf atomic.Uint64 // the entry of the log after which the file was read
+	asOf atomic.Uint64 // position of the entry of the log after which the file was read
 }
 
 // New returns settings with the defaults, until Load, Make or Use is called.
@@ -43,7 +43,7 @@ func New(e *env.Env) *Settings {
 // Now returns the settings in force. They are shared and must not be changed.
 func (s *Settings) Now() *Config { return s.now.Load() }
 
-// History returns how much history may be kept now; see Config.History. It is unlimited while the
+// History returns how much history may be kept now, in bytes and age; see Config.History. Both are unlimited while the
 // settings are unknown.
 func (s *Settings) History() (bytes int64, age time.Duration) {
 	if s.Unknown() {
@@ -52,23 +52,24 @@ func (s *Settings) History() (bytes int64, age time.Duration) {
 	return s.Now().History(s.env.System.ArchiveBytes)
 }
 
-// Unsent returns how many bytes beyond that may be kept for a copy elsewhere; see Config.Unsent.
+// Unsent returns how many bytes beyond those of History may be kept for a copy of the store elsewhere; see
+// Config.Unsent.
 func (s *Settings) Unsent() int64 { return s.Now().Unsent() }
 
-// Unknown reports whether the file, or members of it, are not valid. Then nothing may be removed because
-// of Now: the defaults and the last valid settings are not what the user has set.
+// Unknown reports whether the file, or members of it, are not valid. Then nothing may be removed because of the
+// settings: the defaults and the last valid settings are not what the user has set.
 func (s *Settings) Unknown() bool { return s.unknown.Load() }
 
 // Exists reports whether the store has a config.json, as far as this process has read it.
 func (s *Settings) Exists() bool { return s.exists.Load() }
 
-// fail sets or clears why the file is not valid; the caller holds mu.
+// fail sets the reason why the file is not valid, or clears it if err is nil. The caller holds mu.
 func (s *Settings) fail(err error) {
 	s.err = err
 	s.unknown.Store(err != nil)
 }
 
-// Err returns why the file, or members of it, are not valid; nil if all are.
+// Err returns the reason why the file, or members of it, are not valid; nil if all are valid.
 func (s *Settings) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +91,8 @@ func (s *Settings) Load() (*Config, error) {
 	return c, err
 }
 
-// Use uses the valid part of a file that as a whole is not; nil if no part is.
+// Use makes c the settings in force: the valid members of a file in which others are not valid. err names those. A nil
+// c means that no member is valid: then the defaults are in force.
 func (s *Settings) Use(c *Config, err error) {
 	if c == nil {
 		c = new(Config)
@@ -115,9 +117,9 @@ func (s *Settings) Make() error {
 	return nil
 }
 
-// Update changes the file. Under flush.lock no other caller changes it between reading and writing. An
-// invalid member gets its default, unless the default removes something: then change has to set the
-// member. An error of change is returned, and nothing is written.
+// Update changes the file. The caller holds flush.lock, so that no other process changes the file between reading and
+// writing. An invalid member gets its default, unless the default removes something: then change has to set the member.
+// An error of change is returned, and nothing is written.
 func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 	c := s.Now().Clone() // the last good one
 	// Two changes may result in the same size and, if the clock of the file system is coarse, in the
@@ -196,22 +198,22 @@ func (s *Settings) Reread() bool {
 	return true
 }
 
-// tell reports that the file is not valid.
+// tell reports to the log and the host that the file is not valid.
 func (s *Settings) tell(err error, note string) {
 	s.env.Logger.Warn("config.json is not valid; the last valid settings apply, and nothing is removed by them", "err",
 		err)
 	s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Note: note, Err: err})
 }
 
-// Gone reports whether there is no file: then the folder may be that of a branch without the store, and
-// files of documents must not be restored.
+// Gone reports whether the file does not exist. Then git may have checked out a branch without the store, and files of
+// documents must not be restored.
 func (s *Settings) Gone() bool {
 	_, err := s.env.FS.Stat(s.path())
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// AsOf reads the file again unless it was read since an entry of the log that records a change of it. It
-// counts as read only after the reading: otherwise another goroutine could use the settings from before.
+// AsOf reads the file again unless it was read after entry, an entry of the log that records a change of the file. The
+// file counts as read only after the reading has ended: otherwise another goroutine could use the previous settings.
 func (s *Settings) AsOf(entry uint64) {
 	if s.asOf.Load() != entry && s.Reread() {
 		s.asOf.Store(entry)

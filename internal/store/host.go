@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// host implements the upward calls of the parts of a store.
+// host implements the functions that parts of a store call in higher parts: the Host interfaces.
 type host struct{ st *Store }
 
 var (

@@ -20,10 +20,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// repairing is a store as internal/repairs/heal uses it: a heal.Store.
+// repairing is a store as the interface heal.Store, through which internal/repairs/heal changes it.
 type repairing struct{ st *Store }
 
-// Repairing returns the store as repairs change it. Its Close closes the store.
+// Repairing returns the store as the interface through which repairs change it. Its Close closes the store.
 func (st *Store) Repairing() heal.Store { return repairing{st} }
 
 func (r repairing) Source() view.Source { return r.st.Source() }
@@ -178,8 +178,8 @@ func (r repairing) RebuildAssembly(ctx context.Context, held *wal.Held, id strin
 	return b.Entries[0].LSN, nil
 }
 
-// RebuildVectors writes the vector files from the documents, whatever the current files contain; these stay until the
-// new ones are complete.
+// RebuildVectors writes the vector files from the documents, whatever the current files contain. The current files stay
+// until the new ones are complete.
 func (st *Store) RebuildVectors(ctx context.Context) error {
 	return st.Vectors.CompleteBy(ctx,
 		func(held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {

@@ -47,16 +47,16 @@ type Watcher interface {
 type Config struct {
 	Env         *env.Env
 	MustExist   bool
-	SegmentSize int64          // of a new store's log, in bytes
-	CacheBytes  int64          // of documents in memory; not positive: no cache
-	Writer      *writer.Writer // of this handle; nil: unknown
+	SegmentSize int64          // size in bytes of a segment of a new store's log
+	CacheBytes  int64          // maximum bytes of documents in memory; not positive: no cache
+	Writer      *writer.Writer // the writer of this handle; nil: unknown
 	Inflate     bool           // write all documents to files, however highly they are compressed
 	Embedder    embedding.Config
-	Views       []views.Maker // nil: views.All
+	Views       []views.Maker // makers of the views; nil: views.All
 	Watcher     Watcher       // nil: edits of the files are not watched
 
-	Unfinished bool             // the store is the copy made by a migration, before it is a store
-	Restored   *backup.Restored // the vectors of a store that is being restored, as far as known
+	Unfinished bool             // the folder is a copy that a migration is making, and not a store yet
+	Restored   *backup.Restored // what is known of the vectors of a store that is being restored
 	Closed     func() error     // called by Close at its end; nil: nothing to do
 }
 
@@ -82,7 +82,7 @@ type Store struct {
 	closed  func() error
 	stop    context.CancelFunc // stops the background goroutines
 	cut     context.CancelFunc // cancels the flusher's round in progress; both are nil without background goroutines
-	running sync.WaitGroup     // in the background
+	running sync.WaitGroup     // counts the background goroutines
 }
 
 // Open opens the store of an environment, and creates a missing one unless c.MustExist is set. The
@@ -109,7 +109,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return st, nil
 }
 
-// unfinished returns an error for a folder that a killed restore or backup has left.
+// unfinished returns an error for a folder that a killed restore or backup has left unfinished.
 func unfinished(c *Config) error {
 	e := c.Env
 	m, is := vfs.Unfinished(e.FS, e.Dir)
@@ -117,16 +117,16 @@ func unfinished(c *Config) error {
 	case !is || c.Restored != nil:
 		return nil
 	case vfs.IsMount(e.FS, e.Dir): // whose content no restore removes
-		return fmt.Errorf("%w: the %s that filled %s was killed, so it may lack documents: remove what is in it, and run "+
-			"that again",
+		return fmt.Errorf("%w: the %s that filled %s was killed, so it may lack documents: remove its contents, and run "+
+			"the command again",
 			errs.ErrInvalid, m.Kind, e.Dir)
 	}
 	return fmt.Errorf("%w: the %s that made %s was killed, so the folder may lack documents, and the next %s removes "+
-		"it: run that again; "+
+		"it: run the command again; "+
 		"to use what is there, rename the folder", errs.ErrInvalid, m.Kind, e.Dir, m.Kind)
 }
 
-// build enters the folder and creates all parts. The log is not open yet.
+// build enters the folder and creates all parts of the store. The log is not open yet.
 func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	up := host{st}
 	s := settings.New(c.Env)
@@ -171,7 +171,7 @@ func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	return nil
 }
 
-// openLog opens the log, which recovers it.
+// openLog opens the log, and thereby recovers it.
 func (st *Store) openLog(ctx context.Context, c *Config) error {
 	eng, e := st.Engine, c.Env
 	id, err := e.UUID()

@@ -17,22 +17,22 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// tries bounds how often a plan is remade because other writers changed its documents. Each time
-// another writer has made progress.
+// tries is the maximum number of plans that are made because other writers changed the documents of the previous plan.
+// Each time another writer has made progress.
 const tries = 100
 
-// partBytes is the size of a commit in an undo of several commits: other writers commit in between.
+// partBytes is the size in bytes of one commit in an undo of several commits: other writers commit in between.
 const partBytes = 4 << 20
 
-// errPlanAgain is returned if the plan is no longer valid.
+// errPlanAgain means that the plan is no longer valid, and another must be made.
 var errPlanAgain = errors.New("the plan is no longer valid")
 
-// Undo undoes the commits that the options choose, and returns what it did. If there are conflicts and
-// Options.Partial is not set, it changes nothing and the error is an *Error. An undo of several commits
-// with which other writers interfered undoes the rest, and then returns an *Error too.
+// Undo undoes the commits that the options select, and returns what it did. If there are conflicts and Options.Partial
+// is not set, it changes nothing and the error is an *Error. If other writers change documents between the commits of
+// an undo of several commits, Undo undoes the rest, and then also returns an *Error.
 func (u *Undoer) Undo(ctx context.Context, o Options) (*Plan, error) {
 	if err := u.engine.KeepWriters(ctx); err != nil {
-		return nil, fmt.Errorf("an undo has to be recognized in the log: %w", err)
+		return nil, fmt.Errorf("preparing the log to record an undo: %w", err)
 	}
 	s, err := u.selection(ctx, o)
 	if err != nil {
@@ -76,20 +76,21 @@ func (u *Undoer) Undo(ctx context.Context, o Options) (*Plan, error) {
 	}
 }
 
-// run is one undo.
+// run is the execution of one undo.
 type run struct {
 	u     *Undoer
 	s     *selection
-	plan  *Plan // the first one
-	parts bool  // it is several commits
+	plan  *Plan // the first plan
+	parts bool  // the undo is made in several commits
 	done  int
 	at    []wal.LSN
 }
 
-// begun reports whether the undo has changed something, and so must continue with what is possible.
+// begun reports whether the undo has changed something, so that it must continue with the changes that are still
+// possible.
 func (r *run) begun() bool { return r.s.continues || len(r.at) > 0 }
 
-// result returns the plan with what was done.
+// result returns the plan with the number of changes and the commits that were made.
 func (r *run) result(p *Plan) *Plan {
 	if r.plan != nil {
 		p = r.plan
@@ -100,7 +101,7 @@ func (r *run) result(p *Plan) *Plan {
 	return p
 }
 
-// explain wraps the error of an interrupted undo with the hint that it can be continued.
+// explain adds to the error of an interrupted undo that the same undo can be run again to continue.
 func (r *run) explain(err error) error {
 	if len(r.at) == 0 || !r.parts {
 		return err
@@ -109,7 +110,7 @@ func (r *run) explain(err error) error {
 		len(r.plan.Changes), err)
 }
 
-// by returns the context in which an undo writes: an undo of several commits has a writer of its own.
+// by returns the context for the commits of an undo: an undo of several commits has a writer of its own.
 func (r *run) by(ctx context.Context) context.Context {
 	if !r.parts {
 		return ctx
@@ -153,15 +154,15 @@ func (r *run) apply(ctx context.Context, list []*change) error {
 	return err
 }
 
-// part is one commit of an undo, and what is common to all of them.
+// part is one commit of an undo, with the data that is common to all its commits.
 type part struct {
 	*run
 	restoration *commit.Restoration
 	docs        []*commit.Restored
 	changes     []*change
-	dirty       bool            // not everything in the plan could be done
-	later       map[string]bool // assemblies that are not restored or deleted yet
-	rest        commit.Effects  // the effects of what is not committed yet, if limits are set
+	dirty       bool            // some changes of the plan could not be made
+	later       map[string]bool // assemblies that are restored or deleted by a later commit
+	rest        commit.Effects  // the effects of the changes that are not committed yet, if limits are set
 }
 
 func (p *part) begin() {
@@ -172,8 +173,8 @@ func (p *part) begin() {
 	p.restoration, p.docs, p.changes = p.u.commits.Restoration(limit), nil, nil
 }
 
-// weigh adds up what the commits of an undo add to the store's size, if limits are set: between two of
-// them there may be more memories than afterwards.
+// weigh adds up what the commits of an undo add to the store's size, if limits are set: between two of them the store
+// may have more memories than afterwards.
 func (p *part) weigh(ctx context.Context, list []*change) error {
 	if p.rest = nil; !p.parts || counts.LimitsOf(p.u.engine.Settings().Now()) == nil {
 		return nil
@@ -209,7 +210,7 @@ func (p *part) weigh(ctx context.Context, list []*change) error {
 	})
 }
 
-// load adds changes of one phase.
+// load adds the changes of one phase to the commit.
 func (p *part) load(ctx context.Context, list []*change) error {
 	if list[0].What == Delete {
 		for _, c := range list {
@@ -240,7 +241,7 @@ func (p *part) load(ctx context.Context, list []*change) error {
 	return nil
 }
 
-// again records that the plan is not valid for all documents: an undo of one commit starts again.
+// again records that the plan is no longer valid for some document. An undo of one commit returns errPlanAgain then.
 func (p *part) again() error {
 	if p.dirty = true; p.parts {
 		return nil
@@ -248,7 +249,7 @@ func (p *part) again() error {
 	return errPlanAgain
 }
 
-// refuse records that a document cannot be restored.
+// refuse records that a document cannot be restored because of why.
 func (p *part) refuse(c *change, why error) error {
 	if rests := (*commit.RestsError)(nil); errors.As(why, &rests) {
 		why = fmt.Errorf("%w: %w", ErrBuiltUpon, why)
@@ -257,7 +258,7 @@ func (p *part) refuse(c *change, why error) error {
 	return p.again()
 }
 
-// add adds a change, and commits the changes before it if there is no room for it.
+// add adds a change to the commit. If there is no room for it, add first commits the changes that were added before.
 func (p *part) add(ctx context.Context, c *change, d *commit.Restored) error {
 	v, ok, err := p.u.newest(ctx, c)
 	if err != nil {
@@ -289,8 +290,7 @@ func (p *part) add(ctx context.Context, c *change, d *commit.Restored) error {
 	}
 }
 
-// newest returns the newest version of a document. It returns false if that is not the version in the
-// plan.
+// newest returns the newest version of a document. It returns false if that is not the version that the plan expects.
 func (u *Undoer) newest(ctx context.Context, c *change) (engine.Version, bool, error) {
 	v, err := u.engine.Find(ctx, c.kind, c.ID, false)
 	if errors.Is(err, errs.ErrNotFound) {
@@ -353,7 +353,7 @@ func (p *part) commit(ctx context.Context, last bool) error {
 	return nil
 }
 
-// committed records the result of a commit.
+// committed records that the changes were committed at a position.
 func (p *part) committed(at wal.LSN) {
 	p.done += len(p.changes)
 	p.at = append(p.at, at)
@@ -364,8 +364,8 @@ func (p *part) committed(at wal.LSN) {
 	}
 }
 
-// rebuild prepares the commit again, without some changes and without those for which the plan is no
-// longer valid.
+// rebuild prepares the commit again, without the changes for which without returns true and without those for which the
+// plan is no longer valid.
 func (p *part) rebuild(ctx context.Context, without func(i int) bool) {
 	docs, changes := p.docs, p.changes
 	p.begin()
@@ -386,8 +386,8 @@ func (p *part) rebuild(ctx context.Context, without func(i int) bool) {
 	}
 }
 
-// halves commits in two parts the changes that are too large for one commit because of assemblies that
-// change along.
+// halves commits the changes in two parts. It is called if they are too large for one commit because of assemblies that
+// change along with them.
 func (p *part) halves(ctx context.Context, last bool) error {
 	docs, changes := p.docs, p.changes
 	half := len(docs) / 2

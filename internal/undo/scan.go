@@ -13,14 +13,14 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// batch is a commit of the log, without the documents.
+// batch is a commit in the log, without the documents.
 type batch struct {
 	at, next wal.LSN
-	time     time.Time // the reading of the clock
+	time     time.Time // clock time of the commit
 	writer   uint32
 	entries  []entry
-	expires  bool // it removed an expired document
-	upkeep   bool // the store changed only derived data
+	expires  bool // the commit removed an expired document
+	upkeep   bool // the store has changed only derived data
 }
 
 // entry is an entry of the log without its document.
@@ -37,12 +37,12 @@ type entry struct {
 // undoes reports whether an undo wrote the entry.
 func (e *entry) undoes() bool { return e.cause == wal.CauseUndo || e.cause == wal.CauseUndoing }
 
-// purge reports whether the commit names purged or redacted documents.
+// purge reports whether the commit names purged or redacted documents: it belongs to a purge.
 func (b *batch) purge() bool {
 	return slices.ContainsFunc(b.entries, func(e entry) bool { return e.key == state.PurgeKey })
 }
 
-// lost reports whether an error of reading the log is damage or a hole, behind which reading continues.
+// lost reports whether an error of reading the log means damage or a hole, after which reading continues.
 func lost(err error) bool {
 	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
 }
@@ -112,32 +112,32 @@ func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *ba
 	return ctx.Err()
 }
 
-// node is a state of a document.
+// node is a state of a document, made by one entry of the log.
 type node struct {
 	lsn     wal.LSN
 	writer  uint32
-	parent  int32 // -1: the state before the first commit that is taken back
+	parent  int32 // index of the state that it replaced; -1: the state before the first commit that is undone
 	cause   uint8
-	chosen  bool // made by a commit that is undone
+	chosen  bool // the state was made by a commit that is undone
 	upkeep  bool
 	deleted bool
-	unknown bool // the entries between are not in the log
+	unknown bool // stands for states whose entries are not in the log
 }
 
 // document is the history of a document in the log since the first commit that is undone.
 type document struct {
-	base  wal.LSN // the entry before that commit; 0: none
-	gone  bool    // there was none, or it was a deletion
-	kept  wal.LSN // the position of a copy of it; 0: none was seen
-	last  wal.LSN // the newest entry
-	cur   int32   // the state that the newest entry made
+	base  wal.LSN // the entry before the first commit that is undone; 0: none
+	gone  bool    // the document did not exist then, or its entry was a deletion
+	kept  wal.LSN // position of a copy of the version at base; 0: none was seen
+	last  wal.LSN // position of the newest entry
+	cur   int32   // index of the state that the newest entry made
 	nodes []node
 	// undos maps entries of undos to the states that they restored: an undo that undoes another undo
 	// names its entry.
 	undos map[wal.LSN]int32
 }
 
-// add adds an entry.
+// add adds the state that an entry makes.
 func (d *document) add(e *entry, writer uint32, chosen, upkeep bool) {
 	if len(d.nodes) > 0 && e.previous != d.last && (e.deleted || !e.created) {
 		// The replaced version is not in the log: it was erased, or invented when the index was rebuilt.
@@ -159,7 +159,7 @@ func (d *document) add(e *entry, writer uint32, chosen, upkeep bool) {
 	d.cur = int32(len(d.nodes) - 1)
 }
 
-// find returns the state that an undo restored.
+// find returns the state that the entry of an undo restored; false if it is not known.
 func (d *document) find(e *entry) (int32, bool) {
 	if e.deleted && e.restores == 0 {
 		return d.findAbsent()
@@ -178,9 +178,9 @@ func (d *document) find(e *entry) (int32, bool) {
 	return 0, false
 }
 
-// findAbsent returns the state without a document that an undo restored without naming its entry: an
-// entry that creates a document names the deletion before it only while the overlay has that deletion.
-// It is the last such state from which the present one was made, or else any.
+// findAbsent returns the state without a document that an undo restored without naming its entry: an entry that creates
+// a document names the deletion before it only while the overlay has that deletion. It is the last such state from
+// which the present one was made, or else any such state.
 func (d *document) findAbsent() (int32, bool) {
 	for i := d.cur; i >= 0; {
 		if i = d.nodes[i].parent; d.absent(i) {
@@ -203,7 +203,7 @@ func (d *document) absent(at int32) bool {
 	return d.nodes[at].deleted
 }
 
-// version returns the entry that made a state.
+// version returns the position of the entry that made a state.
 func (d *document) version(at int32) wal.LSN {
 	if at < 0 {
 		return d.base
@@ -211,13 +211,13 @@ func (d *document) version(at int32) wal.LSN {
 	return d.nodes[at].lsn
 }
 
-// keptKey identifies a copy of a version.
+// keptKey identifies a copy of a version in the log.
 type keptKey struct {
 	key string
 	at  wal.LSN
 }
 
-// scan reads the commits of a selection and those that followed. It returns the documents by key.
+// scan reads the commits of a selection and those that followed. It returns the changed documents by key.
 func (u *Undoer) scan(ctx context.Context, s *selection, p *Plan, to wal.LSN) (map[string]*document, error) {
 	docs, scopes := map[string]*document{}, map[string]bool{}
 	kept := map[keptKey]wal.LSN{} // copies that precede the entry that replaces them

@@ -16,18 +16,18 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// selection says which commits are undone.
+// selection specifies which commits are undone.
 type selection struct {
 	Options
-	from      wal.LSN // none of them is before this
+	from      wal.LSN // position before which none of the commits is
 	has       func(b *batch) bool
-	continues bool  // the undo was interrupted
-	released  error // commits of the run are no longer kept; nil: none as far as is known
-	// left has the documents that turned out to have a conflict when they were to be restored, by key.
+	continues bool  // the selection continues an undo that was interrupted
+	released  error // set if commits of the run are no longer kept; nil: none as far as is known
+	// left has the documents that were found to have a conflict when they were to be restored, by key.
 	left map[string]Conflict
 }
 
-// described is the JSON object of an undo of several commits; see the package comment.
+// described is the JSON object that identifies an undo of several commits; see the package comment.
 type described struct {
 	Position wal.LSN   `json:"position,omitempty"`
 	Run      string    `json:"run,omitempty"`
@@ -56,7 +56,7 @@ func optionsOf(undo string) (Options, error) {
 	return Options(d), nil
 }
 
-// selection resolves the options.
+// selection returns the selection that the options specify.
 func (u *Undoer) selection(ctx context.Context, o Options) (*selection, error) {
 	if o.Position != 0 && (o.Run != "" || !o.Since.IsZero()) {
 		return nil, fmt.Errorf("%w: either a position or a run, not both", errs.ErrInvalid)
@@ -96,7 +96,7 @@ func (u *Undoer) selection(ctx context.Context, o Options) (*selection, error) {
 	return u.resolve(ctx, o)
 }
 
-// continued returns the selection of an interrupted undo, nil if nothing is left to be done.
+// continued returns the selection that continues an interrupted undo; nil if nothing is left to be done.
 func (u *Undoer) continued(ctx context.Context, undo string) (*selection, error) {
 	if undo == "" {
 		return nil, nil
@@ -152,16 +152,15 @@ func (u *Undoer) resolve(ctx context.Context, o Options) (*selection, error) {
 	return s, nil
 }
 
-// begin returns where the segment of a position begins, but not less than first.
+// begin returns the position at which the segment of a position begins, but at least first.
 func begin(log *past.Log, at, first wal.LSN) wal.LSN {
 	return max(first, log.Geometry.Start(log.SegmentOf(at)))
 }
 
-// resolvePosition finds the commit of a position, or the undo of several commits that the commit belongs
-// to.
+// resolvePosition selects the commit at a position, or all of the undo of several commits that this commit belongs to.
 func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LSN) error {
 	log := u.engine.Log().Past()
-	none := fmt.Errorf("position %d: %w: no commit is there", s.Position, errs.ErrNotFound)
+	none := fmt.Errorf("position %d: %w: there is no commit at this position", s.Position, errs.ErrNotFound)
 	switch {
 	case s.Position >= s.Before || s.Position < log.Geometry.Size:
 		return none
@@ -215,7 +214,7 @@ func (u *Undoer) parts(ctx context.Context, undo string, first wal.LSN) (wal.LSN
 	return begin(log, max(first, min(set.First(), u.engine.Log().Durable()-1)), first), nil
 }
 
-// interrupted returns the interrupted undo of the same selection, "" if there is none.
+// interrupted returns the JSON object of an interrupted undo with the same selection, "" if there is none.
 func (u *Undoer) interrupted(ctx context.Context, o Options, end wal.LSN) (string, error) {
 	t, err := u.engine.Writers(ctx)
 	if err != nil {
@@ -239,16 +238,16 @@ func (u *Undoer) interrupted(ctx context.Context, o Options, end wal.LSN) (strin
 	return "", nil
 }
 
-// made is a commit that a writer made.
+// made is a commit of a writer, as found in the log.
 type made struct {
 	at      wal.LSN
 	undo    string // the undo of several commits that it belongs to
-	undoing bool   // and not the last one
-	purge   bool   // it names purged or redacted documents
+	undoing bool   // the commit belongs to that undo and is not its last
+	purge   bool   // the commit names purged or redacted documents
 }
 
-// newestBy returns the newest commit by some writers in a part of the log, among those that changed
-// documents or name a purge, and were not made by the store itself.
+// newestBy returns the newest commit by some writers in a part of the log. It considers commits that changed documents
+// or name a purge, and were not made by the store itself.
 func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writer.Writer) bool) (m made, err error) {
 	log := u.engine.Log().Past()
 	first, err := log.First(to)
@@ -273,9 +272,9 @@ func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writ
 	return m, err
 }
 
-// last returns the newest commit of the caller. The caller is not only this process, which may run a
-// single command: it is every program with the same name on the same machine, for the same agent,
-// session, client and token.
+// last returns the newest commit of the caller before a position. The caller is not only this process, which may run a
+// single command: it is every program with the same name on the same machine, for the same agent, session, client and
+// token.
 func (u *Undoer) last(ctx context.Context, before wal.LSN) (made, error) {
 	own := u.engine.Describe(ctx)
 	if own == nil {
@@ -299,7 +298,7 @@ func program(w *writer.Writer) string {
 	return name
 }
 
-// caller returns how an error names the writers that same treats as w.
+// caller returns the description, in an error, of the writers that same treats as w.
 func caller(w *writer.Writer) string {
 	name := w.Name()
 	if name == w.Program {
@@ -311,7 +310,7 @@ func caller(w *writer.Writer) string {
 	return name
 }
 
-// same reports whether two writers are the same except for the process and the command of the program.
+// same reports whether two writers are equal in everything except the process and the command of the program.
 func same(a, b *writer.Writer) bool {
 	return program(a) == program(b) && a.Host == b.Host && a.Agent == b.Agent && a.Session == b.Session &&
 		a.Client == b.Client && a.Token == b.Token

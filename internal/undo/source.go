@@ -18,11 +18,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// few is up to how many entries of one segment are read one by one, if the log has them.
+// few is the maximum number of entries of one segment that are read one by one, if the log has them.
 const few = 16
 
-// read yields the entries at the sources of changes, which are sorted by source. A change whose entry is
-// missing is not yielded. The entry is valid until yield returns false or the next call.
+// read yields the entries that have the bytes for changes, which are sorted by source. A change whose entry is missing
+// is not yielded. The entry is valid until yield returns false or the next call.
 func (u *Undoer) read(ctx context.Context, list []*change, yield func(c *change, e *wal.Entry) bool) error {
 	log := u.engine.Log()
 	past := log.Past()
@@ -85,7 +85,7 @@ func (u *Undoer) read(ctx context.Context, list []*change, yield func(c *change,
 	return ctx.Err()
 }
 
-// is reports whether an entry has the version that a change restores.
+// is reports whether an entry has the version that a change restores, or a copy of it.
 func (c *change) is(e *wal.Entry) bool {
 	if e.Key == c.key {
 		return e.LSN == c.Restores && !e.Delete
@@ -93,7 +93,7 @@ func (c *change) is(e *wal.Entry) bool {
 	return e.Key == record.KeptKey(c.key) && record.CopyOf(e.Value) == c.Restores
 }
 
-// document returns the line and the exact bytes of an entry that read has yielded.
+// document returns the index line and the exact bytes of the document in an entry that read has yielded.
 func (u *Undoer) document(c *change, e *wal.Entry) (index.Entry, []byte, error) {
 	if e.Key[0] == record.Kept {
 		return state.KeptDocument(u.engine.Codec(), e, places.StoredMost)
@@ -112,8 +112,7 @@ func (u *Undoer) document(c *change, e *wal.Entry) (index.Entry, []byte, error) 
 	return line, doc, err
 }
 
-// hidden returns why the version that a change restores is no longer shown: it was redacted or purged.
-// It returns nil if it may be restored.
+// hidden returns an error if the version that a change restores was redacted or purged; nil if it may be restored.
 func (c *change) hidden(t *purgefile.Table) error {
 	if c.What == Delete {
 		return nil
@@ -127,7 +126,7 @@ func (c *change) hidden(t *purgefile.Table) error {
 	return nil
 }
 
-// locate finds the bytes that are restored, and drops the changes for which there are none.
+// locate finds the entries that have the bytes to restore, and drops the changes for which there are none.
 func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document, list []*change) ([]*change, error) {
 	hidden, err := u.engine.Purged()
 	if err != nil {
@@ -194,7 +193,7 @@ func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document,
 	return slices.DeleteFunc(list, func(c *change) bool { return none[c] }), nil
 }
 
-// members records which memories a restored assembly has.
+// members records the memories that are members of an assembly that is restored.
 func (u *Undoer) members(c *change, e *wal.Entry) error {
 	if c.kind != u.engine.Kinds().Assemblies {
 		return nil
@@ -211,7 +210,7 @@ func (u *Undoer) members(c *change, e *wal.Entry) error {
 	return nil
 }
 
-// copies finds copies of versions that neither log nor archive has.
+// copies finds copies of those versions that neither log nor archive has any more.
 func (u *Undoer) copies(ctx context.Context, docs map[string]*document, want []*change) error {
 	of := map[keptKey]*change{}
 	keys := map[string]bool{}
@@ -249,7 +248,7 @@ func (u *Undoer) copies(ctx context.Context, docs map[string]*document, want []*
 	return ctx.Err()
 }
 
-// vector returns the vector of a version.
+// vector returns the vector of a version of a memory.
 func (u *Undoer) vector(ctx context.Context, c *change, at wal.LSN) ([]float32, error) {
 	e, err := u.engine.Log().ReadAt(ctx, at)
 	if errors.Is(err, errs.ErrTruncated) {

@@ -24,46 +24,48 @@ type Undoer struct {
 // New returns an Undoer.
 func New(eng *engine.Engine, cm *commit.Committer) *Undoer { return &Undoer{engine: eng, commits: cm} }
 
-// Options choose what is undone: the commit at Position, the commits of Run, or, with neither, the last
-// commit of the caller.
+// Options select what is undone: the commit at Position, the commits of Run, or, with neither, the last commit of the
+// caller.
 type Options struct {
 	Position wal.LSN
 	Run      string    // name or number of a writer
-	Since    time.Time // of Run: not before this time
-	Before   wal.LSN   // not at this position or behind it; 0: the end of the log
+	Since    time.Time // undo only commits of Run at this time or later
+	Before   wal.LSN   // undo only commits before this position; 0: the end of the log
 	Partial  bool      // skip documents with conflicts
 }
 
-// Plan is what an undo does.
+// Plan lists what an undo does.
 type Plan struct {
-	Options                // Position is set for the last commit of the caller, and Before
-	Commits     int        // that are taken back
+	// the options that selected the commits, with Position set for the last commit of the caller, and Before always set
+	Options
+	Commits     int        // number of commits that are undone
 	First, Last wal.LSN    // positions of the first and the last of them
-	Changes     []Change   // in the order in which they are made
-	Conflicts   []Conflict // by kind and id
+	Changes     []Change   // changes in the order in which they are made
+	Conflicts   []Conflict // sorted by kind and id
 	Scopes      []string   // scopes of working memory that the commits changed, which is not undone
 	Unread      []error    // parts of the log that cannot be read, which may have commits that should be undone
-	Continues   bool       // the undo was interrupted and is continued
-	Done        int        // changes that were made
+	Continues   bool       // the plan continues an undo that was interrupted
+	Done        int        // number of changes that were made
 	Parts       []wal.LSN  // positions of the commits that made them
 }
 
-// What an undo does to a document.
+// The actions of an undo on a document.
 const (
 	Restore  = "restore"  // restores an earlier version in place of the present one
 	Undelete = "undelete" // restores a deleted document
-	Delete   = "delete"   // deletes what was created
+	Delete   = "delete"   // deletes a document that was created
 )
 
-// Change is what an undo does to one document.
+// Change is the action of an undo on one document.
 type Change struct {
 	Kind, ID string
 	What     string
-	Version  wal.LSN // the version that it replaces or deletes; 0: there is none
-	Restores wal.LSN // the version that it restores; of Delete, the deletion before, or 0
+	Version  wal.LSN // the version that is replaced or deleted; 0: there is none
+	Restores wal.LSN // the version that is restored; for Delete, the deletion before the document was created, or 0
 }
 
-// Conflict is a document that cannot be undone, or not as far back as the first of the commits.
+// Conflict is a document that cannot be undone, or that can be undone only in part: not to its state before the first
+// of the commits.
 type Conflict struct {
 	Kind, ID string
 	Version  wal.LSN       // the conflicting version; 0: there is none
@@ -71,17 +73,17 @@ type Conflict struct {
 	Err      error         // the reason
 }
 
-// The reasons of conflicts. Others are errors of the store, such as a limit.
+// The reasons of conflicts. Other reasons are errors of the store, such as a limit.
 var (
 	ErrBuiltUpon error = &reason{"others have built upon it", errs.ErrConflict}
-	ErrPurged    error = &reason{"a purge has removed what was before", errors.Join(errs.ErrTruncated, errs.ErrPurged)}
-	ErrUnkept    error = &reason{"what was before is not kept in the history", errs.ErrTruncated}
+	ErrPurged    error = &reason{"a purge removed the previous version", errors.Join(errs.ErrTruncated, errs.ErrPurged)}
+	ErrUnkept    error = &reason{"the previous version is not kept in the history", errs.ErrTruncated}
 )
 
-// errPurge is the error for undoing the commit of a purge.
+// errPurge means that a commit that belongs to a purge was to be undone.
 var errPurge error = &reason{"a purge cannot be taken back", errs.ErrPurged}
 
-// reason is an error that also matches another one.
+// reason is an error with a text of its own that matches another error.
 type reason struct {
 	text string
 	is   error
@@ -90,7 +92,7 @@ type reason struct {
 func (e *reason) Error() string { return e.text }
 func (e *reason) Unwrap() error { return e.is }
 
-// Error is the error of an undo that has conflicts.
+// Error is the error of an undo with conflicts.
 type Error struct{ Plan *Plan }
 
 func (e *Error) Error() string { return fmt.Sprintf("%d conflicts", len(e.Plan.Conflicts)) }
@@ -114,8 +116,8 @@ func (u *Undoer) Plan(ctx context.Context, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// unknown returns an error for a run that is a number which no commit has and which was, as far as
-// known, never issued.
+// unknown returns an error for a run that is given as a number, if no commit has that number and, as far as known, the
+// store never assigned it.
 func (u *Undoer) unknown(ctx context.Context, p *Plan) error {
 	n, err := strconv.ParseUint(p.Run, 10, 32)
 	if err != nil || p.Commits > 0 || len(p.Unread) > 0 {

@@ -5,7 +5,8 @@ import "time"
 // Awaiter is a Shared on which a process can sleep until another process wakes it. Only some systems support it; on the
 // others callers poll.
 type Awaiter interface {
-	// Await returns when a word differs from was, when Wake is called for it, after most at the latest, or spuriously.
+	// Await returns when a word of the page differs from was, when Wake is called for the word, or when the duration
+	// most has passed. It may also return without a reason.
 	Await(word int, was uint64, most time.Duration)
 	// Wake wakes all callers that await a word, in any process.
 	Wake(word int)

@@ -14,14 +14,15 @@ const (
 	futexWake = 1
 )
 
-// Await implements Awaiter. The kernel compares 32 bits: the lower ones, which change with every step of a position.
+// Await waits until a word changes; it implements Awaiter. The kernel compares 32 bits: the lower ones, which change
+// with every step of a position.
 func (p *page) Await(word int, was uint64, most time.Duration) {
 	t := unix.NsecToTimespec(int64(most))
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, p.low(word), futexWait, uintptr(uint32(was)), uintptr(unsafe.Pointer(&t)), 0,
 		0)
 }
 
-// Wake implements Awaiter.
+// Wake wakes all callers that await a word; it implements Awaiter.
 func (p *page) Wake(word int) {
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, p.low(word), futexWake, math.MaxInt32, 0, 0, 0)
 }

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// Below returns the file system for a store, a backup, or another folder root: no operation on what is below root
+// Below returns the file system for a store, a backup, or another folder root: no operation on a path below root
 // follows a symbolic link; it fails with a *NotFolderError instead. root itself may be reached through links, and other
 // paths are not checked.
 //
@@ -34,10 +34,10 @@ func Below(fsys FS, root string) FS {
 	return b
 }
 
-// Only is Below for each of roots, and refuses all other paths with an *OutsideError, so that a path built from the
-// contents of a file cannot lead elsewhere. The folders above a root may be inspected, created and synced, which is
-// needed to create the root and to make its name durable. literal is one more root, "" for none, below which folders
-// are the user's own; it may be above the others.
+// Only does the same as Below for each of roots, and refuses all other paths with an *OutsideError, so that a path
+// built from the contents of a file cannot lead elsewhere. The folders above a root may be inspected, created and
+// synced, which is needed to create the root and to make its name durable. literal is one more root, "" for none, below
+// which folders are the user's own; it may be above the others.
 func Only(fsys FS, literal string, roots ...string) FS {
 	b, ok := extended(fsys)
 	if !ok {
@@ -78,31 +78,31 @@ func (b *below) add(root string, literal bool) {
 	b.roots = append(b.roots, place{root: root, head: head, literal: literal})
 }
 
-// below is osFS with guarded paths. For Stat see there; Volume and Host open nothing.
+// below is osFS with checks of the paths below roots. Stat checks less, see there; Volume and Host open nothing.
 type below struct {
 	osFS
 	roots    []place
 	only     bool
 	ways     ways
-	patience *patience   // waits for leases; nil: that of osFS
-	manners  sync.Map    // by path of the folder: *manners
+	patience *patience   // limits the waits for leases; nil: that of osFS
+	manners  sync.Map    // rules for what is created in a folder, *manners by path of the folder
 	links    atomic.Bool // a root is reached through a link, or the system cannot refuse links itself
 }
 
 type place struct {
-	root, head string // head: the prefix of the paths of everything below it
+	root, head string // root is a path as it was given, head the prefix of the paths of everything below it
 	literal    bool
-	held       *heldFolder // nil: the root is opened by its path each time
+	held       *heldFolder // handle of the root; nil: the root is opened by its path each time
 }
 
-// under returns the offset in name of the part below a root, or -1 if name is below none. If it is below several roots,
-// the topmost counts, because everything below it is guarded.
+// under returns the offset in name of the part below a root, or -1 if name is below no root. If it is below several
+// roots, the topmost one counts, because everything below that is guarded.
 func (b *below) under(name string) int {
 	at, _ := b.place(name)
 	return at
 }
 
-// place is under, and also returns the handle of that root, nil if it has none.
+// place returns the same offset as under, and also the handle of that root, nil if it has none.
 func (b *below) place(name string) (at int, held *heldFolder) {
 	least, literal := -1, -1
 	var heldLiteral *heldFolder
@@ -125,8 +125,8 @@ func (b *below) place(name string) (at int, held *heldFolder) {
 	return least, held
 }
 
-// anchor returns the handle of the root that name is or is below, and the path from there; nil if that root has no
-// handle.
+// anchor returns the handle of the root that name is, or that name is below, and the path from that root; nil if that
+// root has no handle.
 func (b *below) anchor(name string) (held *heldFolder, rest string) {
 	if at, held := b.place(name); at >= 0 {
 		if rest = strings.TrimLeft(name[at:], string(filepath.Separator)); rest == "" {
@@ -149,7 +149,7 @@ func upward(path string) bool {
 	return strings.HasPrefix(path, ".") && strings.TrimLeftFunc(path, dots) == "" && climbs(path)
 }
 
-// inside returns the error for a path that Only refuses. above allows a folder above a root.
+// inside returns the error for a path that Only refuses, or nil. above means that a folder above a root is allowed.
 func (b *below) inside(name string, above bool) error {
 	at := b.under(name)
 	if at >= 0 {
@@ -190,7 +190,7 @@ func isAbove(dir, other string) bool {
 	return ok && rest != "" && (os.IsPathSeparator(rest[0]) || os.IsPathSeparator(dir[len(dir)-1]))
 }
 
-// folders calls yield for the folders between a root and name, from the top, until it returns an error.
+// folders calls yield for the folders on the path from a root to name, from the top, until yield returns an error.
 func (b *below) folders(name string, yield func(dir string) error) error {
 	at := b.under(name)
 	if at < 0 {
@@ -229,7 +229,7 @@ func (b *below) isRoot(name string) bool {
 	return false
 }
 
-// real is enter including the folder name itself.
+// real returns a *NotFolderError if name, or one of the folders between a root and name, is not a folder.
 func (b *below) real(name string) error {
 	if b.under(name) < 0 {
 		return nil
@@ -270,7 +270,7 @@ func (b *below) Exchange(one, two string) error { return b.bothInside(b.exchange
 
 func (b *below) Link(old, new string) error { return b.bothInside(b.link, old, new) }
 
-// bothInside runs an operation on two names that must be inside.
+// bothInside calls op with two names if Only refuses neither of them.
 func (b *below) bothInside(op func(one, two string) error, one, two string) error {
 	if err := b.inside(one, false); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (b *below) bothInside(op func(one, two string) error, one, two string) erro
 	return op(one, two)
 }
 
-// Stat guards the path only if it has more than one folder below the root. A store calls Stat for the file of each
+// Stat checks the path only if it has more than one folder below the root. A store calls Stat for the file of each
 // memory, and information about a file in a linked folder does no harm: nothing is opened, moved or removed there.
 func (b *below) Stat(name string) (Info, error) {
 	if err := b.inside(name, true); err != nil {
@@ -317,7 +317,7 @@ func (b *below) ReadDir(name string) ([]string, error) {
 	return readDirBy(b.opening(), name)
 }
 
-// ReadTypes implements TypeReader.
+// ReadTypes lists a folder with the types of its entries; it implements TypeReader.
 func (b *below) ReadTypes(name string) ([]Entry, error) {
 	if err := b.inside(name, true); err != nil {
 		return nil, err
@@ -368,7 +368,7 @@ func (b *below) OpenBarrier(name string) (Barrier, error) {
 	return barrier, nil
 }
 
-// Flags implements FlagReader on systems that have such flags.
+// Flags returns the flags of a file, on systems that have such flags; it implements FlagReader.
 func (b *below) Flags(name string) (Flags, error) {
 	if err := b.inside(name, true); err != nil {
 		return Flags{}, err
@@ -376,7 +376,8 @@ func (b *below) Flags(name string) (Flags, error) {
 	return FlagsOf(b.osFS, name), nil
 }
 
-// EnterError returns the *NotFolderError in err, or nil: a link or another file is in the place of a folder.
+// EnterError returns the *NotFolderError in err, or nil. Such an error means that there is a link or another file at
+// the path of a folder.
 func EnterError(err error) *NotFolderError {
 	var e *NotFolderError
 	if errors.As(err, &e) {

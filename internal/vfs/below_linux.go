@@ -26,7 +26,7 @@ func (b *below) openGuarded(name string, at, flag int, perm fs.FileMode) (int, e
 	return fd, err
 }
 
-// openFrom opens a path below the folder root.
+// openFrom opens the path rest below the folder root.
 func openFrom(root int, rest string, flag int, perm fs.FileMode) (int, error) {
 	fd, err := openNoLinks(root, rest, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS, flag,
 		perm)

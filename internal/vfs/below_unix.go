@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folderOf returns the parent folder and last element of a name, as the system calls ending in "at" take them. Below a
-// root the folder is a descriptor that was opened without following links; done closes it. Elsewhere, and directly
-// below a root, it is AT_FDCWD and base is the name itself.
+// folderOf returns the parent folder and last element of a name, in the form that the system calls ending in "at" take.
+// Below a root the folder is a descriptor that was opened without following links; done closes it. Elsewhere, and
+// directly below a root, it is AT_FDCWD and base is the name itself.
 func (b *below) folderOf(name string) (fd int, base string, done func(), err error) {
 	at, held := b.place(name)
 	last := strings.LastIndexByte(name, os.PathSeparator)
@@ -54,7 +54,7 @@ func (b *below) foldersOf(one, two string, op func(fd1 int, base1 string, fd2 in
 	return retry(func() error { return op(fd1, base1, fd2, base2) })
 }
 
-// told wraps the error of a call, except a *NotFolderError of the path to it.
+// told wraps the error of a call by wrap, unless it is a *NotFolderError about the path.
 func told(wrap func(error) error, err error) error {
 	if EnterError(err) != nil {
 		return err
@@ -132,7 +132,7 @@ func (b *below) syncDir(name string) error {
 	return pathError("sync", name, syncFolder(d))
 }
 
-// ways are the two openers for paths below a root, created once.
+// ways has the two openers for paths below a root, which are created once.
 type ways struct{ opening, making *way }
 
 func (b *below) init() { b.ways = ways{&way{b.openFD, b.lstat}, &way{b.create, b.lstat}} }
@@ -190,7 +190,7 @@ func openBeneath(name string, at, flag int, perm fs.FileMode) (fd int, err error
 	return openFrom(root, rest, flag, perm)
 }
 
-// walk is openFrom for systems that cannot refuse links themselves: it opens one folder at a time.
+// walk does the same as openFrom on systems that cannot refuse links themselves: it opens one folder at a time.
 func walk(root int, rest string, flag int, perm fs.FileMode) (fd int, err error) {
 	at := root
 	defer func() {
@@ -230,7 +230,7 @@ func linkAt(fd1 int, old string, fd2 int, new string) error {
 	return err
 }
 
-// linkNewAt is linkNew relative to folders.
+// linkNewAt does the same as linkNew, with names relative to folders.
 func linkNewAt(fd1 int, old string, fd2 int, new string) error {
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstatat(fd1, old, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
@@ -245,9 +245,9 @@ func linkNewAt(fd1 int, old string, fd2 int, new string) error {
 	return retry(func() error { return unix.Unlinkat(fd1, old, 0) })
 }
 
-// renameFolderAt is RenameNew for a folder on file systems without such a call (NFS, FUSE, 9p, Ceph): a folder cannot
-// be linked. rename of a folder replaces neither a file nor a folder with content, so all that another process can lose
-// in between is an empty folder.
+// renameFolderAt does the same as RenameNew for a folder on file systems without such a call (NFS, FUSE, 9p, Ceph),
+// where a folder cannot be linked. The system's rename of a folder replaces neither a file nor a folder with content,
+// so all that another process can lose in between is an empty folder.
 func renameFolderAt(fd1 int, old string, fd2 int, new string) error {
 	var st unix.Stat_t
 	switch err := retry(func() error { return unix.Fstatat(fd2, new, &st, unix.AT_SYMLINK_NOFOLLOW) }); err {

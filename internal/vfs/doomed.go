@@ -9,19 +9,21 @@ import (
 	"strings"
 )
 
-// Doomed is a file that is about to lose its last name, and whose contents must not remain on the disk then.
+// Doomed is a file that is about to lose its last name, and whose contents must then be overwritten.
 type Doomed struct {
 	fs     FS
 	f      File
 	name   string
-	second string // "": the file system has no links
+	second string // the second name of the file; "": the file system has no links
 }
 
 // Doom opens a file before its name is removed, and durably gives it a second name on the same file system: if the
-// process is killed, the next one finds the file there and overwrites it. A file that an earlier process left there is
-// overwritten first; if it is still open in some process, it stays and another second name is used. Doom returns nil if
-// the file does not exist or must not be written. With mapped (other processes may map the file) it also returns nil if
-// the system has no leases, because it cannot find out then whether a process has the file mapped.
+// process is killed, the next one finds the file there and overwrites it. A file that an earlier process left at the
+// second name is overwritten first; if it is still open in some process, it stays and another second name is used.
+//
+// Doom returns nil if the file does not exist or must not be written. mapped means that other processes may map the
+// file. Then Doom also returns nil if the system has no leases, because it cannot find out whether a process has the
+// file mapped.
 func Doom(fsys FS, name, second string, mapped bool) (*Doomed, error) {
 	second, err := freeSecond(fsys, name, second)
 	if err != nil {
@@ -118,8 +120,8 @@ func (d *Doomed) unlink() error {
 	return nil
 }
 
-// Close releases the file unchanged. If the second name is its only name, it keeps that, and the next purge finds it
-// there.
+// Close releases the file without overwriting it. If the second name is its only name, the file keeps that, and the
+// next purge finds it there.
 func (d *Doomed) Close() error {
 	if d == nil {
 		return nil
@@ -141,7 +143,8 @@ func (d *Doomed) names() (n uint64, info Info, err error) {
 	return n, info, err
 }
 
-// Named returns the inode of the file if it still has a name besides the second one; 0 if it has none, or if unknown.
+// Named returns the inode of the file if it still has a name besides the second one; 0 if it has none, or if that is
+// unknown.
 func (d *Doomed) Named() (ino uint64) {
 	if d == nil {
 		return 0
@@ -176,8 +179,9 @@ func (d *Doomed) Wipe() (left bool, err error) {
 	return left, errors.Join(err, d.f.Close())
 }
 
-// ReplaceWiped is WriteDurable for a file that no process maps, whose old contents must not remain on the disk. second
-// is as for Doom, left as for Doomed.Wipe. If the old file has another name, the error is an *UnwipedError.
+// ReplaceWiped does the same as WriteDurable for a file that no process maps, and whose old contents must not remain on
+// the disk. second is as for Doom, left as for Doomed.Wipe. If the old file has another name, the error is an
+// *UnwipedError.
 func ReplaceWiped(fsys FS, temp, name, second string, data []byte, perm fs.FileMode) (left bool, err error) {
 	old, err := Doom(fsys, name, second, false)
 	if err != nil {

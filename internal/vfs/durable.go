@@ -63,7 +63,8 @@ func readFile(fsys FS, name string, limit int64, read func(f io.ReaderAt, size i
 	return read(f, st.Size)
 }
 
-// WriteDurable replaces a file atomically and durably, through tmp. If it fails, name is the old file or the new one.
+// WriteDurable replaces a file atomically and durably. It writes the data to the file tmp first, which it then renames
+// to name. If it fails, name is the old file or the new one.
 func WriteDurable(fsys FS, tmp, name string, data []byte, perm fs.FileMode) error {
 	return WriteDurableBy(fsys, tmp, name, func(f io.WriterAt) error {
 		_, err := f.WriteAt(data, 0)
@@ -71,7 +72,7 @@ func WriteDurable(fsys FS, tmp, name string, data []byte, perm fs.FileMode) erro
 	}, perm)
 }
 
-// WriteDurableBy is WriteDurable with the contents that write writes into the file.
+// WriteDurableBy does the same as WriteDurable; write writes the contents into the file.
 func WriteDurableBy(fsys FS, tmp, name string, write func(f io.WriterAt) error, perm fs.FileMode) error {
 	// Removed instead of truncated: what a crash left at tmp may be open or linked elsewhere.
 	if err := fsys.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {

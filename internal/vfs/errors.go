@@ -20,8 +20,8 @@ func IsDiskFull(err error) bool {
 var joined = reflect.TypeOf(errors.Join(io.EOF))
 
 // CanWait reports whether an error has an external cause that may go away, so that a later attempt may succeed: the
-// disk is full, a file must not be written, another process holds a lock, a deadline passed, or the user must agree to
-// inflate entries. All errors joined to it must be of this kind too.
+// disk is full, a file cannot be written, another process holds a lock, a deadline has passed, or the user has not
+// agreed yet to write highly compressed entries to files. It returns false if an error joined to it is of another kind.
 func CanWait(err error) bool {
 	inflates := (*errs.InflatedError)(nil)
 	if errors.Is(err, errs.ErrSyncFailed) || errors.Is(err, errs.ErrOutcomeUnknown) ||
@@ -39,7 +39,8 @@ func CanWait(err error) bool {
 	return true
 }
 
-// IsPermission reports whether an operation is not permitted to this process, or to any because of a read-only mount.
+// IsPermission reports whether an operation is not permitted to this process, or to any process because of a read-only
+// mount.
 func IsPermission(err error) bool {
 	return errors.Is(err, errs.ErrPermission) || errors.Is(err, fs.ErrPermission) || isAny(err, refused)
 }
@@ -50,8 +51,8 @@ func IsStarved(err error) bool {
 	return IsLeased(err) || isAny(err, []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR})
 }
 
-// IsUnopened reports whether the process had no free file descriptor for the operation. The operation itself was not
-// tried: a folder that could not be opened for a sync has not failed to sync.
+// IsUnopened reports whether an operation failed because the process had no free file descriptor. The operation itself
+// was not tried: a folder that could not be opened for a sync has not failed to sync.
 func IsUnopened(err error) bool {
 	return errors.Is(err, errs.ErrTooManyFiles) || isAny(err, []syscall.Errno{syscall.EMFILE, syscall.ENFILE})
 }

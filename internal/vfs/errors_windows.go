@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// The portable error numbers are listed besides the system's own, because the simulated file systems use them.
+// diskFull and the other variables list the portable error numbers besides the system's own, because the simulated file
+// systems use them.
 var (
 	diskFull = []syscall.Errno{
 		syscall.ENOSPC, syscall.EDQUOT,

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Flags implements FlagReader.
+// Flags returns the flags of a file; it implements FlagReader.
 func (osFS) Flags(name string) (Flags, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(name, &st); err != nil {

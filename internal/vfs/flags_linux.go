@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Flags implements FlagReader.
+// Flags returns the flags of a file; it implements FlagReader.
 func (osFS) Flags(name string) (Flags, error) {
 	if i, err := lstat(name); err != nil {
 		return Flags{}, err

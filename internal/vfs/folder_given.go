@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// FolderGiven returns the folder to create or fill for a name that a user gave: the target if the name is a link to a
-// folder (such as a volume), because the link itself would be replaced.
+// FolderGiven returns the folder to create or fill for a name that a user has passed. If the name is a link to a folder
+// (such as a volume), that is its target, because the link itself would be replaced.
 func FolderGiven(name string) string {
 	if info, err := os.Lstat(name); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return name

@@ -5,12 +5,13 @@ import (
 	"os"
 )
 
-// OpenGiven opens for reading a file that a user named, or one that is only searched for. It must be a regular file, or
-// a link to one; anything else is a *NotRegularError. OpenGiven checks before it opens, because opening a device can
-// have an effect, and afterwards, because the name may lead to another file meanwhile. It never waits for a FIFO.
+// OpenGiven opens for reading a file that a user has named, or one that is only searched for. It must be a regular
+// file, or a link to one; anything else is a *NotRegularError. OpenGiven checks before it opens, because opening a
+// device can have an effect, and afterwards, because the name may lead to another file meanwhile. It never waits for a
+// FIFO.
 func OpenGiven(name string) (*os.File, error) { return openGiven(name, os.Stat, os.OpenFile) }
 
-// OpenIn is OpenGiven below a root, out of which no link leads.
+// OpenIn does the same as OpenGiven for a file below a root, out of which no link leads.
 func OpenIn(root *os.Root, name string) (*os.File, error) {
 	return openGiven(name, root.Stat, root.OpenFile)
 }

@@ -35,7 +35,7 @@ func isFault(r any) bool {
 	return ok
 }
 
-// GuardFile is Guard for reading the mapping of one file: a fault becomes an error that names the file.
+// GuardFile does the same as Guard for reading the mapping of one file: a fault becomes an error that names the file.
 func GuardFile(name string, f func() error) error {
 	err := Guard(f)
 	var at *errs.CorruptionError

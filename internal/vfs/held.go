@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Hold opens a handle of a root of Below or Only, and returns the file system in which all operations at or below that
+// Hold opens a handle of a root of Below or Only. It returns a file system in which all operations at or below that
 // root work in the folder that was there at this moment, wherever the path leads later: a store whose folder is
 // renamed, removed or covered by a mount changes nothing in the folder that has its path then. release closes the
 // handle; after that all these operations fail with fs.ErrClosed. It may be called more than once. Open files stay
@@ -22,8 +22,8 @@ func Hold(fsys FS, root string) (held FS, release func(), err error) {
 	return b.hold(root)
 }
 
-// AtPath is Stat of what the path leads to now, without the handles of Hold; ok is false if fsys cannot distinguish the
-// two.
+// AtPath describes the file or folder to which the path leads now, without the handles of Hold. ok is false if fsys has
+// no such handles and cannot distinguish the two.
 func AtPath(fsys FS, name string) (info Info, ok bool, err error) {
 	switch fsys.(type) {
 	case osFS, *below:
@@ -34,7 +34,7 @@ func AtPath(fsys FS, name string) (info Info, ok bool, err error) {
 	return info, true, err
 }
 
-// SharedAtPath is OpenShared of the existing page that the path leads to now.
+// SharedAtPath opens the existing page to which the path leads now, as OpenShared does.
 func SharedAtPath(name string) (Shared, error) { return openShared(name, false, 0) }
 
 // OpenFolderLock opens a lock on the inode of a folder, which needs no file in it. It returns errors.ErrUnsupported if
@@ -48,7 +48,7 @@ func OpenFolderLock(fsys FS, name string) (FolderLock, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// folderPause is the wait between two attempts of WaitFolder.
+// folderPause is the pause between two attempts of WaitFolder.
 const folderPause = 5 * time.Millisecond
 
 // WaitFolder waits for a lock on a folder. If ctx ends first, ok is false and err nil.

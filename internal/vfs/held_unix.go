@@ -51,7 +51,8 @@ func (h *heldFolder) open(rest string, flag int, perm fs.FileMode) (fd int, err 
 	return openFrom(h.fd, rest, flag, perm)
 }
 
-// stat follows no link in the last element. The caller must guard the folders on the path.
+// stat describes the file rest below the folder. It follows no link in the last element. The caller must check the
+// folders on the path.
 func (h *heldFolder) stat(rest string) (Info, error) {
 	if err := h.enter(); err != nil {
 		return Info{}, err
@@ -87,7 +88,7 @@ func (b *below) hold(root string) (FS, func(), error) {
 	return held, h.release, nil
 }
 
-// lstat is the system's lstat, through the handle of the root if there is one.
+// lstat calls the system's lstat, through the handle of the root if there is one.
 func (b *below) lstat(name string) (Info, error) {
 	h, rest := b.anchor(name)
 	if h == nil {
@@ -100,7 +101,7 @@ func (b *below) lstat(name string) (Info, error) {
 	return info, nil
 }
 
-// strays reports whether the path of a file leads elsewhere than the handle of the store's folder.
+// strays reports whether the path of a file leads elsewhere than the handle of the store's folder does.
 func strays(w opener, name string) bool {
 	if w == nil {
 		return false

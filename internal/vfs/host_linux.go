@@ -43,7 +43,8 @@ func pidNamespace() string {
 	return s
 }
 
-// birth returns 0 if /proc is missing or belongs to another namespace.
+// birth returns the start time of this process with its namespace; 0 if /proc is missing or belongs to another
+// namespace.
 func birth() uint64 {
 	began, pid, _, ok := stat("self")
 	space := pidNamespace()
@@ -54,7 +55,7 @@ func birth() uint64 {
 	return birthOf(space+clock, began)
 }
 
-// started returns when a process of this namespace began, in ticks since boot.
+// started returns when a process of this namespace began, in ticks since boot, and whether it is alive.
 func started(pid int) (began uint64, life Life) {
 	if err := unix.Kill(pid, 0); err == unix.ESRCH {
 		return 0, Dead

@@ -19,7 +19,7 @@ type timeOfDay struct {
 	SleepTimeBias uint64
 }
 
-// bootID returns the boot time without the adjustments made since.
+// bootID returns the time of the boot, without the adjustments of the clock made since.
 func bootID() [2]uint64 {
 	var t timeOfDay
 	err := windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation,
@@ -57,7 +57,7 @@ func birth() uint64 {
 	return birthOf("", began)
 }
 
-// started returns when a process began, in units of 100 ns.
+// started returns when a process began, in units of 100 ns, and whether it is alive.
 func started(pid int) (began uint64, life Life) {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(pid))
 	if err == windows.ERROR_INVALID_PARAMETER { // no such process

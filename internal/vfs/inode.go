@@ -8,14 +8,15 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// NoInodeError is the error of a full disk that has free space but no free inodes. It is detected when a name cannot be
-// created. Later, after cleaning up, some inodes may be free again.
+// NoInodeError reports a disk that has free space but no free inodes. It is detected when a name cannot be created.
+// Later, after cleaning up, some inodes may be free again.
 type NoInodeError struct{ Err error }
 
 func (e *NoInodeError) Error() string { return e.Err.Error() + ", no inode is free (df -i shows them)" }
 func (e *NoInodeError) Unwrap() error { return e.Err }
 
-// unmade returns the error of an operation that was to create a name: with a *NoInodeError if no inode is free.
+// unmade returns the error of an operation that failed to create a name; if no inode is free, it includes a
+// *NoInodeError.
 func unmade(name string, err error) error {
 	if err == nil || !IsDiskFull(err) {
 		return err
@@ -29,7 +30,7 @@ func unmade(name string, err error) error {
 	return &NoInodeError{err}
 }
 
-// Full returns an error that describes a full disk: the free space at a path.
+// Full returns an error that describes a full disk, with the free space at a path. err is the error of the operation.
 func Full(fsys FS, path string, err error) *errs.DiskFullError {
 	none := (*NoInodeError)(nil)
 	full := &errs.DiskFullError{Path: path, Free: -1, Need: -1, Err: err, Inodes: errors.As(err, &none)}

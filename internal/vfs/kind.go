@@ -10,15 +10,15 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Errors for a path with another kind of file than the store creates there.
+// Errors for a path at which there is another kind of file than the store creates there.
 var (
 	ErrNotRegular = errors.New("not a regular file")
 	ErrNotFolder  = errors.New("not a folder")
 )
 
-// NotRegularError is the refusal to open a file that is not regular: a folder, a symbolic link, a FIFO, a socket, a
-// device. It does not mean damage: no data was read. It matches ErrNotRegular, errs.ErrInvalid, and the error that the
-// system returns: EISDIR for a folder, ELOOP for a link, ENXIO for others.
+// NotRegularError reports that a file was not opened because it is not regular: it is a folder, a symbolic link, a
+// FIFO, a socket or a device. It does not mean damage: no data was read. It matches ErrNotRegular, errs.ErrInvalid, and
+// the error that the system returns: EISDIR for a folder, ELOOP for a link, ENXIO for others.
 type NotRegularError struct {
 	Path string
 	Mode fs.FileMode // type and permissions of the file
@@ -39,8 +39,8 @@ func (e *NotRegularError) Unwrap() []error {
 	return []error{ErrNotRegular, errs.ErrInvalid, errno}
 }
 
-// NotFolderError is the refusal to use as a folder what is not one. Symbolic links are not followed, wherever they
-// lead. It matches ErrNotFolder, errs.ErrInvalid and ENOTDIR.
+// NotFolderError reports that a path was not used as a folder because it is not one. Symbolic links are not followed,
+// wherever they lead. The error matches ErrNotFolder, errs.ErrInvalid and ENOTDIR.
 type NotFolderError struct {
 	Path string
 	Mode fs.FileMode
@@ -76,17 +76,19 @@ func KindOf(m fs.FileMode) string {
 	return "a special file"
 }
 
-// ReadRoot is ReadDir for a folder that a user named: the root of a store or of a backup, which may be reached through
-// a link.
+// ReadRoot does the same as ReadDir for a folder that a user has named: the root of a store or of a backup, which may
+// be reached through a link.
 func ReadRoot(fsys FS, name string) ([]string, error) { return fsys.ReadDir(throughLink(name)) }
 
-// throughLink returns a path that leads to the target of a link to a folder. filepath.Join would remove the suffix.
+// throughLink returns a path that leads to the target of a link to a folder: name with a separator and a dot.
+// filepath.Join would remove that suffix.
 func throughLink(name string) string { return name + "/." }
 
-// lostAndFound is the folder that mkfs creates in the root of a file system for use by fsck.
+// lostAndFound is the name of the folder that mkfs creates in the root of a file system for use by fsck.
 const lostAndFound = "lost+found"
 
-// Contents is ReadRoot without lost+found at a mount point: a new volume counts as empty.
+// Contents returns the names in a folder as ReadRoot does, without lost+found at a mount point: a new volume counts as
+// empty.
 func Contents(fsys FS, name string) ([]string, error) {
 	names, err := ReadRoot(fsys, name)
 	return WithoutLost(fsys, name, names), err

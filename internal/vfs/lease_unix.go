@@ -13,9 +13,9 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// patience bounds the waits for leases of other processes. A flusher of Varve holds a lease for microseconds; a process
-// that holds one longer is stopped, or does so on purpose. So after a wait in vain, opens wait only leaseBrief for as
-// long as the bound itself: many leased files do not cost many waits.
+// patience limits the waits for leases of other processes. A flusher of Varve holds a lease for microseconds; a process
+// that holds one longer is stopped, or does so on purpose. So for some time after a wait in vain, as long as the limit
+// itself, each open waits only for leaseBrief: many leased files do not cost many long waits.
 type patience struct {
 	most  time.Duration
 	brief atomic.Pointer[time.Time] // waits are brief until this time
@@ -24,7 +24,7 @@ type patience struct {
 func newPatience(most time.Duration) *patience { return &patience{most: most} }
 
 const (
-	leaseMost  = 30 * time.Second // the default bound
+	leaseMost  = 30 * time.Second // the default limit
 	leaseBrief = 10 * time.Millisecond
 	leasePause = 20 * time.Microsecond
 )
@@ -58,8 +58,8 @@ func (p *patience) open(name string, open func() (int, error)) (int, error) {
 	return -1, &errs.LockError{Path: name, Holder: holder, Err: fmt.Errorf("%w, waited %v", errLeased, left)}
 }
 
-// lock is open for a library that opens the file and locks it without blocking: ok is false, without an error, if
-// another process has the lock.
+// lock does the same as open for a library that opens the file and locks it without blocking: ok is false, without an
+// error, if another process has the lock.
 func (p *patience) lock(name string, by func() (bool, error)) (ok bool, err error) {
 	_, err = p.open(name, func() (int, error) {
 		if ok, err = by(); errors.Is(err, unix.EWOULDBLOCK) {

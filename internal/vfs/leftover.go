@@ -15,23 +15,23 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// MarkName is the name of the file that marks a folder which a process is making and has not finished.
+// MarkName is the name of the file that marks a folder which a process is still making.
 const MarkName = "varve-unfinished.json"
 
 // markMost is the maximum size of a mark in bytes.
 const markMost = 64 << 10
 
-// Mark is the content of MarkName. The process that makes the folder writes it first, durably, and removes it when the
-// folder is finished. A folder is a leftover only if it has a mark that names the folder itself, and the lock of its
-// maker is free, never because of its name.
+// Mark is the content of the file MarkName. The process that makes the folder writes it first, durably, and removes it
+// when the folder is finished. A folder is a leftover only if it has a mark that names the folder itself, and the lock
+// of its maker is free, never because of its name.
 type Mark struct {
-	Format int       `json:"varve_unfinished"` // MarkFormat
-	Name   string    `json:"name"`             // of the folder; a mark that names another folder is ignored
-	Kind   string    `json:"kind"`             // what is being made: backup, restore, view
-	Store  uuid.UUID `json:"store"`            // the store that it is made from
+	Format int       `json:"varve_unfinished"` // version of the mark: MarkFormat
+	Name   string    `json:"name"`             // name of the folder; a mark that names another folder is ignored
+	Kind   string    `json:"kind"`             // kind of folder that is being made: backup, restore, view
+	Store  uuid.UUID `json:"store"`            // UUID of the store from which it is made
 }
 
-// MarkFormat is the version of marks.
+// MarkFormat is the version of marks that this program writes.
 const MarkFormat = 1
 
 // WriteMark marks a folder that this process has just created.
@@ -76,7 +76,7 @@ func Unfinished(fsys FS, dir string) (m Mark, ok bool) {
 	return m, ok && m.Name == filepath.Base(dir)
 }
 
-// IsMount reports whether a folder is a mount point of a file system or of another folder.
+// IsMount reports whether a folder is a mount point, of a file system or of another folder.
 func IsMount(fsys FS, name string) bool {
 	if isMount(name) {
 		return true
@@ -86,7 +86,7 @@ func IsMount(fsys FS, name string) bool {
 	return err == nil && uerr == nil && info.Dev != up.Dev
 }
 
-// NotOursError is the refusal to remove a folder because of a file in it that Varve did not create. It matches
+// NotOursError reports that a folder was not removed because of a file in it that Varve did not create. It matches
 // errs.ErrInvalid.
 type NotOursError struct {
 	Path   string // the file
@@ -101,10 +101,10 @@ func (e *NotOursError) Error() string {
 
 func (e *NotOursError) Unwrap() error { return errs.ErrInvalid }
 
-// RemoveKnown removes a file, or a folder with its contents, if known approves every name in it: a path relative to
-// name, with slashes, "." for name itself. It follows no links, enters no mounts, and removes regular files and folders
-// only. Everything is checked before the first file is removed; if a name is not approved, it returns a *NotOursError
-// and removes nothing.
+// RemoveKnown removes a file, or a folder with its contents, if known approves every name in it. known gets a path
+// relative to name, with slashes, "." for name itself. It follows no links, enters no mounts, and removes regular files
+// and folders only. Everything is checked before the first file is removed; if a name is not approved, it returns a
+// *NotOursError and removes nothing.
 func RemoveKnown(fsys FS, name string, known func(rel string, folder bool) bool) error {
 	for _, remove := range []bool{false, true} {
 		if err := removeKnown(fsys, name, ".", known, Deepest, remove); err != nil {
@@ -114,7 +114,7 @@ func RemoveKnown(fsys FS, name string, known func(rel string, folder bool) bool)
 	return nil
 }
 
-// markLast is the order in which a folder is emptied: its mark is removed last.
+// markLast compares two names in the order in which a folder is emptied: its mark is removed last.
 func markLast(a, b string) int {
 	switch {
 	case a == b:
@@ -148,7 +148,7 @@ func removeKnown(fsys FS, root, rel string, known func(rel string, folder bool) 
 		return refuse("is a mount point")
 	case info.Mode.IsDir():
 		if depth == 0 {
-			return refuse("lies too deep")
+			return refuse("is nested too deeply")
 		}
 		names, err := fsys.ReadDir(path)
 		if err != nil {

@@ -1,16 +1,16 @@
 package vfs
 
-// Life is what is known about a process.
+// Life is the state of a process, as far as it is known.
 type Life int
 
 // The states of a process.
 const (
-	Unknown Life = iota // in another container, or not told by this system
+	Unknown Life = iota // the process is in another container, or the system does not report it
 	Alive
 	Dead
 )
 
-// LifeOf returns the state of the process that was identified by pid and birth (see Host). Dead is certain: its number
+// LifeOf returns the state of the process that was identified by pid and birth (see Host). Dead is certain: the number
 // is unused, or used by another process now. own is the calling process.
 func LifeOf(own Host, pid int, birth uint64) Life {
 	if birth == 0 || own.Birth == 0 || birth>>32 != own.Birth>>32 {
@@ -29,13 +29,13 @@ func LifeOf(own Host, pid int, birth uint64) Life {
 	return life
 }
 
-// Elsewhere reports whether a birth is from another pid namespace than own, where its number means another process. It
-// returns false if that is unknown.
+// Elsewhere reports whether a birth is from another PID namespace than own, where the same number means another
+// process. It returns false if that is unknown.
 func Elsewhere(own Host, birth uint64) bool {
 	return birth != 0 && own.Birth != 0 && birth>>32 != own.Birth>>32
 }
 
-// birthOf encodes where process numbers come from and when a process began.
+// birthOf encodes a PID namespace and the time when a process began in it.
 func birthOf(place string, began uint64) uint64 {
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(place) {

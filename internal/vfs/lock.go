@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// flock is the Lock of the operating system; its design is in the package comment.
+// flock is the Lock of the operating system; its design is described in the package comment.
 type flock struct {
 	name     string
 	perm     fs.FileMode
 	look     func(name string) error // checks the path before each open; nil: no check
-	way      opener                  // nil: the default opener
+	way      opener                  // the way to open the file; nil: by path
 	patience *patience
-	turn     chan struct{} // taken by the caller that holds the lock or waits for it
+	turn     chan struct{} // holds one token, which is taken by the caller that holds the lock or waits for it
 
 	mu      sync.Mutex
 	keep    bool     // KeepOpen was called: fd stays open between acquires
@@ -23,7 +23,7 @@ type flock struct {
 	spare   lockable // an unlocked descriptor for the next wait, if keep; may be nil
 	held    bool
 	closed  bool
-	waiters [2]*waiter // by mode: goroutines blocked in flock
+	waiters [2]*waiter // goroutines blocked in flock, by mode
 }
 
 // lockable is an open lock file: lockFile, a bare descriptor that stays open, or freshLock, which serves one acquire.
@@ -31,15 +31,15 @@ type lockable interface {
 	tryLock(mode Mode) (bool, error)
 	lock(mode Mode) error
 	unlock() error
-	isNamed(name string) bool // whether name still leads to this file
+	isNamed(name string) bool // reports whether name still leads to this file
 	Close() error
 }
 
-// waiter is a goroutine blocked in flock. wanted and granted are guarded by flock.mu.
+// waiter is a goroutine that is blocked in flock. wanted and granted are guarded by flock.mu.
 type waiter struct {
 	fd      lockable
 	wanted  bool          // a caller waits for the lock
-	granted bool          // the lock was passed to the caller
+	granted bool          // the lock was passed to that caller
 	err     error         // the error of flock
 	done    chan struct{} // replaced by each caller that starts to wait; closed on success or failure
 }
@@ -151,7 +151,7 @@ func (l *flock) TryLock(mode Mode) (bool, error) {
 	return ok, err
 }
 
-// try locks without waiting. The caller must have the turn.
+// try tries to lock without waiting. The caller must have the turn.
 func (l *flock) try(mode Mode) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -263,8 +263,8 @@ func (l *flock) wait(ctx context.Context, w *waiter) error {
 	return nil
 }
 
-// adopt makes the descriptor of a granted wait that of the handle. It returns false if the file was replaced meanwhile,
-// in which case the lock is void.
+// adopt makes the descriptor of a granted wait the descriptor of the handle. It returns false if the file was replaced
+// meanwhile; then the lock is void.
 func (l *flock) adopt(w *waiter) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

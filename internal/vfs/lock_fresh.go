@@ -15,7 +15,7 @@ import (
 type freshLock struct {
 	name     string
 	perm     fs.FileMode
-	way      opener // nil: the default opener
+	way      opener // the way to open the file; nil: by path
 	patience *patience
 	f        *gofrs.Flock
 }
@@ -102,7 +102,8 @@ func (l *freshLock) unlock() error {
 	return err
 }
 
-// isNamed returns true for a handle that was refused the lock: it had the file that the path named just then.
+// isNamed reports whether name still leads to the locked file. It returns true for a handle that was refused the lock:
+// it had the file that the path named just then.
 func (l *freshLock) isNamed(name string) bool {
 	if !l.f.Locked() && !l.f.RLocked() {
 		return true

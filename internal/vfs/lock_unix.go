@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile is a bare descriptor: flock blocks a thread, so os.File would only add cost. Its owner must not use it after
-// Close.
+// lockFile is a lock file with a bare descriptor: flock blocks a thread, so os.File would only add cost. Its owner must
+// not use it after Close.
 type lockFile struct {
 	fd       int
 	closed   atomic.Bool

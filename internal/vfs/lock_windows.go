@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile is opened without FILE_SHARE_DELETE, so no other file can take its name while it is open.
+// lockFile is a lock file that is opened without FILE_SHARE_DELETE, so no other file can take its name while it is
+// open.
 type lockFile struct{ f *os.File }
 
 func openLockFile(_ opener, _ *patience, name string, perm fs.FileMode) (*lockFile, error) {

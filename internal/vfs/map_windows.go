@@ -24,7 +24,7 @@ func mapPage(f *os.File) (*page, error) {
 	}), nil
 }
 
-// mapping is a copy on the heap: a mapped file could not be replaced on Windows.
+// mapping is a copy of a file on the heap: a mapped file could not be replaced on Windows.
 type mapping struct{ b []byte }
 
 func (m *mapping) Bytes() []byte { return m.b }

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Files and folders created below a root get the owner, group and mode that fit their folder, so that no user of a
-// store locks out another one:
+// manners has the owner, group and mode bits that files and folders get which are created in a folder below a root.
+// They fit the folder, so that no user of a store locks out another one:
 //
 //   - A process of root gives them the owner and group of the folder: "sudo memctl put" leaves no file of root in a
 //     user's store.
@@ -25,14 +25,15 @@ import (
 // Folders are inspected once per FS. If nothing is to be done, as for a user in a store of their own, that is the only
 // cost.
 type manners struct {
-	uid, gid     int         // -1: unchanged
-	file, folder fs.FileMode // bits to add to the mode
+	uid, gid     int         // owner and group to set; -1: unchanged
+	file, folder fs.FileMode // bits to add to the mode of a file, and of a folder
 }
 
-// sharedFolder are the mode bits of a folder that its group shares.
+// sharedFolder are the mode bits of a folder that its group may write.
 const sharedFolder = fs.ModeSetgid | 0o070
 
-// mannersOf returns what a process with an effective user and group must do in a folder; nil for nothing.
+// mannersOf returns the manners of a process with an effective user and group in a folder; nil if nothing is to be
+// done.
 func mannersOf(folder *Info, euid, egid int) *manners {
 	m := &manners{uid: -1, gid: -1}
 	if euid == 0 && (folder.UID != 0 || int(folder.GID) != egid) {
@@ -47,7 +48,7 @@ func mannersOf(folder *Info, euid, egid int) *manners {
 	return m
 }
 
-// InfoIsShared is IsShared for the Info of a folder.
+// InfoIsShared reports whether the folder that an Info describes is shared by its group; see IsShared.
 func InfoIsShared(folder *Info) bool {
 	return folder.Mode&fs.ModeSetgid != 0 && folder.Mode&0o070 == 0o070
 }
@@ -67,9 +68,9 @@ func Share(fsys FS, dir string) error {
 	return errors.ErrUnsupported
 }
 
-// Alike gives a root that was just created the owner and sharing of another root, as for what is created below a root:
-// as root it sets the owner to that of the other, and it shares the folder if the other is shared. A folder that this
-// process did not create, or that is a link by now, is left unchanged.
+// Alike gives a root that was just created the owner and sharing of another root, as for files created below a root: a
+// process of root sets the owner to that of the other folder, and the folder is shared if the other one is. A folder
+// that this process did not create, or that is a link by now, is left unchanged.
 func Alike(fsys FS, dir, other string) error {
 	s, ok := fsys.(interface{ alike(dir, other string) error })
 	if !ok {
@@ -78,7 +79,7 @@ func Alike(fsys FS, dir, other string) error {
 	return s.alike(dir, other)
 }
 
-// mannersIn returns the manners for the folder that name is in; nil if nothing is to be done.
+// mannersIn returns the manners for the folder that contains name; nil if nothing is to be done.
 func (b *below) mannersIn(name string) *manners {
 	if b.under(name) < 0 {
 		return nil

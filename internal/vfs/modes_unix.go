@@ -14,7 +14,7 @@ import (
 
 var euid, egid = os.Geteuid(), os.Getegid()
 
-var made atomic.Uint64 // number for the names of newName
+var made atomic.Uint64 // counts the names of newName
 
 // newName returns a temporary name for something that is not ready for its real name. The log removes files with this
 // extension from wal/ after a process was killed.
@@ -22,7 +22,7 @@ func newName(name string) string {
 	return fmt.Sprintf("%s.%d-%d.new", name, os.Getpid(), made.Add(1))
 }
 
-// create is openFD for a file that may have to be created.
+// create opens a file as openFD does, and creates it if necessary.
 func (b *below) create(name string, flag int, perm fs.FileMode) (int, error) {
 	var m *manners
 	if flag&os.O_CREATE != 0 {
@@ -87,7 +87,7 @@ func tolerant(err error) error {
 	return err
 }
 
-// makeFolder is mkdir with the owner and mode that fit the parent folder.
+// makeFolder creates a folder with the owner and mode that fit the parent folder.
 func (b *below) makeFolder(name string, perm fs.FileMode) error {
 	m := b.mannersIn(name)
 	if m == nil {
@@ -135,7 +135,7 @@ func (b *below) fitFolder(m *manners, name string, perm fs.FileMode) error {
 	return tolerant(unix.Fchmod(fd, uint32((perm|m.folder).Perm())|unix.S_ISGID))
 }
 
-// lookAt returns the Info of the folder that something is created in, which may be the root itself.
+// lookAt returns the Info of the folder in which something is to be created, which may be the root itself.
 func (b *below) lookAt(dir string) (Info, error) {
 	if held, _ := b.anchor(dir); held == nil && b.under(dir) < 0 {
 		return lstat(throughLink(dir))
@@ -148,7 +148,7 @@ func (b *below) lookAt(dir string) (Info, error) {
 	return fdInfo(fd)
 }
 
-// share makes the group of a folder able to write it, and gives the group what is created in it.
+// share lets the group of a folder write it, and makes files created in it belong to that group.
 func (b *below) share(dir string) error {
 	fd, err := b.openFD(throughLink(dir), unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -183,7 +183,7 @@ func (b *below) shareWith(fd int, dir string, gid int) error {
 		return err
 	}
 	return pathError("chmod", dir,
-		fmt.Errorf("%w: it belongs to group %d, which you are not in: give it one of yours with chgrp", unix.EPERM, info.GID))
+		fmt.Errorf("%w: the folder belongs to group %d, which you are not in: change it with chgrp", unix.EPERM, info.GID))
 }
 
 func (b *below) alike(dir, other string) error {

@@ -2,7 +2,8 @@ package vfs
 
 import "io/fs"
 
-// Files and folders inherit the access list of their folder, so nothing is to be done on Windows.
+// euid and egid stand for no user and no group: on Windows files and folders inherit the access list of their folder,
+// so no owner or mode is set.
 const euid, egid = -1, -1
 
 func (b *below) create(name string, flag int, perm fs.FileMode) (int, error) {

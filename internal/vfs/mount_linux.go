@@ -2,8 +2,8 @@ package vfs
 
 import "golang.org/x/sys/unix"
 
-// isMount reports whether a folder is a mount point, including one of a folder of the same volume (mount --bind), which
-// the device number does not show. Linux supports this since 5.8.
+// isMount reports whether a folder is a mount point. That includes a mount of a folder of the same volume (mount
+// --bind), which the device number does not show. Linux supports this since 5.8.
 func isMount(name string) bool {
 	var st unix.Statx_t
 	err := retry(func() error {

@@ -37,7 +37,7 @@ func (osFS) Stat(name string) (Info, error) { return lstat(name) }
 
 func (osFS) ReadDir(name string) ([]string, error) { return readDir(name) }
 
-// ReadTypes implements TypeReader.
+// ReadTypes lists a folder with the types of its entries; it implements TypeReader.
 func (osFS) ReadTypes(name string) ([]Entry, error) { return readTypesBy(nil, name) }
 
 func (osFS) SyncDir(name string) error { return pathError("sync", name, syncDir(name)) }
@@ -80,7 +80,7 @@ func Process(pid int) Host {
 	}
 }
 
-// nonZero makes a boot id differ from a page of zeros.
+// nonZero returns id, or another value if it is zero, so that a boot id differs from a page of zeros.
 func nonZero(id [2]uint64) [2]uint64 {
 	if id == [2]uint64{} {
 		id[1] = 1

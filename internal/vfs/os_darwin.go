@@ -28,10 +28,11 @@ func renamex(a, b string, flag uint32) error {
 	return err
 }
 
-// datasync uses os.File.Sync, which is F_FULLFSYNC on darwin; fsync and fdatasync only reach the cache of the drive.
+// datasync calls os.File.Sync, which is F_FULLFSYNC on darwin; fsync and fdatasync only reach the cache of the drive.
 func datasync(f *os.File) error { return bare(f.Sync()) }
 
-// setMtime has a precision of microseconds, because x/sys has no futimens for darwin. The store needs no more.
+// setMtime sets the modification time of a file to the microsecond, because x/sys has no futimens for darwin. The store
+// needs no more.
 func setMtime(f *os.File, t time.Time) error {
 	var st unix.Stat_t
 	return control(f, func(fd uintptr) error {

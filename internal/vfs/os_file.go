@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// osFile uses os.File: its reference count prevents a descriptor from being closed, and reused for another file, during
-// a read.
+// osFile is a File that uses os.File, whose reference count prevents a descriptor from being closed, and reused for
+// another file, during a read.
 type osFile struct{ f *os.File }
 
 func (f *osFile) ReadAt(p []byte, off int64) (int, error)  { return f.f.ReadAt(p, off) }

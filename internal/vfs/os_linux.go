@@ -40,7 +40,8 @@ func datasync(f *os.File) error {
 	})
 }
 
-// setMtime is futimens. x/sys has only the variant with a path, which would need /proc.
+// setMtime sets the modification time of a file as futimens does. x/sys has only the variant with a path, which would
+// need /proc.
 func setMtime(f *os.File, t time.Time) error {
 	mtime, err := unix.TimeToTimespec(t)
 	if err != nil {

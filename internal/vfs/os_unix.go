@@ -84,8 +84,8 @@ func openFileBy(open opener, p *patience, name string, flag int, perm fs.FileMod
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// settle returns a *NotRegularError unless the file is regular or a folder was requested, and makes the descriptor
-// blocking.
+// settle returns a *NotRegularError unless the file is regular, or a folder if that was requested. It makes the
+// descriptor blocking.
 func settle(fd int, name string, flag int) error {
 	if flag&unix.O_DIRECTORY == 0 {
 		if _, err := regularFD(fd, name); err != nil {
@@ -108,7 +108,7 @@ func regularFD(fd int, name string) (*unix.Stat_t, error) {
 	return &st, nil
 }
 
-// readDir reads folders only: it follows no link and does not wait for a FIFO.
+// readDir returns the names in a folder. It reads only folders, follows no link and does not wait for a FIFO.
 func readDir(name string) ([]string, error) { return readDirBy(nil, name) }
 
 func readDirBy(open opener, name string) ([]string, error) {
@@ -134,13 +134,13 @@ func openDir(open opener, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Glance implements Glancer with four system calls and no file on the heap. Unlike openFile it does not check the type
-// before it opens, which would take a third of its time.
+// Glance reads a small file with four system calls and no file on the heap; it implements Glancer. Unlike openFile it
+// does not check the type before it opens, which would take a third of its time.
 func (osFS) Glance(name string, buf []byte, limit int64) ([]byte, Info, error) {
 	return glance(openFD, name, buf, limit)
 }
 
-// Glance implements Glancer.
+// Glance reads a small file below a root; it implements Glancer.
 func (b *below) Glance(name string, buf []byte, limit int64) ([]byte, Info, error) {
 	if err := b.inside(name, false); err != nil {
 		return buf[:0], Info{}, err
@@ -185,7 +185,7 @@ func glance(open func(string, int, fs.FileMode) (int, error), name string, buf [
 	return buf[:n], i, nil
 }
 
-// openFlags are the flags of every open.
+// openFlags are flags that every open has.
 const openFlags = unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NOCTTY
 
 func openFD(name string, flag int, perm fs.FileMode) (fd int, err error) {
@@ -197,7 +197,7 @@ func openFD(name string, flag int, perm fs.FileMode) (fd int, err error) {
 	return fd, err
 }
 
-// rename is not os.Rename, because that first checks whether new is a folder.
+// rename calls the system's rename. os.Rename would first check whether new is a folder.
 func rename(old, new string) error {
 	return linkError("rename", old, new, retry(func() error { return unix.Rename(old, new) }))
 }
@@ -210,7 +210,8 @@ func link(old, new string) error {
 	return err
 }
 
-// linkNew is RenameNew for systems without such a call. A kill between its two steps leaves the file with both names.
+// linkNew does the same as RenameNew on systems without such a call. If the process is killed between its two steps,
+// the file has both names.
 func linkNew(old, new string) error {
 	if i, err := lstat(old); err == nil && i.Mode.IsDir() {
 		return renameFolderAt(unix.AT_FDCWD, old, unix.AT_FDCWD, new)
@@ -281,8 +282,8 @@ func fileMode(m uint32) fs.FileMode {
 	return mode
 }
 
-// syncDir treats EINVAL and ENOTSUP as success, as PostgreSQL does: some network file systems return them because
-// folders need no sync there.
+// syncDir syncs a folder. It treats EINVAL and ENOTSUP as success, as PostgreSQL does: some network file systems return
+// them because folders need no sync there.
 func syncDir(name string) error {
 	d, err := openFile(throughLink(name), unix.O_DIRECTORY, 0) // accepts a link: nothing is read or changed
 	if err != nil {
@@ -299,7 +300,7 @@ func syncFolder(d *os.File) error {
 	return nil
 }
 
-// bare removes the wrapping that the caller adds itself.
+// bare removes the wrapping with operation and path from an error, because the caller adds that itself.
 func bare(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -308,7 +309,7 @@ func bare(err error) error {
 	return err
 }
 
-// retry repeats op while a signal interrupts it.
+// retry calls op again as long as a signal interrupts it.
 func retry(op func() error) error {
 	for {
 		if err := op(); err != unix.EINTR {

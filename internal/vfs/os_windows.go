@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// openFile allows deletion while the file is open, which os.OpenFile does not: otherwise a file could not be replaced
-// while a process reads it.
+// openFile opens a file so that it can be deleted while it is open, which os.OpenFile does not allow: otherwise a file
+// could not be replaced while a process reads it.
 func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return openFileBy(nil, nil, name, flag, perm)
 }
 
-// opener checks the path to a file before it is opened; nil: no check.
+// opener is a check of the path to a file before it is opened; nil: no check.
 type opener func(name string, flag int, perm fs.FileMode) (int, error)
 
 func (b *below) openFD(name string, _ int, _ fs.FileMode) (int, error) { return 0, b.enter(name) }
@@ -77,7 +77,7 @@ func openFileBy(look opener, _ *patience, name string, flag int, perm fs.FileMod
 	return f, nil
 }
 
-// readDir reads folders only, and follows no link or junction.
+// readDir returns the names in a folder. It reads only folders, and follows no link or junction.
 func readDir(name string) ([]string, error) { return readDirBy(nil, name) }
 
 func readDirBy(look opener, name string) ([]string, error) {

@@ -7,11 +7,11 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// ErrOutside is matched by every *OutsideError.
+// ErrOutside is matched by every *OutsideError: a path is outside of the folders that may be used.
 var ErrOutside = errors.New("outside of the store")
 
-// OutsideError is the refusal of a path that is below none of the folders that an operation may use; see Only. It
-// matches ErrOutside and errs.ErrInvalid.
+// OutsideError reports a path that was refused because it is below none of the folders that an operation may use; see
+// Only. It matches ErrOutside and errs.ErrInvalid.
 type OutsideError struct {
 	Path  string
 	Roots []string

@@ -1,12 +1,12 @@
 package vfs
 
-// Overwrites is what happens to the blocks of a file when its bytes are overwritten.
+// Overwrites says where the bytes go when those of a file are overwritten: into the same blocks or into others.
 type Overwrites int
 
 // The values of Overwrites.
 const (
-	// OverwritesUnknown means that this is unknown: a network server, a FUSE server, or a layer over another file system
-	// decides.
+	// OverwritesUnknown means that it is unknown where they go: a network server, a FUSE server, or a layer over
+	// another file system decides.
 	OverwritesUnknown Overwrites = iota
 	// OverwritesInPlace means that the same blocks get the new bytes.
 	OverwritesInPlace
@@ -15,8 +15,8 @@ const (
 	OverwritesElsewhere
 )
 
-// Overwrites returns what the type of a volume implies for the files on it. It does not consider files that share
-// blocks (reflinks), snapshots below the file system, or the mapping inside an SSD.
+// Overwrites returns where overwritten bytes of files on a volume go, according to the type of its file system. It does
+// not consider files that share blocks (reflinks), snapshots below the file system, or the mapping inside an SSD.
 func (v Volume) Overwrites() Overwrites {
 	switch v.Type {
 	case "ext4", "xfs", "tmpfs", "ramfs", "ocfs2", "gfs2", "vfat", "exfat", "ntfs", "ntfs3", "NTFS", "hfs", "msdos",

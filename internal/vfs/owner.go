@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Users are the ids whose files are this user's own; empty on systems without such ids.
+// Users are the ids of the users whose files count as this user's own; empty on systems without such ids.
 type Users []int
 
 // Self returns the user of this process and, for root under sudo, also the user who called sudo.
@@ -30,7 +30,7 @@ func Self(getenv func(string) string) Users {
 	return self
 }
 
-// SelfOn is Self for a file system of the operating system; a simulated one has no users.
+// SelfOn does the same as Self for a file system of the operating system; a simulated file system has no users.
 func SelfOn(fsys FS, getenv func(string) string) Users {
 	if _, ok := fsys.(osFS); !ok {
 		return nil
@@ -47,7 +47,7 @@ func (u Users) Trusted(info *Info) bool { return info.UID == 0 || u.Own(info) }
 
 // MayFollow reports whether a copy of the folder source may be made in the folder dir with the owner and group of dir
 // (Alike). It may if dir is one of u's own, or if the copy is readable to no user and no group that cannot read source
-// already. Otherwise another user may have set the attributes of dir to be able to read the copy.
+// already. Otherwise another user may have prepared dir in order to read the copy.
 func (u Users) MayFollow(fsys FS, dir, source string) bool {
 	to, err := fsys.Stat(throughLink(dir))
 	if err != nil {
@@ -66,17 +66,18 @@ func (u Users) MayFollow(fsys FS, dir, source string) bool {
 	return to.UID == from.UID
 }
 
-// Admit returns why nothing new may be created in an existing folder, or nil: it belongs to another user, who chose its
-// mode and group and may read and change what is in it, or it belongs to root and is open to a group that this user did
-// not name (shared means that the user did).
+// Admit returns nil if something new may be created in an existing folder, and otherwise the reason why not. It may not
+// if the folder belongs to another user, who chose its mode and group and may read and change its contents. It may not
+// either if the folder belongs to root and is open to a group that this user did not name (shared means that the user
+// did).
 func (u Users) Admit(path string, info *Info, shared bool) error {
 	e := &errs.PermissionError{Path: path, Mode: info.Mode, Owner: info.UID, You: euid, Err: fs.ErrPermission}
 	switch {
 	case !u.Trusted(info):
-		e.Why = "belongs to another user, who could read and change what is made in it"
+		e.Why = "belongs to another user, who could read and change everything created in it"
 		e.Fix = "name a folder of your own, or one that does not exist yet"
 	case !u.Own(info) && InfoIsShared(info) && !shared:
-		e.Why = fmt.Sprintf("is open to group %d, and a new store is its user's alone", info.GID)
+		e.Why = fmt.Sprintf("is open to group %d, but a new store is accessible only to its user", info.GID)
 		e.Fix = "name another folder, or share the store with the group: memctl init --shared=group DIR"
 	default:
 		return nil

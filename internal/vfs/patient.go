@@ -2,8 +2,8 @@ package vfs
 
 import "time"
 
-// Patient returns fsys with a bound on how long an open waits for a lease (F_SETLEASE) that another process has on the
-// file. Without the bound a process that does not respond delays each open by /proc/sys/fs/lease-break-time, 45 s by
+// Patient returns fsys with a limit on how long an open waits for a lease (F_SETLEASE) that another process has on the
+// file. Without the limit a process that does not respond delays each open by /proc/sys/fs/lease-break-time, 45 s by
 // default. An open that fails for this reason returns an *errs.LockError that names the file and the holder. File
 // systems without leases are returned unchanged.
 func Patient(fsys FS, wait time.Duration) FS {

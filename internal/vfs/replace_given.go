@@ -12,10 +12,10 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// ReplaceGiven writes a file of mode perm at a name that a user gave. The file gets its name when it is complete; if
-// writing fails, nothing is left beside it. A file that is not regular (a FIFO, a device), or that is an open file of
-// this process such as /dev/stdout, is written in place. A FIFO or device must belong to this user or to root: another
-// user who creates a FIFO in place of an output file must not get the output.
+// ReplaceGiven writes a file with the mode perm at a name that a user has passed. The file gets its name when it is
+// complete; if writing fails, nothing is left beside it. A file that is not regular (a FIFO, a device), or that is an
+// open file of this process such as /dev/stdout, is written in place. A FIFO or device must belong to this user or to
+// root: another user who creates a FIFO at the path of an output file must not get the output.
 func ReplaceGiven(name string, perm fs.FileMode, write func(io.Writer) error) error {
 	info, err := os.Stat(name)
 	if err == nil && (!info.Mode().IsRegular() || inherited(name)) {
@@ -68,7 +68,7 @@ func openSink(name string, info fs.FileInfo) (*os.File, error) {
 
 var errReplacedSink = errors.New("the file was replaced meanwhile: run the command again")
 
-// inherited reports whether a path names an open file of this process: one opened by its parent, or a process
+// inherited reports whether a path names an open file of this process, such as one opened by its parent, or a process
 // substitution of a shell.
 func inherited(name string) bool {
 	switch name = filepath.Clean(name); filepath.Dir(name) {
@@ -88,7 +88,7 @@ func ownSink(name string, info fs.FileInfo) error {
 		}
 		if owner, known := ownerOf(i); known && owner != 0 && owner != os.Geteuid() {
 			return &errs.PermissionError{
-				Path: name, Why: "is " + KindOf(i.Mode()) + " of another user and may pass on what is written",
+				Path: name, Why: "is " + KindOf(i.Mode()) + " of another user, who may get the output",
 				Fix: "name another file, or write to stdout", Owner: uint32(owner), Mode: i.Mode(), You: os.Geteuid(),
 				Err: fs.ErrPermission,
 			}

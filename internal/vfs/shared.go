@@ -20,8 +20,8 @@ type words [Words]atomic.Uint64
 // this process saw last, in its own memory: its stores no longer reach other processes, no word takes an older value,
 // and IsCut reports the fault.
 type page struct {
-	words atomic.Pointer[words] // the mapping, or seen after the first fault
-	seen  words                 // the words that this process loaded or stored last
+	words atomic.Pointer[words] // the mapping, or the field seen after the first fault
+	seen  words                 // the words as this process loaded or stored them last
 	cut   atomic.Bool
 	unmap func() error
 }
@@ -76,14 +76,14 @@ func (p *page) see(word int, v uint64) {
 	}
 }
 
-// fall switches from the mapping to the process's own memory.
+// fall replaces the mapping by the process's own copy of the words, after a fault.
 func (p *page) fall() *words {
 	p.cut.Store(true)
 	p.words.Store(&p.seen)
 	return &p.seen
 }
 
-// IsCut reports whether an access found the file behind a page cut short, or its medium failing. From then on the page
+// IsCut reports whether an access found the file behind a page truncated, or its medium failing. From then on the page
 // is private to this process.
 func IsCut(s Shared) bool {
 	p, ok := s.(*page)
@@ -132,8 +132,8 @@ func caught(r any) {
 	}
 }
 
-// openShared writes a new page in place and keeps its inode. With create, the caller must know that no process has the
-// page mapped.
+// openShared opens and maps a shared page. With create it writes a new page in place, keeping the inode; then the
+// caller must know that no process has the page mapped.
 func openShared(name string, create bool, perm fs.FileMode) (Shared, error) {
 	return openSharedBy(nil, nil, name, create, perm)
 }
@@ -161,7 +161,7 @@ func openSharedBy(open opener, p *patience, name string, create bool, perm fs.Fi
 		return nil, err
 	}
 	if !st.Mode().IsRegular() || st.Size() < PageSize {
-		return nil, pathError("map", name, fmt.Errorf("%w: no page of %d bytes", fs.ErrInvalid, PageSize))
+		return nil, pathError("map", name, fmt.Errorf("%w: shorter than a page (%d bytes)", fs.ErrInvalid, PageSize))
 	}
 	mapped, err := mapPage(f)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// textStep is how many bytes of a text are read at a time, and checked for zeros.
+// textStep is the number of bytes of a text that are read at a time, and checked for zeros.
 const textStep = 1 << 20
 
 // zerosMost is the maximum size of a file that is read even if it has zeros only: a note of any bytes may be so large.
@@ -24,9 +24,9 @@ var zeroStep [textStep]byte
 // ErrZeros means that a file which should be text has a long run of zeros, and was not read further.
 var ErrZeros = errors.New("zeros instead of text")
 
-// ReadText is ReadFile for a file that should be text. Of more than 16 MiB it stops at the first MiB of zeros,
-// with an error that matches ErrZeros and errs.ErrCorrupt: a sparse file from another source costs one read, and memory
-// for it, whatever its size is.
+// ReadText reads a file that should be text, as ReadFile does. In a file of more than 16 MiB it stops at the first MiB
+// of zeros with an error that matches ErrZeros and errs.ErrCorrupt: so a sparse file from another source costs one
+// read, and memory for it, whatever its size is.
 func ReadText(fsys FS, name string, limit int64) ([]byte, error) {
 	b, err := readFile(fsys, name, limit, ReadTextAt)
 	if errors.Is(err, ErrZeros) {
@@ -65,7 +65,7 @@ func ReadTextAt(f io.ReaderAt, size int64) ([]byte, error) {
 	return b, err
 }
 
-// readAt fills b; at the end of the file it returns the part that was read.
+// readAt reads len(b) bytes at an offset; at the end of the file it returns the part that was read.
 func readAt(f io.ReaderAt, b []byte, off int64) ([]byte, error) {
 	n, err := f.ReadAt(b, off)
 	if err == io.EOF || n == len(b) { // cut short since
@@ -74,7 +74,7 @@ func readAt(f io.ReaderAt, b []byte, off int64) ([]byte, error) {
 	return b[:n], err
 }
 
-// SparseAt is Sparse for the file of a name.
+// SparseAt reports whether the file of a name is large and consists mostly of holes; see Sparse.
 func SparseAt(fsys FS, name string, size int64) bool {
 	if size <= sparseMost {
 		return false

@@ -33,7 +33,7 @@ func owned(fd int, perm fs.FileMode) error {
 	return tolerant(unix.Fchmod(fd, uint32(st.Mode)&0o7777|want))
 }
 
-// ownedFolder is owned for a folder. at and base name it as in the system calls ending in "at".
+// ownedFolder does the same as owned for a folder. at and base name it as in the system calls ending in "at".
 func ownedFolder(at int, base string, perm fs.FileMode) error {
 	if !umaskTakes() {
 		return nil
@@ -49,7 +49,7 @@ func ownedFolder(at int, base string, perm fs.FileMode) error {
 	return tolerant(chmodAt(at, base, uint32(st.Mode)&0o7777|want))
 }
 
-// MkdirTemp is os.MkdirTemp for a folder that its owner can use, whatever the umask is.
+// MkdirTemp creates a temporary folder as os.MkdirTemp does; its owner can use it, whatever the umask is.
 func MkdirTemp(dir, pattern string) (name string, err error) {
 	if name, err = os.MkdirTemp(dir, pattern); err != nil {
 		return "", err
@@ -61,7 +61,7 @@ func MkdirTemp(dir, pattern string) (name string, err error) {
 	return name, nil
 }
 
-// mkdirOS is Mkdir of the operating system's file system.
+// mkdirOS implements Mkdir for the file system of the operating system.
 func mkdirOS(name string, perm fs.FileMode) error {
 	if err := os.Mkdir(name, perm); err != nil {
 		return err

@@ -10,29 +10,29 @@ import (
 // FS is a file system as the store uses it. Names are paths of the system. Errors match fs.ErrNotExist, fs.ErrExist,
 // fs.ErrPermission and the syscall.Errno values with errors.Is.
 type FS interface {
-	// OpenFile opens or creates a regular file. If the name is that of a symbolic link, a folder, a FIFO or a device, it
-	// returns a *NotRegularError and does not open it.
+	// OpenFile opens or creates a regular file. If there is a symbolic link, a folder, a FIFO or a device at the name,
+	// it returns a *NotRegularError and does not open it.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	Mkdir(name string, perm fs.FileMode) error
 	Remove(name string) error
-	// Rename replaces an existing file at new.
+	// Rename renames a file, and replaces an existing file at new.
 	Rename(old, new string) error
-	// RenameNew fails with fs.ErrExist if new exists.
+	// RenameNew renames a file, and fails with fs.ErrExist if new exists.
 	RenameNew(old, new string) error
 	// Exchange swaps two names atomically. It returns errors.ErrUnsupported if the system cannot.
 	Exchange(a, b string) error
 	// Link gives a file a second name. It returns errors.ErrUnsupported if the system cannot.
 	Link(old, new string) error
-	// Stat does not follow a symbolic link in the last element.
+	// Stat describes a file. It does not follow a symbolic link in the last element.
 	Stat(name string) (Info, error)
-	// ReadDir returns the names in a folder, in any order, without "." and "..". If the name is that of anything else,
-	// including a link to a folder, it returns a *NotFolderError. See ReadRoot.
+	// ReadDir returns the names in a folder, in any order, without "." and "..". If name is not a folder, or is a link
+	// to one, it returns a *NotFolderError. See ReadRoot.
 	ReadDir(name string) ([]string, error)
 	// SyncDir makes the entries of a folder durable. It accepts a link to a folder.
 	SyncDir(name string) error
 
-	// OpenLock opens a lock file, which it creates if it is missing. It and OpenShared refuse what OpenFile refuses. Each
-	// handle is an owner: two handles in one process exclude each other.
+	// OpenLock opens a lock file, which it creates if it is missing. Like OpenShared it refuses the kinds of files that
+	// OpenFile refuses. Each handle is an owner: two handles in one process exclude each other.
 	OpenLock(name string, perm fs.FileMode) (Lock, error)
 	// OpenShared maps a page of words that all processes share. Without create a missing or short file is an error; with
 	// create the page is written completely, all zero.
@@ -143,8 +143,8 @@ type Volume struct {
 	Type  string // "ext4", "xfs", "btrfs", "tmpfs", "nfs", …, "unknown"
 	Free  int64  // bytes that this user may still write
 	Total int64
-	// Files is the number of files that the volume may hold (its inodes), 0 if it is not reported or not fixed. FreeFiles
-	// is how many more files can be created.
+	// Files is the number of files that the volume may hold (its inodes), 0 if the number is not reported or not fixed.
+	// FreeFiles is how many more files can be created.
 	Files, FreeFiles int64
 	// Coherent reports whether locks and shared mappings are known to work between processes.
 	Coherent bool

@@ -73,8 +73,8 @@ func volumeBy(statfs func(*unix.Statfs_t) error) (Volume, error) {
 
 type barrier struct{ f *os.File }
 
-// openBarrier uses syncfs only where it reports write errors: since Linux 5.8, for errors after the descriptor was
-// opened.
+// openBarrier opens a barrier that calls syncfs. It does so only where syncfs reports write errors: since Linux 5.8,
+// for errors after the descriptor was opened.
 func openBarrier(open opener, name string) (Barrier, error) {
 	f, err := openFileBy(open, nil, throughLink(name), unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -113,7 +113,8 @@ func release() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// kernelAtLeast parses releases such as "6.18.44-fc"; it returns false for one that it cannot parse.
+// kernelAtLeast reports whether a release such as "6.18.44-fc" is at least major.minor; it returns false for a release
+// that it cannot parse.
 func kernelAtLeast(release string, major, minor int) bool {
 	parts := strings.FieldsFunc(release, func(r rune) bool { return r < '0' || r > '9' })
 	if len(parts) < 2 {

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// wipeStep is how many zeros are written at once.
+// wipeStep is the number of zeros that are written at once.
 const wipeStep = 256 << 10
 
 // Zero overwrites an open file from an offset to its end with zeros, and makes that durable. Whether the device keeps
@@ -21,8 +21,8 @@ func Zero(f File, from int64) error {
 	return f.Datasync() // without metadata, which saves a commit of the journal
 }
 
-// Overwrite is Zero without making it durable. If the file is removed before a sync, its old bytes may stay on the
-// disk, because unwritten data is dropped.
+// Overwrite does the same as Zero without making it durable. If the file is removed before a sync, its old bytes may
+// stay on the disk, because unwritten data is dropped.
 func Overwrite(f File, from int64) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -72,17 +72,17 @@ var (
 	ErrLinked = errors.New("the file has another name (a hard link)")
 )
 
-// UnwipedError is a file that was to be overwritten and was not. It matches errs.ErrLocked if another program has the
-// file open, errs.ErrConflict if it has another name, errs.ErrPermission if it may not be written.
+// UnwipedError reports a file that should have been overwritten and was not. It matches errs.ErrLocked if another
+// program has the file open, errs.ErrConflict if it has another name, errs.ErrPermission if it cannot be written.
 type UnwipedError struct {
 	Path string
-	Ino  uint64 // 0 when unknown
+	Ino  uint64 // inode of the file, 0 when unknown
 	Err  error  // ErrHeld, ErrLinked, or a system error
 }
 
 func (e *UnwipedError) Error() string { return e.What() + ": " + e.Help() }
 
-// What returns what happened.
+// What returns which file was not overwritten, and why.
 func (e *UnwipedError) What() string { return fmt.Sprintf("%s was not overwritten: %v", e.Path, e.Err) }
 
 // Help returns what the user can do.
@@ -127,9 +127,9 @@ func Unwiped(list *[]error, err error) error {
 // caller must sync the folder.
 func Wipe(fsys FS, name string) error { return wipe(fsys, name, false) }
 
-// WipeAlone is Wipe for a file that other processes may be working on: if another process has the file open, it stays
-// unchanged with its name, and WipeAlone returns an *UnwipedError. Without leases this cannot be detected, and the file
-// is wiped.
+// WipeAlone does the same as Wipe for a file that other processes may be using: if another process has the file open,
+// it stays unchanged with its name, and WipeAlone returns an *UnwipedError. Without leases this cannot be detected, and
+// the file is wiped.
 func WipeAlone(fsys FS, name string) error { return wipe(fsys, name, true) }
 
 func wipe(fsys FS, name string, leased bool) error {
@@ -168,10 +168,10 @@ func wipe(fsys FS, name string, leased bool) error {
 	return nil
 }
 
-// WipeUnmapped is Wipe for a file that other processes may have mapped, which would read zeros instead of valid data:
-// the file is overwritten only if no other process has it open. left means that its last name was removed but its
-// contents were not overwritten, because another process has it open, or because there are no leases and this is
-// unknown.
+// WipeUnmapped does the same as Wipe for a file that other processes may have mapped, which would read zeros instead of
+// valid data: the file is overwritten only if no other process has it open. left means that its last name was removed
+// but its contents were not overwritten, because another process has it open, or because there are no leases and this
+// is unknown.
 func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
 	switch {
@@ -205,8 +205,8 @@ func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 	return left, nil
 }
 
-// alone takes the lease, and returns an *UnwipedError if another process has the file open. Without leases it returns
-// nil.
+// alone takes a lease on the file. It returns an *UnwipedError if another process has the file open. Without leases it
+// returns nil.
 func alone(f File, name string, info Info) error {
 	granted, err := f.Lease()
 	switch {

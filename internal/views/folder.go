@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// ignoreText is the .gitignore in the folder. It also marks the folder as the store's: in a folder without it, which
-// the user may have made, nothing is removed.
+// ignoreText is the content of .gitignore in the folder of the views. The file also marks the folder as the store's: in
+// a folder without it, which the user may have made, nothing is removed.
 const ignoreText = "# Made by varve: all of it can be rebuilt.\n*\n"
 
 func (vs *Views) ours() bool {
@@ -30,11 +30,12 @@ func (vs *Views) owned() (bool, error) {
 	return string(b) == ignoreText, err
 }
 
-// inTheWay reports whether err means that the path is occupied by something else, so that a retry will not help.
+// inTheWay reports whether err means that something other than a file or folder of the views has the path, so that a
+// retry will not help.
 func inTheWay(err error) bool { return errors.Is(err, errs.ErrInvalid) || vfs.IsPermission(err) }
 
-// enter raises the feature and creates the folder. It returns false if a process without the feature has the store
-// open, or a process is just opening it.
+// enter prepares the folder for writing: it raises the feature and creates the folder. It returns false if a process
+// without the feature has the store open, or a process is just opening it.
 func (vs *Views) enter(held *wal.Held) (bool, error) {
 	log := vs.engine.Log()
 	ok, err := log.RaiseFlushing(held, wal.FeatureViews|wal.FeatureTerms)
@@ -61,7 +62,7 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 	return err == nil, err
 }
 
-// strange returns an error if the folder has files and is not marked as the store's; nothing in it may be changed then.
+// strange returns an error if the folder has files and is not marked as the store's; then nothing in it may be changed.
 func (vs *Views) strange() error {
 	names, err := vs.engine.Env().FS.ReadDir(vs.path())
 	switch {
@@ -74,7 +75,7 @@ func (vs *Views) strange() error {
 	return fmt.Errorf("%w: %s has files of other programs: move them elsewhere", errs.ErrInvalid, places.Views)
 }
 
-// unknown returns an error if a folder that is not marked as the store's has files of views.
+// unknown returns an error if the folder is not marked as the store's and has files of views.
 func (vs *Views) unknown() error {
 	if vs.ours() {
 		return nil

@@ -31,7 +31,7 @@ type Views struct {
 	engine *engine.Engine
 
 	makers []Maker
-	list   []view.View // the instances that write files
+	list   []view.View // the views that write files
 	words  *words.Query
 	places *words.Query // of sections
 	orders *words.Orders
@@ -39,16 +39,16 @@ type Views struct {
 	retry  atomic.Int64
 	as     atomic.Pointer[string] // the settings of the words in the last round
 	rotten atomic.Bool            // a search found damage in the files
-	stale  bool                   // a purge: after the next index no deleted data may stay in the files
-	left   error                  // why some of it will not be overwritten
-	behind bool                   // see Behind
-	kept   error                  // see Keep
+	stale  bool                   // set for a purge: after the next index no deleted data may stay in the files
+	left   error                  // the reason why some of that data will not be overwritten
+	behind bool                   // result of Behind
+	kept   error                  // the reason set by Keep
 }
 
 // retryAfter is the time between attempts in the background to write files that failed.
 const retryAfter = time.Minute
 
-// New returns the views that makers make.
+// New returns a Views with the views that makers make.
 func New(eng *engine.Engine, makers []Maker) *Views {
 	vs := &Views{engine: eng, makers: makers}
 	for _, maker := range makers {
@@ -87,7 +87,7 @@ func (vs *Views) Due() bool {
 	return vs.due.Load() && vs.engine.Env().Clock().UnixNano() >= vs.retry.Load()
 }
 
-// Close releases what the views have open.
+// Close releases the files that the views have open.
 func (vs *Views) Close() error {
 	err := vs.closeList()
 	if vs.words != nil {
@@ -194,7 +194,8 @@ func (vs *Views) outdated() bool {
 	})
 }
 
-// failed reports that a view could not be updated: once, until an update succeeds or fails for another reason.
+// failed reports that a view could not be updated. It does so once, until an update succeeds or fails for another
+// reason.
 func (vs *Views) failed(ctx context.Context, name string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -284,10 +285,10 @@ func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, pur
 	return v.Reset(ctx, set)
 }
 
-// Doom makes the next round rewrite the files without deleted data. It returns the names of the existing files relative
-// to the store, including those of views that this program does not have: their contents are to be overwritten once the
-// files are replaced. Files mapped by this process are released. unseen is an error if some files cannot be listed at
-// the moment.
+// Doom makes the next round rewrite the files without deleted data. It returns the names of the existing files,
+// relative to the store, including those of views that this program does not have: their contents must be overwritten
+// once the files are replaced. Files mapped by this process are released. unseen is an error if some files cannot be
+// listed at the moment.
 func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	vs.stale, vs.left, vs.behind = true, nil, false
 	err := vs.release()
@@ -306,8 +307,8 @@ func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	return names, unseen
 }
 
-// Keep makes the rounds leave all files as they are, for the reason why, while a purge could not open the files that
-// they would replace. nil ends that.
+// Keep makes the rounds leave all files unchanged, because a purge could not open the files that they would replace.
+// why is the reason; nil ends this.
 func Keep(vs *Views, _ *wal.Held, why error) { vs.kept = why }
 
 // release releases the files that this process has mapped.
@@ -332,11 +333,12 @@ func (vs *Views) purgers() (names []string) {
 	return names
 }
 
-// NoteMissed records an error because of which some data to be overwritten will not be.
+// NoteMissed records an error that prevents some purged data from being overwritten.
 func (vs *Views) NoteMissed(_ *wal.Held, err error) { vs.left = errors.Join(vs.left, err) }
 
-// Behind returns why some data in the files that Doom found remains, or was not overwritten. behind means that files of
-// a view remain which have not processed the latest log entries, so these must not be erased yet.
+// Behind returns, as an error, the reason why some data in the files that Doom found remains, or was not overwritten.
+// behind means that files of a view remain that have not processed the latest log entries, so these must not be erased
+// yet.
 func (vs *Views) Behind(_ *wal.Held) (why error, behind bool) { return vs.left, vs.behind }
 
 // folders calls visit for the folder of each view that has one.
@@ -362,7 +364,7 @@ func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 	return all
 }
 
-// forget removes the files of all views except some: their contents are no longer trusted.
+// forget removes the files of all views except those in but: the contents of the removed files are no longer trusted.
 func (vs *Views) forget(but []string) error {
 	vs.due.Store(len(vs.list) > 0)
 	return vs.folders(func(f *view.Folder, name string) error {
@@ -415,7 +417,8 @@ func (vs *Views) Rebuild(ctx context.Context, held *wal.Held, name string) error
 	return nil
 }
 
-// checkTries is how often files that do not match are compared before they are reported: a round may be replacing them.
+// checkTries is the number of times that files which do not match the index are compared before they are reported: a
+// round may be replacing them.
 const checkTries = 4
 
 // Findings yields a finding for each view whose files are damaged or differ from the index. Files that are merely

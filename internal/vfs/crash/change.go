@@ -9,9 +9,9 @@ import (
 // change is a pending change of a file. Every change records the size and time of the file after it.
 type change struct {
 	seq   uint64
-	data  []byte // written at off; nil if only size or time changed
+	data  []byte // bytes written at off; nil if only size or time changed
 	off   int64
-	cut   bool // the size went down: everything after it is gone
+	cut   bool // the size went down: everything after it was removed
 	size  int64
 	mtime time.Time
 }
@@ -24,7 +24,7 @@ func (in *inode) note(d *Disk, c change) {
 	in.fold()
 }
 
-// write writes as much as there is space for.
+// write writes as many of the bytes as the disk has space for, and returns their number.
 func (in *inode) write(d *Disk, p []byte, off int64) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -44,7 +44,8 @@ func (in *inode) write(d *Disk, p []byte, off int64) (int, error) {
 	return len(p), err
 }
 
-// reserve charges the pages that a write adds, and shortens the write if the disk is full.
+// reserve charges the pages that a write adds to the capacity of the disk. It returns the part of the write for which
+// there is space.
 func (in *inode) reserve(d *Disk, p []byte, off int64) ([]byte, error) {
 	first, last := int(off/pageSize), int((off+int64(len(p))-1)/pageSize)
 	for i := first; i <= last; i++ {
@@ -58,8 +59,8 @@ func (in *inode) reserve(d *Disk, p []byte, off int64) ([]byte, error) {
 	return p, nil
 }
 
-// redeem removes the sectors of a write from the lost ones. The write then covers whole sectors, including what was
-// lost in them.
+// redeem removes the sectors of a write from the sectors that a failed sync lost. The returned write covers whole
+// sectors, including what was lost in them.
 func (in *inode) redeem(c change) change {
 	first, last := sectors(c.off, len(c.data))
 	for s := first; s <= last; s++ {

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Crash simulates a power failure and returns what the next boot finds: the durable state and what the pattern keeps of
-// the rest, another boot id, no locks, no processes. The same disk, pattern and random numbers give the same result.
-// The disk itself continues unaffected.
+// Crash simulates a power failure and returns the disk that the next boot finds: it has the durable state, those other
+// changes that the pattern keeps, another boot id, no locks and no processes. The same disk, pattern and random numbers
+// give the same result. The disk itself continues unaffected.
 func (d *Disk) Crash(p Pattern, rng *rand.Rand) *Disk {
 	return d.successor(p, rng, d.boot+1)
 }
 
-// Copy returns the disk as it is, in the same boot, with everything durable and all processes killed. It serves to try
-// several things on one state of a machine that did not lose power.
+// Copy returns a copy of the disk in its present state, in the same boot, with everything durable and all processes
+// killed. It serves to try several things on one state of a machine that did not lose power.
 func (d *Disk) Copy() *Disk {
 	return d.successor(KeepAll, rand.New(rand.NewPCG(0, 0)), d.boot)
 }
@@ -44,7 +44,7 @@ type booter struct {
 	d, next *Disk
 	loss    loss
 	rng     *rand.Rand
-	entries map[*inode]map[string]*inode // of folders with surviving pending steps
+	entries map[*inode]map[string]*inode // entries of the folders that have surviving pending steps
 	done    map[*inode]*inode
 }
 
@@ -70,8 +70,8 @@ func (b *booter) steps() {
 	}
 }
 
-// folder copies the entries of a folder, in the order of their names, so that random numbers are used in the same order
-// each time.
+// folder copies the entries of a folder from the old disk to the new one, in the order of their names, so that random
+// numbers are used in the same order each time.
 func (b *booter) folder(from, to *inode) {
 	entries := b.entries[from]
 	if entries == nil {
@@ -174,7 +174,7 @@ func (b *booter) failedSync(in *inode, out *content) {
 	}
 }
 
-// haunt fills sectors within the size that have no surviving version with the content of removed files.
+// haunt fills those sectors of a file that have no surviving version with the content of removed files.
 func (b *booter) haunt(in *inode, out *content, upTo map[int]uint64, versions map[int][]uint64) {
 	if len(b.d.ghosts) == 0 {
 		return

@@ -15,7 +15,7 @@ type file struct {
 	in     *inode
 	name   string
 	access int
-	refs   int // the handle and its mappings
+	refs   int // number of references: the handle and its mappings
 	index  int // its index in p.files
 	closed bool
 }
@@ -74,7 +74,7 @@ func (f *file) Truncate(size int64) error {
 func (f *file) Sync() error     { return f.sync("sync", nil) }
 func (f *file) Datasync() error { return f.sync("datasync", nil) }
 
-// FailSync is a Sync that fails with err: unsynced data of the file are lost.
+// FailSync acts like a Sync that fails with err: unsynced data of the file are lost.
 func (f *file) FailSync(err error) error { return f.sync("sync", err) }
 
 func (f *file) sync(op string, fault error) error {

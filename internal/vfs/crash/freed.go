@@ -1,23 +1,24 @@
 package crash
 
-// KeepFreed starts recording the contents of blocks that files give up: those of removed files, and those after the end
-// of truncated files. Later boots continue. Blocks are never reused, and everything written is assumed to have reached
-// the disk, synced or not: the worst case of what a reader of the device can find. A file that lost its last name
-// before is not recorded, although a process may still have it open.
+// KeepFreed starts recording the contents of blocks that files release: those of removed files, and those after the end
+// of truncated files. Later boots continue the record. Blocks are never reused, and everything written is assumed to
+// have reached the disk, synced or not: the worst case of what a reader of the device can find. A file that lost its
+// last name before KeepFreed is not recorded, although a process may still have it open.
 func (d *Disk) KeepFreed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.keepsFreed = true
 }
 
-// Freed returns what was given up since KeepFreed: one piece for each content that the blocks of a file may have.
+// Freed returns the contents that files have released since KeepFreed: one piece for each content that the blocks of a
+// file may have.
 func (d *Disk) Freed() []Piece {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]Piece(nil), d.freed...)
 }
 
-// Piece is a content of blocks that a file gave up.
+// Piece is a content of blocks that a file has released.
 type Piece struct {
 	Name string // the last element of the file's last name
 	Data []byte

@@ -16,13 +16,13 @@ type inode struct {
 	descs int    // number of open files, in any process
 	lease *file  // the file that holds a lease, or nil
 
-	entries, durable map[string]*inode // of a folder: the visible entries, and the durable ones
-	steps            []*step           // of a folder: pending steps that involve it
-	last             map[string]*step  // of a folder: the last pending step for a name
+	entries, durable map[string]*inode // entries of a folder: the visible ones, and the durable ones
+	steps            []*step           // pending steps that change the entries of a folder
+	last             map[string]*step  // the last pending step for each name in a folder
 
 	cache, disk content
 	pending     []change
-	lost        map[int]uint8 // by page: sectors that are neither dirty nor durable
+	lost        map[int]uint8 // bits of the sectors that a failed sync lost, neither dirty nor durable, by page
 	locks       []*lock       // locks held on it
 
 	version, flatVersion uint64 // version of the content, and of flat
@@ -69,7 +69,7 @@ func (d *Disk) release(in *inode) {
 	delete(d.dirty, in)
 }
 
-// bury frees a page. The most recent ones are kept for LoseDataOld.
+// bury releases a page of a removed file. The contents of the most recent ones are kept for LoseDataOld.
 func (d *Disk) bury(p *page) {
 	const keep = 64
 	if p == nil {

@@ -6,8 +6,8 @@ const (
 	perPage    = pageSize / sectorSize
 )
 
-// page may be changed in place only by the Disk whose generation it has, and only while it is in no durable content. In
-// all other cases it is copied first.
+// page is a page of a file. It may be changed in place only by the Disk whose generation it has, and only while it is
+// in no durable content. In all other cases it is copied first.
 type page struct {
 	owner *generation
 	b     [pageSize]byte
@@ -41,7 +41,7 @@ func (c *content) page(i int) *page {
 	return nil
 }
 
-// own returns page i for writing; frozen is another content that may share the page, or nil.
+// own returns page i for writing. frozen is another content that may share the page, or nil; a shared page is copied.
 func (c *content) own(i int, gen *generation, frozen *content) *page {
 	for len(c.pages) <= i {
 		c.pages = append(c.pages, nil)

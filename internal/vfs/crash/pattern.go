@@ -43,13 +43,13 @@ func (p Pattern) String() string {
 	}[p]
 }
 
-// loss implements a pattern. attr and sector return the sequence number up to which changes survive; they are called
-// for each file and each sector.
+// loss is the choice of surviving changes that a pattern makes. attr and sector return the sequence number up to which
+// changes survive; they are called for each file and each sector.
 type loss struct {
 	step   func(seq uint64) bool
 	attr   func(seqs []uint64) uint64 // for the size and time changes of a file
 	sector func(seqs []uint64) uint64 // for the versions of a sector
-	failed func() bool                // whether a sector that a failed sync lost reached the disk
+	failed func() bool                // reports whether a sector that a failed sync lost has reached the disk
 	old    bool                       // fill missing content with old content
 }
 

@@ -15,7 +15,7 @@ type Process struct {
 	d     *Disk
 	pid   int
 	name  string
-	block bool // wait as the system does
+	block bool // operations wait as on the operating system
 	dead  bool
 	files []*file
 	locks []*lock
@@ -244,7 +244,7 @@ type place struct {
 	in   *inode
 }
 
-// pair calls f with two names, the first of which must exist.
+// pair calls f with the places of two names, of which the first must exist.
 func (p *Process) pair(op, old, new string, f func(a, b place) error) error {
 	err := p.enter()
 	if err == nil {
@@ -344,7 +344,7 @@ type barrier struct {
 
 func (b *barrier) Sync() error { return b.FailSync(nil) }
 
-// FailSync is a Sync that fails with err: all unsynced data are lost.
+// FailSync acts like a Sync that fails with err: all unsynced data are lost.
 func (b *barrier) FailSync(err error) error {
 	return b.p.do("syncfs", b.name, func() error {
 		d := b.p.d
@@ -387,7 +387,7 @@ func (p *Process) Host() vfs.Host {
 	}
 }
 
-// PID returns the process's number.
+// PID returns the number of the process.
 func (p *Process) PID() int { return p.pid }
 
 var errNotHeld = errors.New("the lock is not held")

@@ -11,7 +11,7 @@ import (
 
 const sharedSize = vfs.Words * 8
 
-// shared is a mapped page. Each store is a pending write of its file.
+// shared is a mapped page. Each store of a word is a pending write of its file.
 type shared struct{ f *file }
 
 func (p *Process) OpenShared(name string, create bool, perm fs.FileMode) (vfs.Shared, error) {

@@ -12,7 +12,7 @@ import (
 type step struct {
 	seq     uint64
 	entries []entry
-	follows []*step // earlier steps on the same names
+	follows []*step // earlier steps on the same names, without which this one cannot survive
 	settled bool
 }
 
@@ -130,7 +130,7 @@ func (d *Disk) lookup(name string) (dir *inode, base string, in *inode, err erro
 	}
 }
 
-// must is lookup for a name that must exist.
+// must does the same as lookup for a name that must exist.
 func (d *Disk) must(name string) (dir *inode, base string, in *inode, err error) {
 	dir, base, in, err = d.lookup(name)
 	if err == nil && in == nil {
@@ -139,7 +139,7 @@ func (d *Disk) must(name string) (dir *inode, base string, in *inode, err error)
 	return dir, base, in, err
 }
 
-// folder is must for a folder.
+// folder returns the inode of a folder, which must exist.
 func (d *Disk) folder(name string) (*inode, error) {
 	_, _, in, err := d.must(name)
 	if err == nil && in.entries == nil {

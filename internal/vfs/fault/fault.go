@@ -9,16 +9,16 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Op is an operation: kind, path, offset, size, number (Seq) and call site (Site()).
+// Op is an operation: its kind, path, offset, size, number (Seq) and call site (Site()).
 type Op = wrap.Op
 
 // Kind is the kind of an operation, one of the constants of package wrap.
 type Kind = wrap.Kind
 
-// Rule decides about an operation; nil lets it pass.
+// Rule returns the error with which an operation fails; nil lets it pass.
 type Rule func(op *Op) error
 
-// New wraps a file system. It calls all rules for each operation; the first error counts.
+// New wraps a file system. It calls all rules for each operation; the first error of a rule is used.
 func New(inner vfs.FS, rules ...Rule) vfs.FS {
 	return wrap.New(inner, func(op *Op, call func() error) error {
 		var fault error
@@ -74,8 +74,8 @@ func (a *after) Error() string { return "after: " + a.err.Error() }
 // After returns an error that makes the operation take place, and then fail with err.
 func After(err error) error { return &after{err} }
 
-// Nth returns a rule that fails the n-th (from 1) operation for which match is true, and the count-1 that follow; count
-// 0 means all that follow.
+// Nth returns a rule with which the n-th operation (from 1) for which match is true fails with err, and the count-1
+// such operations after it; count 0 means all after it.
 func Nth(n, count int, match func(op *Op) bool, err error) Rule {
 	var seen atomic.Int64
 	return func(op *Op) error {

@@ -155,7 +155,7 @@ func (f *FS) ReadDir(name string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// SyncDir does nothing for the upper folder, which does not outlive the process.
+// SyncDir does nothing: the upper folder does not outlive the process.
 func (f *FS) SyncDir(name string) error {
 	if f.above(name) != "" {
 		return nil
@@ -179,7 +179,7 @@ func (f *FS) OpenShared(name string, create bool, perm fs.FileMode) (vfs.Shared,
 	return f.fs.OpenShared(up, create, perm)
 }
 
-// own returns the path in the upper folder for a file that is not taken from the lower one, and creates its parent.
+// own returns the path in the upper folder for a file whose lower version is not used, and creates its parent there.
 func (f *FS) own(name string) (string, error) {
 	up := f.above(name)
 	if up == "" {
@@ -204,7 +204,7 @@ func (f *FS) Volume(name string) (vfs.Volume, error) {
 
 func (f *FS) Host() vfs.Host { return f.fs.Host() }
 
-// Glance reads the file in the folder that has it.
+// Glance reads a file from the upper folder, or from the lower one if the upper one does not have it.
 func (f *FS) Glance(name string, buf []byte, limit int64) ([]byte, vfs.Info, error) {
 	path, info, err := f.at(name)
 	g, ok := f.fs.(vfs.Glancer)

@@ -13,20 +13,20 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// FS is a folder with another one as an overlay.
+// FS is a file system in which a writable folder overlays a read-only one.
 type FS struct {
 	fs           vfs.FS
 	lower, upper string
 	gone         *gone
 }
 
-// gone holds the names of the lower folder that were removed.
+// gone has the names in the lower folder that were removed.
 type gone struct {
 	mu    sync.Mutex
 	names map[string]bool
 }
 
-// New returns the folder lower overlaid with upper. Paths are those of lower.
+// New returns a file system in which the folder upper overlays lower. Callers use the paths of lower.
 func New(fsys vfs.FS, lower, upper string) *FS {
 	return &FS{fs: fsys, lower: filepath.Clean(lower), upper: filepath.Clean(upper), gone: &gone{names: map[string]bool{}}}
 }
@@ -47,7 +47,7 @@ func (f *FS) above(name string) string {
 	return filepath.Join(f.upper, rel)
 }
 
-// below returns the file or folder of the lower folder, and whether it exists and was not removed.
+// below returns the Info of a file or folder in the lower folder, and whether it exists there and was not removed.
 func (f *FS) below(name string) (vfs.Info, bool) {
 	if f.hidden(name) {
 		return vfs.Info{}, false
@@ -74,7 +74,7 @@ func (f *FS) hide(name string) {
 	f.gone.names[filepath.Clean(name)] = true
 }
 
-// at returns the path of a name in the upper folder or, if that does not have it, in the lower one. For a folder in
+// at returns the path of a file in the upper folder or, if that does not have it, in the lower one. For a folder in
 // both it returns that of the lower one, whose times and inode number do not change.
 func (f *FS) at(name string) (path string, info vfs.Info, err error) {
 	up := f.above(name)

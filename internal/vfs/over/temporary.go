@@ -10,18 +10,18 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A temporary folder has a mark (vfs.Mark), and a lock that is held as long as its process lives, so that a later
-// process can remove what a killed one left.
+// Properties of a temporary folder. It has a mark (vfs.Mark), and a lock that is held as long as its process lives, so
+// that a later process can remove what a killed one left.
 const (
 	prefix   = "varve-readonly-"
-	kind     = "view" // kind in the mark
+	kind     = "view" // kind of folder in the mark
 	lockName = "lock"
 	filesIn  = "store"
-	newborn  = time.Minute // a younger folder without mark or lock may be under construction
+	newborn  = time.Minute // age below which a folder without mark or lock may be under construction
 )
 
-// Temporary overlays dir with a new folder in the system's temporary folder; remove removes it. known reports whether a
-// path is that of a store's file. wait bounds the waits for leases: see vfs.Patient.
+// Temporary overlays dir with a new folder in the system's temporary folder; remove removes that folder. known reports
+// whether a path belongs to a file of a store. wait limits the waits for leases: see vfs.Patient.
 func Temporary(dir string, known func(rel string, folder bool) bool,
 	wait time.Duration) (over *FS, remove func() error, err error) {
 	sweep(os.TempDir(), known)
@@ -54,8 +54,8 @@ func Temporary(dir string, known func(rel string, folder bool) bool,
 	return New(vfs.Patient(vfs.Only(vfs.OS(), "", dir, upper), wait), dir, upper), remove, nil
 }
 
-// sweep removes folders that killed processes left: those with their mark, and empty ones. If a folder has anything but
-// a lock and the files of a store, all of it stays.
+// sweep removes folders that killed processes left in parent: those with their mark, and empty ones. A folder that
+// contains anything except a lock and the files of a store stays completely.
 func sweep(parent string, known func(rel string, folder bool) bool) {
 	list, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	self := vfs.Self(func(string) string { return "" })

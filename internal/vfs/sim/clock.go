@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// deadline is a context that ends by the simulated clock. It has AfterFunc, so that contexts derived from it need no
-// goroutine.
+// deadline is a context that ends at a time of the simulated clock. It has AfterFunc, so that contexts derived from it
+// need no goroutine.
 type deadline struct {
-	context.Context // the parent
+	context.Context // the parent context
 	s               *Sim
 	at              time.Time
 	done            chan struct{}
@@ -17,7 +17,7 @@ type deadline struct {
 	after           []*func()
 }
 
-// WithTimeout is context.WithTimeout with the simulated clock.
+// WithTimeout does the same as context.WithTimeout, by the simulated clock.
 func (p *Proc) WithTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	s := p.s
 	c := &deadline{Context: parent, s: s, at: s.now.Add(d), done: make(chan struct{})}
@@ -38,7 +38,7 @@ func (c *deadline) Err() error {
 	return c.Context.Err()
 }
 
-// AfterFunc is the method that package context uses in contexts of other packages.
+// AfterFunc calls f when the context ends. Package context uses this method of contexts of other packages.
 func (c *deadline) AfterFunc(f func()) (stop func() bool) {
 	if c.err != nil {
 		f()

@@ -10,14 +10,14 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Place is a call site and the kind of its operation.
+// Place is a call site in the source and the kind of its operation.
 type Place struct {
 	Site string // "segment/file.go:120"
 	Kind wrap.Kind
 }
 
-// Coverage counts events by place: "" is an operation; "switch", "stop" and "kill" are what was done to a process
-// there; "cut lose-all" and the like are power failures with a pattern.
+// Coverage counts events by place. The event "" is an operation; "switch", "stop" and "kill" are actions of the
+// scheduler at that place; "cut lose-all" and the like are power failures with a pattern.
 type Coverage map[Place]map[string]int
 
 func (c Coverage) count(op *wrap.Op, what string) {
@@ -42,7 +42,7 @@ func (c Coverage) Add(other Coverage) {
 	}
 }
 
-// Missing returns the places that change the disk at which an event never happened.
+// Missing returns the places of operations that change the disk at which the event what never happened.
 func (c Coverage) Missing(what string) []Place {
 	var list []Place
 	for at, m := range c {

@@ -19,7 +19,7 @@ import (
 
 // Proc is a simulated process.
 type Proc struct {
-	FS   vfs.FS // its view of the disk
+	FS   vfs.FS // the process's view of the disk
 	Name string
 	PID  int
 
@@ -31,9 +31,9 @@ type Proc struct {
 	started bool
 	done    bool
 	killed  bool
-	stopped time.Time // stopped until this time
+	stopped time.Time // time until which the process is stopped
 
-	waiting *wrap.Op // the operation that waits until the disk's Wakes exceeds seen
+	waiting *wrap.Op // the operation that waits, until the disk's Wakes exceeds seen
 	seen    uint64
 	expired bool // its wait times out because nothing else can happen
 }
@@ -72,7 +72,8 @@ func (p *Proc) Sleep(d time.Duration) {
 	p.check()
 }
 
-// Wait is Sleep, but also ends with ctx and returns its error. The deadline of ctx is taken as simulated time.
+// Wait lets simulated time pass as Sleep does, but also ends with ctx and returns its error. The deadline of ctx is
+// taken as simulated time.
 func (p *Proc) Wait(ctx context.Context, d time.Duration) error {
 	if at, ok := ctx.Deadline(); ok && at.After(p.s.now) {
 		d = min(d, at.Sub(p.s.now))
@@ -92,7 +93,7 @@ func (p *Proc) Rand() io.Reader {
 	return rand.NewChaCha8(seed)
 }
 
-// main is the goroutine of the process.
+// main runs in the goroutine of the process.
 func (p *Proc) main() {
 	defer p.exit()
 	p.f(p)

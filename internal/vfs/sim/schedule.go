@@ -32,7 +32,7 @@ func (s *Sim) interfere(p *Proc, op *wrap.Op, call func() error) {
 	}
 }
 
-// anyone returns a random live process. There is at least the caller.
+// anyone returns a random live process, which may be the caller.
 func (s *Sim) anyone() *Proc {
 	alive := make([]*Proc, 0, len(s.procs))
 	for _, p := range s.procs {
@@ -162,7 +162,7 @@ func (s *Sim) jump() bool {
 	return true
 }
 
-// expire ends the wait of a process whose context has a real-time deadline.
+// expire ends the wait of a process whose context has a deadline in real time.
 func (s *Sim) expire() bool {
 	for _, p := range s.procs {
 		if p.done || p.waiting == nil || p.waiting.Ctx == nil {

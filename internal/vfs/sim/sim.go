@@ -21,10 +21,10 @@ type Odds struct {
 // Sim is a simulated machine over several boots. Exported fields are set before Run.
 type Sim struct {
 	Odds     Odds
-	Patterns []crash.Pattern // for random power failures; all by default
-	StopFor  time.Duration   // the longest stop; 100 ms by default
-	Step     time.Duration   // the duration of an operation; 10 µs by default
-	MaxOps   int             // more are treated as a livelock; 20,000,000 by default
+	Patterns []crash.Pattern // patterns of random power failures; New sets all of them
+	StopFor  time.Duration   // maximum duration of a stop; New sets 100 ms
+	Step     time.Duration   // simulated duration of an operation; New sets 10 µs
+	MaxOps   int             // number of operations above which a run is treated as a livelock; New sets 20,000,000
 	// Trace is called with a line for each operation and each event of the scheduler.
 	Trace func(string)
 	// OnKill is called after a process was killed at random; it may start another one.
@@ -37,7 +37,7 @@ type Sim struct {
 	ops      int
 	changes  []int
 	cuts     map[int]crash.Pattern
-	procs    []*Proc // of this boot, in the order of creation
+	procs    []*Proc // processes of this boot, in the order of creation
 	running  bool
 	wasCut   bool
 	ended    chan struct{}
@@ -93,8 +93,8 @@ func (s *Sim) WasCut() bool { return s.wasCut }
 // Coverage returns the coverage so far.
 func (s *Sim) Coverage() Coverage { return s.coverage }
 
-// Run runs the processes until all have ended or the power fails. Its error is a deadlock, a panic of a process, or too
-// many operations.
+// Run runs the processes until all have ended or the power fails. It returns an error for a deadlock, a panic of a
+// process, or too many operations.
 func (s *Sim) Run() error {
 	s.ended, s.err, s.wasCut, s.running = make(chan struct{}), nil, false, true
 	if p := s.pick(); p != nil {
@@ -105,7 +105,7 @@ func (s *Sim) Run() error {
 	return s.err
 }
 
-// Cut simulates a power failure between two Runs.
+// Cut simulates a power failure between two calls of Run.
 func (s *Sim) Cut(p crash.Pattern) {
 	s.setDisk(s.disk.Crash(p, s.cutRand(p)))
 }

@@ -62,7 +62,7 @@ func (f *file) Stat() (info vfs.Info, err error) {
 	return info, err
 }
 
-// NextData skips holes, if the wrapped file system reports them.
+// NextData returns the next range with data, if the wrapped file system reports holes.
 func (f *file) NextData(off int64) (from, end int64, err error) {
 	if s, ok := f.inner.(interface {
 		NextData(off int64) (from, end int64, err error)
@@ -130,7 +130,7 @@ type shared struct {
 	inner vfs.Shared
 }
 
-// Load, Store and CompareAndSwap cannot fail: errors of the hook are ignored.
+// Load returns a word. Load, Store and CompareAndSwap cannot fail: errors of the hook are ignored.
 func (s *shared) Load(word int) (v uint64) {
 	s.fs.run(&Op{Kind: Load, Path: s.name, Word: word}, func() error {
 		v = s.inner.Load(word)

@@ -48,7 +48,7 @@ func (f *FS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error)
 	return &file{f, out}, nil
 }
 
-// closing closes what was opened although the hook returned an error.
+// closing closes something that was opened although the hook returned an error, and returns that error.
 func closing[T interface{ Close() error }](opened T, err error) error {
 	if any(opened) != nil {
 		opened.Close()

@@ -11,9 +11,9 @@ import (
 // Kind is the kind of an operation.
 type Kind int
 
-// The kinds.
+// The kinds of operations.
 const (
-	Open   Kind = iota // without creating or truncating a file
+	Open   Kind = iota // OpenFile without creating or truncating a file
 	Create             // OpenFile with O_CREATE or O_TRUNC
 	Mkdir
 	Remove
@@ -75,25 +75,25 @@ func (k Kind) Syncs() bool {
 	return false
 }
 
-// Op is an operation.
+// Op is an operation on the file system.
 type Op struct {
 	Kind   Kind
 	Seq    int    // number of the operation on this FS, from 1
-	Path   string // as passed by the caller
+	Path   string // the path, as passed by the caller
 	To     string // the second name of Rename, RenameNew, Exchange, Link
 	Off    int64
-	Size   int // of a read or write; a hook may lower it
+	Size   int // bytes of a read or write; a hook may lower it
 	Length int64
 	Flag   int
 	Perm   fs.FileMode
 	Mode   vfs.Mode
 	Word   int
 	Value  uint64
-	Ctx    context.Context // of Lock
+	Ctx    context.Context // context of Lock
 
 	wrapper *FS
 	site    string
-	failer  any // the file or barrier, for FailSync
+	failer  any // the file or barrier whose FailSync is called
 }
 
 // Site returns the place in the source, outside the vfs packages, from which the operation was called:
@@ -114,7 +114,7 @@ func (o *Op) FailSync(err error) error {
 	return err
 }
 
-// Hook runs an operation; call executes it.
+// Hook runs around an operation. call executes the operation.
 type Hook func(op *Op, call func() error) error
 
 // relative returns a path without its prefix root.

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// sites caches the call site of each program counter; "" is a frame inside vfs.
+// sites maps program counters to call sites, as a cache; "" is a frame inside vfs.
 type sites struct{ m sync.Map }
 
 // caller returns the innermost frame outside the vfs packages.

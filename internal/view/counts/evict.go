@@ -18,20 +18,20 @@ import (
 )
 
 // Evictions chooses the memories to evict when a limit is reached, for the store and for each session with a limit. A
-// list is made by reading all lines, and holds the first 64th of them, but at least leastQueue, so the cost of making
-// it is spread over that many evictions. A list stays exact until it is used up: no memory outside it precedes its last
-// one.
+// list of candidates is made by reading all lines of the index. It holds the first 64th of the memories in the order of
+// eviction, but at least leastQueue, so the cost of making it is spread over that many evictions. A list stays exact
+// until it is used up: no memory outside it precedes its last one.
 type Evictions struct {
 	mu     sync.Mutex
 	policy string
-	lists  map[string]*queue // by session, "" the store's
+	lists  map[string]*queue // lists of candidates by session; "" is the store's
 	taken  map[string]bool   // ids claimed by commits of this process that are in progress
 	turns  turns
 }
 
 type queue struct {
 	list []Candidate
-	most int // the wanted length; the list may grow to twice that
+	most int // the wanted length of the list; it may grow to twice that
 }
 
 // Candidate is a memory that may be evicted.
@@ -58,9 +58,9 @@ const (
 	mostQueues = 64
 )
 
-// Next claims the first candidate of a session ("" for the store) that is not spared; the caller owns it until Release.
-// c is nil if there is none; busy then reports whether another commit of this process has claimed a candidate that
-// would do.
+// Next claims the first candidate of a session ("" for the store) for which spared returns false; it belongs to the
+// caller until Release. c is nil if there is none; busy then reports whether another commit of this process has claimed
+// a suitable candidate.
 func (x *Evictions) Next(ctx context.Context, cs *Counts, session string,
 	spared func(id string) bool) (c *Candidate, busy bool, err error) {
 	x.mu.Lock()
@@ -111,8 +111,8 @@ func (x *Evictions) remove(c *Candidate) {
 	}
 }
 
-// Release returns candidates that a commit claimed. gone means that the commit deleted them or found them changed, so
-// they are removed from the lists.
+// Release returns candidates that a commit has claimed to the lists. gone means that the commit deleted them or found
+// them changed; then they are removed instead.
 func (x *Evictions) Release(taken []Candidate, gone bool) {
 	if len(taken) == 0 {
 		return
@@ -127,7 +127,7 @@ func (x *Evictions) Release(taken []Candidate, gone bool) {
 	}
 }
 
-// feed adds a written memory to the lists in which it precedes the last candidate.
+// feed adds a written memory to those lists in which it precedes the last candidate.
 func (x *Evictions) feed(id string, line *index.Entry) {
 	if Stays(id) {
 		return
@@ -167,7 +167,7 @@ func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least 
 		f.Session, n = &session, leastQueue*queueShare
 	}
 	most := max(int(n/queueShare), leastQueue, least)
-	var list []Candidate // grows to twice the wanted length, then is sorted and cut
+	var list []Candidate // the list, which grows to twice the wanted length, and then is sorted and cut
 	trim := func(to int) {
 		slices.SortFunc(list, func(a, b Candidate) int { return x.before(&a, &b) })
 		list = slices.Clone(list[:min(len(list), to)])

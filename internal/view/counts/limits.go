@@ -22,7 +22,7 @@ import (
 
 // Limits are the limits currently set in config.json.
 type Limits struct {
-	All, Session Sum // 0: none
+	All, Session Sum // maximum number and bytes of memories of the store, and of each session; 0: none
 	At           string
 }
 
@@ -35,15 +35,15 @@ func LimitsOf(c *settings.Config) *Limits {
 	return l
 }
 
-// Effect is how an operation changes the sums of a memory and of its session.
+// Effect is the change that an operation makes to the number and bytes of memories of a session.
 type Effect struct {
 	Was, Is               Sum
 	WasSession, IsSession string
 }
 
-// Demand is what a commit adds to the store or to a session.
+// Demand is the number and bytes of memories that a commit adds to the store or to a session, with the limit.
 type Demand struct {
-	Session string // "" : the store
+	Session string // the session; "": the store
 	Limit   Sum
 	Add     Sum
 	Have    Sum
@@ -66,8 +66,8 @@ func (d *Demand) Never() bool {
 	return d.Limit.N > 0 && d.Add.N > d.Limit.N || d.Limit.Bytes > 0 && d.Add.Bytes > d.Limit.Bytes
 }
 
-// Within returns the preconditions under which concurrent puts leave the room that the demand needs. before are the put
-// totals from before the tally was read.
+// Within returns the preconditions which ensure that concurrent puts leave the room that the demand needs. before are
+// the put totals from before the tally was read.
 func (d *Demand) Within(before Sum) (list []wal.Precondition) {
 	add := func(key string, before, room int64) {
 		list = append(list, wal.Precondition{Key: key, LSN: uint64(before), Most: uint64(min(room, state.MostPuts))})
@@ -81,12 +81,12 @@ func (d *Demand) Within(before Sum) (list []wal.Precondition) {
 	return list
 }
 
-// Grows reports whether the demand adds to a sum that is limited.
+// Grows reports whether the demand increases a number or a size that is limited.
 func (d *Demand) Grows() bool {
 	return d.Limit.N > 0 && d.Add.N > 0 || d.Limit.Bytes > 0 && d.Add.Bytes > 0
 }
 
-// Watch starts counting puts.
+// Watch starts the counting of puts.
 func (cs *Counts) Watch() {
 	cs.watching.Do(func() {
 		cs.engine.State().WatchPuts()
@@ -94,7 +94,7 @@ func (cs *Counts) Watch() {
 	})
 }
 
-// PutTotals returns the running totals of what was put into a session, or into the store if session is "".
+// PutTotals returns the running totals of all puts into a session, or into the store if session is "".
 func (cs *Counts) PutTotals(session string) Sum {
 	return Sum{int64(cs.engine.State().PutCount(session)), int64(cs.engine.State().PutSize(session))}
 }

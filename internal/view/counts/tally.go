@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Counts maintains the totals of a store and chooses what to evict.
+// Counts maintains the totals of a store, and chooses memories to evict.
 type Counts struct {
 	engine    *engine.Engine
 	Tally     Tally
@@ -43,14 +43,15 @@ type Tally struct {
 	follow   engine.Follower
 	all      Sum
 	sessions map[string]Sum
-	over     map[string]tallyLine // the newest version of each memory changed since the index was written
+	// the counted version of each memory that was changed since the index was written, by id
+	over map[string]tallyLine
 }
 
-// tallyLine is the newest version of a memory as the tally counted it.
+// tallyLine is the newest version of a memory that the tally has counted.
 type tallyLine struct {
 	version wal.LSN
 	session string
-	size    int64 // -1: deleted
+	size    int64 // bytes of the memory; -1: deleted
 }
 
 func (c tallyLine) sum() Sum {
@@ -60,7 +61,7 @@ func (c tallyLine) sum() Sum {
 	return Sum{1, c.size}
 }
 
-// tallied is the maximum number of sessions whose sums are kept.
+// tallied is the maximum number of sessions whose sums are kept in memory.
 const tallied = 1024
 
 // New returns the counts of a store.
@@ -92,7 +93,7 @@ func (t *Tally) Look(ctx context.Context, sessions []string) (all Sum, in map[st
 	return all, in, nil
 }
 
-// Reset implements view.Fold.
+// Reset begins with the sums of an index; it implements view.Fold.
 func (t *Tally) Reset(_ context.Context, set *index.Set) error {
 	bytes, known := index.MemoryBytes(set)
 	if !known {
@@ -106,7 +107,8 @@ func (t *Tally) Reset(_ context.Context, set *index.Set) error {
 	return nil
 }
 
-// Covered implements view.Fold. A newer index does not change the sums: all that it contains was counted before.
+// Covered returns true: a newer index does not change the sums, because all that it contains was counted before. It
+// implements view.Fold.
 func (t *Tally) Covered(set *index.Set) bool {
 	for id, c := range t.over {
 		if c.version < set.LSN() {
@@ -116,7 +118,7 @@ func (t *Tally) Covered(set *index.Set) bool {
 	return true
 }
 
-// Apply implements view.Fold.
+// Apply counts an entry of the log; it implements view.Fold.
 func (t *Tally) Apply(_ context.Context, set *index.Set, e *wal.Entry) error {
 	eng := t.counts.engine
 	if eng.Kinds().Of(e.Key) != eng.Kinds().Memories {

@@ -12,10 +12,10 @@ import (
 // processes the preconditions on the evicted versions have the same effect, since all processes evict in the same
 // order.
 
-// Turn is the concurrency with which a commit of this process may make room.
+// Turn is the permission of a commit to evict memories: alone, beside other commits, or not at all.
 type Turn int64
 
-// The turns: no eviction, eviction beside other commits, eviction alone.
+// The turns: no eviction, eviction beside commits of this process that also evict, eviction alone.
 const (
 	NoTurn Turn = 0
 	Beside Turn = 1
@@ -40,7 +40,7 @@ func (x *Evictions) Leave(t Turn) {
 	}
 }
 
-// Turn returns the turn that a demand needs.
+// Turn returns the turn that a commit with this demand needs.
 func (d *Demand) Turn() Turn {
 	switch {
 	case d.Over() == Sum{}:

@@ -39,18 +39,18 @@ import (
 type Computed struct {
 	F      vfs.File
 	size   int64
-	Last   string // id
+	Last   string // id of the last vector in the order of listings
 	Count  int64
 	Dim    int
 	Ended  bool
 	failed error // the error of a failed append, after which the contents of the file are unknown
 }
 
-// ComputedVector is a record of the file: the vector computed for one content.
+// ComputedVector is a record of the file: the vector that was computed for one content of a memory.
 type ComputedVector struct {
 	ID      string
 	Version uint64
-	Sum     [32]byte // of the content
+	Sum     [32]byte // hash of the content
 	Vector  []float32
 }
 
@@ -59,7 +59,7 @@ const (
 	ComputedName  = "reembed"
 	ComputedLock  = "reembed.lock"
 	ComputedHead  = 12
-	computedLimit = 16 << 20 // of a record
+	computedLimit = 16 << 20 // maximum bytes of a record
 )
 
 var ErrComputed = errors.New("not a record of computed vectors")
@@ -106,12 +106,13 @@ type ComputedHeader struct {
 
 const computedFormat = 2
 
-// serves reports whether a file was begun for a model, and not used by a switch that has ended since.
+// serves reports whether a re-embedding to a model can continue the file: it was begun for that model, and not used by
+// a switch that has ended since.
 func (h *ComputedHeader) serves(model string, by *index.Model) bool {
 	return h.Format == computedFormat && h.Model == model && (by.Switching() || h.After >= by.Since)
 }
 
-// load reads the file. size stays 0 if the file has nothing usable.
+// load reads the file. size stays 0 if the file has no usable record.
 func (c *Computed) load(model string, by *index.Model) error {
 	var head ComputedHeader
 	var v ComputedVector
@@ -232,7 +233,7 @@ func (c *Computed) Add(list []ComputedVector) error {
 	return nil
 }
 
-// End appends the record that says that all vectors are computed.
+// End appends the record which marks that all vectors are computed.
 func (c *Computed) End() error {
 	if c.Ended {
 		return nil
@@ -241,7 +242,7 @@ func (c *Computed) End() error {
 	return c.Append([][]byte{{'e'}})
 }
 
-// Parse decodes the payload of a vector.
+// Parse decodes the payload of a record with a vector.
 func (v *ComputedVector) Parse(p []byte) error {
 	if len(p) < 3 || p[0] != 'v' {
 		return ErrComputed
@@ -293,15 +294,15 @@ func (c *Computed) All(most int, f func(list []ComputedVector) error) error {
 	return err
 }
 
-// DropComputed overwrites and removes the file, which contains ids and data derived from contents, and what an
-// interrupted purge left of its predecessor.
+// DropComputed overwrites and removes the file, which contains ids and data derived from contents. It also removes the
+// previous file if an interrupted purge has left it.
 func (vs *Vectors) DropComputed() error {
-	var unwiped []error // not reported: the caller did not ask to wipe
+	var unwiped []error // errors that are not reported: the caller did not ask to wipe
 	return vs.WipeComputed(&unwiped)
 }
 
-// WipeComputed overwrites and removes the files of a re-embedding. Files that cannot be overwritten are added to
-// unwiped.
+// WipeComputed overwrites and removes the files of a re-embedding. Errors about files that cannot be overwritten are
+// added to unwiped.
 func (vs *Vectors) WipeComputed(unwiped *[]error) error {
 	dropped := false
 	for _, name := range []string{ComputedOld, ComputedName} {
@@ -322,7 +323,7 @@ func (vs *Vectors) WipeComputed(unwiped *[]error) error {
 	return vs.engine.Env().FS.SyncDir(filepath.Join(vs.engine.Env().Dir, VectorFolder))
 }
 
-// Under reports whether the file may belong to a re-embedding that was in progress while the store's model was model. A
+// Under reports whether the file may belong to a re-embedding that was in progress while model was the store's model. A
 // re-embedding by the same model as the store's is not announced in the log.
 func (h *ComputedHeader) Under(model *index.Model) bool {
 	switch {

@@ -19,13 +19,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// computedIndex finds records of vector_index/reembed by id during a switch of the model. It takes 16 bytes of heap per
-// record.
+// computedIndex finds records of vector_index/reembed by id while the documents are rewritten after a switch of the
+// model. It takes 16 bytes of heap per record.
 type computedIndex struct {
 	mu    sync.Mutex
-	since uint64 // the switch (index.Model.Since) that the other fields belong to
+	since uint64 // the switch (index.Model.Since) to which the other fields belong
 	f     vfs.File
-	at    []computedAt // sorted by hash, then place
+	at    []computedAt // the records, sorted by hash of the id, then by offset in the file
 }
 
 type computedAt struct {
@@ -48,8 +48,8 @@ func (x *computedIndex) drop() error {
 	return f.Close()
 }
 
-// computed returns the vector that was computed for a memory for the model that the store has switched to. It returns
-// ErrBehind if the file has been removed because the switch ended.
+// computed returns the vector that was computed for a memory for the model that the store has switched to; false if
+// there is none. It returns ErrBehind if the file has been removed because the switch ended.
 func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) (v ComputedVector, ok bool, err error) {
 	x := &vs.side
 	x.mu.Lock()
@@ -76,7 +76,7 @@ func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) 
 	return v, ok, nil
 }
 
-// ComputedFor returns the vector that was computed for a memory whose content has the given hash; false if there is
+// ComputedFor returns the vector that was computed for a memory while its content had the given hash; false if there is
 // none.
 func (vs *Vectors) ComputedFor(ctx context.Context, model *index.Model, id string,
 	sum [32]byte) ([]float32, bool, error) {

@@ -10,8 +10,9 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Drift is how far the vector files lag behind the index as both are now. Nothing else is read, and nothing is changed.
-// The next flush or search corrects missing, stale and ghost vectors. Memories and assemblies are counted together.
+// Drift reports how far the vector files lag behind the index, as both are now. The comparison reads only these two,
+// and changes nothing. The next flush or search corrects missing, stale and ghost vectors. Memories and assemblies are
+// counted together.
 type Drift struct {
 	Missing int64 // embeddings without a vector
 	Stale   int64 // vectors that differ from the embedding
@@ -19,7 +20,7 @@ type Drift struct {
 	Misfits int64 // embeddings of another dimension, which have no vector
 	Older   int64 // documents with an embedding by the previous model, which a re-embedding is rewriting
 	Without int64 // memories without an embedding: pending, or without content
-	Unknown int64 // index lines older than vectors: only the documents have the answer
+	Unknown int64 // index lines from before vectors were introduced: only the documents show whether they have one
 	Pending int64 // changes since the index was written; searches include them
 }
 

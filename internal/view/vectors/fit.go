@@ -14,31 +14,32 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// looked is what is known about the store's dimension.
+// looked has what is known about the store's dimension.
 type looked struct {
-	of  engine.Tables // of the index that was examined
+	of  engine.Tables // base and delta of the index that was examined
 	at  wal.LSN       // log position below which there is no vector
-	dim int           // 0: none
-	by  decider       // zero if the index determined the dimension
+	dim int           // the dimension; 0: none
+	by  decider       // the document that determines it; zero if the index does
 }
 
 // decider is the document in the log whose vector determines the dimension while no index does. The dimension depends
 // on this document until an index records it.
 type decider struct {
 	key    string
-	pos    wal.LSN // its newest version
+	pos    wal.LSN // newest version of the document
 	number int64   // number of its vector
 	alone  bool    // no vector of another dimension was seen
 }
 
-// A store keeps its dimension when its last vector is deleted: the next put does not mean to change it.
+// errOtherDimension is the remedy for a vector of another dimension. A store keeps its dimension even when its last
+// vector is deleted: the next put does not mean to change it.
 var errOtherDimension = fmt.Errorf("%w: memctl reindex changes the model of all embeddings", vector.ErrDimension)
 
-// OtherDimension returns the error for a vector whose dimension differs from the store's. If the store's model is being
-// changed, the error is an *errs.ModelError that describes the change.
+// OtherDimension returns the error for a vector whose dimension differs from the store's. field is the vector's name in
+// the error. If the store's model is being changed, the error is an *errs.ModelError that describes the change.
 func (vs *Vectors) OtherDimension(field string, got, dim int) error {
 	err := error(&errs.FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", got),
-		Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: errOtherDimension})
+		Limit: fmt.Sprintf("%d dimensions, like the store's vectors", dim), Err: errOtherDimension})
 	model := vs.Model()
 	if model.Next == "" && !model.Switching() {
 		return err
@@ -50,8 +51,8 @@ func (vs *Vectors) OtherDimension(field string, got, dim int) error {
 	return e
 }
 
-// Dimension returns the store's dimension, 0 while no vector has determined it, and the precondition under which the
-// answer stays valid.
+// Dimension returns the store's dimension, 0 while no vector has determined it, and the precondition under which this
+// result stays valid.
 func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition, err error) {
 	model := vs.Model()
 	if d := vs.DecidedDimension(&model); d != 0 {
@@ -86,7 +87,8 @@ func (d *decider) precondition() wal.Precondition {
 	return wal.Precondition{Key: d.key, LSN: d.pos}
 }
 
-// stillDecides reports whether the document d still determines the dimension dim. It updates d to the newest version.
+// stillDecides reports whether a document still determines the dimension dim. It updates d to the newest version of the
+// document.
 func (vs *Vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool, error) {
 	if d.key == "" {
 		return true, nil
@@ -133,8 +135,8 @@ func (vs *Vectors) DecidedDimension(model *index.Model) int {
 	return decidedDimension(model, d)
 }
 
-// findDimension finds the dimension and stores it in vs.looked: from each new index, and, if that has none, from the
-// log entries since. vs.Mu is held.
+// findDimension finds the dimension and stores it in vs.looked. It uses each new index, and, if that has no dimension,
+// the log entries since then. vs.Mu is held.
 func (vs *Vectors) findDimension(ctx context.Context) error {
 	l := &vs.looked
 	idx := vs.engine.State().Set()

@@ -52,8 +52,8 @@ func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change
 	return vs.engine.CatchUp(ctx)
 }
 
-// olderVector returns the vector to use for a version whose embedding is by an older model (see index.Model.Older); nil
-// if there is none.
+// olderVector returns the vector to use for a version whose embedding is by a previous model (see index.Model.Older);
+// nil if there is none.
 func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engine.Kind, id string,
 	at wal.LSN) ([]float32, error) {
 	var found ComputedVector
@@ -115,8 +115,8 @@ func (vs *Vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string,
 	return p, nil
 }
 
-// NewestVector returns the vector to use for the newest version of a memory during a switch of the model, and whether
-// that version's embedding is by the older model. Without a switch it returns nil and false.
+// NewestVector returns the vector to use for the newest version of a memory during a switch of the model. older reports
+// whether the embedding in that version is by the previous model. Without a switch it returns nil and false.
 func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model,
 	id string) (v []float32, older bool, err error) {
 	if !model.Switching() {
@@ -144,8 +144,8 @@ func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model,
 	return v, true, err
 }
 
-// EmbeddingNow returns the embedding to use for a version of a document with embedding own: own, or, if own is by an
-// older model, what replaces it.
+// EmbeddingNow returns the embedding to use for a version of a document. own is the embedding in the version; if it is
+// by a previous model, EmbeddingNow returns the one that replaces it, else own.
 func (vs *Vectors) EmbeddingNow(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN,
 	own []float32) ([]float32, error) {
 	if !model.Switching() {
@@ -180,7 +180,7 @@ func ChangeOfModel(m *index.Model) state.Change {
 
 func jsonLine(v any) ([]byte, error) { return json.Marshal(v) }
 
-// SumOf returns the hash of what a memory contributes to the text that the model embeds. m is nil for an assembly.
+// SumOf returns the hash of the part of the embedded text that comes from a memory itself. m is nil for an assembly.
 func SumOf(model *index.Model, m *memstore.Memory) [32]byte {
 	if m == nil {
 		return sha256.Sum256(nil)

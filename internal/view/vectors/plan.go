@@ -25,13 +25,13 @@ type vectorPlan struct {
 	idx   *index.Set
 	set   *vector.Set
 	model index.Model
-	dim   int // of the vectors to write; vectors of another dimension are left out
+	dim   int // dimension of the vectors to write; vectors of another dimension are left out
 	edits [2][]vector.Edit
-	dims  dimensions // of the lines that were read
+	dims  dimensions // dimensions of the vectors in the lines that were read
 	line  []byte
 }
 
-// collect fills edits. complete means that set lacks nothing except the changes in list.
+// collect fills edits. complete means that the only changes that set lacks are those in list.
 func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 	p.dims = dimensions{}
 	var changed [2]map[string]bool
@@ -76,10 +76,10 @@ func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 	return nil
 }
 
-// kindSection returns the section of the index with the documents that have vectors of a kind.
+// kindSection returns the section of the index with the documents that have vectors of the kind of.
 func kindSection(of vector.Kind) int { return kind.Kinds[of].Section }
 
-// edit returns the edit of the vectors that a change requires.
+// edit returns the edit of the vector files for a change of a document.
 func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	e := vector.Edit{Key: c.ID, Handle: c.Version}
 	if c.Deleted || lineDimension(c.Finished) == 0 && !p.model.Older(c.Version, 0) {
@@ -113,7 +113,8 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	return e, nil
 }
 
-// compare adds edits for the vectors that the existing files lack, or have too many, compared with the index.
+// compare adds edits for the vectors of a kind that the existing files lack, or have too many, compared with the index.
+// Documents in changed are skipped.
 func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 	add := func(e vector.Edit) { p.edits[kind] = append(p.edits[kind], e) }
 	for it, err := range p.idx.Range(kindSection(kind), index.Span{}) {
@@ -218,8 +219,8 @@ func (p *vectorPlan) vector(dst []float32, kind vector.Kind, e vector.Edit) ([]f
 	return v, len(v) == p.dim && len(v) > 0 && vector.CheckFinite("embedding", v) == nil, nil
 }
 
-// read reads the vector of a version: from its frame while the log is certain to have it, else from the document. It
-// appends nothing if the version is no longer available.
+// read reads the vector of a version: from its log entry while the log is certain to have it, else from the document.
+// It appends nothing if the version is no longer available.
 func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, error) {
 	if p.model.Older(e.Handle, e.ID) {
 		v, err := p.st.olderVector(p.ctx, &p.model, p.st.engine.Kinds().In(kindSection(kind)), e.Key, e.Handle)

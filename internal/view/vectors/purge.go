@@ -16,8 +16,8 @@ import (
 
 // PurgeComputed removes memories from the vectors that a re-embedding has computed. Before the switch it removes the
 // whole file, and the re-embedding starts again. After the switch searches depend on the file, so it is replaced by a
-// copy without the memories. What could not be overwritten is added to left. The name of a file that had to be replaced
-// without being overwritten is added to unlinked.
+// copy without the memories. Errors about data that could not be overwritten are added to left. The name of a file that
+// had to be replaced without being overwritten is added to unlinked.
 func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string, left *[]error,
 	unlinked *[]string) error {
 	if model := vs.Model(); !model.Switching() {
@@ -58,7 +58,8 @@ func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string,
 	return errors.Join(vs.engine.Env().IOError("replacing", path, err), vs.side.Close())
 }
 
-// wipeComputedOld overwrites and removes the old file. If path is still the same file, it only removes the name old.
+// wipeComputedOld overwrites and removes the file old, to which the replaced file was renamed. If path is still the
+// same file, it only removes the name old.
 func (vs *Vectors) wipeComputedOld(path, old string, left *[]error) error {
 	if vfs.SameFile(vs.engine.Env().FS, path, old) {
 		return vs.engine.Env().FS.Remove(old)

@@ -50,8 +50,8 @@ func (vs *Vectors) Complete(ctx context.Context) error {
 	})
 }
 
-// CompleteBy calls write under flush.lock with the changes up to now, and records the position up to which write says
-// that the vectors are complete.
+// CompleteBy calls write under flush.lock with the changes up to now. It records the position that write returns, up to
+// which the vectors are complete.
 func (vs *Vectors) CompleteBy(ctx context.Context,
 	write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	held, err := vs.engine.Log().LockFlush(ctx)
@@ -69,7 +69,7 @@ func (vs *Vectors) CompleteBy(ctx context.Context,
 	}
 }
 
-// completeOver is CompleteBy for the mapped index.
+// completeOver does what CompleteBy does, for the mapped index.
 func (vs *Vectors) completeOver(ctx context.Context, held *wal.Held,
 	write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	idx := vs.engine.State().Set()
@@ -163,8 +163,8 @@ func (vs *Vectors) dropOlderVectors() error {
 		vector.Remove(vs.engine.Env().FS, vs.engine.Env().Dir))
 }
 
-// WriteOver writes changes over the existing vectors, or rewrites all vectors if why says that the existing ones are
-// unusable. The existing files stay until the new ones are in place.
+// WriteOver writes changes to the existing vectors, or rewrites all vectors if the existing ones are unusable: then why
+// is the reason. The existing files stay until the new ones are in place.
 //
 // If a switch of the model ends meanwhile, the vectors computed for it are removed, because the documents have them
 // now. Those documents are newer than to, so WriteOver starts again with the current log position.
@@ -264,8 +264,8 @@ func anyVector(list []index.Change) bool {
 
 var lineDimensionMember = []byte(`,"dimension":`)
 
-// lineDimension returns the dimension in an index line, or UnknownDimension if the line has none. It searches for the
-// member's text, which cannot occur inside a JSON string.
+// lineDimension returns the dimension of the vector that an index line records, or UnknownDimension if it records none.
+// It searches for the member's text, which cannot occur inside a JSON string.
 func lineDimension(line []byte) int {
 	_, rest, ok := bytes.Cut(line, lineDimensionMember)
 	if !ok {
@@ -282,7 +282,7 @@ func lineDimension(line []byte) int {
 	return d
 }
 
-// vectorOf appends the vector that an entry brought to dst.
+// vectorOf appends the vector in the document of an entry to dst.
 func vectorOf(e *wal.Entry, dst []float32) ([]float32, error) {
 	rec, err := state.Read(e)
 	if err != nil {

@@ -31,24 +31,24 @@ type Vectors struct {
 	Lock engine.CtxMutex // guards the following fields
 	view *vector.View
 	upTo wal.LSN       // the overlay of view has all changes below this position
-	by   uint64        // index.Model.Since of the model of the view's vectors
-	of   engine.Tables // of the index that view was opened with
+	by   uint64        // index.Model.Since of the model to which the view's vectors belong
+	of   engine.Tables // base and delta of the index that view was opened with
 
 	damaged atomic.Bool // a search found damage: verify the files, and rebuild them if needed
 
 	Mu     sync.Mutex
 	Heal   Healed
 	looked looked
-	Known  atomic.Int64 // looked.dim, for callers that must not wait for Mu
+	Known  atomic.Int64 // value of looked.dim, for callers that must not wait for Mu
 
 	side computedIndex
 
 	host Host
 }
 
-// Host is what Vectors calls in the packages above it: the embedder and the committer.
+// Host has the functions that Vectors calls in the packages above it: the embedder and the committer.
 type Host interface {
-	// Embedder returns the name of the embedder of this process, or "" if it has none.
+	// Embedder returns the name of the model of this process's embedder, or "" if it has none.
 	Embedder() string
 	// OlderComposite returns the composite of an assembly that was composed under an older model.
 	OlderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error)
@@ -59,13 +59,14 @@ func New(eng *engine.Engine, host Host) *Vectors {
 	return &Vectors{engine: eng, host: host, Lock: engine.NewMutex()}
 }
 
-// Damaged is set when a search finds damage: the next round verifies the files, and rebuilds them if needed.
+// Damaged returns a flag that is set when a search finds damage. The next round then verifies the files, and rebuilds
+// them if needed.
 func (vs *Vectors) Damaged() *atomic.Bool { return &vs.damaged }
 
 // Computed returns the index of the vectors that are computed for the next model.
 func (vs *Vectors) Computed() *computedIndex { return &vs.side }
 
-// Healed records that the vectors were compared with an index that does not record which of them are complete.
+// Healed records that the vectors were compared with an index that does not record which vectors are complete.
 type Healed struct {
 	of   engine.Tables
 	view wal.LSN // position of the vector files
@@ -159,7 +160,7 @@ func (vs *Vectors) reshaped(view *vector.View) bool {
 	return metric != view.Metric() || dim != 0 && view.Dim() != 0 && dim != view.Dim()
 }
 
-// overlayVector applies an entry to a view. A memory whose vector does not fit has no vector in the view.
+// overlayVector applies an entry of the log to a view. A memory whose vector does not fit has no vector in the view.
 func (vs *Vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.Entry, model *index.Model) error {
 	kind, ok := KindOf(e.Key[0])
 	if !ok {
@@ -200,7 +201,7 @@ func KindOf(key byte) (vector.Kind, bool) {
 	return 0, false
 }
 
-// frameNumber returns the number of the vector that an entry brings or keeps.
+// frameNumber returns the number of the vector that an entry of the log brings or keeps.
 func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 	line, err := index.ParseLine(rec.Line)
 	if err != nil {
@@ -210,8 +211,8 @@ func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 	return line.VectorNumber(), nil
 }
 
-// openView loads the existing vectors, adds what they lack, and starts with an empty overlay. vs.Lock is held. Vectors
-// that cannot be written, because the store is open read-only or the disk is full, stay on the heap.
+// openView loads the existing vectors, completes them, and starts with an empty overlay. vs.Lock is held. Vectors that
+// cannot be written, because the store is open read-only or the disk is full, stay on the heap.
 func (vs *Vectors) openView(ctx context.Context) error {
 	inHeap := vs.engine.Writable() != nil
 	for tries := 0; ; tries++ {
@@ -317,7 +318,8 @@ func (vs *Vectors) Load(prev *vector.Set) (*vector.Set, error) {
 	return nil, vs.engine.Env().IOError("reading", filepath.Join(vs.engine.Env().Dir, vector.Folder), err)
 }
 
-// strangeVectors returns why undamaged vectors do not belong to the current store, or nil if they do.
+// strangeVectors returns, as an error, the reason why undamaged vectors do not belong to the current store, or nil if
+// they do.
 func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	if !set.Exists() {
 		return nil
@@ -339,7 +341,7 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	}
 	model := vs.Model()
 	if metric, dim := vs.Shape(set, &model); metric != set.Metric() || dim != set.Dim() {
-		return fmt.Errorf("%s has %d dimensions, %v, and %s wants %d, %v", vector.BaseMapping, set.Dim(), set.Metric(),
+		return fmt.Errorf("%s has %d dimensions, %v, and %s requires %d, %v", vector.BaseMapping, set.Dim(), set.Metric(),
 			settings.Name, dim, metric)
 	}
 	return nil
@@ -365,8 +367,8 @@ func (vs *Vectors) Shape(set *vector.Set, model *index.Model) (vector.Metric, in
 	return metric, set.Dim()
 }
 
-// Recorded returns the model name to record with the vectors: the one of the last switch or of config.json, else the
-// embedder of this process, else the name recorded before.
+// Recorded returns the model name to record with the vectors: the name from the last switch or from config.json, else
+// that of this process's embedder, else the name recorded before.
 func (vs *Vectors) Recorded(set *vector.Set) string {
 	if by := vs.engine.State().Model(); by.Name != "" {
 		return by.Name
