@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// Ahead returns a copy of the newest entry of a key, or of its deletion, if that entry is written but not yet
-// applied by this process, usually because it is not durable yet. ok is false otherwise. sole reports whether
-// the entry is the only one of its batch; the other entries of a batch are not visible before they are applied.
+// Ahead returns a copy of the newest entry of a key, or of the deletion of the key, if that entry is written but not
+// yet applied by this process, usually because it is not durable yet. ok is false otherwise. sole reports whether the
+// entry is the only one of its batch; the other entries of a batch are not visible before they are applied.
 //
-// The caller must not report anything that follows from the entry before the entry is durable: see Settle. A
-// batch that builds on the entry follows it in the log, so a crash never leaves the later batch without the
-// earlier one.
+// The caller must not report anything that follows from the entry before the entry is durable: see Settle. A batch
+// that builds on the entry follows it in the log, so a crash never leaves the later batch without the earlier one.
 func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool) {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -32,7 +31,7 @@ func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool
 	return e, !e.More && (n == 0 || !l.state.ahead[n-1].More), true
 }
 
-// Written returns the position up to which the log is written, by any process.
+// Written returns the position up to which any process has written the log.
 func (l *FileLog) Written() LSN { return l.shared.Tail() }
 
 // Settle blocks until the entry at a position is durable and applied.
@@ -46,8 +45,9 @@ func (l *FileLog) Settle(ctx context.Context, at LSN) error {
 	return l.CatchUp(ctx)
 }
 
-// early reports whether the caller of Append continues before its batch is durable. A refusal is then returned
-// at once: the caller passes on nothing that the refusal rests on.
+// early reports whether the caller of Append continues before its batch is durable. Such a caller gets a refusal at
+// once, even if the refusal depends on an entry that is not durable: the caller passes nothing on before that entry is
+// durable.
 func (b *Batch) early() bool { return b.Written != nil }
 
 // written notifies the callers in a group that continue before the group is durable that their batches are in

@@ -21,15 +21,14 @@ func (c Clock) Anchor() Anchor {
 	return Anchor{Offset: offset, At: at, Settled: settled}
 }
 
-// Settle records that a reading of the clock has confirmed an anchor.
+// Settle records that a later reading of the clock has confirmed an anchor.
 func (c Clock) Settle(a Anchor) {
 	if !c.l.o.ReadOnly && c.l.shared.Mapped() {
 		c.l.shared.SettleAnchor(a.At)
 	}
 }
 
-// Cast replaces an anchor, and reports whether it did: another process may have replaced it
-// first.
+// Cast replaces the anchor was by is, and reports whether it did: another process may have replaced was first.
 func (c Clock) Cast(was, is Anchor) bool {
 	if c.l.o.ReadOnly || !c.l.shared.Mapped() {
 		return false

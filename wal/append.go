@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// groupLimit is the most bytes that one write has; a single larger batch is written alone.
+// groupLimit is the maximum number of bytes of one write; a single larger batch is written alone.
 const groupLimit = 8 << 20
 
 // groupEnough is the number of queued requests that make a write worthwhile while another sync is running: this
@@ -25,7 +25,7 @@ const groupEnough = 16
 // request is a batch on its way into the log.
 type request struct {
 	batch   *Batch
-	size    uint64 // in the log
+	size    uint64 // size of the batch in the log, in bytes
 	deletes bool   // the batch only deletes: it may use the reserved space
 	since   time.Time
 
@@ -146,8 +146,7 @@ func (q *queue) add(r *request) (lead bool, err error) {
 	return lead, nil
 }
 
-// gather blocks the leader while a sync is running, until enough requests are queued to be worth a write of
-// their own.
+// gather blocks the leader while a sync is running, until enough requests are queued for a write of their own.
 func (q *queue) gather(ctx context.Context) error {
 	q.mu.Lock()
 	if q.syncs == 0 || q.worthWhile() {
@@ -168,7 +167,7 @@ func (q *queue) gather(ctx context.Context) error {
 // worthWhile reports whether enough requests are waiting; mu is held.
 func (q *queue) worthWhile() bool { return len(q.waiting) >= min(groupEnough, max(1, q.written/2)) }
 
-// release wakes the leader from gather; mu is held.
+// release wakes the leader that waits in gather; mu is held.
 func (q *queue) release() {
 	if q.enough != nil {
 		close(q.enough)
@@ -193,8 +192,9 @@ func (q *queue) syncEnds(n int) {
 	}
 }
 
-// remove takes a request out of the queue, and reports whether it was still there. A request that a leader has
-// taken stays with that leader, which does not pass the lead to it, because its goroutine no longer waits.
+// remove takes a request out of the queue, and reports whether the request was still in it. A request that a leader
+// has already taken stays with that leader; the leader does not pass the lead to the request's goroutine, which no
+// longer waits.
 func (q *queue) remove(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -222,8 +222,8 @@ func (q *queue) take() []*request {
 	return taken
 }
 
-// giveBack returns requests that the leader did not write to the head of the queue, except those whose
-// goroutine no longer waits: they are not written.
+// giveBack puts requests that the leader did not write back at the head of the queue. It drops the requests whose
+// goroutines no longer wait: they are not written.
 func (q *queue) giveBack(list []*request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -242,7 +242,7 @@ func (q *queue) pass() {
 	q.leading = false
 }
 
-// await leads or waits until the request is answered.
+// await leads if lead is set, and otherwise waits, until the request is answered.
 func (l *FileLog) await(ctx context.Context, r *request, lead bool) (LSN, error) {
 	if lead {
 		l.lead(ctx, r)

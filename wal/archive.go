@@ -9,15 +9,15 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// archive copies a released segment into archive/ and makes the copy durable. Damaged parts become gaps in the
-// copy, and an event names them. Without a budget nothing is copied. If the disk is full and removing older
-// copies does not help, an event reports the gap instead: history then has a hole, but no memory is lost.
+// archive copies a released segment into archive/ and makes the copy durable. Damaged parts become gaps in the copy,
+// and an event names them. If the archive has no budget, archive copies nothing. If the disk is full and removing
+// older copies does not help, an event reports the gap instead: history then has a hole, but no memory is lost.
 func (l *FileLog) archive(number uint64) error {
 	_, err := l.archiveNaming(number)
 	return err
 }
 
-// archiveNaming is archive that also returns the damaged parts, each a *LostError.
+// archiveNaming is like archive, and also returns the damaged parts, each as a *LostError.
 func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 	if bytes, _ := l.o.Archive(); bytes > 0 || l.o.Unsent() > 0 && number >= l.unsent() {
 		gaps, err := l.copySegment(number)
@@ -50,8 +50,8 @@ func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 	return lost, l.keepBudget()
 }
 
-// archived reports whether the copy of a segment exists. A copy whose start frame differs is damaged or belongs
-// to an earlier log of this folder; it is written again.
+// archived reports whether the archive has a copy of a segment. A copy whose start frame differs from the segment's is
+// damaged or belongs to an earlier log of this folder; then archived returns false, and the copy is written again.
 func (l *FileLog) archived(number uint64) bool {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {
@@ -70,7 +70,8 @@ func (l *FileLog) archived(number uint64) bool {
 	return err != nil || have.Sum == want.Sum
 }
 
-// putCopy writes the copy of a segment and renames it into place, durably.
+// putCopy writes the archived copy of a segment under a temporary name, and then renames the file and syncs the
+// folder.
 func (l *FileLog) putCopy(number uint64, in past.Source) error {
 	name := l.o.wal(past.CopyName(number))
 	if err := l.writeCopy(name+".new", number, in); err != nil {
@@ -82,7 +83,7 @@ func (l *FileLog) putCopy(number uint64, in past.Source) error {
 	return l.o.FS.SyncDir(l.o.wal("archive"))
 }
 
-// writeCopy writes the copy of a segment under the given name and syncs it.
+// writeCopy writes the copy of a segment to the named file and syncs the file.
 func (l *FileLog) writeCopy(name string, number uint64, in past.Source) error {
 	if l.Purges().Overwrites() { // an interrupted copy has left a file of this name
 		if err := l.letGo(name); err != nil {

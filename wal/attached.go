@@ -10,9 +10,10 @@ import (
 
 // Attached is a process that has the log open for writing.
 type Attached struct {
-	PID       int
-	Life      vfs.Life // Unknown: the process may be dead; this process cannot tell
-	Elsewhere bool     // in another PID namespace, such as a container: PID means another process here, or none
+	PID  int
+	Life vfs.Life // Unknown means that the process may be dead, and that this process cannot find out
+	// the process is in another PID namespace, such as a container: here, PID is the id of another process or of none
+	Elsewhere bool
 	slot      int
 }
 
@@ -75,8 +76,8 @@ func (ps Processes) IDs() (pids []int) {
 	return pids
 }
 
-// RemoveDead removes dead processes from the list, after the caller has handled what they left. A process that
-// has died since the call of Dead stays on the list until the next RemoveDead.
+// RemoveDead removes dead processes from the list of attached processes, after the caller has handled the files that
+// they left. A process that has died since the call of Dead stays on the list until the next RemoveDead.
 func (ps Processes) RemoveDead(held *Held, list []Attached) error {
 	if err := held.proves(ps.l); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 // records its reason before NewSegment. A purge, after which a copy must begin again as well, records its
 // reason when it is complete.
 
-// brokenByCreate records why a new log begins that is not the first one of the store. Nothing is recorded for a
-// log that begins in segment 1 of a folder where neither a checkpoint nor wal/ended names an earlier log.
+// brokenByCreate records why the log that begins now is not the first log of the store. It records nothing for a log
+// that begins in segment 1 of a folder in which neither a checkpoint nor wal/ended names an earlier log.
 func (l *FileLog) brokenByCreate(number uint64, restored, gone bool) error {
 	reason := past.FilesLost
 	switch {
@@ -29,8 +29,8 @@ func (l *FileLog) broken(reason past.Reason, next LSN) error {
 	return l.Past().Broken(reason, next, l.o.Clock(), l.o.FileMode)
 }
 
-// mendEnded replaces a damaged wal/ended, after which every copy elsewhere must begin again. open.lock is held
-// and no other process is attached. If mendEnded fails, only these copies stop; the store works.
+// mendEnded replaces a damaged wal/ended. After that, every copy of the log on another machine must begin again.
+// open.lock is held and no other process is attached. If mendEnded fails, only such copies stop; the store works.
 func (l *FileLog) mendEnded(attested LSN) {
 	if !l.hasEnded {
 		return

@@ -16,7 +16,7 @@ import (
 // that a clock that is ahead for a moment removes nothing: see Aged. What a copy elsewhere lacks may stay
 // longer: see sent.go.
 
-// copyOf is a file of the archive.
+// copyOf is a file of the archive: the copy of a segment.
 type copyOf struct {
 	number uint64
 	name   string
@@ -46,8 +46,8 @@ func (l *FileLog) archiveFiles() (list []copyOf, total int64, err error) {
 	return list, total, nil
 }
 
-// keepBudget removes the oldest copies until the rest fits the budget, and the copies whose newest entry is too
-// old.
+// keepBudget removes the oldest copies until the others fit the budget. It also removes the copies whose newest entry
+// is too old.
 func (l *FileLog) keepBudget() error {
 	bytes, age := l.o.Archive()
 	list, total, err := l.archiveFiles()
@@ -96,7 +96,7 @@ func (r *removal) add(c copyOf) {
 	r.copies, r.bytes, r.last = r.copies+1, r.bytes+c.size, c.number
 }
 
-// tell reports the removal in the log and as an event.
+// tell reports the removal of copies in the program's log and as an event.
 func (r *removal) tell(l *FileLog) {
 	if r.copies == 0 {
 		return
@@ -109,7 +109,8 @@ func (r *removal) tell(l *FileLog) {
 	l.o.Event(Event{Kind: EventArchiveOld, Path: "wal/archive", Bytes: r.bytes, Note: note})
 }
 
-// KeepBudget applies the budget of the archive without releasing anything, unless a backup is running.
+// KeepBudget removes copies beyond the budget of the archive, without releasing a segment; it does nothing while a
+// backup is running.
 func (a Archive) KeepBudget(held *Held) error {
 	if err := held.proves(a.l); err != nil {
 		return err
@@ -135,10 +136,10 @@ func (l *FileLog) removeCopy(c copyOf) error {
 	return nil
 }
 
-// endedBefore reports whether every entry of the first copy in list was written before t: whether the next
-// readable segment began before t. Without a readable next segment it returns false. It uses the times of
-// frames, which a clock that is behind does not make earlier. After a commit with the clock ahead, segments
-// seem younger than they are and are kept longer.
+// endedBefore reports whether every entry of the first copy in list was written before t. It compares t with the time
+// at which the next readable segment began; without one it returns false. It uses the times of frames: a clock that is
+// behind does not make them earlier. After a commit with a clock that is ahead, segments seem younger than they are
+// and are kept longer.
 func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	p := l.Past()
 	for _, c := range list[1:] {
@@ -161,8 +162,8 @@ func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	return false
 }
 
-// cutArchive makes room on a full disk for the copy of a segment, by MakeRoom or else by removing the oldest
-// copy that is older than this segment. It returns false if there is nothing to remove.
+// cutArchive makes room on a full disk for the copy of a segment. It calls MakeRoom, or else removes the oldest copy
+// that is older than this segment. It returns false if there is nothing to remove.
 func (l *FileLog) cutArchive(number uint64) (bool, error) {
 	if l.o.MakeRoom != nil && l.o.MakeRoom() {
 		return true, nil
@@ -178,9 +179,9 @@ func (l *FileLog) cutArchive(number uint64) (bool, error) {
 	return true, nil
 }
 
-// Kept returns the size of the archive in bytes, and when the oldest segment in archive and log began; the zero
-// time if that cannot be read. If that time is later than the clock, Kept returns the reading of the first
-// entry instead. Kept reads file names and sizes, and usually one start frame.
+// Kept returns the size of the archive in bytes, and the time at which the oldest segment in archive and log began, or
+// the zero time if it cannot be read. If that time is later than the clock, Kept instead returns the clock reading of
+// the first entry. Kept reads file names and sizes, and usually one start frame.
 func (a Archive) Kept() (bytes int64, since time.Time) {
 	list, bytes, err := a.l.archiveFiles()
 	if err != nil {

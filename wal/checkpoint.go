@@ -19,7 +19,7 @@ import (
 // Folders is the number of folders whose modification time is in a checkpoint.
 const Folders = 4
 
-// Checkpoint is what a store records about its own files. It is never in the log.
+// Checkpoint is what a store records about its files in the file checkpoint. A checkpoint is never in the log.
 type Checkpoint struct {
 	Sequence    uint64
 	UUID        [16]byte
@@ -27,11 +27,11 @@ type Checkpoint struct {
 	Flushed     Mark  // below this mark the JSON files are authoritative
 	Spilled     Mark  // below this mark the index is authoritative
 	Attested    Mark  // below this mark the log was durable: an invalid frame there is damage
-	Time        int64 // of the newest commit, Unix microseconds
-	// Of the folders, Unix nanoseconds, after the store's own last change. For a folder that was changed from
-	// outside, the previous value stays until the folder is compared.
+	Time        int64 // time of the newest commit, in Unix microseconds
+	// Modification times of the folders, in Unix nanoseconds, after the store's own last change. If another program
+	// changed a folder, the previous time stays until the folder is compared.
 	Mtimes   [Folders]int64
-	Features Features // of the store; readCheckpoint returns those of both slots
+	Features Features // features of the store; readCheckpoint returns the union of those in both slots
 	Home     uint64   // inode of the folder wal/ that is the home of the log, 0 if none is recorded
 	Config   bool     // the store has had a config.json: a missing one means unknown settings, not the defaults
 }
@@ -39,9 +39,9 @@ type Checkpoint struct {
 const (
 	checkpointMagic = "VARVECHK"
 
-	// A store without features has slots of version 1, as before features existed. Version 2 begins with the
-	// same bytes under the same checksum, so that a program that reads only version 1 reports a newer format.
-	// It would repair damage, from the segments alone.
+	// checkpointPlain is the slot version of a store without features, as before features existed. Version 2 begins
+	// with the same bytes under the same checksum. So a program that reads only version 1 reports a newer format,
+	// instead of damage, which it would repair from the segments alone.
 	checkpointPlain = 1
 	// CheckpointFormat is the highest version of a slot that this package writes and reads.
 	CheckpointFormat = 2
@@ -49,10 +49,10 @@ const (
 	slotSize  = 4096
 	slotUsed  = 8 + 4 + 4 + 8 + 16 + 8 + 3*16 + Folders*8 + 8
 	slotMore  = slotUsed + 8 + 8 // end of the features
-	slotHome  = 160              // offset of what older programs omit
-	slotMarks = slotHome + 16    // likewise
+	slotHome  = 160              // offset of the fields that older programs omit
+	slotMarks = slotHome + 16    // offset of the flags, which older programs also omit
 
-	markConfig = 1 << 0 // Checkpoint.Config
+	markConfig = 1 << 0 // the flag for Checkpoint.Config
 )
 
 func (c *Checkpoint) encode() []byte {
@@ -139,8 +139,8 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 	return c, nil
 }
 
-// check refuses values that no program writes; a slot that has them is damaged even if its checksum matches.
-// Flushed and spilled are 0 in a log that has not begun, see BeginAbove.
+// check returns an error for values that no program writes: a slot that has them is damaged even if its checksum
+// matches. Flushed and spilled are 0 in a log that has not begun, see BeginAbove.
 func (c *Checkpoint) check() error {
 	geo := segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
 	if !geo.Valid() {
@@ -152,15 +152,16 @@ func (c *Checkpoint) check() error {
 		at   LSN
 	}{{"spilled", c.Spilled.LSN}, {"flushed", c.Flushed.LSN}, {"attested", c.Attested.LSN}} {
 		if begun && !geo.Holds(m.at) {
-			return fmt.Errorf("the mark %s is %d, and no frame can end there", m.name, m.at)
+			return fmt.Errorf("the position %s is %d, where no frame can end", m.name, m.at)
 		}
 	}
 	switch {
 	case c.Spilled.LSN > c.Flushed.LSN || c.Flushed.LSN > c.Attested.LSN:
-		return fmt.Errorf("the marks are out of order: spilled %d, flushed %d, attested %d", c.Spilled.LSN, c.Flushed.LSN,
+		return fmt.Errorf("the positions are out of order: spilled %d, flushed %d, attested %d",
+			c.Spilled.LSN, c.Flushed.LSN,
 			c.Attested.LSN)
 	case c.Attested.LSN == 0 || geo.Number(c.Attested.LSN) > segment.MaxNumber/2: // a repair begins a new log above it
-		return fmt.Errorf("the mark attested is %d, which no log can reach", c.Attested.LSN)
+		return fmt.Errorf("the position attested is %d, which no log can reach", c.Attested.LSN)
 	case c.Time > past.MostTime:
 		return fmt.Errorf("the time of the newest commit is %d microseconds since 1970", c.Time)
 	}
@@ -170,8 +171,8 @@ func (c *Checkpoint) check() error {
 // ReadCheckpoint returns the newest checkpoint of a store, for callers that have not opened the log.
 func ReadCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) { return readCheckpoint(fsys, dir) }
 
-// readCheckpoint returns the newer of the two slots, or errSlot if neither is valid. The features are those of
-// both slots: a raise that was interrupted between the two slots counts.
+// readCheckpoint returns the newer of the two slots, or errSlot if neither is valid. The features are the union of
+// those in both slots: if raising a feature was interrupted between the two slots, the feature counts.
 func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, "checkpoint"), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -238,9 +239,8 @@ func writeCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) er
 	return f.Datasync()
 }
 
-// BeginAbove records, in a folder without a log, that a new log there begins above a position, so that
-// positions from an earlier log of the store never match in the new one. The new log has these features from
-// the beginning.
+// BeginAbove records, in a folder without a log, that a new log there begins above a position. So positions from an
+// earlier log of the store never exist in the new log. The new log has the given features from the beginning.
 func BeginAbove(fsys vfs.FS, dir string, at LSN, geo segment.Geometry, features Features, mode fs.FileMode) error {
 	c := Checkpoint{Sequence: 1, UUID: geo.UUID, SegmentSize: geo.Size, Attested: Mark{LSN: at}, Features: features}
 	return writeCheckpoint(fsys, dir, c, mode)

@@ -25,18 +25,18 @@ import (
 type group struct {
 	requests []*request // accepted and refused, in order
 	buf      []byte
-	at       LSN // the position of buf
+	at       LSN // the log position at which buf begins
 	end      Mark
-	entries  []Entry // as in the log, with control frames
+	entries  []Entry // the entries as they are in the log, including control frames
 	marks    []Mark
 	latest   map[string]LSN // the newest entry that the group writes for a key; 0: the key is absent
-	gone     map[string]LSN // the deletion, for a key that is absent
+	gone     map[string]LSN // position of the deletion, for a key that is absent
 	beside   map[LSN]effects
-	totals   map[string]uint64 // what the group adds to running totals
+	totals   map[string]uint64 // the amounts that the group adds to running totals
 	need     LSN               // position that must be durable before any request of the group is answered
 	clock    int64             // commit time of the next frame
 	reading  int64             // the time that the clock shows
-	apart    bool              // clock is too far ahead of reading: entries have their reading as a field
+	apart    bool              // clock is too far ahead of reading: each entry records reading in a field
 	writers  bool              // entries have the numbers of their writers as a field
 	causes   bool              // entries have their causes as a field
 	fields   [24]byte          // buffer for the encoded fields of one entry
@@ -84,7 +84,7 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 	}
 }
 
-// settle makes a request durable that was written, if its leader failed to.
+// settle makes a written request durable, if the request's leader failed to do so.
 func (l *FileLog) settle(ctx context.Context, r *request) {
 	err := l.syncTo(ctx, r.end)
 	if err == nil {
@@ -99,8 +99,8 @@ func (l *FileLog) settle(ctx context.Context, r *request) {
 	}
 }
 
-// unsettled answers a request that cannot be made durable: one that was written, or one that was refused
-// because of an entry that is not durable.
+// unsettled answers a request with an error because it cannot be made durable: either the request was written, or it
+// was refused because of an entry that is not durable.
 func (l *FileLog) unsettled(r *request, err error) {
 	if r.end == 0 { // evaluated, but nothing was written
 		if replaced := l.Folder().Replaced(); replaced != nil {
@@ -178,8 +178,8 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 	return g, nil
 }
 
-// appendable returns an error if the log accepts no entries. After a failed sync it accepts none until a sync
-// has succeeded, which this call tries.
+// appendable returns an error if the log accepts no entries. After a failed sync, the log accepts none until a sync
+// has succeeded; this call tries to sync.
 func (l *FileLog) appendable(ctx context.Context) error {
 	switch l.shared.Poison() {
 	case page.Healthy:
@@ -197,9 +197,9 @@ func (l *FileLog) appendable(ctx context.Context) error {
 	return l.syncLocked()
 }
 
-// endSegment writes a header of zeros at the tail if the group begins the next segment. A writer that was
-// killed before it published the tail may have left frames there that link to the last one, and a reader would
-// follow them.
+// endSegment writes a header of zeros at the tail if the group begins the next segment. A writer that was killed
+// before it published the tail may have left frames after the tail that link to the last frame; without the zeros, a
+// reader would follow them.
 func (l *FileLog) endSegment(at LSN) error {
 	tail := l.state.w.At.LSN
 	if at == tail || l.geo.Offset(tail) == 0 {
@@ -323,8 +323,8 @@ func (l *FileLog) buffer(size uint64) []byte {
 	return l.writing[:0]
 }
 
-// judge evaluates the preconditions of a request against everything before it. waits reports whether the result
-// rests on an entry that is not durable yet.
+// judge evaluates the preconditions of a request against everything before it in the log. waits reports whether the
+// result depends on an entry that is not durable yet.
 func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 	for i, p := range r.batch.Preconditions {
 		if p.Key == "" {
@@ -391,8 +391,8 @@ func (g *group) last() LSN {
 	return 0
 }
 
-// fit reports whether the request fits into the group's write, at its end, or in the next segment if the
-// request is the first of the group.
+// fit reports whether the request fits into the group's write: at the end of the write, or, if the request is the
+// first of the group, in the next segment.
 func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 	number, size := l.geo.Number(g.at), g.size(r)
 	inside := l.geo.Offset(g.at) != 0 || len(g.buf) > 0

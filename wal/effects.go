@@ -4,8 +4,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// effects is what an entry changes besides its own key, for preconditions that are evaluated before the entry
-// is applied: further keys of which it is the newest entry, and the amounts that it adds to running totals.
+// effects are the changes by an entry to keys other than its own, for preconditions that are evaluated before the
+// entry is applied. They are further keys of which it is the newest entry, and the amounts that it adds to running
+// totals.
 type effects struct {
 	keys []string
 	adds []Amount
@@ -21,7 +22,7 @@ func (l *FileLog) effectsOf(e *Entry) effects {
 	return effects{keys: l.o.Machine.Also(e), adds: l.o.Machine.Counts(e)}
 }
 
-// stands records the effects of an entry of the group.
+// stands records the effects of an entry of the group, so that later requests of the group see them.
 func (g *group) stands(at LSN, b effects) {
 	if b.empty() {
 		return
@@ -52,7 +53,7 @@ func (s *state) awaitBeside(at LSN, b effects) {
 	s.beside[at] = b
 }
 
-// dropBeside removes the effects of an entry that is applied now: Current includes them.
+// dropBeside removes the effects of an entry that was applied: from then on Machine.Current includes them.
 func (s *state) dropBeside(at LSN) {
 	b, ok := s.beside[at]
 	if !ok {

@@ -43,8 +43,8 @@ func (l *FileLog) erased(number uint64, b []byte,
 	return frames, changed, b, nil
 }
 
-// eraseFrames erases frames of a segment in memory. at is where the frames end, here the error at that
-// position.
+// eraseFrames erases the wanted frames of a segment in memory. at is the position at which the frames end, and here is
+// the error that was found at that position.
 func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	wanted func(at LSN, key string, value []byte) bool) (frames int, at LSN, here error) {
 	for at = geo.Start(number); ; {
@@ -71,8 +71,8 @@ func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	}
 }
 
-// through returns an error unless the frames of a copy reach their recorded end: the next segment records it;
-// without a next segment the frames end with a header of zeros.
+// through returns an error unless the frames of a copy reach their recorded end. The next segment records the end.
+// Without a next segment, the frames must end with a header of zeros.
 func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here error) error {
 	next, err := l.startOf(number + 1)
 	switch {
@@ -118,8 +118,8 @@ func (e *erasedSegment) Name() string {
 	return e.old.Name()
 }
 
-// Packed returns block i with its header as the older copy has it, if the block is unchanged: most blocks
-// contain nothing that is purged and need not be compressed again. Otherwise it returns nil.
+// Packed returns block i, with its header, in the compressed form of the older copy, if the block is unchanged.
+// Otherwise it returns nil. Most blocks contain nothing that is purged and need not be compressed again.
 func (e *erasedSegment) Packed(i int, plain []byte) []byte {
 	if e.old == nil {
 		return nil

@@ -8,13 +8,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Exclusive keeps all other writers of the log waiting, in all processes. It is for a caller whose
-// preconditions have failed again and again because other writers never pause and its own work takes longer
-// than theirs; without Exclusive such a writer may never succeed.
+// Exclusive keeps all other writers of the log waiting, in all processes. It is for a caller whose preconditions fail
+// again and again, because other writers never pause and its own work takes longer than theirs. Without Exclusive such
+// a caller may never succeed.
 //
-// Exclusive holds append.lock through a handle of its own, so that other writers of this process wait for it as
-// those of other processes do, at most LockWait. The holder bypasses the queue, whose leader may be waiting for
-// the lock; it must not wait for another goroutine that appends.
+// Exclusive holds append.lock through a separate handle. So other writers of this process wait for the lock as those
+// of other processes do, at most LockWait. The holder bypasses the queue, whose leader may be waiting for the lock.
+// The holder must not wait for another goroutine that appends.
 type Exclusive struct {
 	l    *FileLog
 	lock vfs.Lock
@@ -88,7 +88,7 @@ func (l *FileLog) exclusive(ctx context.Context) bool {
 	return ok && x.l == l
 }
 
-// appendAlone is Append for the holder of an Exclusive.
+// appendAlone is like Append, for the holder of an Exclusive.
 func (l *FileLog) appendAlone(ctx context.Context, r *request) (LSN, error) {
 	g, err := l.writeLocked(ctx, []*request{r})
 	if err != nil {

@@ -8,12 +8,11 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Features are the features of a store that a program must know to use it. A program that writes must know each
-// bit of the low half; a program that reads or writes must know each bit of the high half. A new kind of entry
-// or of view gets a bit: a program that does not know it would write checkpoints and indexes that ignore it.
+// Features are the features of a store that a program must know to use the store. A program that writes must know each
+// bit of the low half; a program that reads or writes must know each bit of the high half. A new kind of entry or of
+// view gets a bit: a program that does not know it would write checkpoints and indexes that ignore it.
 //
-// A feature is raised once (FileLog.Raise) and never lowered. The package comment says where features are
-// stored.
+// A feature is raised once (FileLog.Raise) and never lowered. The package comment says where features are stored.
 type Features uint64
 
 // The features; Features.name has their names. A bit is never reused.
@@ -24,28 +23,28 @@ const (
 	// of a separate kind. A purge overwrites those of what it purges.
 	FeatureKept Features = 1 << 1
 
-	// FeatureWriters: entries have the numbers of their writers; entries of a separate key explain the numbers;
-	// wal/writers has the explanations that the log has released; and the lines of the index have the numbers.
-	// A program that does not know writers would write an index without them, and release the explanations.
-	// This feature is raised together with FeatureFields.
+	// FeatureWriters: entries have the numbers of their writers. Entries of a separate key explain the numbers, and
+	// wal/writers has those explanations whose log segments were released. The lines of the index have the numbers,
+	// too. A program that does not know writers would write an index without them, and lose the explanations when it
+	// releases segments. This feature is raised together with FeatureFields.
 	FeatureWriters Features = 1 << 2
 
 	// FeatureTerms: the word index has terms of version 2. A program that knows only version 1 would report the
 	// index as damaged and rebuild it, alternating with programs that know version 2.
 	FeatureTerms Features = 1 << 3
 
-	// FeaturePurges: the log has entries that name what was purged, and wal/purges has those that the log has
-	// released. A program that does not know these entries would release them, and restore what was purged.
+	// FeaturePurges: the log has entries that name what was purged, and wal/purges has those entries whose log
+	// segments were released. A program that does not know these entries would lose them when it releases segments,
+	// and would restore what was purged.
 	FeaturePurges Features = 1 << 4
 
 	// FeatureFields: frames of the log have fields between key and value, see package segment. A program that
 	// does not know fields would read them as part of the value.
 	FeatureFields Features = 1 << 32
-	// FeatureNotes: the store has or had notes: entries of a kind of document that older programs do not know,
-	// with a folder and a section of the index. A program that does not know notes, even one that only reads,
-	// would report the section and its count in the metadata as damage of the index, and an adopted version,
-	// whose index line has the time of its file, as damage of the log. The feature is raised before the first
-	// note.
+	// FeatureNotes: the store has or had notes. They are a kind of document that older programs do not know, with a
+	// folder and a section of the index. A program that does not know notes, even one that only reads, would report
+	// damage: of the index, because of the section and its count in the metadata; and of the log, because of an
+	// adopted version, whose index line has the time of its file. The feature is raised before the first note.
 	FeatureNotes Features = 1 << 33
 
 	// Reserved for tests: no build knows these two by default, see Options.Known.

@@ -30,17 +30,17 @@ type FileLog struct {
 	generation  atomic.Uint64
 	slot        int
 	hasFeatures bool // wal/features existed when the segments were listed
-	hasEnded    bool // likewise wal/ended
-	// Of the store, as the recovery or the private replay of this process found them; shared has the current
+	hasEnded    bool // wal/ended existed when the segments were listed
+	// Features of the store when the recovery or the private replay of this process found them; shared has the current
 	// ones.
 	required Features
-	unmarked LSN        // without a checkpoint: position up to which unreadable files may have had frames; 0: none
-	marks    Checkpoint // as found by whence
+	unmarked LSN        // if there is no checkpoint: position up to which unreadable files may have had frames; 0: none
+	marks    Checkpoint // the positions of the checkpoint, as whence found them
 	was      before     // state of the page before this process recovered the log
 	report   Report
 	home     uint64      // inode of wal/, in a process that may write
 	private  atomic.Bool // read-only on a log that no process has recovered: the log ends where this process finds its end
-	looked   time.Time   // when the page was last looked for; if private
+	looked   time.Time   // when a private handle last looked for the page
 
 	damage atomic.Pointer[errs.CorruptionError]
 
@@ -50,13 +50,13 @@ type FileLog struct {
 	latest   map[string]LSN    // newest entry per key within one write; guarded by append.lock
 	gone     map[string]LSN    // the deletion, for a key that is absent after it; guarded by append.lock
 	totals   map[string]uint64 // what one write adds to running totals; guarded by append.lock
-	refused  atomic.Int64      // when raising FeatureFields last failed; 0: never
-	syncing  chan struct{}     // held by the one goroutine of this process that waits for sync.lock
+	refused  atomic.Int64      // time at which raising FeatureFields last failed; 0: never
+	syncing  chan struct{}     // a lock for the one goroutine of this process that waits for sync.lock
 	state    state
 	files    files
 	prep     preparer
 	free     freer
-	unwiped  []error // see letGo; guarded by flush.lock
+	unwiped  []error // files that letGo has removed without overwriting them; guarded by flush.lock
 	copies   copyNotes
 	sentry   sentry
 	place    place
@@ -68,17 +68,20 @@ type Report struct {
 	Recovered bool  // no other process had the log open: it was read, and its end was made durable again
 	Clean     bool  // the log ended where it was last attested
 	Replayed  int   // number of entries
-	Bytes     int64 // of log replayed
+	Bytes     int64 // bytes of log that were replayed
 	TornTail  *TornTail
-	// Damage without loss: the archive has a copy, or, below flushed, the files have the data.
+	// Damage that loses nothing: the archive has a copy of the segment, or the damage is below flushed and the files
+	// have the data.
 	Healed     *errs.CorruptionError
 	HealedFrom string                // the copy from which the segment was restored, "" if the files have the data
 	Damage     *errs.CorruptionError // the log is damaged below what was durable: it is read-only
-	Flushed    LSN                   // flushed at the time of opening; everything above it is written to files again
-	Mtimes     [Folders]int64
-	// Where the new log begins if the log that the checkpoint names is gone; else 0.
+	// the position flushed at the time of opening; everything above it is written to files again
+	Flushed LSN
+	Mtimes  [Folders]int64
+	// The position at which the new log begins, if the log that the checkpoint names is gone; otherwise 0.
 	Gone LSN
-	// Of a read-only handle in a folder of links whose log is at home elsewhere: the handle follows no page.
+	// The handle is read-only, in a folder of links whose log belongs to another folder: the handle uses no shared
+	// page.
 	Linked   *errs.LinkedError
 	Features Features // of the store when it was opened
 }
@@ -88,7 +91,7 @@ type TornTail struct {
 	At    LSN
 	Bytes int64
 	Path  string // the file to which the bytes were moved
-	Err   error  // the error found there
+	Err   error  // the error that was found at the end of the log
 }
 
 // Report returns what Open found and did.
@@ -113,7 +116,7 @@ func (l *FileLog) Damage() *errs.CorruptionError { return l.damage.Load() }
 // Applied returns the position up to which entries are applied.
 func (l *FileLog) Applied() LSN { return l.state.appliedAt.Load() }
 
-// AppliedMark returns Applied with the chain hash there.
+// AppliedMark returns the position that Applied returns, with the chain hash there.
 func (l *FileLog) AppliedMark() Mark {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -152,7 +155,7 @@ func (l *FileLog) Spilled() LSN {
 	return l.shared.Spilled()
 }
 
-// Backlog returns how many bytes of log a replay would have to read.
+// Backlog returns the number of bytes of log that a replay would have to read.
 func (l *FileLog) Backlog() int64 {
 	if l.private.Load() {
 		return int64(l.Applied() - l.state.from.Load())
@@ -170,7 +173,7 @@ func (l *FileLog) Poisoned() bool {
 type files struct {
 	mu    sync.Mutex
 	open  map[uint64]vfs.File
-	known map[uint64]fileID // segments whose name was compared: the identity of a file does not change while it is open
+	known map[uint64]fileID // segments whose open file was compared with the name: an open file keeps its identity
 }
 
 // fileID identifies the file behind an open handle.

@@ -15,7 +15,7 @@ import (
 type Held struct {
 	l        *FileLog
 	unlocked atomic.Bool
-	rescue   bool // see Options.Rescue: the lock file itself is gone
+	rescue   bool // the lock was taken for a rescue (Options.Rescue): the lock file itself is gone
 }
 
 // errNotHeld reports a bug in the caller.
@@ -32,8 +32,8 @@ func (l *FileLog) LockFlush(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
-// LockFlushUnless is LockFlush for a caller that no longer needs the lock once done returns true. done is
-// called repeatedly while another process holds the lock, but not with Options.Inline. When done returns true,
+// LockFlushUnless is like LockFlush, for a caller that no longer needs the lock once done returns true. It calls done
+// repeatedly while another process holds the lock, but not with Options.Inline. When done returns true,
 // LockFlushUnless returns nil without an error.
 func (l *FileLog) LockFlushUnless(ctx context.Context, done func() bool) (*Held, error) {
 	if l.o.ReadOnly {
@@ -65,8 +65,8 @@ func (l *FileLog) TryLockFlush() (*Held, error) {
 	return l.heldNow()
 }
 
-// heldNow returns the proof, just after flush.lock was taken, or releases the lock if the folder has another
-// log by now.
+// heldNow returns a Held, immediately after flush.lock was taken. If the folder has another log by now, it releases
+// the lock and returns an error.
 func (l *FileLog) heldNow() (*Held, error) {
 	l.place.begins()
 	err := l.Folder().InPlace()

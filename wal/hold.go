@@ -10,18 +10,18 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Hold keeps the log from being recycled while it is being copied. It is valid within Options.HoldBytes: once
-// the log has grown by more than that since the hold began, a release of the log ignores the hold, because a
-// hanging backup must not fill the disk until every put fails. The holder calls Held regularly, and stops on an
-// error. Held and the release both use overstayed. The log before the hold is not counted.
+// Hold keeps the log from being recycled while it is being copied, up to a budget, Options.HoldBytes. Once the log has
+// grown by more than that since the hold began, a release of the log ignores the hold: a hanging backup must not fill
+// the disk until every put fails. The holder calls Held regularly, and stops on an error. Held and the release both
+// use overstayed. The log before the hold does not count.
 type Hold struct {
 	l    *FileLog
 	lock vfs.Lock
 }
 
-// Hold takes hold.lock, shared, through a handle of its own, because this process uses the log's own handle
-// when it releases. A read-only handle holds nothing: on a read-only medium nothing is released. If other
-// processes write, a segment that is released during the copy makes the copy fail.
+// Hold takes hold.lock, shared, through a separate handle: this process needs the log's own handle when it releases
+// segments. A read-only handle takes no lock: on a read-only medium no segment is released. If other processes write,
+// a segment that is released during the copy makes the copy fail.
 func (a Archive) Hold(ctx context.Context) (*Hold, error) {
 	if a.l.o.ReadOnly {
 		return &Hold{l: a.l}, nil
@@ -42,8 +42,8 @@ func (a Archive) Hold(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
-// lockHold waits until a running release has ended. If there is no other holder, counting starts from zero,
-// because an earlier holder may have been killed.
+// lockHold waits until a running release has ended. If there is no other holder, the growth of the log is counted from
+// zero, because an earlier holder may have been killed.
 func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) error {
 	ok, err := lock.TryLock(vfs.ModeExclusive)
 	if err == nil && ok {
@@ -90,8 +90,8 @@ func (h *Hold) Release() error {
 // holdLimit returns the budget, at least two segments: with less a hold would keep nothing.
 func (l *FileLog) holdLimit() uint64 { return max(uint64(l.o.HoldBytes), 2*l.geo.Size) }
 
-// overstayed returns how much log was written since the oldest hold began, and whether that exceeds the budget.
-// Once exceeded, it stays exceeded until the lock is released.
+// overstayed returns the number of bytes of log that were written since the oldest hold began, and reports whether
+// that exceeds the budget. Once exceeded, the budget stays exceeded until the lock is released.
 func (l *FileLog) overstayed() (piled uint64, over bool) {
 	from, tail := l.shared.CopyStart(), l.shared.Tail()
 	if from == 0 || tail <= from {
@@ -100,8 +100,8 @@ func (l *FileLog) overstayed() (piled uint64, over bool) {
 	return tail - from, tail-from > l.holdLimit()
 }
 
-// copied reports whether a backup copies the log and needs the segments from the oldest on. locked reports
-// whether hold.lock was taken; the caller releases it.
+// copied reports whether a backup is copying the log and needs the segments from the oldest on. locked reports whether
+// copied took hold.lock, which the caller must release.
 func (l *FileLog) copied(_ *Held, oldest uint64) (copied, locked bool, err error) {
 	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)
 	if err != nil || ok {

@@ -21,10 +21,10 @@ import (
 // Once each of its files has one name (the home was removed, or the folder was copied with cp -a) it is an
 // independent store and records its own folder.
 
-// dwelling is what the files of a folder record about the home of their log.
+// dwelling describes to which folder the log of a folder belongs, as the files of the folder record it.
 type dwelling struct {
 	own    uint64 // inode of wal/; 0 if the system has none
-	home   uint64 // the recorded inode, 0 if none
+	home   uint64 // the recorded inode of the wal/ to which the log belongs, 0 if none
 	linked string // a file in wal/ with more than one name, "" if there is none
 	links  uint64
 }
@@ -38,7 +38,7 @@ func (d *dwelling) error(dir string) *errs.LinkedError {
 	return &errs.LinkedError{Path: dir, File: d.linked, Links: d.links}
 }
 
-// dwells reads where the log of a folder is at home. The recorded home is read only if files are linked.
+// dwells reads to which folder the log in a folder belongs. It reads the recorded inode only if files have hard links.
 func dwells(fsys vfs.FS, dir string, mode fs.FileMode) (d dwelling, err error) {
 	walDir := filepath.Join(dir, "wal")
 	info, err := fsys.Stat(walDir)
@@ -81,9 +81,9 @@ func dwells(fsys vfs.FS, dir string, mode fs.FileMode) (d dwelling, err error) {
 	return d, nil
 }
 
-// setAside counts the names in quarantine/ by inode. A segment that is being moved there has a name in
-// quarantine/ before it leaves wal/: if the process is killed in between, that second name is not in another
-// folder.
+// setAside counts the names in quarantine/ of each inode. A segment that is being moved there has a name in
+// quarantine/ before it leaves wal/. So if the process was killed in between, the second name of the segment is in
+// quarantine/, and not in another folder.
 func setAside(fsys vfs.FS, dir string) (map[uint64]uint64, error) {
 	count := map[uint64]uint64{}
 	folder := filepath.Join(dir, docfile.QuarantineFolder)
@@ -106,8 +106,8 @@ func setAside(fsys vfs.FS, dir string) (map[uint64]uint64, error) {
 	return count, nil
 }
 
-// ownPage maps the page of a folder if the page belongs to this very file: a copied page describes the
-// original, not the copy.
+// ownPage maps the shared page of a folder if the page records the inode of its own file: the page in a copied folder
+// describes the original.
 func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 	name := filepath.Join(dir, "wal", "shared")
 	s, err := fsys.OpenShared(name, false, mode)
@@ -122,9 +122,9 @@ func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 	return p, true
 }
 
-// dwell refuses a folder whose log is at home elsewhere, and records this folder if none is recorded; open.lock
-// is held. It must run before sever, while the page still has both names, so that the other folder sees the
-// record.
+// dwell returns an error for a folder whose log belongs to another folder. If none is recorded, it records this
+// folder; open.lock is held. It must run before sever, while the page still has both names, so that the other folder
+// sees the record.
 func (l *FileLog) dwell() error {
 	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
 	if err != nil {
@@ -145,7 +145,7 @@ func (l *FileLog) dwell() error {
 	return nil
 }
 
-// strays determines, for a read-only handle, whether the log is at home elsewhere.
+// strays determines, for a read-only handle, whether the log belongs to another folder.
 func (l *FileLog) strays() error {
 	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -12,9 +12,9 @@ import (
 // Functions with which verify and repair read a log. They change no file, take no lock and leave no file open.
 // A segment may be recycled while it is read; a caller that finds damage checks whether that is the reason.
 
-// Needs reports whether the history needs the file of a segment: whether the segment belongs to this log, even
-// if its beginning is damaged. A recycled segment begins with zeros too, but then its copy is in the archive,
-// or no history is kept. A segment that cannot be read is not needed.
+// Needs reports whether the history needs the file of a segment, because the segment belongs to this log, even if its
+// beginning is damaged. A recycled segment also begins with zeros, but then its copy is in the archive, or no history
+// is kept. A segment that cannot be read is not needed.
 func (a Archive) Needs(s SegmentFile) bool {
 	if s.Err == nil {
 		return true
@@ -26,8 +26,8 @@ func (a Archive) Needs(s SegmentFile) bool {
 	return err == nil && holds
 }
 
-// Unsettled reports whether files above flushed may contain anything: after an unclean end, until the first
-// flush has written them again.
+// Unsettled reports whether files of versions above flushed may contain anything. That is so after an unclean end,
+// until the first flush has written them again.
 func (n Notes) Unsettled() bool {
 	return n.l.private.Load() || n.Distrusted() || n.l.shared.Mapped() && !n.l.shared.Valid(n.l.host)
 }

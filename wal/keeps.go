@@ -9,7 +9,7 @@ import (
 // it. Calls in ascending order of positions open each copy in the archive once.
 type Reach struct {
 	l     *FileLog
-	live  LSN // everything from here on is in the log
+	live  LSN // the log has everything from this position on
 	files *past.Files
 }
 
@@ -18,14 +18,14 @@ func (a Archive) Reach() *Reach {
 	return &Reach{l: a.l, live: a.l.Spilled(), files: a.l.Past().Files()}
 }
 
-// Live reports whether a version is in the part of the log that is replayed; the check is free. A number that
-// is not the position of a frame is not: for example a version that was made up when the index was rebuilt from
-// the files.
+// Live reports whether a version is in the part of the log that is replayed; the check costs nothing. It returns false
+// for a number that is not the position of a frame: for example a version that was made up when the index was rebuilt
+// from the files.
 func (r *Reach) Live(at LSN) bool { return at&7 == 0 && at >= r.live }
 
-// Keeps reports whether the version of a key at a position can still be read from the log or its archive. In
-// both, Keeps looks for the frame itself, or uses the note made when the copy was read: a copy written by a
-// repair may lack the frame, and a log that was begun again has other frames.
+// Keeps reports whether the version of a key at a position can still be read from the log or its archive. It looks for
+// the frame itself, or uses the notes made when the copy was read: a copy written by a repair may lack the frame, and
+// a log that was begun again has other frames.
 func (r *Reach) Keeps(key string, at LSN) bool {
 	if r.Live(at) {
 		return true

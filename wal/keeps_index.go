@@ -17,20 +17,20 @@ import (
 // file, identified by inode, size and time: a copy that a purge or a repair has replaced is a different file.
 // Frames without a note are looked up in the copy.
 
-// mostNoted limits how many frames of all copies are noted, at 8 bytes each.
+// mostNoted is the maximum number of frames, of all copies together, about which notes are kept; a note takes 8 bytes.
 const mostNoted = 1 << 20
 
-// copyNotes has the notes about the copies in archive/.
+// copyNotes has notes about the frames in the copies in archive/.
 type copyNotes struct {
 	mu     sync.Mutex
-	of     map[uint64]*copyNote // by segment number
+	of     map[uint64]*copyNote // notes by segment number
 	frames int
 }
 
 type copyNote struct {
 	file   vfs.Info
 	looks  int
-	frames []notedFrame // ascending
+	frames []notedFrame // notes in ascending order of their positions
 }
 
 type notedFrame struct {
@@ -51,8 +51,8 @@ func (n *copyNote) isOf(file vfs.Info) bool {
 		n.file.Mtime.Equal(file.Mtime)
 }
 
-// notedIn reports whether a note says that the copy of the segment has the frame of a key at a position, and
-// the copy is still the noted file.
+// notedIn reports whether a note says that the copy of the segment has a frame of a key at a position, and the copy is
+// still the file that was noted.
 func (l *FileLog) notedIn(key string, at LSN) bool {
 	number := l.geo.Number(at)
 	c := &l.copies
@@ -83,7 +83,7 @@ func (c *copyNotes) drop(number uint64) {
 	}
 }
 
-// lookedInto counts a look-up in a copy, and notes the frames of the copy once that pays.
+// lookedInto counts a look-up in a copy. Once there were enough look-ups, it notes the frames of the copy.
 func (l *FileLog) lookedInto(number uint64, f *past.Copy) {
 	c := &l.copies
 	c.mu.Lock()
@@ -120,7 +120,7 @@ func (l *FileLog) lookedInto(number uint64, f *past.Copy) {
 	}
 }
 
-// framesIn returns the entries of a copy, along the chain of its frames, up to the first damage.
+// framesIn returns notes about the frames of a copy, in the order of the log, up to the first damage.
 func (l *FileLog) framesIn(number uint64, f *past.Copy) (frames []notedFrame) {
 	w := past.NewWalker(l.geo, past.OneSegment(number, f), Mark{})
 	_, h, err := w.Start(number)

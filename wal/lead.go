@@ -16,7 +16,7 @@ type Lead struct {
 	l    *FileLog
 	lock vfs.Lock
 	once sync.Once
-	err  error // of closing the lock
+	err  error // error of closing the lock
 }
 
 // Lead blocks until no other process leads, or until ctx ends. If a leader dies, another process takes over.
@@ -50,8 +50,8 @@ func (d *Lead) Release() error {
 	return d.end()
 }
 
-// end closes the lock. If only segments were removed, the next log uses the same lock, and its processes would
-// wait as long as this store is open.
+// end closes the lock. If only segments were removed, the next log uses the same lock file: unless this process closes
+// the lock, the processes of that log wait as long as this store is open.
 func (d *Lead) end() error {
 	d.once.Do(func() { d.err = d.lock.Close() })
 	return d.err
@@ -89,7 +89,7 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	return lock, nil
 }
 
-// lockError is ioError for a lock that could not be taken. It returns InPlace's error if the folder of the lock
+// lockError is like ioError, for a lock that could not be taken. It returns InPlace's error if the folder of the lock
 // is gone.
 func (l *FileLog) lockError(name string, err error) error {
 	if perr := l.Folder().InPlace(); perr != nil {
@@ -98,7 +98,7 @@ func (l *FileLog) lockError(name string, err error) error {
 	return l.ioError("locking", name, err)
 }
 
-// tookOurs is stillOurs for the holder of a lock from openLock: the log may have been replaced while the holder
+// tookOurs is like stillOurs, for the holder of a lock from openLock: the log may have been replaced while the holder
 // waited.
 func (l *FileLog) tookOurs() error {
 	if err := l.Folder().InPlace(); err != nil {
@@ -107,7 +107,8 @@ func (l *FileLog) tookOurs() error {
 	return l.stillOurs()
 }
 
-// PollCause is why the leading process scans all files at intervals instead of being notified of changes.
+// PollCause is the reason for which the leading process scans all files at intervals instead of being notified of
+// changes.
 type PollCause uint8
 
 // The causes.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// making matches the names of files that the log is still writing: segments, pages, and files made in a group's
+// making matches the names of files that the log is still creating: segments, pages, and files made in a group's
 // folder, see package vfs.
 var making = regexp.MustCompile(`^([0-9]+-([0-9]+|renew|own|features|ended|sent)|([0-9]{8,}\.wal|shared|owner|features|ended|sent|expiry|moved\.json|[a-z]+\.lock))(\.new)?(\.[0-9]+-[0-9]+)?\.new$`)
 
@@ -15,11 +15,11 @@ var making = regexp.MustCompile(`^([0-9]+-([0-9]+|renew|own|features|ended|sent)
 // ends in ".new" belongs to the user, and stays.
 func IsMaking(name string) bool { return making.MatchString(name) }
 
-// leftAfter is how long an unfinished segment must not have changed before its process is considered dead.
+// leftAfter is how long an unfinished segment must be unchanged before the process that created it is considered dead.
 const leftAfter = 10 * time.Minute
 
-// dropLeft removes unfinished segments that killed processes have left, up to the size of a segment each.
-// Otherwise only a recovery would remove them. A process that was merely stopped finds its file missing, and
+// dropLeft removes unfinished segments that killed processes have left, each up to the full size of a segment.
+// Otherwise only a recovery would remove them. If the process was merely stopped, it finds its file missing, and
 // continues without it.
 func (l *FileLog) dropLeft() error {
 	names, err := l.o.FS.ReadDir(l.o.walDir())

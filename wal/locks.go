@@ -33,7 +33,7 @@ func (l *FileLog) lock(ctx context.Context, role int, mode vfs.Mode) error {
 	return err
 }
 
-// lockUnless is lock for a caller that no longer needs the lock once done returns true, because the holder may
+// lockUnless is like lock, for a caller that no longer needs the lock once done returns true, because the holder may
 // have done the caller's work; held is false then.
 func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	if err := l.Folder().Replaced(); err != nil {
@@ -61,8 +61,8 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 	return held, nil
 }
 
-// took records the holder of a lock. A process that died with flush.lock has left its record, and perhaps files
-// in tmp/ that no process has examined.
+// took records this process as the holder of a lock. If the previous holder of flush.lock died, its record is still
+// there, and perhaps files in tmp/ that no process has examined: took records that, too.
 func (l *FileLog) took(role int) {
 	if role == roleFlush {
 		if _, _, named := l.shared.Holder(role); named {
@@ -91,9 +91,9 @@ func (l *FileLog) lockSlow(ctx context.Context, role int, mode vfs.Mode, done fu
 	return held, err
 }
 
-// The two locks that every commit takes are first waited for on the shared page, which costs one thread switch;
-// flock costs two. This is for short waits: at most lookTimes waits of lookAgain each, because no process wakes
-// the waiters if the holder is killed or is of a version that does not wake them.
+// Every commit takes two locks, for which a process first waits on the shared page. A wait there costs one thread
+// switch, a wait for flock two. This is for short waits: at most lookTimes waits of lookAgain each, because no process
+// wakes the waiters if the holder is killed or has a version that does not wake them.
 const (
 	lookTimes = 3
 	lookAgain = 2 * time.Millisecond
@@ -108,7 +108,8 @@ const (
 	tryTimes = 100
 )
 
-// brief returns the number that the shared page has for a lock for which processes wait on the page.
+// brief returns the number by which the shared page knows a lock; ok is false for a lock that processes do not wait
+// for on the page.
 func (l *FileLog) brief(role int) (lock int, ok bool) {
 	if role != roleAppend && role != roleSync || l.o.Inline || l.o.ReadOnly {
 		return 0, false
@@ -195,8 +196,8 @@ func (l *FileLog) rouse(role int) {
 	}
 }
 
-// holder returns the process that last recorded that it took the lock. flock is authoritative, and is queried
-// if no process is recorded: a process may be stopped for long between taking the lock and recording it.
+// holder returns the process that last recorded that it took the lock. The system's lock (flock) is authoritative, and
+// is queried if no process is recorded: a process may be stopped for long between taking the lock and recording it.
 func (l *FileLog) holder(role int) errs.Holder {
 	pid, since, named := 0, time.Time{}, false
 	if l.shared.Mapped() {
@@ -227,8 +228,8 @@ func (l *FileLog) stillOurs() error {
 	return l.still()
 }
 
-// lost is stillOurs without the features: what is already written is durable regardless of features. Every
-// commit calls it several times. Comparing the generation is enough: a page with another generation belongs to
+// lost is like stillOurs, but does not check features: what is already written is durable regardless of features.
+// Every commit calls it several times. Comparing the generation is enough: a page with another generation belongs to
 // another log, or to none.
 func (l *FileLog) lost() error {
 	if l.shared.Generation() == l.generation.Load() && !l.shared.Cut() {

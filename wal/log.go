@@ -25,18 +25,17 @@ type (
 // exclusive: everything with an LSN below the mark is covered.
 type LSN = segment.LSN
 
-// Precondition holds if the newest entry of Key has this LSN; LSN 0 if the key is absent. The empty key stands
-// for the log as a whole: nothing may have been committed at or after LSN.
+// Precondition holds if the newest entry of Key has this LSN; LSN 0 if the key is absent. The empty key stands for the
+// log as a whole: nothing may have been committed at or after LSN.
 //
-// Hint helps Machine.Unchanged to determine quickly that the state has not changed since the precondition was
-// made; 0 for no hint.
+// Hint helps Machine.Unchanged to determine quickly that the state has not changed since the precondition was made; 0
+// for no hint.
 //
 // A key may also stand for a running total (Machine.Counts): then LSN is the total that the caller saw, and the
 // precondition holds as long as the total has grown by at most Most since.
 //
-// A precondition on an absent key holds no matter when the key was deleted. An entry that names its predecessor
-// needs more: Chained also requires of an absent key that its newest entry is Deletion, as Machine.Deletion
-// returns it.
+// A precondition on an absent key holds no matter when the key was deleted. An entry that names its predecessor needs
+// a stricter one: with Chained, the newest entry of an absent key must be Deletion, as Machine.Deletion returns it.
 type Precondition struct {
 	Key      string
 	LSN      LSN
@@ -53,10 +52,10 @@ const (
 	CauseEdited  uint8 = 3 // a file was edited, added or removed by hand
 	CauseUpkeep  uint8 = 4 // the store changed derived data: an embedding, a count of accesses
 	CauseUndo    uint8 = 5 // an undo restored the document
-	CauseUndoing uint8 = 6 // likewise, in a commit that is not the last one of the undo
+	CauseUndoing uint8 = 6 // as CauseUndo, in a commit that is not the last one of the undo
 )
 
-// Amount is what an entry adds to a running total.
+// Amount is a number that an entry adds to a running total.
 type Amount struct {
 	Key string
 	N   uint64
@@ -73,24 +72,23 @@ type Batch struct {
 	// Frees marks a batch that frees space in the end, although it writes: like a batch of deletions, it may
 	// use the reserved space.
 	Frees bool
-	// OnTop, of a batch of one entry, is called if the precondition on the entry's key fails because newest is
-	// now the key's newest entry. It prepares the entry again on top of newest, and returns false if it cannot;
-	// then the batch conflicts. It is called while append.lock is held, by any goroutine, and never after
-	// Append has returned. It must be quick, keep no reference to newest, and not call the log.
+	// OnTop, of a batch of one entry, is called if the precondition on the entry's key fails because newest is now the
+	// key's newest entry. It changes the entry so that it follows newest, and returns false if it cannot; then the
+	// batch conflicts. Any goroutine may call it, while append.lock is held, and never after Append has returned. It
+	// must be quick, keep no reference to newest, and not call the log.
 	OnTop func(newest *Entry) bool
-	// Written, if set, is called when the batch is in the log and the LSNs of its entries are set, but before
-	// the batch is durable. With Written, a conflict is also returned at once, even if it rests on an entry
-	// that is not durable. Written may be called by any goroutine, never after Append has returned, and
-	// possibly not at all. It must be quick. The caller must not report the result of either before it is
-	// durable: see Ahead.
+	// Written, if set, is called when the batch is in the log and the LSNs of its entries are set, but before the
+	// batch is durable. With Written, a conflict is also returned at once, even if it depends on an entry that is not
+	// durable. Any goroutine may call Written, never after Append has returned, and possibly none does. It must be
+	// quick. The caller must report neither success nor conflict before the entries are durable: see Ahead.
 	Written func()
 }
 
 // ConflictError reports which precondition failed. It matches errs.ErrConflict.
 type ConflictError struct {
-	Index int // of the precondition
+	Index int // index of the failed precondition
 	Precondition
-	Found LSN // the newest entry; 0 if the key is absent
+	Found LSN // version of the newest entry; 0 if the key is absent
 }
 
 func (e *ConflictError) Error() string {

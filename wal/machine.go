@@ -2,13 +2,13 @@ package wal
 
 import "context"
 
-// Machine is the state that results from the entries of a log: the views above the log. The log passes durable
-// entries to the Machine, and asks it whether preconditions hold.
+// Machine is the state that results from the entries of a log: the views above the log. The log passes durable entries
+// to the Machine, and asks it whether preconditions hold.
 //
-// The log calls one method at a time, with a lock held on its read position: no method may call a method of the
-// same FileLog that reads on or needs that lock (Append, CatchUp, Read, AppliedMark, SetCheckpoint). Current,
-// Deletion, Unchanged, Also and Counts are called in each commit while append.lock keeps other processes from
-// writing: they must be quick.
+// The log calls one method at a time, with a lock held on its read position: no method may call a method of the same
+// FileLog that reads further or needs that lock (Append, CatchUp, Read, AppliedMark, SetCheckpoint). Current,
+// Deletion, Unchanged, Also and Counts are called in each commit while append.lock keeps other processes from writing:
+// they must be quick.
 type Machine interface {
 	// Begin loads the views; the entries from start.Spilled on are applied next. Open calls it, under open.lock
 	// unless the handle is read-only, and again after the log was healed or when Agrees returns an error. Later
@@ -19,12 +19,12 @@ type Machine interface {
 	// found its position released, and the next call tries again.
 	Begin(ctx context.Context, start Start) error
 
-	// Agrees checks that the views that Begin loaded belong to this log: none reaches beyond the end of the
-	// log, and the chain hash at the end of each view is that of the log, as far as chain still knows it. Open
-	// calls it once everything durable is applied.
+	// Agrees verifies that the views that Begin loaded belong to this log: none reaches beyond the end of the log, and
+	// the chain hash at the end of each view equals the log's hash there, unless chain no longer knows it. Open calls
+	// it once everything durable is applied.
 	//
-	// An error means that the views do not belong to the log. If no other process has the store open, Begin
-	// follows, with start.Rebuild; otherwise Open returns the error.
+	// An error means that the views do not belong to the log. If no other process has the store open, Begin follows,
+	// with start.Rebuild; otherwise Open returns the error.
 	Agrees(end Mark, chain func(LSN) (uint64, bool)) error
 
 	// Apply receives the durable entries in order. Keys and values are valid only during the call.
@@ -42,17 +42,17 @@ type Machine interface {
 	// is called only for a precondition that is Chained.
 	Deletion(key string) LSN
 
-	// Unchanged reports whether Current would certainly return p.LSN; it returns false if that is not known
-	// without a look-up. It is called before Current, for a precondition that has a Hint.
+	// Unchanged reports whether it is certain, without a look-up, that Current would return p.LSN. It is called before
+	// Current, for a precondition that has a Hint.
 	Unchanged(p Precondition) bool
 
-	// Also returns further keys of which the entry is the newest one, for preconditions that are evaluated
-	// before the entry is applied; Current has a separate answer for these keys. It must return the same keys
+	// Also returns further keys of which the entry is the newest one. They are for preconditions that are evaluated
+	// before the entry is applied; for these keys, Current returns their own positions. Also must return the same keys
 	// for an entry each time. For an entry that it cannot read it returns no keys: Apply returns the error.
 	Also(e *Entry) []string
 
-	// Counts returns what an entry adds to running totals. A running total is a key for which Current returns
-	// how much all applied entries have added, since some starting point. Counts must return the same for an
-	// entry each time, once the starting point is set.
+	// Counts returns the amounts that an entry adds to running totals. A running total is a key for which Current
+	// returns the sum of the amounts of all applied entries since some starting point. Counts must return the same
+	// amounts for an entry each time, once the starting point is set.
 	Counts(e *Entry) []Amount
 }

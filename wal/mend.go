@@ -26,7 +26,7 @@ import (
 // LostError reports a part of the history that was lost with a damaged file of the log.
 type LostError struct {
 	Path     string // relative to the store
-	From, To LSN    // versions in this range are lost
+	From, To LSN    // the versions in this range are lost
 	Err      error  // the damage
 }
 
@@ -47,8 +47,8 @@ func lostIn(path string, gaps []Gap) (list []error) {
 	return list
 }
 
-// lacks returns how many bytes of a copy are missing frames. damaged reports whether the copy cannot be read to
-// its end.
+// lacks returns the number of bytes of missing frames in the copy of a segment. damaged reports whether the copy
+// cannot be read to its end.
 func (l *FileLog) lacks(number uint64) (bytes uint64, damaged bool, err error) {
 	holes, gaps, err := l.Past().CheckArchived(context.Background(), number)
 	if err != nil {
@@ -63,8 +63,8 @@ func (l *FileLog) lacks(number uint64) (bytes uint64, damaged bool, err error) {
 	return bytes, len(holes) > 0, nil
 }
 
-// copySegment writes the copy of a segment into archive/, with gaps in place of damaged frames, and returns the
-// gaps. An existing copy stays if it is sound, or if it has more of the segment than the segment's file.
+// copySegment writes the copy of a segment into archive/, with gaps in place of damaged frames, and returns the gaps.
+// It keeps an existing copy if that copy is sound, or has more of the segment than the segment's file.
 func (l *FileLog) copySegment(number uint64) (gaps []Gap, err error) {
 	most := ^uint64(0)
 	if l.archived(number) {
@@ -111,7 +111,7 @@ func (l *FileLog) copySegment(number uint64) (gaps []Gap, err error) {
 // Mended is the sound part of a damaged copy in the archive.
 type Mended struct {
 	Lost []error // each a *LostError
-	b    []byte  // the segment, with gaps
+	b    []byte  // the bytes of the segment, with gaps
 	geo  segment.Geometry
 }
 

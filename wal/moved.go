@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// sentry sleeps on the shared page until durable moves, on behalf of all goroutines of this process that wait
-// for that.
+// sentry sleeps on the shared page until the durable position moves, for all goroutines of this process that wait for
+// that.
 type sentry struct {
 	mu     sync.Mutex
 	moved  chan struct{} // closed when durable has moved; nil while no goroutine waits
@@ -14,13 +14,14 @@ type sentry struct {
 	done   sync.WaitGroup
 }
 
-// sentryMost limits one sleep: the process that moved durable may have been killed before it woke the others.
+// sentryMost is the maximum duration of one sleep: the process that moved the durable position may have been killed
+// before it woke the others.
 const sentryMost = time.Second
 
-// Moved returns a channel that is closed when durable has moved since the call, whichever process moved it,
-// when the log is closed, and in any case after a second. It returns nil if the caller has to poll: on systems
-// without support, and for a read-only process, which cannot register as waiting. Nothing is watched between
-// two calls: read Durable after the call, not before.
+// Moved returns a channel that is closed when the durable position has moved since the call, in whichever process;
+// when the log is closed; and in any case after a second. It returns nil if the caller has to poll: on systems without
+// support, and for a read-only process, which cannot register as waiting. Nothing is watched between two calls: the
+// caller must read Durable after the call, not before.
 func (l *FileLog) Moved() <-chan struct{} {
 	if l.o.Inline || l.o.ReadOnly {
 		return nil

@@ -60,8 +60,9 @@ func LockExclusive(fsys vfs.FS, dir string, known Features, mode fs.FileMode,
 	return release, true, nil
 }
 
-// folderAlone takes the lock on the store's folder, as a recovery does: a process that still has an earlier log
-// of this folder open notices within placeLook that its log is gone. The lock is nil on systems without it.
+// folderAlone takes the lock on the store's folder exclusively, as a recovery does. A process that still has an
+// earlier log of this folder open notices within placeLook that its log is gone, and releases the folder. The lock is
+// nil on systems without such locks.
 func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err error) {
 	folder, err = vfs.OpenFolderLock(fsys, dir)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -78,8 +79,8 @@ func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err e
 	return nil, err != nil, folder.Close() // an error means a file system without such locks
 }
 
-// mayChange refuses a store that has unknown features. If one of checkpoint and wal/features is unreadable it
-// is ignored: the other one has the features.
+// mayChange returns an error for a store with a feature that is not known. If one of checkpoint and wal/features is
+// unreadable, it is ignored: the other one has the features.
 func mayChange(fsys vfs.FS, dir string, known Features) error {
 	c, err := readCheckpoint(fsys, dir)
 	if errors.Is(err, errs.ErrNewerFormat) {
@@ -107,7 +108,7 @@ func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h se
 		mode)
 }
 
-// NewCheckpoint replaces the checkpoint, whatever it contains, by one slot.
+// NewCheckpoint replaces the checkpoint file, whatever its content, by one with a single slot.
 func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) error {
 	c.Sequence++
 	b := make([]byte, 2*slotSize)
@@ -119,8 +120,8 @@ func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) erro
 // Copy copies a segment into the archive, as releasing it does.
 func (a Archive) Copy(number uint64) error { return a.l.archive(number) }
 
-// Known returns the position up to which the log is known to have been durable, even if it cannot be read that
-// far: from its marks and, after damage, from the frames that follow.
+// Known returns the position up to which the log is known to have been durable, even if it cannot be read that far. It
+// uses the positions in the checkpoint and, after damage, those in the frames that follow.
 func (l *FileLog) Known() (LSN, error) {
 	known := max(l.Durable(), l.unmarked)
 	if l.shared.Mapped() && l.shared.OfBoot(l.host) {
@@ -144,7 +145,8 @@ func (l *FileLog) Known() (LSN, error) {
 	return known, nil
 }
 
-// Marks returns the checkpoint with which the log was read; without a checkpoint, what the segments record.
+// Marks returns the checkpoint with which the log was read; if there was none, one with the positions that the
+// segments record.
 func (l *FileLog) Marks() Checkpoint { return l.marks }
 
 // claimed returns the highest durable position that the frames of a segment record, at least most.

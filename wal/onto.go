@@ -8,11 +8,11 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// onTop lets a batch with Batch.OnTop prepare its entry again, on the newest entry of its key, instead of a
-// conflict: at is that newest entry, and i the index of the precondition that failed. append.lock and mu are
-// held, so the next entry of the key comes after this one.
+// onTop calls Batch.OnTop, so that the batch follows the newest entry of its key instead of conflicting. at is the
+// position of that newest entry, and i the index of the precondition that failed. append.lock and mu are held, so the
+// next entry of the key comes after this one.
 //
-// If the newest entry is below flushed, onTop returns false: its file may have been edited.
+// If the newest entry is below flushed, onTop returns false: the entry's file may have been edited.
 func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 	b := r.batch
 	if b.OnTop == nil || len(b.Entries) != 1 || at < l.shared.Flushed() || b.Preconditions[i].Key != b.Entries[0].Key {
@@ -34,7 +34,8 @@ func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 	return true
 }
 
-// entryAt returns the entry at a position: of the group, of those not applied yet, or of the log.
+// entryAt returns the entry at a position. It looks in the group, then in the entries that are not applied yet, then
+// in the log.
 func (l *FileLog) entryAt(g *group, at LSN) (Entry, error) {
 	for _, list := range [][]Entry{g.entries, l.state.ahead} {
 		if n, ok := find(list, at); ok {
@@ -49,11 +50,11 @@ func find(list []Entry, at LSN) (int, bool) {
 	return slices.BinarySearchFunc(list, at, func(e Entry, at LSN) int { return cmp.Compare(e.LSN, at) })
 }
 
-// preparing keeps a caller whose ctx has ended in Append while its batch is prepared again, because the
-// preparation reads the caller's data.
+// preparing keeps a caller whose ctx has ended in Append as long as OnTop is running for the caller's batch: OnTop
+// reads the caller's data.
 type preparing struct{ sync.Mutex }
 
-// again calls f unless the caller has given up, and reports whether f returned true.
+// again calls f unless the caller has ended, and reports whether f returned true.
 func (r *request) again(q *queue, f func() bool) bool {
 	r.preparing.Lock()
 	defer r.preparing.Unlock()
@@ -63,7 +64,7 @@ func (r *request) again(q *queue, f func() bool) bool {
 	return !gone && f()
 }
 
-// ended blocks until no goroutine prepares the batch again; the request is marked as gone.
+// ended marks the request as gone, and blocks until no goroutine runs OnTop for its batch.
 func (r *request) ended() {
 	r.preparing.Lock()
 	//lint:ignore SA2001 it waits for who has it

@@ -178,7 +178,7 @@ func (l *FileLog) namedPage() {
 	}
 }
 
-// leavingError is the error of joining a log that has missing files.
+// leavingError is the error of opening a log that has missing files while another process has the log open.
 type leavingError struct{ error }
 
 func (e *leavingError) Unwrap() error { return e.error }
@@ -191,7 +191,8 @@ func IsLeaving(err error) bool {
 	return errors.As(err, &leaving)
 }
 
-// joinWhole is join that marks a failure caused by missing files.
+// joinWhole is like join, but if it fails because files are missing, the error is one for which IsLeaving returns
+// true.
 func (l *FileLog) joinWhole(ctx context.Context) error {
 	err := l.join(ctx)
 	if err != nil && !l.o.Inline && l.isOfRemoval(err) {
@@ -203,7 +204,7 @@ func (l *FileLog) joinWhole(ctx context.Context) error {
 // errNoPage reports that there is no page to join.
 var errNoPage = errors.New("close the store in all of them, then open it again")
 
-// join attaches to a log that other processes have recovered.
+// join attaches this process to a log that other processes have recovered.
 func (l *FileLog) join(ctx context.Context) error {
 	if ok, err := l.locks[roleAttach].TryLock(vfs.ModeShared); err != nil || !ok {
 		return &errs.LockError{Path: l.o.wal("attach.lock"), Holder: l.holder(roleOpen), Err: err}
@@ -239,7 +240,7 @@ func (l *FileLog) join(ctx context.Context) error {
 	return l.follow(ctx)
 }
 
-// follow begins at the position that the checkpoint records and applies what is durable.
+// follow begins at the position that the checkpoint records, and applies all durable entries from there.
 func (l *FileLog) follow(ctx context.Context) error {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -297,7 +298,7 @@ func (l *FileLog) folders() error {
 	return nil
 }
 
-// Close detaches the process. For a clean end, flush and attest first.
+// Close detaches the process from the log. For a clean end, flush and write a checkpoint before.
 func (l *FileLog) Close() error {
 	l.q.close()
 	replaced := l.Folder().InPlace() != nil

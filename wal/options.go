@@ -18,28 +18,31 @@ type Options struct {
 	FS  vfs.FS
 	Dir string // the store's folder, which exists; the log owns wal/, checkpoint and parts of quarantine/ in it
 
-	SegmentSize uint64              // for a new log; segment.DefaultSize when 0
+	SegmentSize uint64              // for a new log: size of a segment in bytes; segment.DefaultSize when 0
 	NewAbove    func() (LSN, error) // a new log starts above this position: the highest LSN found in any view
-	UUID        [16]byte            // for a new log
+	UUID        [16]byte            // UUID of a new log
 	Create      bool                // create a log if there is none
 	ReadOnly    bool                // change nothing and hold no lock
-	Known       Features            // features that the caller knows besides KnownFeatures
-	Lacks       Features            // features of KnownFeatures that the caller does not know, as in an older program
-	LockWait    time.Duration       // how long to wait for a lock; 30 s when 0
-	Inline      bool                // start no goroutines: prepare space in the caller's goroutine
-	FileMode    fs.FileMode         // 0600 when 0
-	DirMode     fs.FileMode         // 0700 when 0
-	Archive     Budget              // current budget of archive/; 256 MiB of any age if nil
-	Unsent      func() int64        // bytes that archive/ may have beyond its budget, see sent.go; 1 GiB if nil
-	Config      func() bool         // the store has a config.json, which the checkpoint records; nil: it has none
-	Aged        Aged                // the time by which the age of copies is judged; the clock if nil
+	Known       Features            // features that the caller knows in addition to KnownFeatures
+	// features of KnownFeatures that the caller does not know: it behaves as an older program
+	Lacks    Features
+	LockWait time.Duration // maximum time to wait for a lock; 30 s when 0
+	Inline   bool          // start no goroutines: prepare space in the caller's goroutine
+	FileMode fs.FileMode   // mode of new files; 0600 when 0
+	DirMode  fs.FileMode   // mode of new folders; 0700 when 0
+	Archive  Budget        // current budget of archive/; 256 MiB of any age if nil
+	// bytes by which archive/ may exceed its budget for a copy of the log on another machine, see sent.go; 1 GiB if
+	// nil
+	Unsent func() int64
+	Config func() bool // the store has a config.json, which the checkpoint records; nil: it has none
+	Aged   Aged        // returns the time by which the age of copies is determined; nil: the clock's time
 	// MakeRoom removes something less needed than history when the disk is full; false: there is nothing left.
 	MakeRoom  func() bool
 	HoldBytes int64 // bytes of log that a backup may keep from being recycled; 1 GiB when 0
 
 	Clock  func() time.Time
 	Nonce  func() uint32
-	Sleep  func(context.Context, time.Duration) error // time.Sleep that ends with ctx
+	Sleep  func(context.Context, time.Duration) error // like time.Sleep, but ends when ctx ends
 	Logger *slog.Logger
 	Event  func(Event)
 
@@ -47,36 +50,35 @@ type Options struct {
 	// be nil.
 	Synced, Waited func(time.Duration)
 
-	// Rescue writes into files what is durable and in no file yet. It is called in a separate goroutine if
-	// files of the log were removed while the store's folder is still the one that was opened. It may write
-	// only documents; no other process of the store puts files in place meanwhile. again reports whether a
-	// later call may succeed where this one failed: then Rescue is called again until Folder.Leave, which
-	// returns the last error. If nil, nothing is rescued.
+	// Rescue writes entries that are durable and in no file yet into files. It is called in a separate goroutine if
+	// files of the log were removed while the store's folder is still the one that was opened. It may write only
+	// documents; no other process of the store puts files in place meanwhile. again reports whether a later call may
+	// succeed after this one has failed: then Rescue is called again until Folder.Leave, which returns the last error.
+	// If nil, nothing is rescued.
 	Rescue func(ctx context.Context, held *Held) (again bool, err error)
 
 	// Named returns the UUID that other files of the store contain, for a log without a checkpoint. If nil, no
 	// other file has one.
 	Named func() (id [16]byte, ok bool)
 
-	// Resides returns an error if the store of the folder is elsewhere. A writing handle calls it after it has
-	// taken open.lock, before it changes anything: the store may have been moved in the meantime. If nil, there
-	// is no check.
+	// Resides returns an error if the store of the folder was moved elsewhere. A writing handle calls it after it has
+	// taken open.lock, before it changes anything: the store may have been moved in the meantime. If nil, there is no
+	// check.
 	Resides func() error
 
 	Machine Machine // the state to which entries are applied; required
 }
 
-// Budget returns how many bytes the copies of released segments may take, none if it is 0 or negative, and the
-// age of its newest entry at which a copy is removed; 0 means never.
+// Budget returns the limits of the archive: how many bytes the copies of released segments may take, where 0 or less
+// means no copies; and the maximum age of a copy's newest entry, where 0 means no limit.
 type Budget func() (bytes int64, age time.Duration)
 
-// Aged returns the time by which the age of copies is judged, the zero time if none is known: a single reading
-// of the clock must not remove history. It is called under flush.lock with the current time; old reports
-// whether a copy is too old by that time. A call with old false shows that an earlier reading by which a copy
-// was too old was wrong.
+// Aged returns the time by which the age of copies is determined, or the zero time if none is known: a single reading
+// of the clock must not remove history. It is called under flush.lock with the current time; old means that a copy is
+// too old by that time. A call with old false shows that an earlier reading by which a copy was too old was wrong.
 type Aged func(now time.Time, old bool) time.Time
 
-// Event is an event of which the host may want to be notified.
+// Event is an event that may be reported to the program that uses the log.
 type Event struct {
 	Kind  EventKind
 	Path  string
@@ -116,7 +118,7 @@ type Start struct {
 	Fresh   bool      // nothing was ever spilled
 	Rebuild bool      // the index must not be used: rebuild it from the files, which are authoritative below Spilled
 	Alone   bool      // no other process has the store open, and open.lock is held
-	Gone    LSN       // where a new log begins because the previous log of the store is gone; else 0
+	Gone    LSN       // position at which a new log begins because the previous log of the store is gone; otherwise 0
 	Past    *past.Log // the log, as far back as it is kept
 }
 

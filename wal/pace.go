@@ -9,8 +9,8 @@ import (
 // fast they follow, and a clock by which writers take turns if the files follow too slowly. All of it is
 // advisory: no byte of a store depends on it.
 
-// Unfiled returns how many durable bytes of log are in no file yet, not counting scopes of working memory whose
-// file may lag.
+// Unfiled returns the number of durable bytes of log whose entries are in no file yet. It does not count scopes of
+// working memory, whose files may lag behind the log.
 func (pc Pace) Unfiled() int64 {
 	if !pc.l.shared.Mapped() || pc.l.private.Load() {
 		return 0
@@ -19,8 +19,8 @@ func (pc Pace) Unfiled() int64 {
 	return int64(max(pc.l.shared.Durable(), files) - files)
 }
 
-// FiledTo returns the position below which everything is in files, except for scopes of working memory that may
-// lag.
+// FiledTo returns the position below which all entries are in files, except those of scopes of working memory, whose
+// files may lag behind the log.
 func (pc Pace) FiledTo() LSN {
 	if !pc.l.shared.Mapped() || pc.l.private.Load() {
 		return pc.l.Flushed()
@@ -35,8 +35,8 @@ const settleSpan = 5 * time.Second
 // longRound is the duration from which a round is ignored: the machine may have slept.
 const longRound = time.Minute
 
-// Filed records that everything below a position is in files, except for scopes that may lag, and that the last
-// round took the given time for the given number of bytes of log.
+// Filed records that all entries below a position are in files, except those of scopes whose files may lag. It also
+// records that the last flush took the given time for the given number of bytes of log.
 func (pc Pace) Filed(held *Held, to LSN, bytes uint64, took time.Duration) error {
 	if err := held.proves(pc.l); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (pc Pace) Filed(held *Held, to LSN, bytes uint64, took time.Duration) error
 	return nil
 }
 
-// Rate returns how many bytes of log per second the flushers put into files while they do nothing else, 0 if
+// Rate returns the number of bytes of log per second that the flushers put into files while they do nothing else, 0 if
 // unknown.
 func (pc Pace) Rate() float64 {
 	if !pc.l.shared.Mapped() {
@@ -65,15 +65,15 @@ func (pc Pace) Rate() float64 {
 	return float64(pc.l.shared.FlushBytes()) / spent.Seconds()
 }
 
-// mostTurns is how far ahead the writers' clock may be; a value beyond it is ignored.
+// mostTurns is how far the end of the writers' turns may be in the future; a later value is ignored.
 const (
 	mostTurns  = time.Minute
-	turnsSlack = 10 * time.Second // difference between the clocks that two writers have read
+	turnsSlack = 10 * time.Second // maximum difference between the clocks that two writers have read
 )
 
-// Turn gives a writer its turn after all writers that have taken one. begins is the machine's uptime at which
-// the earlier turns end; the turn ends at ends, after cost. If the clock would get too far ahead to be trusted,
-// the turn is shorter or empty, and later writers begin at the same time.
+// Turn gives the calling writer a turn after all turns that other writers have taken. begins is the machine's uptime
+// at which the earlier turns end; the turn ends at ends, cost later. If the end would be too far in the future to be
+// trusted, the turn is shorter or empty, and later writers begin at the same time.
 func (pc Pace) Turn(now, cost time.Duration) (begins, ends time.Duration) {
 	for {
 		v := pc.l.shared.Turns()
@@ -88,7 +88,7 @@ func (pc Pace) Turn(now, cost time.Duration) (begins, ends time.Duration) {
 	}
 }
 
-// GiveBack returns an unused turn to the clock.
+// GiveBack returns an unused turn of duration cost, so that later turns begin earlier.
 func (pc Pace) GiveBack(cost time.Duration) {
 	for {
 		v := pc.l.shared.Turns()

@@ -4,22 +4,22 @@ package wal
 // flush.lock. What only some users need is a method of one of these types. Each is a view of the log, without
 // state of its own, and is valid as long as the log is.
 
-// Archive is what is kept of the log beyond the needed segments: the copies in wal/archive/, and the release of
-// segments into it. The flusher releases segments, backup holds them, and repair copies and mends them.
+// Archive is the part of a log that is kept beyond the needed segments: the copies in wal/archive/, and the release of
+// segments into it. The flusher releases segments, a backup holds them, and repair copies and mends them.
 type Archive struct{ l *FileLog }
 
 // Archive returns the archive of the log.
 func (l *FileLog) Archive() Archive { return Archive{l} }
 
-// Purges is what the processes of a store know of purges that are running or have failed, and how a purge
-// erases entries.
+// Purges is the state that the processes of a store share about purges: which are running or have failed. It also
+// erases entries for a purge.
 type Purges struct{ l *FileLog }
 
 // Purges returns the purges of the log.
 func (l *FileLog) Purges() Purges { return Purges{l} }
 
-// Processes is the list of processes that have the log open for writing, and the one among them that leads:
-// that watches the files for all.
+// Processes is the list of processes that have the log open for writing. One of them leads: it watches the files for
+// all.
 type Processes struct{ l *FileLog }
 
 // Processes returns the processes that have the log open.
@@ -32,7 +32,8 @@ type Folder struct{ l *FileLog }
 // Folder returns the folder of the log.
 func (l *FileLog) Folder() Folder { return Folder{l} }
 
-// Pace is the information about speed that writers and flushers of all processes share.
+// Pace is the information about the speed of writing and flushing that the writers and flushers of all processes
+// share.
 type Pace struct{ l *FileLog }
 
 // Pace returns the pace of the log.
@@ -44,8 +45,8 @@ type Clock struct{ l *FileLog }
 // Clock returns the clock of the log.
 func (l *FileLog) Clock() Clock { return Clock{l} }
 
-// Notes are what the processes record for each other about the files of the store: whether they can be trusted,
-// what a killed process has left, and that the index was rebuilt.
+// Notes are facts that the processes record for each other about the files of the store: whether the files can be
+// trusted, what a killed process has left, and that the index was rebuilt.
 type Notes struct{ l *FileLog }
 
 // Notes returns the notes on the shared page.

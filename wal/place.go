@@ -50,39 +50,38 @@ import (
 // whole folder was replaced, the handles of vfs.Hold make this harmless: the write goes to the old folder. If
 // only files in it were replaced, the lock on the folder does.
 
-// placeLook is how often an idle process compares.
+// placeLook is the interval at which an idle process checks that the log is still the one at its path.
 const placeLook = time.Second
 
-// placeFresh is how long a comparison is valid for the next write into a segment that is open: that write goes
-// to the file that was compared, wherever that file is by then, and the acknowledgement depends on the
-// comparison after the sync. Only a process that writes without a pause saves a comparison by this, one of two
-// per commit.
+// placeFresh is how long a check that the log is still at its path is valid for the next write into an open segment.
+// That write goes to the file that was checked, wherever that file is by then, and the acknowledgement depends on the
+// check after the sync. This saves a check, one of two per commit, only for a process that writes without a pause.
 const placeFresh = time.Millisecond
 
-// place is what a log knows of the folder in which it was opened.
+// place is the knowledge of a log about the folder in which it was opened.
 type place struct {
-	ino, dev uint64      // of wal/shared, when this process mapped it
+	ino, dev uint64      // inode and device of wal/shared when this process mapped it
 	opened   atomic.Bool // the log is in use
 	gone     atomic.Pointer[replacedError]
-	compared atomic.Int64 // when InPlace last found no difference, as the time since began
+	compared atomic.Int64 // time since began at which InPlace last found no difference
 	began    time.Time
-	// The folder was released: only entries applied by then are readable, because the page may belong to a
-	// later log.
+	// The folder was released. Entries that were applied until then are readable, others are not, because the page may
+	// belong to a later log.
 	left atomic.Bool
 
-	lead    atomic.Pointer[Lead] // of this process; nil while it does not lead
+	lead    atomic.Pointer[Lead] // the Lead of this process; nil while this process does not lead
 	mu      sync.Mutex
-	folder  vfs.FolderLock // nil: the system has no such lock, or the folder was released
-	flushes int            // flushes of this process that are running, under flush.lock
-	still   chan struct{}  // closed when gone is set and no flush is running; nil before gone is set
-	settled chan struct{}  // closed when the folder was released; nil before gone is set
+	folder  vfs.FolderLock // the lock on the folder; nil: the system has no such lock, or the folder was released
+	flushes int            // number of running flushes of this process, under flush.lock
+	still   chan struct{}  // closed when gone is set and no flush is running; nil as long as gone is not set
+	settled chan struct{}  // closed when the folder was released; nil as long as gone is not set
 	leaving chan struct{}  // closed when the log is being closed: see Leave
-	unfiled error          // error of the rescue; returned once
+	unfiled error          // the error of the rescue; returned once
 
 	checkpoint openedCheckpoint
 }
 
-// replacedError matches errs.ErrReplaced.
+// replacedError is the error of a log that was replaced. It matches errs.ErrReplaced.
 type replacedError struct {
 	dir, why string
 }
@@ -119,7 +118,7 @@ func (d Folder) InPlace() error {
 	return d.Replaced()
 }
 
-// inPlaceFor is InPlace before a write into a segment, see placeFresh.
+// inPlaceFor is like InPlace, before a write into segment number; a recent check is enough, see placeFresh.
 func (l *FileLog) inPlaceFor(number uint64) error {
 	at := l.place.compared.Load()
 	if at == 0 || time.Since(l.place.began)-time.Duration(at) > placeFresh || !l.hasOpen(number) {
@@ -131,7 +130,7 @@ func (l *FileLog) inPlaceFor(number uint64) error {
 	return l.Folder().Replaced()
 }
 
-// Replaced returns what InPlace has found earlier, without comparing again.
+// Replaced returns the error that InPlace has returned earlier, without a new check.
 func (d Folder) Replaced() error {
 	if e := d.l.place.gone.Load(); e != nil {
 		return e
@@ -139,8 +138,8 @@ func (d Folder) Replaced() error {
 	return nil
 }
 
-// Explain returns the error of InPlace instead of err if that explains err: a file or a folder is missing
-// because the store's folder is being removed. The page may be removed last, so Explain waits for that.
+// Explain returns the error of InPlace instead of err if InPlace's error explains err: a file or a folder is missing
+// because the store's folder is being removed. The shared page may be removed last, so Explain waits for its removal.
 func (d Folder) Explain(err error) error {
 	if err = d.l.orReplaced(err); err == nil || errors.Is(err, errs.ErrReplaced) || d.l.o.ReadOnly ||
 		!d.l.isOfRemoval(err) {
@@ -159,7 +158,7 @@ func (d Folder) Explain(err error) error {
 	}
 }
 
-// orReplaced is Explain without a wait.
+// orReplaced is like Explain, but does not wait.
 func (l *FileLog) orReplaced(err error) error {
 	if err == nil || l.o.ReadOnly || errors.Is(err, errs.ErrReplaced) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -178,8 +177,8 @@ func (l *FileLog) isOfRemoval(err error) bool {
 		l.Folder().Unrecorded(err)
 }
 
-// Unrecorded reports whether a failure is that of a missing checkpoint. As long as the log is open no process
-// creates another one.
+// Unrecorded reports whether err is that of a missing checkpoint. As long as the log is open no process creates
+// another checkpoint.
 func (d Folder) Unrecorded(err error) bool {
 	if errors.Is(err, errSlot) {
 		_, err = d.l.o.FS.Stat(filepath.Join(d.l.o.Dir, "checkpoint"))
@@ -188,8 +187,8 @@ func (d Folder) Unrecorded(err error) bool {
 	return false
 }
 
-// keeps is InPlace for a caller that has seen the log durable up to a position: an older copy of the page has a
-// lower one.
+// keeps is like InPlace, for a caller that has seen the log durable up to position at: in an older copy of the shared
+// page, the durable position is lower.
 func (l *FileLog) keeps(at LSN) error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -200,8 +199,8 @@ func (l *FileLog) keeps(at LSN) error {
 	return nil
 }
 
-// older records that the page is a copy of an earlier moment, written over the page in place: a position in it
-// has decreased. If another process has recovered the log, that is the reason instead.
+// older records that the shared page is a copy of an earlier moment, written over the page in place: a position in it
+// has decreased. If another process has recovered the log, older records that reason instead.
 func (l *FileLog) older() error {
 	if err := l.lost(); err != nil {
 		return err
@@ -210,7 +209,8 @@ func (l *FileLog) older() error {
 	return l.Folder().Replaced()
 }
 
-// atTail returns an error unless the frames that were read end at the tail; append.lock and state.mu are held.
+// atTail returns an error unless the frames that were read end at the tail position. append.lock and state.mu are
+// held.
 func (l *FileLog) atTail(tail LSN) error {
 	switch at := l.state.w.At.LSN; {
 	case at > tail:
@@ -241,8 +241,8 @@ func (l *FileLog) lose(why string) {
 	go l.settleLoss()
 }
 
-// settleLoss releases the folder once no flush is running. Before that it rescues the entries that only this
-// process has.
+// settleLoss releases the folder once no flush is running. Before that it rescues the entries of which only this
+// process has a copy.
 func (l *FileLog) settleLoss() {
 	p := &l.place
 	<-p.still
@@ -266,13 +266,13 @@ func (l *FileLog) settleLoss() {
 	close(p.settled)
 }
 
-// rescue calls Options.Rescue, again every second as long as that may help: the disk is full, or another
-// process has a lock. Meanwhile this process keeps the folder locked, so that no other process begins a log
-// that lacks these entries. When the log is being closed there is one more call, whose error Leave returns.
+// rescue calls Options.Rescue. It repeats the call every second as long as that may help: the disk is full, or another
+// process has a lock. Meanwhile this process keeps the folder locked, so that no other process begins a log that lacks
+// these entries. When the log is being closed there is one more call, whose error Leave returns.
 func (l *FileLog) rescue() error {
 	t := time.NewTicker(placeLook)
 	defer t.Stop()
-	var ending time.Time // of the first call after closing began
+	var ending time.Time // the first call after closing began has ended
 	for {
 		select {
 		case <-l.place.leaving:
@@ -307,15 +307,16 @@ func (l *FileLog) rescue() error {
 	}
 }
 
-// rescuePatience is how long to wait for a removal that has begun to finish: its files go one after the other.
+// rescuePatience is the time to wait until a removal that has begun is complete: its files are removed one after
+// another.
 const (
 	rescuePatience = 500 * time.Millisecond
 	placePause     = 10 * time.Millisecond
 )
 
-// rescues reports whether entries that are in no file yet have lost their segments, or are about to, while the
-// folder is the one that was opened and no other log is in it. If wal/shared is gone and the segments still
-// exist, it is unknown how long the removal will take, so the entries are rescued, too; if the segments stay,
+// rescues reports whether a rescue is necessary: entries that are in no file yet have lost their segments, or are
+// about to, while the folder is the one that was opened and has no other log. If wal/shared is gone and the segments
+// still exist, it is unknown how long the removal will take. Then the entries are rescued, too; if the segments stay,
 // the next process finds the same entries in them.
 func (l *FileLog) rescues() bool {
 	if l.place.folder == nil || l.shared.Durable() <= l.shared.Flushed() {
@@ -349,7 +350,7 @@ func (l *FileLog) folderIsOurs() bool {
 	return ok && err == nil && merr == nil && at.Ino == mine.Ino && at.Dev == mine.Dev
 }
 
-// otherFolder is outOfPlace for a handle without a page: it compares only the folder.
+// otherFolder is like outOfPlace, for a handle without a shared page: it compares only the folder.
 func (l *FileLog) otherFolder() string {
 	at, ok, err := vfs.AtPath(l.o.FS, l.o.Dir+"/.")
 	mine, merr := l.o.FS.Stat(l.o.Dir)
@@ -378,7 +379,7 @@ func (l *FileLog) lostSegments() bool {
 	return false
 }
 
-// outOfPlace returns how the log at the path differs from this one, "" if it does not.
+// outOfPlace returns a description of how the log at the path differs from this one, "" if it does not.
 func (l *FileLog) outOfPlace() string {
 	info, ok, err := vfs.AtPath(l.o.FS, l.o.wal("shared"))
 	ino, dev := l.place.ino, l.place.dev
@@ -411,8 +412,8 @@ func (l *FileLog) outOfPlace() string {
 	return l.unlinked()
 }
 
-// unlinked returns what is wrong with the newest segment if its name is gone, "" otherwise. It also compares
-// the positions in the page: a copy that was written over the files in place has lower ones.
+// unlinked returns a description of the problem if the newest segment has lost its name, "" otherwise. It also
+// compares the positions in the shared page: a copy that was written over the files in place has lower positions.
 func (l *FileLog) unlinked() string {
 	for last := LSN(0); ; {
 		applied := l.state.appliedAt.Load() // load before durable, which only grows: nothing beyond it is applied
@@ -435,12 +436,12 @@ func (l *FileLog) unlinked() string {
 	}
 }
 
-// pageCut is the difference if a program truncates wal/shared in place, as cp -a of another copy does before it
-// writes. The page is mapped, and an access beyond the end of the file faults: see vfs.IsCut. What was
+// pageCut is the difference that is reported if a program truncates wal/shared in place, as cp -a of another copy does
+// before it writes. The page is mapped, and an access beyond the end of the file faults: see vfs.IsCut. Everything
 // acknowledged is in the segments, unless the program truncates those too.
 const pageCut = "wal/shared was cut short"
 
-// nameless returns what is wrong with the name of a segment, "" if nothing is.
+// nameless returns a description of what is wrong with the name of a segment, "" if nothing is.
 func (l *FileLog) nameless(number uint64) string {
 	f, err := l.segment(number)
 	if errors.Is(err, past.ErrNoSegment) && l.shared.Poison() != page.Damaged {
@@ -452,9 +453,9 @@ func (l *FileLog) nameless(number uint64) string {
 	return ""
 }
 
-// named reports whether the open file of a segment is the one in wal/. The number of its links is not enough:
-// the file may have a name in a copy of hard links (cp -al, rsync --link-dest), and some file systems do not
-// count links.
+// named reports whether the open file of a segment is the file with the segment's name in wal/. The number of links of
+// the file is not enough: the file may have a name in a copy of hard links (cp -al, rsync --link-dest), and some file
+// systems do not count links.
 func (l *FileLog) named(number uint64, f vfs.File) bool {
 	at, err := l.o.FS.Stat(l.o.wal(segment.Name(number)))
 	if err != nil {
@@ -470,8 +471,8 @@ func (l *FileLog) named(number uint64, f vfs.File) bool {
 	return err != nil || at.Ino == info.Ino && at.Dev == info.Dev || info.Nlink > 0 && !l.isFile(at, number)
 }
 
-// isFile reports whether a segment, opened again, is the file that the name has: whether inodes are reliable on
-// this file system.
+// isFile reports whether a segment, opened again by name, is the file with the attributes at. If it is not although no
+// file was replaced, inodes are not reliable on this file system.
 func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
 	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDONLY, 0)
 	if err != nil {
@@ -482,9 +483,9 @@ func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
 	return err == nil && info.Ino == at.Ino && info.Dev == at.Dev
 }
 
-// otherPage reports whether the page at the path is not the one that this process has mapped. The check raises
-// a word in the mapped page: a copy, however recent, has a smaller value. A page that cannot be examined is not
-// a difference.
+// otherPage reports whether the shared page at the path is not the one that this process has mapped. It increases a
+// word in the mapped page: in a copy of the page, however recent, the word is smaller. If the page at the path cannot
+// be examined, it returns false.
 func (l *FileLog) otherPage() bool {
 	p, err := vfs.SharedAtPath(l.o.wal("shared"))
 	if err != nil {
@@ -497,7 +498,7 @@ func (l *FileLog) otherPage() bool {
 	return at < from || at > l.shared.Probed()
 }
 
-// settlePlace records which page was mapped, after the page belongs to this process.
+// settlePlace records the identity of the mapped page, once the page belongs to this process.
 func (l *FileLog) settlePlace() error {
 	info, err := l.o.FS.Stat(l.o.wal("shared"))
 	if err != nil {
@@ -609,7 +610,7 @@ func (l *FileLog) noFolder() {
 	l.place.folder = nil
 }
 
-// leave releases the folder; mu is held.
+// leave releases the folder and its lock; mu is held.
 func (p *place) leave() {
 	if p.folder != nil {
 		_ = p.folder.Close()
@@ -617,7 +618,7 @@ func (p *place) leave() {
 	}
 }
 
-// begins and ends count the flushes of this process.
+// begins counts a flush of this process that begins; ends counts one that ends.
 func (p *place) begins() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -636,8 +637,8 @@ func (p *place) ends() {
 	}
 }
 
-// AwaitRescue blocks until this process no longer uses a folder whose log was replaced (InPlace) and has
-// rescued into files what it could. It returns at once if the log is in its place.
+// AwaitRescue blocks until this process no longer uses a folder whose log was replaced (see InPlace) and has rescued
+// into files as many entries as it could. It returns at once if the log is still the one in the folder.
 func (d Folder) AwaitRescue(ctx context.Context) error {
 	d.l.place.mu.Lock()
 	settled := d.l.place.settled
@@ -653,8 +654,8 @@ func (d Folder) AwaitRescue(ctx context.Context) error {
 	}
 }
 
-// Leave is AwaitRescue for a log that is being closed: a rescue that failed is tried once more, and the first
-// call of Leave returns its error.
+// Leave is like AwaitRescue, for a log that is being closed: a rescue that failed is tried once more, and the first
+// call of Leave returns the rescue's error.
 func (d Folder) Leave(ctx context.Context) error {
 	p := &d.l.place
 	p.mu.Lock()
@@ -673,8 +674,8 @@ func (d Folder) Leave(ctx context.Context) error {
 	return err
 }
 
-// watchPlace compares every placeLook, for an idle process: other processes wait for its lock on the folder,
-// and a watch of this process would wait without end.
+// watchPlace checks every placeLook that the log is still the one at its path. An idle process needs this: otherwise
+// other processes would wait for its lock on the folder, and a watch of this process would wait without end.
 func (l *FileLog) watchPlace() {
 	t := time.NewTicker(placeLook)
 	defer t.Stop()

@@ -15,10 +15,10 @@ import (
 // sequence does not belong to this log. If the sequence is the same, as in the copy of a store that has written
 // no checkpoint since, the file decides: this process has the other file open, which has no name any more.
 
-// openedCheckpoint is what a process knows of the checkpoint file; guarded by flush.lock.
+// openedCheckpoint is the knowledge of a process about the checkpoint file; guarded by flush.lock.
 type openedCheckpoint struct {
-	file     vfs.File // nil: nothing is known
-	sequence uint64   // of the checkpoint in the file, or of an earlier one
+	file     vfs.File // the open checkpoint file; nil: nothing is known
+	sequence uint64   // sequence number of the checkpoint in the file, or of an earlier one
 }
 
 // knowCheckpoint opens the checkpoint file, to recognise a replacement. If the file cannot be opened, no
@@ -43,11 +43,11 @@ func (l *FileLog) wroteCheckpoint(c *Checkpoint) {
 	l.place.checkpoint.sequence = c.Sequence
 }
 
-// sameCheckpoint returns an error that matches errs.ErrReplaced if the checkpoint that was read is older than
-// one that this log has written. newest is the sequence in the page, read before the checkpoint.
+// sameCheckpoint returns an error that matches errs.ErrReplaced if the checkpoint that was read is older than one that
+// this log has written. newest is the sequence number in the shared page, read before the checkpoint.
 //
-// If the newest slot is damaged, the one before it is valid: then the slot of the newest checkpoint does not
-// verify, and there is no error.
+// If the slot of the newest checkpoint is damaged, the checkpoint that was read is the one before it, and there is no
+// error.
 func (l *FileLog) sameCheckpoint(c *Checkpoint, newest uint64) error {
 	if c.Sequence >= newest || l.o.ReadOnly {
 		return nil
@@ -60,8 +60,8 @@ func (l *FileLog) sameCheckpoint(c *Checkpoint, newest uint64) error {
 	return l.Folder().Replaced()
 }
 
-// ownCheckpoint is sameCheckpoint for a process that is about to write; it also compares the file. flush.lock
-// is held.
+// ownCheckpoint is like sameCheckpoint, for a process that is about to write; it also compares the checkpoint file
+// with the one that this process opened. flush.lock is held.
 func (l *FileLog) ownCheckpoint(c *Checkpoint) error {
 	if err := l.sameCheckpoint(c, l.shared.Sequence()); err != nil {
 		return err

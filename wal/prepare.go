@@ -22,29 +22,29 @@ import (
 // without it. A separate file descriptor is used for that sync: the system reports a device error once per
 // descriptor, and the descriptor of the commits must not miss it.
 
-// preparer is the goroutine that writes out space in the background.
+// preparer is the goroutine that fills space with zeros in the background, ahead of the log's tail.
 type preparer struct {
 	once    sync.Once
 	kick    chan struct{}
 	stop    chan struct{}
 	stopped sync.WaitGroup
-	made    atomic.Uint64 // number of temporary files, for their names
-	next    atomic.Uint64 // the newest segment known to exist
+	made    atomic.Uint64 // number of temporary files made so far, for the name of the next one
+	next    atomic.Uint64 // number of the newest segment known to exist
 }
 
 // reserve returns the size of the space that only deletes and the log's own frames may use.
 func (l *FileLog) reserve() uint64 { return min(256<<10, l.geo.Size/8) }
 
-// step returns how much is written out at once: as much as the segment already holds, within bounds. Measured
-// with commits of 40 KB: 270 us per commit on average with steps of 512 KiB, 165 us with 8 MiB, and 125 us in a
-// file written out completely beforehand. A commit takes two to ten times as long while another goroutine
-// writes and syncs zeros.
+// step returns the number of bytes that are written out at once: as many as the segment already has, within bounds.
+// Measured with commits of 40 KB: 270 us per commit on average with steps of 512 KiB, 165 us with 8 MiB, and 125 us in
+// a file written out completely beforehand. A commit takes two to ten times as long while another goroutine writes and
+// syncs zeros.
 func (l *FileLog) step(at LSN) uint64 {
 	return min(l.geo.Size/8, max(512<<10, min(8<<20, at%l.geo.Size)))
 }
 
-// room makes sure that the segment is written out up to end, and beyond it by the reserve; append.lock is held.
-// A refusal matches errs.ErrDiskFull.
+// room ensures that the segment is filled with zeros up to end, and beyond end by the reserve; append.lock is held. A
+// refusal matches errs.ErrDiskFull.
 func (l *FileLog) room(end LSN, deletes bool) error {
 	number := l.geo.Number(end - 1)
 	prepared, err := l.prepared(number)
@@ -73,8 +73,8 @@ func (l *FileLog) room(end LSN, deletes bool) error {
 	return nil
 }
 
-// unprepare undoes what room has prepared for a write that did not happen, because there is a hole between that
-// and what was prepared before. append.lock is held.
+// unprepare undoes what room has prepared for a write that did not happen, because there would be a hole between that
+// space and the space prepared before. append.lock is held.
 func (l *FileLog) unprepare(number uint64, before LSN) {
 	tail := l.shared.Tail()
 	if l.geo.Number(before-1) != number && l.geo.Number(tail-1) != number {
@@ -87,8 +87,8 @@ func (l *FileLog) unprepare(number uint64, before LSN) {
 	l.shared.SetPrepared(before)
 }
 
-// cut shortens a segment; on a full disk that only frees space. A recycled segment has older frames after the
-// cut: for a purge they are overwritten first. If that fails, the file is not cut, and the next purge
+// cut shortens a segment to size bytes; on a full disk that frees space. A recycled segment has older frames after the
+// cut: for a purge they are overwritten first. If overwriting fails, the file is not cut, and the next purge
 // overwrites the frames (see wipeAhead).
 func (l *FileLog) cut(number uint64, size int64) {
 	if l.Purges().Overwrites() && l.zero(number, size) != nil {
@@ -99,8 +99,8 @@ func (l *FileLog) cut(number uint64, size int64) {
 	}
 }
 
-// prepared returns up to where a segment is written out. The word in the page is about the newest segment that
-// a process has entered.
+// prepared returns the position up to which a segment is filled with zeros. The word in the shared page is about the
+// newest segment that a process has entered.
 func (l *FileLog) prepared(number uint64) (LSN, error) {
 	at := l.shared.Prepared()
 	if at > l.geo.Start(number) && at <= l.geo.End(number) {
@@ -144,8 +144,8 @@ func (l *FileLog) writeOut(number uint64, from, end LSN) error {
 
 var zeroStep [1 << 20]byte
 
-// ensureSegment creates the file of a segment if it is missing: written out for its first step, synced, and
-// with a durable name before it has data.
+// ensureSegment creates the file of a segment if it is missing. Before the file has data, its first step is filled
+// with zeros, the file is synced, and its name is durable.
 func (l *FileLog) ensureSegment(number uint64) error {
 	name := l.o.wal(segment.Name(number))
 	if _, err := l.o.FS.Stat(name); err == nil {
@@ -163,8 +163,8 @@ func (l *FileLog) ensureSegment(number uint64) error {
 	return l.o.FS.SyncDir(l.o.walDir())
 }
 
-// makeSegment writes and syncs a file of zeros after a start frame, under a temporary name. pace is called
-// after each MiB, with the position and the time that this MiB took.
+// makeSegment writes a start frame and zeros to a file under a temporary name, and syncs the file. It calls pace after
+// each MiB, with the position and the time that this MiB took.
 func (l *FileLog) makeSegment(size uint64, start []byte,
 	pace func(f vfs.File, made uint64, took time.Duration) error) (string, error) {
 	tmp := l.o.wal(fmt.Sprintf("%d-%d.new", l.host.PID, l.prep.made.Add(1)))
@@ -203,7 +203,7 @@ func (l *FileLog) dropNew(tmp string) error {
 	return l.o.FS.Remove(tmp)
 }
 
-// rename gives a file of zeros the name of a segment, unless another writer was faster.
+// rename gives a file of zeros the name of a segment, unless another writer has created that segment.
 func (l *FileLog) rename(tmp string, number uint64) error {
 	err := l.o.FS.RenameNew(tmp, l.o.wal(segment.Name(number)))
 	if err != nil {
@@ -215,8 +215,8 @@ func (l *FileLog) rename(tmp string, number uint64) error {
 	return err
 }
 
-// enter begins to use a segment; append.lock is held. The process that made the file may have been killed
-// before the name was durable.
+// enter begins to use a segment; append.lock is held. It makes the file's name durable, because the process that made
+// the file may have been killed before it did.
 func (l *FileLog) enter(number uint64) error {
 	if err := l.ensureSegment(number); err != nil {
 		return l.full(err)
@@ -254,8 +254,8 @@ func (l *FileLog) kickPrepare(tail LSN) {
 	}
 }
 
-// wantsPrepare reports whether the segment's next step is due, or the whole next segment, which is a file of
-// its own so that no commit waits for its zeros.
+// wantsPrepare reports whether it is time to fill the segment's next step with zeros, or to create the whole next
+// segment. That is a file of its own, so that no commit waits for its zeros.
 func (l *FileLog) wantsPrepare(tail LSN) bool {
 	number := l.geo.Number(tail - 1)
 	prepared, last := l.shared.Prepared(), l.geo.End(number)
@@ -265,7 +265,7 @@ func (l *FileLog) wantsPrepare(tail LSN) bool {
 	return l.wantsNext(tail) && l.prep.next.Load() <= number
 }
 
-// low reports whether less is written out than the reserve and half a step.
+// low reports whether less space is filled with zeros than the reserve and half a step.
 func (l *FileLog) low(tail, prepared LSN) bool {
 	return tail+l.reserve()+min(l.step(tail-1), 512<<10)/2 > prepared
 }
@@ -295,7 +295,7 @@ func (l *FileLog) prepareLoop() {
 	}
 }
 
-// prepare writes out the next step, and creates the next segment.
+// prepare fills the next step of the segment with zeros, and creates the next segment.
 func (l *FileLog) prepare(ctx context.Context) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		return err
@@ -323,9 +323,9 @@ func (l *FileLog) prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepareNext creates the whole next segment out of the way of commits: a separate file, synced bit by bit, and
-// written not much faster than it will be needed. Measured with 64 goroutines: zeros that commits had to sync
-// along with their own frames cost a fifth of the rate.
+// prepareNext creates the whole next segment without delaying commits: as a separate file, synced in parts, and
+// written not much faster than it will be needed. Measured with 64 goroutines: zeros that commits had to sync along
+// with their own frames cost a fifth of the rate.
 func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	if _, err := l.o.FS.Stat(l.o.wal(segment.Name(number))); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -362,11 +362,10 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	return l.nameNext(ctx, tmp, number)
 }
 
-// nameNext gives the file that prepareNext has made the name of the segment. In the meantime the tail may have
-// passed the segment, which was then created, written and perhaps released elsewhere: a file with that number
-// would be below the first segment of the log. So the file is renamed under append.lock, without which no tail
-// moves. The name is made durable afterwards: a commit that enters the segment earlier does that itself
-// (enter).
+// nameNext gives the file that prepareNext has made the name of the segment. In the meantime the tail may have passed
+// the segment, which other processes then created, wrote and perhaps released. Then a file with that number would be
+// below the first segment of the log. So nameNext renames the file under append.lock, without which no tail moves. It
+// makes the name durable afterwards: a commit that enters the segment earlier does that itself (enter).
 func (l *FileLog) nameNext(ctx context.Context, tmp string, number uint64) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		_ = l.dropNew(tmp)

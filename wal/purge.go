@@ -90,17 +90,18 @@ type Purged struct {
 	Segments int // segments that were overwritten and removed
 	Copies   int // copies in the archive that were rewritten
 	Frames   int // frames that were erased in copies
-	// What could not be read in segments and copies, and was overwritten: *LostError, or why a copy was
-	// removed.
+	// The errors about data in segments and copies that could not be read, and were overwritten: a *LostError, or the
+	// reason for which a copy was removed.
 	Lost    []error
-	Damaged []error // copies of a newer format, which were kept
-	Unwiped []error // files that were removed, or stay, without being overwritten: each a *vfs.UnwipedError
+	Damaged []error // errors about copies of a newer format, which were kept
+	// errors about files that were removed, or stay, without being overwritten: each a *vfs.UnwipedError
+	Unwiped []error
 }
 
-// Erase erases the wanted frames in segments and archive, below spilled. Before that the caller has called
-// Roll, brought files and index up to the end, and written the checkpoint that records this into both slots.
-// Unreadable parts of a segment or a copy are overwritten as well, and listed in Lost; only a copy of a newer
-// format is kept, and listed in Damaged. While a backup copies the log the error is errs.ErrLocked.
+// Erase erases the wanted frames below spilled in segments and archive. Before that, the caller must call Roll, bring
+// files and index up to the end, and write the checkpoint that records this into both slots. Erase also overwrites
+// unreadable parts of a segment or a copy, and lists them in Lost; it keeps only a copy of a newer format, and lists
+// it in Damaged. While a backup copies the log the error is errs.ErrLocked.
 func (g Purges) Erase(ctx context.Context, held *Held,
 	wanted func(at LSN, key string, value []byte) bool) (p Purged, err error) {
 	if err := held.proves(g.l); err != nil {
@@ -171,7 +172,7 @@ func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 	return nil
 }
 
-// wipeAhead overwrites what follows the tail, in the segment of the tail and in the prepared ones. Under
+// wipeAhead overwrites the space after the tail, in the segment of the tail and in the prepared segments. Under
 // append.lock no process uses that space.
 func (l *FileLog) wipeAhead(ctx context.Context) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
@@ -203,11 +204,11 @@ func (l *FileLog) wipeAhead(ctx context.Context) error {
 	return nil
 }
 
-// Suffixes of the files that a purge writes in the archive, and of the files that it has replaced, until they
-// are removed.
+// Suffixes of file names in the archive: of the copies that a purge writes, and of the copies that it has replaced,
+// until they are removed.
 const (
 	purgeSuffix = ".purge"
-	purgeAway   = ".away" // if the system cannot exchange names
+	purgeAway   = ".away" // suffix of a replaced copy if the system cannot exchange names
 )
 
 func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key string, value []byte) bool,
@@ -221,7 +222,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key stri
 		return err
 	}
 	slices.Sort(numbers)
-	var b []byte // buffer for one segment after the other
+	var b []byte // buffer for one segment after another
 	for _, n := range numbers {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -267,7 +268,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key stri
 	return nil
 }
 
-// dropCopy overwrites and removes a copy of which nothing can be read.
+// dropCopy overwrites and removes a copy that has no readable part.
 func (l *FileLog) dropCopy(number uint64, p *Purged) error {
 	name := past.CopyName(number)
 	if err := vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, l.o.wal(name))); err != nil {
@@ -322,7 +323,7 @@ func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 	return l.o.FS.SyncDir(dir)
 }
 
-// cutCopy matches the names that a copy in the archive has until it is complete.
+// cutCopy matches the temporary names of copies in the archive that are not complete.
 var cutCopy = regexp.MustCompile(`^[0-9]{8,}\.zst\.(new|purge|away)(\.[0-9]+-[0-9]+\.new)?$`)
 
 // clearArchive removes what an interrupted purge or an interrupted archiving has left. A copy that was moved

@@ -19,7 +19,7 @@ import (
 // are overwritten before they are removed. One purge runs at a time. A process of an older version ignores the
 // announcement.
 
-// purgeLook is how often a process that waits for another purge checks again.
+// purgeLook is the interval at which a process that waits for another purge checks again.
 const purgeLook = 20 * time.Millisecond
 
 // Running reports whether a purge is running, or was killed and no process has noticed yet.
@@ -27,9 +27,9 @@ func (g Purges) Running() bool {
 	return g.l.shared.Mapped() && g.l.shared.Purger() != 0
 }
 
-// Begin announces a purge, and waits for other purges. Purges take turns, and each one reads everything that is
-// kept of the log, so Begin gives up only after the same process has been announced for LockWait. The purge of
-// a process that was killed counts as failed.
+// Begin announces a purge, and waits for other purges. Purges take turns, and each one reads everything that is kept
+// of the log. So Begin returns an error only after the same process has been announced for LockWait. The purge of a
+// process that was killed is treated as failed.
 func (g Purges) Begin(ctx context.Context) error {
 	own := page.NamePurger(g.l.host.PID, g.l.host.Birth)
 	var other uint64
@@ -61,8 +61,8 @@ func (g Purges) End() {
 	g.l.shared.SwapPurger(page.NamePurger(g.l.host.PID, g.l.host.Birth), 0)
 }
 
-// Drop withdraws the announcement of a process that was killed during its purge, and reports whether it did.
-// The failure is recorded first, so that a flush round always finds one of the two.
+// Drop withdraws the announcement of a process that was killed during its purge, and reports whether it did. It
+// records the failure first, so that a flush always finds either the announcement or the failure.
 func (g Purges) Drop() bool {
 	v := g.l.shared.Purger()
 	if v == 0 || g.l.lifeOf(v) != vfs.Dead {
@@ -72,7 +72,8 @@ func (g Purges) Drop() bool {
 	return g.l.shared.SwapPurger(v, 0)
 }
 
-// Living returns the name of the process that purges, if it is known to be alive; otherwise 0.
+// Living returns the number by which the shared page names the process that purges (see page.NamePurger), if that
+// process is known to be alive; otherwise 0.
 func (g Purges) Living() uint64 {
 	if !g.Running() {
 		return 0
@@ -83,7 +84,8 @@ func (g Purges) Living() uint64 {
 	return 0
 }
 
-// lifeOf returns the life of the process that an announcement names; Dead if it is not attached.
+// lifeOf reports whether the process that an announcement names is alive; it returns Dead if the process is not
+// attached.
 func (l *FileLog) lifeOf(purge uint64) vfs.Life {
 	for _, a := range l.Processes().All() {
 		if purge == page.NamePurger(a.PID, l.shared.Birth(a.slot)) {
@@ -94,8 +96,8 @@ func (l *FileLog) lifeOf(purge uint64) vfs.Life {
 }
 
 // Fail records that a purge has failed, or was killed, and left data to overwrite. From then on all processes
-// overwrite the files of the log that they release, until a purge is completed, and the document files that
-// they displace, until everything that the log has now is in files.
+// overwrite the files of the log that they release, until a purge is completed. They also overwrite the document files
+// that they displace, until everything that the log has now is in files.
 func (g Purges) Fail() {
 	g.l.shared.RaiseDisplacedBelow(g.l.shared.Tail())
 	g.l.shared.SetPurgeFailed(true)
@@ -111,7 +113,7 @@ func (g Purges) Displaced() bool {
 	return g.l.shared.Mapped() && g.l.shared.DisplacedBelow() != 0
 }
 
-// WipedDisplaced records that all entries below a position are in files, and that the files which these have
+// WipedDisplaced records that all entries below a position are in files, and that the files that these entries have
 // displaced are overwritten.
 func (g Purges) WipedDisplaced(below LSN) {
 	if v := g.l.shared.DisplacedBelow(); v <= below {
@@ -119,8 +121,8 @@ func (g Purges) WipedDisplaced(below LSN) {
 	}
 }
 
-// Done records that a purge was completed: what earlier purges left is overwritten, too. A copy elsewhere that
-// was made before contains what was purged, so Done records that it must begin again; if that cannot be
+// Done records that a purge was completed: it has also overwritten what earlier purges left. A copy on another machine
+// that was made before contains the purged data, so Done records that the copy must begin again; if that cannot be
 // recorded, the purge has failed.
 func (g Purges) Done() error {
 	if err := g.l.broken(past.Purged, g.l.Durable()); err != nil {
@@ -135,8 +137,8 @@ func (g Purges) Done() error {
 // was completed since.
 func (g Purges) Overwrites() bool { return g.Running() || g.Failed() }
 
-// zero overwrites a segment from an offset on, durably. It uses a separate file descriptor: see the beginning
-// of prepare.go.
+// zero overwrites a segment from an offset on, and syncs it. It uses a separate file descriptor: see the beginning of
+// prepare.go.
 func (l *FileLog) zero(number uint64, from int64) error {
 	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDWR, 0)
 	if err != nil {
@@ -145,7 +147,7 @@ func (l *FileLog) zero(number uint64, from int64) error {
 	return errors.Join(vfs.Zero(f, from), f.Close())
 }
 
-// letGo removes a file of the log. For a purge the file is overwritten first.
+// letGo removes a file of the log. If a purge requires it, the file is overwritten first.
 func (l *FileLog) letGo(path string) error {
 	if l.Purges().Overwrites() {
 		return vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, path))

@@ -53,7 +53,7 @@ func (l *FileLog) Raise(ctx context.Context, f Features) error {
 	return l.raise(held, f)
 }
 
-// RaiseFlushing is Raise for the holder of flush.lock, without waiting for other processes to end. It returns
+// RaiseFlushing is like Raise, for the holder of flush.lock, and does not wait for other processes to end. It returns
 // false if a process that lacks one of the features has the store open, or is opening it.
 func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	if err := held.proves(l); err != nil {
@@ -129,10 +129,11 @@ func (l *FileLog) raise(_ *Held, f Features) error {
 	return nil
 }
 
-// A raise checks the list every raiseLooks. It holds open.lock for raiseHolds meanwhile, so that it ends even
-// if processes come and go. Then it releases the lock for raiseRests, because a process that stays may stay for
-// long. A process that flushes may take long, too, so a raise waits for flush.lock for raiseTurns only. It must
-// wait, because flush.lock is never free while other processes wait for it.
+// Durations of the parts of raising a feature. The list of processes is checked every raiseLooks. open.lock is held
+// for raiseHolds meanwhile, so that raising ends even if processes come and go. Then the lock is released for
+// raiseRests, because a process that stays may stay for long. A process that flushes may take long, too, so raising
+// waits for flush.lock for raiseTurns only. It must wait, because flush.lock is never free while other processes wait
+// for it.
 const (
 	raiseLooks = 10 * time.Millisecond
 	raiseHolds = time.Second
@@ -190,7 +191,7 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 	}
 }
 
-// flushToRaise waits for flush.lock as long as a raise that holds open.lock may. It returns nil without an
+// flushToRaise waits for flush.lock, for a raise that holds open.lock, at most raiseTurns. It returns nil without an
 // error if that time has passed.
 func (l *FileLog) flushToRaise(ctx context.Context) (*Held, error) {
 	if l.o.Inline {
@@ -261,8 +262,8 @@ func (l *FileLog) inTheWay(f Features, list []Attached, more string, cause error
 // admit returns an error for a store whose features this program lacks.
 func (l *FileLog) admit(f Features) error { return f.Lacking(l.o.Known, l.o.Dir, l.o.ReadOnly) }
 
-// still is admit for a process that has the log open. The list that a raise checks may lack a process, see
-// lacking, and it has no read-only ones.
+// still is like admit, for a process that has the log open. It is needed because the list that a raise checks may lack
+// a process, see lacking, and never has read-only ones.
 func (l *FileLog) still() error { return l.admit(Features(l.shared.Features())) }
 
 // settleFeatures stores the features in every place where they belong: a raise may have been interrupted, a
@@ -302,7 +303,7 @@ func (s *Slot) carries(f Features) bool { return s.Err == nil && s.Features&f ==
 //
 //	0  "VARVEFEA", 8 uint64 features, 16 uint64 xxhash64 of both
 const (
-	FeaturesName  = "features" // in wal/
+	FeaturesName  = "features" // name of the file in wal/
 	featuresMagic = "VARVEFEA"
 	featuresSize  = 24
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// readGuess is how much is read for a frame at first: most frames are smaller.
+// readGuess is the number of bytes that are read for a frame at first: most frames are smaller.
 const readGuess = 4096
 
 // ReadAt reads the entry at an LSN that the caller has seen before. The error is errs.ErrTruncated if the log

@@ -14,10 +14,10 @@ type Reader struct {
 	l    *FileLog
 	buf  []byte
 	base LSN // position of buf[0]
-	step int // size of the last read
+	step int // size of the last read, in bytes
 }
 
-// readAhead is the largest read.
+// readAhead is the maximum size of a read, in bytes.
 const readAhead = 256 << 10
 
 // Reader returns a new Reader.
@@ -56,8 +56,9 @@ func (r *Reader) buffered(at LSN) (Entry, bool) {
 	return e, true
 }
 
-// fill reads from a position on, more each time as long as the position is close to the end of the last read.
-// It reads nothing at or after durable: that may still be replaced by another frame at the same position.
+// fill reads bytes from a position on into the buffer. It reads more each time, as long as the position is close to
+// the end of the last read. It reads nothing at or after the durable position: bytes there may still be replaced by
+// another frame.
 func (r *Reader) fill(at LSN) bool {
 	switch end := r.base + uint64(len(r.buf)); {
 	case r.step > 0 && at >= r.base && at < end+uint64(r.step):

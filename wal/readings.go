@@ -12,13 +12,13 @@ import (
 // commits into that future, a microsecond apart. Therefore an entry whose frame time is later than the clock at
 // its commit also has the clock's reading, as a field of the frame (package segment): Entry.Reading.
 
-// readingApart is how far the time of a frame may be ahead of the clock before the entry gets its reading.
-// Batches and bursts move frames ahead by a microsecond per entry, and time services set clocks back by less
-// than a second; a store in which nothing else happens never has a reading, and never needs FeatureFields. In
-// exchange an entry may seem up to a second later than it was.
+// readingApart is the time by which a frame must be ahead of the clock before the entry records the clock's reading.
+// Batches and bursts move frames ahead by a microsecond per entry, and time services set clocks back by less than a
+// second. A store in which nothing else happens never records a reading, and never needs FeatureFields. In exchange
+// the recorded time of an entry may be up to a second too late.
 const readingApart = int64(time.Second / time.Microsecond)
 
-// apart reports whether a frame of this time needs the clock's reading as a field.
+// apart reports whether a frame with this time must record the clock's reading in a field.
 func apart(frame, reading int64) bool { return frame-reading > readingApart }
 
 // errNoFields is the result of a request whose entries need readings, in a store that lacks FeatureFields: the
@@ -32,7 +32,7 @@ func (l *FileLog) lacksFields() bool {
 	return apart(l.state.lastTime+1, now) && l.Features()&FeatureFields == 0 && !l.fieldsRefused(now)
 }
 
-// lacksFieldsNow is lacksFields for the holder of append.lock.
+// lacksFieldsNow is like lacksFields, for the holder of append.lock.
 func (l *FileLog) lacksFieldsNow() bool {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -68,8 +68,8 @@ func (l *FileLog) raiseFields(ctx context.Context) error {
 	return nil
 }
 
-// RaiseNow is Raise for a caller that can do without the features: it does not wait for a program that lacks
-// one of them to end. The caller may hold flush.lock, with a ctx of Held.In. The holder of an Exclusive gets
+// RaiseNow is like Raise, for a caller that can continue without the features: it does not wait for a program that
+// lacks one of them to end. The caller may hold flush.lock, with a ctx of Held.In. The holder of an Exclusive gets
 // errs.ErrLocked, unless the store already has the features.
 func (l *FileLog) RaiseNow(ctx context.Context, f Features) error {
 	if known, err := l.mayRaise(f); known || err != nil {

@@ -94,7 +94,8 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 // pageEvery is the shortest interval at which a private handle looks for the page.
 const pageEvery = 50 * time.Millisecond
 
-// watchPage checks whether the page that this handle follows is still valid, or whether a page exists by now.
+// watchPage checks whether the shared page that this handle uses is still valid, or, if it uses none, whether one
+// exists by now.
 func (l *FileLog) watchPage(ctx context.Context) error {
 	private := l.private.Load()
 	if !private && (l.stillOurs() == nil || l.shared.Cut()) || l.Damage() != nil {

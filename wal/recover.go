@@ -15,11 +15,15 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// recover reads the end of the log when no other process is attached; open.lock is held, and attach.lock
-// exclusively. The order is: the page is marked as not recovered; the frames from spilled on are followed to
-// the end; what is above the attested mark, and may be in the page cache only, is written again in place and
-// synced, so that nothing is served that a power loss could still take back; the marks are set; and last, the
-// new generation marks the page as recovered.
+// recover reads the end of the log when no other process is attached; open.lock is held, and attach.lock exclusively.
+// The steps are:
+//
+//  1. It marks the page as not recovered.
+//  2. It follows the frames from spilled on to the end.
+//  3. It writes the frames above the attested position, which may be in the page cache only, again in place and
+//     syncs them, so that nothing is served that a power loss could still take back.
+//  4. It sets the positions in the page.
+//  5. It sets the new generation, which marks the page as recovered.
 func (l *FileLog) recover(ctx context.Context) error {
 	if err := l.takePage(); err != nil {
 		return err
@@ -107,12 +111,12 @@ func (l *FileLog) agrees(end Mark) error {
 	})
 }
 
-// origin determines which log this is and where it is read from: by the checkpoint, or by the segments
-// themselves. fresh reports whether there is no log.
+// origin determines which log this is and from where it is read: by the checkpoint, or by the segments themselves.
+// fresh reports whether there is no log.
 //
-// A checkpoint whose log is gone is ignored: wal/ was lost, and perhaps created again by a process that was
-// killed before it could record that. But an unreadable segment is never treated as missing. The store has the
-// features of any checkpoint, and those of wal/features.
+// A checkpoint whose log is gone is ignored: wal/ was lost, and perhaps created again by a process that was killed
+// before it could record that. But an unreadable segment is never treated as missing. The store has the features of
+// any checkpoint, and those of wal/features.
 func (l *FileLog) origin() (c Checkpoint, fresh bool, err error) {
 	c, fresh, err = l.findMarks()
 	l.marks = c
@@ -156,7 +160,8 @@ func (l *FileLog) findMarks() (c Checkpoint, fresh bool, err error) {
 	return c, true, nil
 }
 
-// noted adds the features of wal/features, which replaces an unknown checkpoint.
+// noted adds the features in wal/features to those of the store. known means that the checkpoint is readable; if it is
+// not, wal/features replaces its features.
 func (l *FileLog) noted(known bool) error {
 	if !l.hasFeatures {
 		return nil
@@ -176,10 +181,10 @@ func (l *FileLog) noted(known bool) error {
 	return nil
 }
 
-// bySegments returns where the log is read from without a checkpoint. If there are segments of several stores,
-// the log consists of those with the UUID of the store's other files: a segment that was put into the folder by
-// mistake may have a higher number. If none has this UUID, or there is no other file, the newest segment
-// belongs to the log.
+// bySegments returns the position from which the log is read, without a checkpoint. If there are segments of several
+// stores, the log consists of those with the UUID in the store's other files: a segment that was put into the folder
+// by mistake may have a higher number. If none has this UUID, or there is no other file, the newest segment belongs to
+// the log.
 func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 	if l.o.Named != nil && slices.ContainsFunc(segments,
 		func(f found) bool { return f.start.UUID != segments[0].start.UUID }) {
@@ -200,9 +205,9 @@ func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 		Attested: oldest}, false, err
 }
 
-// unreadable returns up to where the files after the last segment with a valid start may have frames, 0 if
-// there is no such file. A torn end leaves zeros, or a complete start, where a segment was begun; anything else
-// is later damage, and no checkpoint attests that the log ended before it.
+// unreadable returns the position up to which the files after the last segment with a valid start may have frames, 0
+// if there is no such file. A torn end leaves zeros, or a complete start, where a segment was begun; anything else is
+// later damage, and no checkpoint attests that the log ended before it.
 func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
 	for n := last + 1; ; n++ {
 		f, err := l.segment(n)
@@ -239,7 +244,7 @@ func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
 	}
 }
 
-// holds reports whether the segment that a checkpoint attests exists.
+// holds reports whether the newest segment that a checkpoint attests exists.
 func (l *FileLog) holds(c Checkpoint) bool {
 	if c.SegmentSize == 0 || c.Attested.LSN == 0 {
 		return false
@@ -248,22 +253,23 @@ func (l *FileLog) holds(c Checkpoint) bool {
 	return err == nil
 }
 
-// before is the state of the shared page of this boot before the recovery.
+// before is the state of the shared page of this boot before recovery.
 type before struct{ durable, tail, flushed, spilled LSN }
 
-// sound reports whether a log of this geometry can have left these positions; impossible ones are ignored. The
-// tail is 0 after a recovery that was killed.
+// sound reports whether a log of this geometry can have left the positions in the page; impossible ones are ignored.
+// The tail is 0 after a recovery that was killed.
 func (b before) sound(geo segment.Geometry) bool {
 	return b.durable == 0 || geo.Holds(b.durable) && (b.tail == 0 || b.durable <= b.tail && geo.Holds(b.tail)) &&
 		b.spilled <= b.flushed && b.flushed <= b.durable
 }
 
-// takePage maps the shared page, recreates it if it is missing or unusable, and marks it as not recovered: from
-// here on it is ignored until publish. durable stays in it, so that a recovery that is killed leaves it to the
-// next. flushed and spilled stay in it, because unattached readers use them meanwhile: without them every
-// segment below would be reported missing. A page that was copied with its folder describes the original, not
-// the copy: its inode differs. A page that was also that of another folder is ignored as well: it names its
-// home.
+// takePage maps the shared page, recreates it if it is missing or unusable, and marks it as not recovered: from here
+// on processes ignore it until publish.
+//
+// durable stays in the page, so that a recovery that is killed leaves it to the next. flushed and spilled stay in it,
+// because unattached readers use them meanwhile: without them every segment below would be reported missing. A page
+// that was copied with its folder describes the original, and is ignored: its inode differs. A page that also belonged
+// to another folder is ignored as well: it names the folder to which the log belongs.
 func (l *FileLog) takePage() error {
 	name := l.o.wal("shared")
 	if !l.shared.Mapped() {
@@ -294,8 +300,8 @@ func (l *FileLog) takePage() error {
 	return nil
 }
 
-// publish sets the marks and, last, the generation. Before that it makes the features durable wherever they are
-// stored.
+// publish sets the positions in the page and, last, the generation. Before that it makes the features durable in every
+// place where they are stored.
 func (l *FileLog) publish(end Mark, c Checkpoint, poison page.Poison) error {
 	if err := l.settleFeatures(c); err != nil {
 		return err
@@ -324,11 +330,11 @@ func (l *FileLog) publish(end Mark, c Checkpoint, poison page.Poison) error {
 // found is a segment file that begins with a valid start frame.
 type found struct {
 	start segment.Start
-	end   Mark // of the start frame
+	end   Mark // position and chain hash at the end of the start frame
 }
 
-// list returns the started segments, in order, and an error for a segment that has content but no valid start.
-// It removes unfinished files that killed processes have left.
+// list returns the segments that have a valid start frame, in order. broken is an error about a segment that has
+// content but no valid start. list also removes unfinished files that killed processes have left.
 func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -364,7 +370,8 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 	return all, broken, nil
 }
 
-// oldestChain returns where the unbroken sequence of segments begins that ends in the newest one.
+// oldestChain returns the position at which the unbroken sequence of segments begins that ends with the newest
+// segment.
 func oldestChain(all []found, geo segment.Geometry) Mark {
 	i := len(all) - 1
 	for i > 0 && all[i-1].start.Geometry == geo && all[i-1].start.Number+1 == all[i].start.Number {
@@ -391,8 +398,8 @@ func (l *FileLog) openDamaged(c Checkpoint, end Mark, attested LSN, damage *errs
 	return l.publish(end, c, page.Damaged)
 }
 
-// settleEnd makes the end durable: it copies a torn tail to quarantine/, writes what is above the attested mark
-// again, with a header of zeros after it, and syncs.
+// settleEnd makes the end of the log durable: it copies a torn tail to quarantine/, writes the frames above the
+// attested position again, with a header of zeros after them, and syncs.
 func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 	if t := l.report.TornTail; t != nil {
 		if err := l.putAside(t); err != nil {
@@ -440,8 +447,8 @@ func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 	return l.dropBehind(number)
 }
 
-// dropBehind erases the start frame of the segments after the end: they were never acknowledged, and must not
-// link to what is written next.
+// dropBehind erases the start frames of the segments after the end of the log: these segments were never acknowledged,
+// and must not link to what is written next.
 func (l *FileLog) dropBehind(number uint64) error {
 	for n := number + 1; ; n++ {
 		f, err := l.segment(n)
@@ -463,10 +470,10 @@ func (l *FileLog) dropBehind(number uint64) error {
 	}
 }
 
-// startSegment creates the segment with which a log begins. The file has its start before it has its name: half
-// a start, left by a killed process, would be reported as a damaged log. An existing file was prepared and
-// never begun, or has lost its first page: it gets a start, and its other content stays, because what follows a
-// new start belongs to no log.
+// startSegment creates the first segment of a log. It writes the start frame before it gives the file its name: a torn
+// start, left by a killed process, would be reported as a damaged log. If the file exists, it was prepared and never
+// begun, or has lost its first page. Then startSegment writes a start frame into it; other content stays, because
+// frames after a new start belong to no log.
 func (l *FileLog) startSegment(number uint64, start []byte) error {
 	name := l.o.wal(segment.Name(number))
 	if _, err := l.o.FS.Stat(name); err == nil {
@@ -505,7 +512,8 @@ func (l *FileLog) startIn(number uint64, start []byte) error {
 	return nil
 }
 
-// create begins a new log, above every position that any view has, so that no position has two meanings.
+// create begins a new log, above every position that any view has, so that no position has two meanings. gone and
+// restored are the reasons that brokenByCreate records.
 func (l *FileLog) create(ctx context.Context, gone, restored bool) error {
 	if !l.o.Create {
 		return fmt.Errorf("%s holds no segments: %w", l.o.walDir(), errs.ErrNoStore)

@@ -12,16 +12,16 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// freer records what may be released. A segment is removed one call after it was released, so that a barrier is
-// in between: by then, a sync after the mark was recorded has made the files and the index durable that replace
-// the segment.
+// freer records which segments may be released. A segment is removed one call after it was released, so that a sync is
+// in between: after the checkpoint was written, the sync has made durable the files and the index that replace the
+// segment.
 type freer struct {
 	mu      sync.Mutex
 	holders map[string]LSN
-	ripe    LSN // released by the previous call
+	ripe    LSN // segments released by the previous call, to be removed now
 }
 
-// start sets up to where the log may be released when this process joins it.
+// start sets the position up to which the log may be released when this process joins it.
 func (f *freer) start(spilled LSN) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,7 +53,7 @@ func (a Archive) Release(held *Held, holder string, below LSN) error {
 	return a.l.release(held, ripe)
 }
 
-// release archives and recycles the segments that are completely below a mark, and applies the budget of the
+// release archives and recycles the segments that are completely below a position, and applies the budget of the
 // archive.
 func (l *FileLog) release(held *Held, below LSN) error {
 	numbers, err := l.numbers()
@@ -86,8 +86,8 @@ func (l *FileLog) release(held *Held, below LSN) error {
 	return l.keepBudget()
 }
 
-// numbers returns the numbers of the segment files, ascending. Loops over segments use these numbers, not the
-// marks, which may be wrong.
+// numbers returns the numbers of the segment files, ascending. Loops over segments use these numbers, not the recorded
+// positions, which may be wrong.
 func (l *FileLog) numbers() (list []uint64, err error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -102,9 +102,10 @@ func (l *FileLog) numbers() (list []uint64, err error) {
 	return list, nil
 }
 
-// recycle renames a segment's file to the next segment that will be needed, or removes it. The first block is
-// zeroed and synced before the rename, so the new segment has no start; the old frames have the wrong seed for
-// it. A process that still reads the file under the old number notices that they are gone, too.
+// recycle renames a segment's file to the next segment that will be needed, or removes it. It zeroes and syncs the
+// first block before it renames the file, so that the new segment has no start frame; the old frames have the wrong
+// seed for the new segment. A process that still reads the file under the old number notices that the frames are gone,
+// too.
 func (l *FileLog) recycle(number uint64) error {
 	name := l.o.wal(segment.Name(number))
 	info, err := l.o.FS.Stat(name)

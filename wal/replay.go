@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// replay reads and applies the frames to the end of the log and decides what the end is: below what was durable
-// it is damage.
+// replay reads and applies the frames to the end of the log, and decides whether that end is damage: below the
+// position that was durable, it is.
 func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
 	s := &l.state
 	end := s.w.At // after the last complete batch
@@ -89,9 +89,9 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 	return end, nil, nil
 }
 
-// attestedBehind looks for a frame after a bad position whose writer knew the position to be durable: then the
-// position is damage, not the torn end. It searches everything that follows, beyond holes as well. A read error
-// is returned; it proves neither.
+// attestedBehind looks, after position bad, for a frame whose writer knew bad to be durable: then bad is damage, not
+// the torn end. It searches everything that follows, beyond holes as well. A read error is returned; it proves
+// neither.
 func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -114,7 +114,7 @@ func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
 	return false, nil
 }
 
-// attests searches one segment from a position on.
+// attests searches one segment, from a position on, for a frame whose writer knew position bad to be durable.
 func (l *FileLog) attests(number uint64, from, bad LSN) (bool, error) {
 	f, err := l.segment(number)
 	if err != nil {

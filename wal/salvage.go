@@ -15,8 +15,8 @@ import (
 // After a hole a frame is found by its header: the header's own checksum, which is seeded with the store and
 // the segment, must match, and the header must name its own position.
 
-// Salvage writes the copy of a segment that cannot be read to its end, and returns its gaps. end is the
-// position up to which the segment has frames, with the chain hash there if it is known. An existing copy
+// Salvage writes the archived copy of a segment that cannot be read to its end, and returns the gaps in the copy. end
+// is the position up to which the segment has frames, with the chain hash there if it is known. An existing copy
 // stays.
 func (a Archive) Salvage(ctx context.Context, number uint64, end Mark) (gaps []Gap, err error) {
 	if bytes, _ := a.l.o.Archive(); bytes <= 0 || a.l.archived(number) {
@@ -45,8 +45,9 @@ func (a Archive) Salvage(ctx context.Context, number uint64, end Mark) (gaps []G
 	return gaps, nil
 }
 
-// endBefore returns where the previous segment ends, in its file or its copy, as far as it has frames. It is
-// for a segment that does not record this itself; for others, or if nothing is known, the result is zero.
+// endBefore returns the position and chain hash at which the frames of the previous segment end, in its file or its
+// copy. It is for a segment that does not record this itself; for other segments, or if nothing is known, the result
+// is zero.
 func (l *FileLog) endBefore(ctx context.Context, number uint64, f past.Source) (prev Mark, err error) {
 	if _, _, err := past.ReadStart(f); err == nil || number == 1 {
 		return prev, nil

@@ -17,8 +17,8 @@ import (
 //
 // A damaged mark counts as one before everything that is kept. A mark of a log that has ended keeps nothing.
 
-// unsent returns the number of the first segment of which a copy elsewhere may lack a part; if no copy follows
-// this log, a number above all segments. The segment that contains the mark counts as unsent.
+// unsent returns the number of the first segment that may not be completely copied to the other machine. Without such
+// a copy, it returns a number above all segments. The segment that contains the recorded position counts as unsent.
 func (l *FileLog) unsent() uint64 {
 	s, ok, err := l.Past().Sent(l.Durable())
 	switch {

@@ -18,7 +18,8 @@ import (
 // writes. No other process has the old files open then. A link is made while a log is open only by a copy of
 // the store, which takes that risk.
 
-// sever replaces linked files; attach.lock is held exclusively, and nothing is mapped.
+// sever replaces files of the log that have hard links by copies; attach.lock is held exclusively, and nothing is
+// mapped.
 func (l *FileLog) sever() error {
 	for _, name := range []string{"shared", "owner"} { // each recovery creates these again
 		if l.linked(l.o.wal(name)) {
@@ -47,13 +48,13 @@ func (l *FileLog) sever() error {
 	return nil
 }
 
-// linked reports whether a file has another name.
+// linked reports whether a file has another name, by a hard link.
 func (l *FileLog) linked(name string) bool {
 	info, err := l.o.FS.Stat(name)
 	return err == nil && info.Mode.IsRegular() && info.Nlink > 1
 }
 
-// copyOver replaces a file by a copy of it, durably.
+// copyOver replaces a file by a copy of the file, and syncs it.
 func (l *FileLog) copyOver(name string) error {
 	from, err := l.o.FS.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {

@@ -12,24 +12,24 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// state is how far this process has read and applied the log. Entries between the two positions, which may not
-// be durable yet, wait in ahead; only preconditions consider them.
+// state is how far this process has read and applied the log. Entries between these two positions, which may not be
+// durable yet, are in ahead; only preconditions consider them.
 type state struct {
 	mu        sync.Mutex
 	w         past.Walker // w.At is the position up to which this process has read
 	applied   Mark
 	appliedAt atomic.Uint64
-	from      atomic.Uint64 // the mark at which this process began to apply
+	from      atomic.Uint64 // the position at which this process began to apply entries
 
-	ahead     []Entry // entries and control frames in order
-	marks     []Mark  // the end of each
-	owned     int     // how many of them are copied out of the walker's buffer
+	ahead     []Entry // entries and control frames that are read and not applied, in order
+	marks     []Mark  // position and chain hash at the end of each element of ahead
+	owned     int     // number of elements of ahead that are copied out of the walker's buffer
 	pending   map[string]LSN
 	deleted   map[string]bool
-	beside    map[LSN]effects   // effects of entries that are not applied
-	totals    map[string]uint64 // what these entries add to running totals
+	beside    map[LSN]effects   // effects of the entries in ahead on keys other than their own
+	totals    map[string]uint64 // amounts that the entries in ahead add to running totals
 	lastEntry LSN               // the newest entry read
-	lastTime  int64             // of the newest frame read, Unix microseconds
+	lastTime  int64             // time of the newest frame read, in Unix microseconds
 }
 
 // Commit times become the mtimes of files, and file systems support none after 2446. So the clock is capped at
@@ -66,8 +66,8 @@ func (l *FileLog) advanceTo(ctx context.Context, durable LSN) error {
 	return l.advance(ctx, durable, durable)
 }
 
-// advance reads to a position and applies what is durable of it; mu is held. If the log no longer has the
-// position of this process, it starts again from the newest views.
+// advance reads to the position read, and applies the entries up to durable; mu is held. If the log no longer has the
+// position of this process, advance starts again from the newest views.
 func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
 	err := l.readTo(read, durable)
 	for tries := 0; errors.Is(err, errs.ErrTruncated) && tries < 10; tries++ {
@@ -183,8 +183,8 @@ func (s *state) drop(n int) {
 	s.owned = max(0, s.owned-n)
 }
 
-// own copies the rest of ahead out of the walker's buffer, which is about to be reused, and makes it visible to
-// preconditions.
+// own copies the entries of ahead that are still in the walker's buffer, which is about to be reused, and makes them
+// visible to preconditions.
 func (s *state) own(of func(*Entry) effects) {
 	size := 0
 	for _, e := range s.ahead[s.owned:] {
@@ -216,8 +216,9 @@ func (s *state) await(e *Entry, b effects) {
 	s.awaitBeside(e.LSN, b)
 }
 
-// current returns the version of a precondition's key according to everything read, or its total. If that is 0
-// and the precondition is Chained, gone is the deletion. waits reports whether the result is not durable yet.
+// current returns the version of a precondition's key according to everything read, or the running total of the key.
+// If the version is 0 and the precondition is Chained, gone is the position of the deletion. waits reports whether the
+// result is not durable yet.
 func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) {
 	if at, ok := l.state.pending[p.Key]; ok {
 		if l.state.deleted[p.Key] {
@@ -246,7 +247,7 @@ func (l *FileLog) missing(none *past.NoFrameError) error {
 	return l.corruption(none)
 }
 
-// left reports whether a position is no longer in the log, as far as this process can tell.
+// left reports whether a position is no longer in the log, according to the information that this process has.
 func (l *FileLog) left(at LSN) bool {
 	if l.private.Load() {
 		return false
@@ -261,8 +262,7 @@ func (l *FileLog) corruption(none *past.NoFrameError) *errs.CorruptionError {
 	}
 }
 
-// restart begins again from the newest views, after the log has released the position of this process; mu is
-// held.
+// restart begins again from the newest views, because the log has released the position of this process; mu is held.
 func (l *FileLog) restart(ctx context.Context) error {
 	l.forgetFiles(l.geo.Number(l.shared.Spilled()))
 	c, err := readCheckpoint(l.o.FS, l.o.Dir)
@@ -275,7 +275,7 @@ func (l *FileLog) restart(ctx context.Context) error {
 	return l.begin(ctx, c.Spilled, Start{})
 }
 
-// firstMark reports whether a mark is the one at which the log began.
+// firstMark reports whether a position is the one at which the log began.
 func (l *FileLog) firstMark(at LSN) bool {
 	if l.geo.Offset(at) != segment.StartSize {
 		return false
@@ -288,7 +288,7 @@ func (l *FileLog) firstMark(at LSN) bool {
 	return err == nil && s.PrevEnd == 0
 }
 
-// begin loads the views and sets the position from which entries are applied.
+// begin loads the views and sets the position from which on entries are applied.
 func (l *FileLog) begin(ctx context.Context, spilled Mark, start Start) error {
 	start.UUID, start.Spilled, start.Sum = l.geo.UUID, spilled.LSN, spilled.Sum
 	start.Fresh, start.Past = l.firstMark(spilled.LSN), l.Past()

@@ -25,11 +25,11 @@ const (
 	backoffMost  = time.Second
 )
 
-// slowSync is the duration from which a sync is reported: the writers have been waiting for it, and a failing
+// slowSync is the duration at which a sync is reported as slow: the writers have been waiting for it, and a failing
 // disk is slow first.
 const slowSync = time.Second
 
-// syncTo blocks until everything below a position is durable. A sync of one process serves all others.
+// syncTo blocks until everything below a position is durable. A sync by one process serves all others.
 func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 	pause := backoffFirst
 	began := l.o.Clock()
@@ -78,7 +78,7 @@ func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
 	return l.syncLocked()
 }
 
-// syncLocked makes everything durable that is written by now; sync.lock is held.
+// syncLocked makes everything that is written by now durable; sync.lock is held.
 func (l *FileLog) syncLocked() error {
 	from, to := l.shared.Durable(), l.shared.Tail()
 	open, err := l.toSync(from, to)
@@ -121,13 +121,13 @@ func (l *FileLog) syncLocked() error {
 	return nil
 }
 
-// numbered is an open segment.
+// numbered is an open segment with its number.
 type numbered struct {
 	number uint64
 	file   vfs.File
 }
 
-// toSync opens the segments between two marks, before any of them is synced.
+// toSync opens the segments between two positions, before any of them is synced.
 func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 	var list []numbered
 	for n := l.geo.Number(from); n <= l.geo.Number(to-1); n++ {
@@ -143,9 +143,9 @@ func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 	return list, nil
 }
 
-// rewrite writes the frames between two marks again, byte for byte. Other processes may append after them
-// meanwhile. Adjacent frames are combined into one write: for 64 MiB of small ones, the calls took longer than
-// the rest of a recovery.
+// rewrite writes the frames between two positions again, byte for byte. Other processes may append after them
+// meanwhile. It combines adjacent frames into one write: for 64 MiB of small frames, the calls took longer than the
+// rest of a recovery.
 func (l *FileLog) rewrite(from, to LSN) error {
 	w := past.NewWalker(l.geo, l.source, Mark{LSN: from})
 	var run []byte

@@ -33,8 +33,9 @@ func (l *FileLog) Checkpoint() (Checkpoint, error) {
 	return c, l.sameCheckpoint(&c, newest)
 }
 
-// SetCheckpoint makes new marks durable, then publishes them. The attested mark is the position up to which
-// this process has applied: everything applied is durable.
+// SetCheckpoint writes and syncs a checkpoint with the positions flushed and spilled, then publishes them. The
+// attested position in the checkpoint is the one up to which this process has applied entries: everything applied is
+// durable.
 func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folders]int64) error {
 	if err := held.proves(l); err != nil {
 		return err
@@ -53,8 +54,8 @@ func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folde
 	return nil
 }
 
-// RecordConfig records in the checkpoint that the store has a config.json, unless that is already recorded or
-// another process has flush.lock: that process records it with its next checkpoint.
+// RecordConfig records in the checkpoint that the store has a config.json, unless that is already recorded. If another
+// process has flush.lock, RecordConfig does nothing: that process records it with its next checkpoint.
 func (l *FileLog) RecordConfig() error {
 	if c, err := l.Checkpoint(); err != nil || c.Config || !l.o.Config() {
 		return err
@@ -77,7 +78,7 @@ func (l *FileLog) lastTime() int64 {
 	return l.state.lastTime
 }
 
-// putCheckpoint writes the next slot, with every feature that the store has.
+// putCheckpoint writes the next slot of the checkpoint file, including every feature that the store has.
 func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	last, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil && !errors.Is(err, errSlot) {
@@ -136,8 +137,8 @@ func (l *FileLog) putAside(t *TornTail) error {
 	return err
 }
 
-// tornKept is how much of a torn tail is copied: after its first frames a recycled file has only what it had
-// before it was recycled.
+// tornKept is the number of bytes of a torn tail that are copied: after its first frames a recycled file has only its
+// content from before it was recycled.
 const tornKept = 8<<20 + segment.HeaderSize
 
 // Distrusted reports whether the log was recovered after an unclean end and the files above flushed have not
@@ -160,8 +161,8 @@ func (n Notes) Tidied(held *Held) error {
 	return nil
 }
 
-// IndexRebuilds returns how often, in this boot, the index was rebuilt in place of an existing one. A process
-// that finds another number than last time maps the current index, even if spilled has not moved.
+// IndexRebuilds returns how often, in this boot, the index was rebuilt in place of an existing one. A process that
+// finds another number than at its last call maps the current index, even if spilled has not moved.
 func (n Notes) IndexRebuilds() uint64 {
 	if !n.l.shared.Mapped() {
 		return 0
@@ -178,8 +179,8 @@ func (n Notes) IndexRebuilt(held *Held) error {
 	return nil
 }
 
-// SetRest sets until when no process needs to put files in place in the background, in milliseconds of the
-// machine's uptime.
+// SetRest records the time before which no process needs to put files in place in the background, in milliseconds of
+// the machine's uptime.
 func (pc Pace) SetRest(held *Held, until int64) error {
 	if err := held.proves(pc.l); err != nil {
 		return err
@@ -205,7 +206,7 @@ func (n Notes) Trust(held *Held) error {
 	return nil
 }
 
-// MarkBefore returns the mark at which an entry begins.
+// MarkBefore returns the position at which an entry begins, and the chain hash there.
 func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {
 	f, err := l.segment(l.geo.Number(at))
 	if err != nil {

@@ -1,7 +1,7 @@
 package page
 
-// settledBit is in the word of the anchor's time. An older program reads it as an anchor set long ago, which it
-// does not replace.
+// settledBit is the bit in the word of the anchor's time that says that the anchor was confirmed. An older program
+// reads the word as an anchor that was set long ago, and does not replace it.
 const settledBit = 1 << 63
 
 // anchorBit makes the word of every offset non-zero, except for one offset that no clock has.
@@ -19,13 +19,13 @@ func (p Page) Anchor() (offset, at int64, settled, ok bool) {
 	return int64(v ^ anchorBit), int64(t &^ settledBit), t&settledBit != 0, true
 }
 
-// SettleAnchor records that the anchor was confirmed.
+// SettleAnchor records that the anchor that was set at this uptime was confirmed.
 func (p Page) SettleAnchor(at int64) { p.raise(wordAnchorTime, uint64(at)|settledBit) }
 
-// CastAnchor raises the time of the anchor, then replaces the offset, which was the given one if had is true,
-// and reports whether it was unchanged until then. A process that sees the new offset sees the new time. The
-// time only goes up, so a process that was stopped here and overtaken does not change the time of the newer
-// anchor.
+// CastAnchor raises the time of the anchor to at, then replaces its offset by the given one, and reports whether the
+// offset was still was until then; had false means that there was no anchor. A process that sees the new offset also
+// sees the new time. The time only goes up, so a process that was stopped here and overtaken does not change the time
+// of the newer anchor.
 func (p Page) CastAnchor(was int64, had bool, offset, at int64) bool {
 	old := uint64(0)
 	if had {

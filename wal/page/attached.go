@@ -21,18 +21,18 @@ const (
 	Unlisted = -2
 )
 
-// What each attached process knows: a raise of features waits for each process that has not recorded that it
-// knows the feature. Programs older than features record nothing.
+// The features that each attached process knows: raising a feature waits for each process that has not recorded that
+// it knows the feature. Programs older than features record nothing.
 //
-// There is no room for 64 bits for each of Places processes, but the processes are of few builds. So a table
-// has the sets of features that builds know, complemented, because 0 is a free place. Each process names its
-// place in the table, in a field of sayBits bits, sayPerWord of them in a word:
+// There is no room for 64 bits for each of Places processes, but the processes are of few builds. So a table has the
+// sets of features that builds know. The sets are stored complemented, because 0 is a free place. Each process names
+// its place in the table, in a field of sayBits bits; a word has sayPerWord fields:
 //
 //	bits 0–4   place of the set, from 1; 0: not recorded
 //	bits 5–20  the process that recorded it: the low bits of xxhash64 of its id and birth
 //
-// The second part is needed because an older program that removes a killed process from the list leaves the
-// field, and the next older program that gets the slot must not count as the one that wrote the field.
+// The second part identifies the process. An older program that removes a killed process from the list leaves the
+// field, and the next older program that gets the slot must not be treated as the writer of the field.
 const (
 	sayBits    = 21
 	sayPerWord = 64 / sayBits
@@ -43,8 +43,8 @@ const (
 // PID returns the id of the process in a slot, 0 if the slot is free.
 func (p Page) PID(slot int) int { return int(p.words.Load(wordPIDs + slot)) }
 
-// Birth returns the birth of the process in a slot, which identifies it with its id, see vfs.Host; 0 if not
-// recorded.
+// Birth returns the birth of the process in a slot, a number that together with the process id identifies the process,
+// see vfs.Host; 0 if it is not recorded.
 func (p Page) Birth(slot int) uint64 { return p.words.Load(wordBirths + slot) }
 
 // Unlisted returns how many attached processes found no place on the list.
@@ -90,7 +90,7 @@ func (p Page) Remove(slot, pid int) {
 	p.words.CompareAndSwap(wordPIDs+slot, uint64(pid), 0)
 }
 
-// less subtracts 1 from a word that is not 0.
+// less subtracts 1 from a word, unless the word is 0.
 func (p Page) less(word int) {
 	for {
 		if v := p.words.Load(word); v == 0 || p.words.CompareAndSwap(word, v, v-1) {
@@ -99,18 +99,18 @@ func (p Page) less(word int) {
 	}
 }
 
-// Say records what the process in a slot knows. If the table has no place left for its set, nothing is
-// recorded, and the process counts as an old one.
+// Say records the features that the process in a slot knows. If the table has no place left for that set, nothing is
+// recorded, and the process is treated as one of an old version.
 func (p Page) Say(slot int, h vfs.Host, known uint64) {
 	if set := p.place(known); set != 0 {
 		p.putSaid(slot, uint64(set)|sayer(h.PID, p.words.Load(wordBirths+slot)))
 	}
 }
 
-// Unsay clears the record of a slot.
+// Unsay clears the record of the features that the process in a slot knows.
 func (p Page) Unsay(slot int) { p.putSaid(slot, 0) }
 
-// Said returns what the process in a slot knows; ok is false if it has not recorded that.
+// Said returns the features that the process in a slot knows; ok is false if the process has not recorded any.
 func (p Page) Said(slot int) (known uint64, ok bool) {
 	pid, birth := int(p.words.Load(wordPIDs+slot)), p.words.Load(wordBirths+slot)
 	field := p.words.Load(wordKnows+slot/sayPerWord) >> (slot % sayPerWord * sayBits) & sayMask
@@ -122,8 +122,8 @@ func (p Page) Said(slot int) (known uint64, ok bool) {
 	return ^v, v != 0
 }
 
-// place returns the place of a set in the table, counted from 1, and takes a free one if the set is new; 0 if
-// all are taken.
+// place returns the place of a set of features in the table, counted from 1. If the set is new, it uses a free place;
+// 0 if there is none.
 func (p Page) place(known uint64) int {
 	for i := range Sets {
 		p.words.CompareAndSwap(wordSets+i, 0, ^known)
@@ -134,9 +134,9 @@ func (p Page) place(known uint64) int {
 	return 0
 }
 
-// putSaid writes a field. At most two other processes write to the word, so a few attempts are enough; without
-// a limit a simulated process that was killed would try forever. A field that could not be written does no
-// harm: the process counts as an old one, or its field belongs to no process.
+// putSaid writes the field of a slot. At most two other processes write to the word, so a few attempts are enough;
+// without a limit a simulated process that was killed would try forever. A field that could not be written does no
+// harm: the process is treated as one of an old version, or its field belongs to no process.
 func (p Page) putSaid(slot int, field uint64) {
 	word, shift := wordKnows+slot/sayPerWord, slot%sayPerWord*sayBits
 	for range 100 {

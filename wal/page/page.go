@@ -6,10 +6,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Roles is the number of locks of the log that have a word for their last taker.
+// Roles is the number of locks of the log. For each of them, a word records the process that took the lock last.
 const Roles = 6
 
-// The words; the package comment draws them.
+// The numbers of the words in the page; the package comment shows them.
 const (
 	wordMagic = iota
 	wordBoot0
@@ -28,7 +28,7 @@ const (
 	wordAbandoned
 	wordIndexRebuilds
 
-	wordHolders        = 16 // one for each lock
+	wordHolders        = 16 // one word for each lock
 	wordCopyStart      = wordHolders + Roles
 	wordSleeper        = wordCopyStart + 1
 	wordLeader         = wordCopyStart + 2
@@ -36,7 +36,7 @@ const (
 	wordAnchorTime     = wordCopyStart + 4
 	wordRest           = wordCopyStart + 5
 	wordReleases       = wordCopyStart + 6  // of append.lock and sync.lock
-	wordWaiters        = wordCopyStart + 8  // likewise
+	wordWaiters        = wordCopyStart + 8  // as wordReleases, of append.lock and sync.lock
 	wordPurger         = wordCopyStart + 10 // see Purger
 	wordHome           = wordCopyStart + 11
 	wordFiled          = wordCopyStart + 12
@@ -58,7 +58,7 @@ const (
 	_            = uint(vfs.Words - wordKnows - Places/sayPerWord) // the words fit into the page
 )
 
-const magic = 0x3165726168737676 // "vvshare1"
+const magic = 0x3165726168737676 // the bytes "vvshare1"
 
 // Poison is the reason why appending is forbidden.
 type Poison uint64
@@ -127,9 +127,8 @@ func (p Page) Generation() uint64 { return p.words.Load(wordRecovered) }
 // SetGeneration ends a recovery, or begins one with 0.
 func (p Page) SetGeneration(g uint64) { p.words.Store(wordRecovered, g) }
 
-// Clear stores 0 in each word, from the lowest on, except those that a recovery keeps: the identity of the
-// page, its home, the holder of open.lock (lock number 0), durable, flushed, spilled, and the anchor if
-// keepAnchor is true.
+// Clear stores 0 in each word, from the lowest on. It keeps the words that a recovery needs: the identity of the page,
+// its home, the holder of open.lock (lock number 0), durable, flushed, spilled, and the anchor if keepAnchor is true.
 func (p Page) Clear(keepAnchor bool) {
 	for w := range vfs.Words {
 		switch w {
@@ -144,43 +143,43 @@ func (p Page) Clear(keepAnchor bool) {
 	}
 }
 
-// Tail returns the position below which everything is written.
+// Tail returns the position below which the log is written.
 func (p Page) Tail() uint64 { return p.words.Load(wordTail) }
 
-// SetTail publishes the tail.
+// SetTail publishes the position below which the log is written.
 func (p Page) SetTail(at uint64) { p.words.Store(wordTail, at) }
 
-// Durable returns the position below which everything is synced.
+// Durable returns the position below which the log is synced.
 func (p Page) Durable() uint64 { return p.words.Load(wordDurable) }
 
-// RaiseDurable moves durable up.
+// RaiseDurable raises the position below which the log is synced.
 func (p Page) RaiseDurable(to uint64) { p.raise(wordDurable, to) }
 
-// SetDurable sets durable, during a recovery.
+// SetDurable sets the position below which the log is synced, during a recovery.
 func (p Page) SetDurable(at uint64) { p.words.Store(wordDurable, at) }
 
-// Flushed returns the position below which everything is in files.
+// Flushed returns the position below which all entries are in files.
 func (p Page) Flushed() uint64 { return p.words.Load(wordFlushed) }
 
-// RaiseFlushed moves flushed up.
+// RaiseFlushed raises the position below which all entries are in files.
 func (p Page) RaiseFlushed(to uint64) { p.raise(wordFlushed, to) }
 
-// SetFlushed sets flushed, during a recovery.
+// SetFlushed sets the position below which all entries are in files, during a recovery.
 func (p Page) SetFlushed(at uint64) { p.words.Store(wordFlushed, at) }
 
-// Spilled returns the position below which everything is in the index.
+// Spilled returns the position below which all entries are in the index.
 func (p Page) Spilled() uint64 { return p.words.Load(wordSpilled) }
 
-// RaiseSpilled moves spilled up.
+// RaiseSpilled raises the position below which all entries are in the index.
 func (p Page) RaiseSpilled(to uint64) { p.raise(wordSpilled, to) }
 
-// SetSpilled sets spilled, during a recovery.
+// SetSpilled sets the position below which all entries are in the index, during a recovery.
 func (p Page) SetSpilled(at uint64) { p.words.Store(wordSpilled, at) }
 
 // Syncing reports whether a sync was begun that has not succeeded.
 func (p Page) Syncing() bool { return p.words.Load(wordSyncing) != 0 }
 
-// SetSyncing records whether a sync was begun that has not succeeded.
+// SetSyncing records whether there is a sync that was begun and has not succeeded.
 func (p Page) SetSyncing(on bool) { p.set(wordSyncing, on) }
 
 // Poison returns why appending is forbidden.
@@ -189,10 +188,10 @@ func (p Page) Poison() Poison { return Poison(p.words.Load(wordPoison)) }
 // SetPoison records why appending is forbidden.
 func (p Page) SetPoison(v Poison) { p.words.Store(wordPoison, uint64(v)) }
 
-// Prepared returns up to where the newest segment is written out.
+// Prepared returns the position up to which the newest segment is filled with zeros.
 func (p Page) Prepared() uint64 { return p.words.Load(wordPrepared) }
 
-// SetPrepared records up to where the newest segment is written out.
+// SetPrepared records the position up to which the newest segment is filled with zeros.
 func (p Page) SetPrepared(at uint64) { p.words.Store(wordPrepared, at) }
 
 // Inode returns the inode of the page's file, as recorded by the process that recovered the log.
@@ -201,10 +200,10 @@ func (p Page) Inode() uint64 { return p.words.Load(wordInode) }
 // SetInode records the inode of the page's file.
 func (p Page) SetInode(ino uint64) { p.words.Store(wordInode, ino) }
 
-// Home returns the inode of the folder wal/ in which the log is at home, 0 if none is recorded.
+// Home returns the inode of the folder wal/ to which the log belongs, 0 if none is recorded.
 func (p Page) Home() uint64 { return p.words.Load(wordHome) }
 
-// SetHome records the inode of the folder wal/ in which the log is at home.
+// SetHome records the inode of the folder wal/ to which the log belongs.
 func (p Page) SetHome(ino uint64) { p.words.Store(wordHome, ino) }
 
 // Distrusted reports whether the files above flushed must be written again.
@@ -213,7 +212,8 @@ func (p Page) Distrusted() bool { return p.words.Load(wordDistrusted) != 0 }
 // SetDistrusted records whether the files above flushed must be written again.
 func (p Page) SetDistrusted(on bool) { p.set(wordDistrusted, on) }
 
-// RaiseCreating records that this process creates a segment, and reports whether no other process does.
+// RaiseCreating records that this process creates the segment with this number, and reports whether no other process
+// does.
 func (p Page) RaiseCreating(number uint64) bool { return p.raise(wordCreating, number) }
 
 // Abandoned reports whether a holder of flush.lock died and tmp/ was not searched since.
@@ -279,19 +279,19 @@ func (p Page) SetLeader(pid int) { p.words.Store(wordLeader, uint64(pid)) }
 // ClearLeader removes the leader if it is still pid.
 func (p Page) ClearLeader(pid int) { p.words.CompareAndSwap(wordLeader, uint64(pid), 0) }
 
-// Polls returns the id of a leader that has no notifications, and the reason.
+// Polls returns the id of a leader that scans the files because it gets no notifications, and the reason.
 func (p Page) Polls() (leader int, why uint8) {
 	v := p.words.Load(wordPolls)
 	return int(v >> 8), uint8(v)
 }
 
-// SetPolls records the id of a leader that has no notifications, and the reason; leader 0 means that it has
-// notifications.
+// SetPolls records the id of a leader that scans the files because it gets no notifications, and the reason; leader 0
+// means that the leader has notifications.
 func (p Page) SetPolls(leader int, why uint8) {
 	p.words.Store(wordPolls, uint64(leader)<<8|uint64(why))
 }
 
-// set stores a word that is 0 or 1.
+// set stores on in a word, as 0 or 1.
 func (p Page) set(word int, on bool) {
 	v := uint64(0)
 	if on {
@@ -300,7 +300,7 @@ func (p Page) set(word int, on bool) {
 	p.words.Store(word, v)
 }
 
-// raise moves a word up, never down, and reports whether this call did.
+// raise sets a word to a higher value, never to a lower one, and reports whether this call changed it.
 func (p Page) raise(word int, to uint64) bool {
 	for {
 		v := p.words.Load(word)
@@ -322,14 +322,14 @@ func (p Page) add(word int, n uint64) {
 	}
 }
 
-// Holder returns the last taker of a lock and when it took the lock, in Unix seconds; ok is false if none is
-// recorded.
+// Holder returns the id of the process that took a lock last, and when it took it, to the second; ok is false if none
+// is recorded.
 func (p Page) Holder(role int) (pid int, since time.Time, ok bool) {
 	v := p.words.Load(wordHolders + role)
 	return int(v >> 32), time.Unix(int64(uint32(v)), 0), v != 0
 }
 
-// SetHolder records the taker of a lock, for messages.
+// SetHolder records the process that took a lock, for messages.
 func (p Page) SetHolder(role, pid int, now time.Time) {
 	p.words.Store(wordHolders+role, uint64(pid)<<32|uint64(uint32(now.Unix())))
 }

@@ -1,13 +1,13 @@
 package page
 
-// Purger returns the process that purges, as NamePurger names it; 0 if there is none.
+// Purger returns the process that runs a purge, in the form that NamePurger returns; 0 if there is none.
 func (p Page) Purger() uint64 { return p.words.Load(wordPurger) }
 
-// NamePurger returns the name of a process in the page: its id and the low half of its birth, because another
-// process may have its id by now.
+// NamePurger returns the number by which the page names a process: its id and the low half of its birth. The id is not
+// enough, because another process may have it by now.
 func NamePurger(pid int, birth uint64) uint64 { return uint64(pid)<<32 | uint64(uint32(birth)) }
 
-// SwapPurger replaces the process that purges, and reports whether it was still old.
+// SwapPurger replaces old, the process that runs a purge, by new, and reports whether it was still old.
 func (p Page) SwapPurger(old, new uint64) bool { return p.words.CompareAndSwap(wordPurger, old, new) }
 
 // PurgeFailed reports whether a purge has failed and none was completed since.
@@ -23,7 +23,7 @@ func (p Page) DisplacedBelow() uint64 { return p.words.Load(wordDisplacedBelow) 
 // RaiseDisplacedBelow moves the position of DisplacedBelow up.
 func (p Page) RaiseDisplacedBelow(to uint64) { p.raise(wordDisplacedBelow, to) }
 
-// SwapDisplacedBelow sets the position of DisplacedBelow to 0 if it is still was.
+// SwapDisplacedBelow sets the position of DisplacedBelow to 0 if the position is still was.
 func (p Page) SwapDisplacedBelow(was uint64) { p.words.CompareAndSwap(wordDisplacedBelow, was, 0) }
 
 // ClearDisplacedBelow sets the position of DisplacedBelow to 0.

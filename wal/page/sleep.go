@@ -21,7 +21,8 @@ func (p Page) Sleeps() bool {
 // Releases returns how often a lock was released.
 func (p Page) Releases(lock int) uint64 { return p.words.Load(wordReleases + lock) }
 
-// Waiters returns how many processes sleep until a lock is released, or were killed while they slept.
+// Waiters returns the number of processes that sleep until a lock is released, including processes that were killed
+// while they slept.
 func (p Page) Waiters(lock int) uint64 { return p.words.Load(wordWaiters + lock) }
 
 // AwaitRelease counts this process among the waiters and sleeps until a lock is released, if Releases still
@@ -40,16 +41,17 @@ func (p Page) Released(lock int) {
 	}
 }
 
-// Sleeper returns durable as seen by the newest process that sleeps until it moves, 0 if there is none.
+// Sleeper returns the durable position that the newest sleeping process saw before it fell asleep, 0 if there is none.
 func (p Page) Sleeper() uint64 { return p.words.Load(wordSleeper) }
 
-// RaiseSleeper records that this process is about to sleep, and the durable position that it saw.
+// RaiseSleeper records that this process is about to sleep until durable moves, and was, the durable position that it
+// saw.
 func (p Page) RaiseSleeper(was uint64) { p.raise(wordSleeper, was) }
 
-// ClearSleeper removes the record if it is still was.
+// ClearSleeper removes the record of Sleeper if it is still was.
 func (p Page) ClearSleeper(was uint64) { p.words.CompareAndSwap(wordSleeper, was, 0) }
 
-// AwaitDurable sleeps until durable differs from was, for at most the given time. Sleeps must be true.
+// AwaitDurable sleeps until the durable position differs from was, for at most the given time. Sleeps must be true.
 func (p Page) AwaitDurable(was uint64, most time.Duration) {
 	p.words.(vfs.Awaiter).Await(wordDurable, was, most)
 }

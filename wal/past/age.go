@@ -18,7 +18,7 @@ func (p *Log) Began(number uint64) (time.Time, error) {
 	return time.UnixMicro(h.Time).UTC(), err
 }
 
-// FirstReading returns the reading of a segment's first entry, or otherwise if that cannot be read.
+// FirstReading returns the clock reading of a segment's first entry, or otherwise if that cannot be read.
 func (p *Log) FirstReading(number uint64, otherwise time.Time) time.Time {
 	_, h, err := p.Start(number)
 	if err != nil {

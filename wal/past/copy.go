@@ -30,7 +30,7 @@ type Copy struct {
 	version uint32
 	packed  []byte
 	plain   []byte
-	held    int // the block in plain, -1 if none
+	held    int // number of the block in plain, -1 if none
 }
 
 // OpenCopy opens the copy of a segment in dir/archive. If it is missing, the error is ErrNoSegment.
@@ -73,7 +73,7 @@ func (c *Copy) open(number uint64) error {
 		// If only a bit of the version has flipped, this is not the file of a newer program: then the blocks
 		// have the present format.
 		if c.block(0) == nil && len(c.plain) > 0 {
-			bad = fmt.Errorf("%w: the file does not begin like a copy of segment %d, but continues like one", segment.ErrHeader,
+			bad = fmt.Errorf("%w: only the beginning of the file differs from a copy of segment %d", segment.ErrHeader,
 				number)
 		}
 		err = fmt.Errorf("%s: %w", c.Name(), bad)
@@ -109,7 +109,7 @@ func (c *Copy) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// block decompresses a block into plain; after the last block plain is empty.
+// block decompresses block i into plain; after the last block plain is empty.
 func (c *Copy) block(i int) error {
 	if i == c.held {
 		return nil
@@ -140,7 +140,7 @@ func (c *Copy) block(i int) error {
 	return err
 }
 
-// unpack decompresses the block at an offset of the file into dst, and checks it against its header.
+// unpack decompresses the block at an offset of the file into dst, and verifies the block against its header.
 func (c *Copy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed, dst []byte) ([]byte, error) {
 	le := binary.LittleEndian
 	plain, err := dec.DecodeAll(packed, dst)
@@ -157,7 +157,7 @@ func (c *Copy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed
 // inflateAtOnce is the number of blocks that are decompressed at the same time.
 const inflateAtOnce = 2
 
-// Inflate reads the whole segment, as far as b has room for it, and returns how many bytes of it are in b.
+// Inflate decompresses the segment into b, as far as b has room, and returns the number of bytes written to b.
 func (c *Copy) Inflate(b []byte) (n int, err error) {
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(inflateAtOnce), zstd.IgnoreChecksum(true),
 		zstd.WithDecoderMaxMemory(2*BlockSize))
@@ -197,7 +197,7 @@ func (c *Copy) Inflate(b []byte) (n int, err error) {
 // Longer reports, once everything was read, whether the file continues after the last block.
 func (c *Copy) Longer() bool { return c.starts[len(c.starts)-1] < c.size }
 
-// seek finds a block and returns its header, nil after the last block.
+// seek finds block i and returns the block's header, nil after the last block.
 func (c *Copy) seek(i int) (*[blockHead]byte, error) {
 	for {
 		k := min(i, len(c.starts)-1)
@@ -230,9 +230,9 @@ func (c *Copy) bad(at int64, err error) error {
 	return fmt.Errorf("%s at byte %d: %w: %w", c.Name(), at, segment.ErrPayload, err)
 }
 
-// InflateCopy returns the contents of the blocks of an archived segment, as far as they can be read despite
-// damage. whole reports whether all blocks could be read and match their checksums. ok is false for bytes that
-// are not an archived segment.
+// InflateCopy returns the decompressed blocks of the bytes of an archived segment, as far as they can be read despite
+// damage. whole reports whether all blocks could be read and match their checksums. ok is false for bytes that are not
+// an archived segment.
 func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	if len(b) < archiveHead || string(b[:8]) != archiveMagic {
 		return nil, false, false
@@ -265,7 +265,8 @@ func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	return plain, whole && at == len(b) && err == nil && start.Number == number, true
 }
 
-// Packed returns a block of the file with its header if the block decompresses to plain, otherwise nil.
+// Packed returns block i of the file, compressed and with its header, if the block decompresses to plain; otherwise
+// nil.
 func (c *Copy) Packed(i int, plain []byte) []byte {
 	head, err := c.seek(i)
 	if err != nil || head == nil || c.version != ArchiveFormat {
@@ -285,7 +286,7 @@ func (c *Copy) Packed(i int, plain []byte) []byte {
 	return b
 }
 
-// EachBlock calls do for each block of the segment with its offset.
+// EachBlock calls do for each block of the segment, with the block's offset in the segment.
 func (c *Copy) EachBlock(do func(b []byte, at int64) error) error {
 	for i := 0; ; i++ {
 		if err := c.block(i); err != nil {
@@ -300,5 +301,5 @@ func (c *Copy) EachBlock(do func(b []byte, at int64) error) error {
 	}
 }
 
-// Info returns the state of the copy's file when it was opened.
+// Info returns the attributes of the copy's file at the time when it was opened.
 func (c *Copy) Info() vfs.Info { return c.info }

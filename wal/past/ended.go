@@ -29,7 +29,7 @@ import (
 // the time of the record in microseconds, or one more than the last epoch. A store without the file is in
 // epoch 0. When a 65th record is added, the oldest one is dropped.
 const (
-	EndedName = "ended" // in wal/
+	EndedName = "ended" // name of the file in wal/
 
 	endedMagic   = "VARVEEND"
 	endedVersion = 1
@@ -39,13 +39,13 @@ const (
 	epochMost    = 1 << 62
 )
 
-// Reason is why a log has ended.
+// Reason is the reason for which a log has ended.
 type Reason uint64
 
 // The reasons. Programs of a later version may record others.
 const (
-	// Unknown: the log does not contain the mark, and nothing records why: files of another log, or of an
-	// earlier moment, have replaced it.
+	// Unknown: the log does not contain the position and chain hash, and nothing records why: files of another log, or
+	// of an earlier moment, have replaced it.
 	Unknown Reason = iota
 	// Restored: the store was restored from a backup.
 	Restored
@@ -76,13 +76,15 @@ func (r Reason) String() string {
 	return fmt.Sprintf("a later version of the program has recorded reason %d", uint64(r))
 }
 
-// moves reports whether another log begins above the positions of the ended one.
+// moves reports whether, after an ending for this reason, another log begins above the positions of the ended one.
 func (r Reason) moves() bool { return r == Restored || r == FilesLost || r == Repaired }
 
-// Ending is the end of a log, as it was recorded.
+// Ending is a record of the end of a log.
 type Ending struct {
-	Epoch  uint64 // of the log that follows
-	Next   LSN    // where that log begins; if it is the same log, up to where the ending applies
+	Epoch uint64 // epoch of the log that follows
+	// position at which the log that follows begins; if the log itself continues, position up to which the ending
+	// applies
+	Next   LSN
 	Time   time.Time
 	Reason Reason
 }
@@ -95,8 +97,8 @@ var ErrBegunAgain = errors.New("the log that was followed has ended")
 type EndedError struct {
 	Reason Reason
 	At     LSN       // position up to which the reader has followed the log
-	Next   LSN       // where another log begins, 0 if unknown
-	Time   time.Time // when the end was recorded; zero if it was not
+	Next   LSN       // position at which another log begins, 0 if unknown
+	Time   time.Time // time at which the end was recorded; zero if it was not recorded
 	Err    error     // what was found in place of the log, if anything
 }
 
@@ -117,7 +119,8 @@ func (e *EndedError) Unwrap() []error {
 	return []error{ErrBegunAgain, e.Err}
 }
 
-// error returns the error of a reader that has followed the log up to a position.
+// error returns the error of a reader that has followed the log up to position at. err is what the reader found there,
+// if anything.
 func (e *Ending) error(at LSN, err error) *EndedError {
 	ended := &EndedError{Reason: e.Reason, At: at, Time: e.Time, Err: err}
 	if e.Reason.moves() {
@@ -159,7 +162,7 @@ func (p *Log) Endings() ([]Ending, error) {
 	return list, nil
 }
 
-// badSmall returns the error of a small file whose content cannot be used.
+// badSmall returns the error about a small file in the folder of the log whose content cannot be used.
 func badSmall(name string, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
 		return err
@@ -184,7 +187,7 @@ func (p *Log) readSmall(name string, most int64) ([]byte, error) {
 var (
 	errSum     = errors.New("the file does not match its checksum")
 	errOfOther = errors.New("the file belongs to another store")
-	errContent = errors.New("the file matches its checksum, but no program writes this content")
+	errContent = errors.New("the checksum of the file matches, but its content is invalid")
 )
 
 func decodeEndings(b []byte) (list []Ending, store [16]byte, err error) {
@@ -229,12 +232,12 @@ func encodeEndings(list []Ending, store [16]byte) []byte {
 	return le.AppendUint64(b, xxhash.Sum64(b))
 }
 
-// Broken records, durably, that the log has ended, and why: every reader that has followed the log must begin
-// with a full copy. Everything that begins another log calls it before the first segment of that log exists,
-// with the position where the log begins; a purge calls it when it is complete. Two callers never run at the
-// same time: each has the log alone, or holds flush.lock.
+// Broken records and syncs that the log has ended, and why. After that, every reader that has followed the log must
+// begin with a full copy. Any program that begins another log calls Broken before the first segment of that log
+// exists, with the position at which that log begins. A purge calls it when it is complete. Two callers never run at
+// the same time: each has the log alone, or holds flush.lock.
 //
-// Records that cannot be read are replaced, with an epoch that is not used yet.
+// Broken replaces records that cannot be read, with an epoch that is not used yet.
 func (p *Log) Broken(reason Reason, next LSN, now time.Time, mode fs.FileMode) error {
 	list, err := p.Endings()
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
@@ -252,8 +255,8 @@ func (p *Log) Broken(reason Reason, next LSN, now time.Time, mode fs.FileMode) e
 	return p.writeSmall(EndedName, encodeEndings(list, p.Geometry.UUID), mode)
 }
 
-// writeSmall replaces a small file in the folder of the log, durably. The temporary file that a killed process
-// leaves has a name for which wal.IsMaking returns true.
+// writeSmall replaces a small file in the folder of the log, and syncs it. If the process is killed, it leaves a
+// temporary file with a name for which wal.IsMaking returns true.
 func (p *Log) writeSmall(name string, b []byte, mode fs.FileMode) error {
 	temp := p.path(fmt.Sprintf("%d-%s.new", p.FS.Host().PID, name))
 	if err := vfs.WriteDurable(p.FS, temp, p.path(name), b, mode); err != nil {
@@ -262,10 +265,10 @@ func (p *Log) writeSmall(name string, b []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Continues returns nil if a reader that has followed the log with an ID up to a mark can continue, and
-// *EndedError if that log has ended. It reads the segment of the mark up to the mark, so a reader calls it when
-// it begins, not with every piece. If the segment of the mark is no longer kept, the mark is not compared:
-// Pieces reports the gap.
+// Continues returns nil if a reader that has followed the log with this ID up to a mark can continue, and *EndedError
+// if that log has ended. It reads the segment of the mark up to the mark, so a reader should call it when it begins,
+// not for every piece. If the segment of the mark is no longer kept, Continues does not compare the mark: Pieces
+// reports the gap.
 func (p *Log) Continues(ctx context.Context, id ID, at Mark) error {
 	if err := p.continues(id, at); err != nil {
 		return err
@@ -273,7 +276,7 @@ func (p *Log) Continues(ctx context.Context, id ID, at Mark) error {
 	return p.contains(ctx, at)
 }
 
-// continues is Continues that uses only the records.
+// continues is like Continues, but uses only the records in wal/ended.
 func (p *Log) continues(id ID, at Mark) error {
 	list, err := p.Endings()
 	if err != nil {
@@ -298,7 +301,8 @@ func (p *Log) continues(id ID, at Mark) error {
 	return nil
 }
 
-// contains returns *EndedError unless the log has the mark. If the log cannot be read there, it returns nil.
+// contains returns *EndedError unless the log has the position and the chain hash of the mark. If the log cannot be
+// read there, it returns nil.
 func (p *Log) contains(ctx context.Context, at Mark) error {
 	if at.LSN == 0 || at.Sum == 0 {
 		return nil

@@ -29,19 +29,19 @@ const KindUser = 16
 type Entry struct {
 	LSN  LSN       // the position of the entry; set by Append and by reading
 	Time time.Time // commit time in whole microseconds, different for every entry; set by Append and by reading
-	// Reading is what the clock showed at the commit. It equals Time unless the clock was more than a second
+	// Reading is the time that the clock showed at the commit. It equals Time unless the clock was more than a second
 	// behind Time (package wal, "Choices"); set by Append and by reading.
 	Reading  time.Time
 	Key      string // the key that changes
 	Kind     uint8  // the kind of the value, 16…255; the log does not interpret the value
-	Delete   bool   // the key is absent after this
-	More     bool   // the batch continues; set by reading
+	Delete   bool   // the entry deletes the key
+	More     bool   // the next entry belongs to the same batch; set by reading
 	Writer   uint32 // the number of the writer, 0 if unknown; see wal.Batch
-	Cause    uint8  // why the entry was written: one of the causes of package wal; 0: a caller asked for it
+	Cause    uint8  // cause of the entry, one of the causes in package wal; 0: a caller asked for the change
 	Restores LSN    // of an entry that an undo wrote, the version that it restored; 0: none. See package segment
-	Own      bool   // this handle wrote the entry, and did not read it; set when the entry is applied
+	Own      bool   // this handle has written the entry itself; set when the entry is applied
 	Size     uint64 // bytes of log that the entry takes, from LSN on; set by reading
-	Inflated uint32 // bytes of Value after decompression; 0 means len(Value)
+	Inflated uint32 // size of Value after decompression, in bytes; 0 means len(Value)
 	Value    []byte
 }
 
@@ -60,7 +60,7 @@ func EntryIn(h *segment.Header, payload []byte) Entry {
 	}
 }
 
-// EntryOf is EntryIn with copies of key and value.
+// EntryOf is like EntryIn, but copies key and value.
 func EntryOf(h *segment.Header, payload []byte) Entry {
 	e := EntryIn(h, payload)
 	e.Key, e.Value = strings.Clone(e.Key), append([]byte(nil), e.Value...)

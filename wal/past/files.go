@@ -11,20 +11,20 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Files has one segment open: its file, or its copy if there is no file or the file did not have what it
-// should.
+// Files reads entries by position. It has one segment open: the segment's file, or its copy in the archive if the file
+// does not exist or lacked the wanted entry.
 type Files struct {
 	p      *Log
 	number uint64
 	src    Source
 	shut   func() error
-	fell   map[uint64]bool // segments whose copies are read first
+	fell   map[uint64]bool // segments of which the copy in the archive is read first
 }
 
 // Files returns the files of the log, for reading by position.
 func (p *Log) Files() *Files { return &Files{p: p} }
 
-// Open returns the bytes of a segment, until the next call.
+// Open returns the bytes of a segment, which are valid until the next call.
 func (f *Files) Open(number uint64) (Source, error) {
 	if f.src != nil && f.number == number {
 		return f.src, nil
@@ -56,8 +56,8 @@ func (f *Files) OpenCopy() error {
 	return err
 }
 
-// FallOver makes Files read the copies for a position: the copy of its segment and of the next one, in which
-// the log continues. It returns false if it was called for them before.
+// FallOver makes Files read copies instead of files for a position: for its segment and for the next one, in which the
+// log continues. It returns false if it was called for these segments before.
 func (f *Files) FallOver(at LSN) bool {
 	f.Close()
 	n := f.p.Geometry.Number(at)

@@ -2,8 +2,8 @@ package past
 
 import "github.com/varve-db/varve/errs"
 
-// truncated returns the error for a position below to that is no longer kept: it was released, or the log that
-// had it is gone and the present log begins above it.
+// truncated returns the error about a position below to at which the log is no longer kept: either it was released, or
+// the log that contained the position is gone and the present log begins above it.
 func (p *Log) truncated(at, to LSN) (lost, err error) {
 	begun, err := p.Begun(to)
 	if err != nil {
@@ -16,8 +16,8 @@ func (p *Log) truncated(at, to LSN) (lost, err error) {
 	return &errs.TruncatedError{Oldest: oldest}, err
 }
 
-// Begun returns where a log begins that is kept from its first entry on and is not the first one of its store:
-// what was before it is gone. It returns 0 if no such beginning is known.
+// Begun returns the position at which the log begins, if the log is kept from its first entry on and is not the first
+// log of its store: what was before that position is gone. Otherwise it returns 0.
 func (p *Log) Begun(to LSN) (LSN, error) {
 	_, began, whole, err := p.Oldest(to)
 	if err != nil || !whole || began <= p.Geometry.Start(1) {
@@ -30,7 +30,7 @@ func (p *Log) Begun(to LSN) (LSN, error) {
 	return began, nil
 }
 
-// Gone returns a *errs.HistoryGoneError for a position of an earlier log that is gone; otherwise nil.
+// Gone returns a *errs.HistoryGoneError for a position that belongs to an earlier log, which is gone; otherwise nil.
 func (p *Log) Gone(at, to LSN) error {
 	if begun, err := p.Begun(to); err == nil && at < begun {
 		return &errs.HistoryGoneError{Begin: begun}

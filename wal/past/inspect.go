@@ -26,7 +26,7 @@ type SegmentFile struct {
 	Size   int64
 	Start  segment.Start // valid if Err is nil
 	Zero   bool          // the file begins with zeros: prepared and not yet begun, or about to be recycled
-	Err    error         // why the file is not a segment of this log
+	Err    error         // the reason for which the file is not a segment of this log
 }
 
 // SegmentFiles lists wal/: segments by number, and the other files.
@@ -85,7 +85,7 @@ func (p *Log) SegmentFile(number uint64) (SegmentFile, error) {
 	case s.Start.UUID != p.Geometry.UUID:
 		s.Err = fmt.Errorf("%w: the file belongs to another store", segment.ErrHeader)
 	case s.Start.Size != p.Geometry.Size || s.Start.Number != number:
-		s.Err = fmt.Errorf("%w: the header is that of segment %d of %d bytes", segment.ErrHeader, s.Start.Number,
+		s.Err = fmt.Errorf("%w: the header names segment %d with a size of %d bytes", segment.ErrHeader, s.Start.Number,
 			s.Start.Size)
 	}
 	return s, nil
@@ -145,10 +145,10 @@ type Gap struct {
 	Err    error
 }
 
-// WalkSegment reads the frames of a segment up to end, where a frame ends: taken from the next segment's start,
-// or durable. It calls visit with the end of each frame and its entry, nil for the log's own frames; the entry
-// is valid during the call. It calls gap for each place without a frame. prev is the end of the previous
-// segment, zero if unknown. The result is the position reached, zero if that is not end.
+// WalkSegment reads the frames of a segment up to end. A frame must end there: end is taken from the start of the next
+// segment, or is the durable position. WalkSegment calls visit with the end of each frame and its entry, nil for the
+// log's own frames; the entry is valid during the call. It calls gap for each place without a frame. prev is the end
+// of the previous segment, zero if unknown. The result is the position reached, or zero if that is not end.
 func (p *Log) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN,
 	visit func(Mark, *Entry) error, gap func(Gap)) (Mark, error) {
 	f, err := p.OpenSegment(number)
@@ -165,7 +165,7 @@ func (p *Log) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN
 	}, gap)
 }
 
-// WalkFrames is WalkSegment for the bytes of a segment in a file, in a copy or in memory. It calls frame for
+// WalkFrames is like WalkSegment, for the bytes of a segment in a file, in a copy or in memory. It calls frame for
 // every frame, including the start of the segment.
 func WalkFrames(ctx context.Context, geo segment.Geometry, f Source, number uint64, prev Mark, end LSN,
 	frame func(at Mark, h *segment.Header, payload []byte) error, gap func(Gap)) (Mark, error) {
@@ -223,7 +223,7 @@ func WalkFrames(ctx context.Context, geo segment.Geometry, f Source, number uint
 	return w.At, nil
 }
 
-// NextHeader searches for the next sound header of a segment.
+// NextHeader returns the position of the next sound frame header in a segment, between from and end.
 func NextHeader(geo segment.Geometry, f Source, number uint64, from, end LSN) (LSN, error) {
 	buf := make([]byte, Chunk+segment.HeaderSize)
 	for at := (from + 7) &^ 7; at < end; at += Chunk {
@@ -324,7 +324,7 @@ func (p *Log) ReadArchive(ctx context.Context, number uint64,
 		size, full := int64(le.Uint32(head)), int64(le.Uint32(head[4:]))
 		// An impossible length is not followed.
 		if n < 16 || size > 2*BlockSize || full > BlockSize || full == 0 || size > info.Size-at-16 {
-			bad(at, errors.New("no block begins here, or the file breaks off in it"))
+			bad(at, errors.New("no block begins here, or the file ends within it"))
 			return damage, nil
 		}
 		packed = append(packed[:0], make([]byte, size)...)
@@ -391,8 +391,8 @@ func (p *Log) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
 	return EntryIn(&h, frame[segment.HeaderSize:]), nil
 }
 
-// EndOf returns where the frames of a segment end, according to the start of the next one. Without a next
-// segment it returns the end of the segment, without a checksum.
+// EndOf returns the position at which the frames of a segment end, according to the start of the next segment. Without
+// a next segment it returns the end of the segment, without a chain hash.
 func (p *Log) EndOf(number uint64) (Mark, error) {
 	s, _, err := p.Start(number + 1)
 	switch {

@@ -31,7 +31,7 @@ type Log struct {
 // path returns the path of a file of the log.
 func (p *Log) path(name string) string { return filepath.Join(p.Dir, name) }
 
-// readError adds what was read to an error of the system.
+// readError adds the operation and the path to an error of the system.
 func readError(doing, path string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -44,15 +44,16 @@ func readError(doing, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
 
-// Entries reads the entries in [from, to). from is where a frame begins or where the frames of a segment end;
-// with a chain hash, the first frame must follow that hash; without one, the first frame is verified only by
-// its own checksum. If from is 0, reading begins as far back as there is no hole below to. Reading continues in
-// the archive. After an error that is damage or a hole, the next iteration yields what follows it.
+// Entries reads the entries in [from, to). from must be a position at which a frame begins or at which the frames of a
+// segment end. If from has a chain hash, the first frame must follow that hash; otherwise the first frame is verified
+// only by its own checksum. If from is 0, reading begins as far back as there is no hole below to. Reading continues
+// in the archive. After an error that is damage or a hole, the next iteration yields the entries that follow.
 func (p *Log) Entries(ctx context.Context, from Mark, to LSN) iter.Seq2[Entry, error] {
 	return p.EntriesOf(ctx, from, to, nil)
 }
 
-// EntriesOf reads the entries whose keys are wanted; nil: all. Unwanted entries are read and not copied.
+// EntriesOf is like Entries, but yields only the entries whose keys are wanted; nil: all. It reads the other entries
+// and does not copy them.
 func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []byte) bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if from.LSN == 0 {
@@ -133,20 +134,20 @@ func (p *Log) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.H
 	})
 }
 
-// walkRaw is walk with the bytes of each frame.
+// walkRaw is like walk, and also passes the bytes of each frame.
 func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN,
 	visit func(h *segment.Header, payload, raw []byte, err error) bool) (err error) {
 	files := &Files{p: p}
 	defer files.Close()
 	w := NewWalker(p.Geometry, files.Open, from)
-	var gap *errs.GapError // the gap frames just passed: nothing is left there
+	var gap *errs.GapError // the gap that the last frames passed fill: none of its entries is left
 	defer func() {
 		if gap != nil && err == nil && !visit(nil, nil, nil, gap) {
 			err = errStop
 		}
 	}()
-	var first *NoFrameError // what was found before the copies were read
-	var anew LSN            // the position at which reading was restarted with the files
+	var first *NoFrameError // the error that was found before the copies were read
+	var anew LSN            // the position at which reading started again with the files
 	for n := 0; w.At.LSN < to; n++ {
 		if n%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -207,7 +208,7 @@ func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN,
 	return nil
 }
 
-// next is Walker.Next that can also begin at the very start of a segment.
+// next is like Walker.Next, and can also begin at the very start of a segment.
 func (p *Log) next(w *Walker, to LSN) (segment.Header, []byte, error) {
 	number := p.Geometry.Number(w.At.LSN)
 	if w.Linked || p.Geometry.Offset(w.At.LSN) != 0 {
@@ -223,8 +224,8 @@ func (p *Log) next(w *Walker, to LSN) (segment.Header, []byte, error) {
 	return h, nil, err
 }
 
-// hole determines what is at a position below to without a frame, and where reading may continue after it: a
-// segment that is gone, damage, or nothing that is lost.
+// hole is called for a position below to at which there is no frame. It returns the reason, and where reading may
+// continue. The reason is a segment that is gone, or damage; it is nil if nothing is lost.
 func (p *Log) hole(none *NoFrameError, to LSN) (lost error, next LSN, err error) {
 	geo := p.Geometry
 	number := geo.Number(none.At)
@@ -276,7 +277,8 @@ func (p *Log) damage(none *NoFrameError) *errs.CorruptionError {
 	return &errs.CorruptionError{Path: path, Segment: number, Offset: p.Geometry.Offset(none.At), LSN: none.At, Err: none}
 }
 
-// gone reports whether a segment is neither in wal/ nor in the archive: not begun, or recycled.
+// gone reports whether err means that a segment is neither in wal/ nor in the archive: the segment has not begun, or
+// was recycled.
 func gone(err error) bool {
 	return errors.Is(err, ErrNoSegment) || errors.Is(err, segment.ErrEnd)
 }
@@ -318,8 +320,8 @@ func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	return oldest, began, false, nil
 }
 
-// First returns where the oldest segment begins that is kept in any state: reading from there reports every
-// hole and all damage.
+// First returns the position at which the oldest segment begins that exists in any state: reading from there reports
+// every hole and all damage.
 func (p *Log) First(to LSN) (LSN, error) {
 	numbers, err := p.numbers()
 	if err != nil {
@@ -386,7 +388,7 @@ func (p *Log) At(ctx context.Context, at, to LSN) (Entry, error) {
 	return e, err
 }
 
-// Chain returns the chain hash where a frame ends; errs.ErrNotFound if none ends there.
+// Chain returns the chain hash at a position at which a frame ends, or errs.ErrNotFound if none ends there.
 func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
 	if at < p.Geometry.Size {
 		return Mark{}, errs.ErrNotFound
@@ -402,7 +404,7 @@ func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
 	return m, err
 }
 
-// within visits the frames of the segment of a position, from its start.
+// within visits the frames of one segment, the segment of a position, from its start.
 func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header, []byte) bool) error {
 	number := p.Geometry.Number(at)
 	_, h, err := p.Start(number)
@@ -461,7 +463,7 @@ func (p *Log) CopySegment(ctx context.Context, number uint64, to LSN, out vfs.Fi
 	return nil
 }
 
-// Spares is the number of segments that are kept ready after the segment of the tail. The next segment is
-// prepared before one is released (see prepareNext), so a second one makes sure that a store in use recycles
-// segments without creating new files.
+// Spares is the number of segments that are kept ready after the segment of the tail. The next segment is prepared
+// before one is released (see prepareNext). With a second one, a store in use recycles segments without creating new
+// files.
 const Spares = 2

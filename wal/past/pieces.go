@@ -13,13 +13,13 @@ import (
 
 // Piece is a part of the log: whole batches of one segment.
 type Piece struct {
-	From  Mark   // where the log ends before the piece
-	At    LSN    // where Bytes begin: From.LSN, or the start of the next segment
-	To    Mark   // where the log ends with the piece
+	From  Mark   // position and chain hash at which the log ends before the piece
+	At    LSN    // position at which Bytes begin: From.LSN, or the start of the next segment
+	To    Mark   // position and chain hash at which the piece ends
 	Bytes []byte // frames with their padding; valid until the next iteration
 }
 
-// GapError is a part of the log that cannot be read: it was pruned, it is damaged, or a repair has found
+// GapError is about a part of the log that cannot be read: the part was pruned, is damaged, or a repair has found
 // nothing there. It wraps the reason.
 type GapError struct {
 	From, To LSN // reading continues at To, which is the limit if nothing after From can be read
@@ -35,20 +35,20 @@ func (e *GapError) Error() string {
 // *errs.GapError, or *EndedError, which may wrap one of the others.
 func (e *GapError) Unwrap() error { return e.Err }
 
-// pieceSize is the size from which a piece ends at the next end of a batch.
+// pieceSize is the size in bytes at which a piece ends with the next end of a batch.
 const pieceSize = 1 << 20
 
-// Pieces returns the log in [from, to) as raw bytes. from is where a batch ends: with a chain hash, the first
-// frame must follow it; without one, the first frame is verified only by its own checksum. If from is 0,
-// reading begins as far back as there is no hole. to is where a frame ends, at or below what is durable
-// (FileLog.Durable or the attested mark of a checkpoint); a batch that ends above it is omitted.
+// Pieces returns the log in [from, to) as raw bytes. from must be a position at which a batch ends. If it has a chain
+// hash, the first frame must follow that hash; otherwise the first frame is verified only by its own checksum. If from
+// is 0, reading begins as far back as there is no hole. to must be a position at which a frame ends, at or below the
+// durable position (FileLog.Durable or the attested position of a checkpoint); a batch that ends above it is omitted.
 //
-// A gap yields a *GapError; the next iteration yields what follows it, from the next end of a batch. Any other
-// error ends the reading.
+// A gap yields a *GapError; the next iteration continues after the gap, from the next end of a batch. Any other error
+// ends the reading.
 //
-// If another log begins within [from, to), the gap before it wraps a *EndedError with the reason. If the log
-// does not contain from, because another log has replaced it, the first gap wraps that reason. Pieces does not
-// report a purge: Continues does.
+// If another log begins within [from, to), the gap before it wraps a *EndedError with the reason. If the log does not
+// contain from, because another log has replaced it, the first gap wraps that reason. Pieces does not report a purge:
+// Continues does.
 func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, error] {
 	return func(yield func(Piece, error) bool) {
 		if from.LSN > to {
@@ -81,7 +81,7 @@ func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, er
 	}
 }
 
-// gathering combines frames into pieces.
+// gathering combines frames into pieces of whole batches.
 type gathering struct {
 	ctx     context.Context
 	p       *Log
@@ -90,12 +90,12 @@ type gathering struct {
 	from    Mark
 	to      LSN
 
-	border Mark      // where the last whole batch ends, or the reading began
-	at     LSN       // where the next frame is expected
+	border Mark      // position at which the last whole batch ends, or the reading began
+	at     LSN       // position at which the next frame is expected
 	piece  Piece     // valid if buf has bytes
 	buf    []byte    // whole batches, and the frames of a batch that has not ended
-	whole  int       // how much of buf is whole batches
-	gap    *GapError // not reported yet, because To is unknown
+	whole  int       // number of bytes of buf that are whole batches
+	gap    *GapError // a gap that is not reported yet, because its To is unknown
 	rest   bool      // frames up to the next border may belong to a batch that began in the gap
 }
 
@@ -134,7 +134,7 @@ func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) boo
 	return start || len(g.buf) < pieceSize || g.flush()
 }
 
-// flush yields the piece. What follows its last whole batch is dropped: a gap or the limit comes next.
+// flush yields the piece. It drops the bytes after the last whole batch of the piece: a gap or the limit comes next.
 func (g *gathering) flush() bool {
 	p := g.piece
 	p.To, p.Bytes = g.border, g.buf[:g.whole]
@@ -143,7 +143,7 @@ func (g *gathering) flush() bool {
 	return ok
 }
 
-// broken begins a gap. A nil error means that nothing is missing and another log begins.
+// broken begins a gap. A nil err means that nothing is missing, and that another log begins.
 func (g *gathering) broken(err error) bool {
 	if !g.flush() {
 		return false
@@ -156,7 +156,7 @@ func (g *gathering) broken(err error) bool {
 	return true
 }
 
-// tell yields the gap.
+// tell yields the gap that was begun.
 func (g *gathering) tell() bool {
 	gap := g.gap
 	g.gap, g.rest = nil, false
@@ -166,8 +166,8 @@ func (g *gathering) tell() bool {
 	return g.yield(Piece{}, gap)
 }
 
-// ended returns *EndedError if another log begins after a gap, or has replaced the log that the reader
-// followed.
+// ended returns the *EndedError for a gap after which another log begins, or for a log that has replaced the one that
+// the reader followed.
 func (g *gathering) ended(gap *GapError) error {
 	for i := range g.endings {
 		if e := &g.endings[i]; e.Reason.moves() && gap.From < e.Next && e.Next <= gap.To {
@@ -188,7 +188,8 @@ func (g *gathering) ended(gap *GapError) error {
 	return nil
 }
 
-// end yields the rest at the limit. Another log that has no entry yet is a gap, too.
+// end yields the remaining batches at the limit. If another log begins there that has no entry yet, it yields a gap,
+// too.
 func (g *gathering) end() bool {
 	if g.gap == nil {
 		if !g.flush() {

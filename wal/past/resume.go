@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// From returns where Entries begins to read, for a caller that has seen everything before a position and no
-// later entry; 0 is as far back as there is no hole. A frame need not begin at the position. The error is
-// *errs.TruncatedError if something between the position and the oldest kept entry is gone.
+// From returns the position at which Entries begins to read, for a caller that has seen every entry before position
+// from and no later one. For 0 it returns the oldest position after which there is no hole. A frame need not begin at
+// from. The error is *errs.TruncatedError if something between from and the oldest kept entry is gone.
 func (p *Log) From(ctx context.Context, from, to LSN) (LSN, error) {
 	if from >= to {
 		return to, nil
@@ -52,13 +52,13 @@ func (p *Log) From(ctx context.Context, from, to LSN) (LSN, error) {
 	return at, err
 }
 
-// Since returns where the first entry begins whose reading (Entry.Reading) is t or later, or the end if there
-// is none. Readings are not sorted: a later entry may have an earlier reading. The error is
-// *errs.TruncatedError if the log is not kept back to t: entries before the oldest one are gone, and the oldest
-// one has a reading at or after t.
+// Since returns the position of the first entry whose clock reading (Entry.Reading) is t or later, or the end if there
+// is none. Readings are not sorted: a later entry may have an earlier reading. The error is *errs.TruncatedError if
+// the log is not kept back to t: entries before the oldest one are gone, and the oldest one has a reading at or after
+// t.
 //
-// The times of frames are sorted, and no reading is later than the time of its frame, so these times determine
-// the segment to search: no entry before it has such a reading.
+// The times of frames are sorted, and no reading is later than the time of its frame. So these times determine the
+// segment to search: no entry before that segment has such a reading.
 func (p *Log) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
 	oldest, _, whole, err := p.Oldest(to)
 	if err != nil || oldest >= to {
@@ -106,10 +106,9 @@ func (p *Log) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
 	return at, err
 }
 
-// Until returns the LSN of the last entry of the last batch, in [from, to), whose reading is t or earlier; 0 if
-// there is none. Readings are not sorted, so all of the log is read: earlier batches may have later readings,
-// as a batch has that was committed while the clock was ahead. Unreadable entries are skipped; reading from
-// there on reports them.
+// Until returns the LSN of the last entry of the last batch, in [from, to), whose clock reading is t or earlier; 0 if
+// there is none. Readings are not sorted, so it reads all of the range: a batch may have a later reading than the next
+// one if the clock was ahead. It skips unreadable entries; reading from there on reports them.
 func (p *Log) Until(ctx context.Context, from Mark, t time.Time, to LSN) (last LSN, err error) {
 	until := t.UnixMicro()
 	err = p.walk(ctx, from, to, func(h *segment.Header, payload []byte, err error) bool {

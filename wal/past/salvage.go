@@ -14,13 +14,13 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// NewSalvaged returns a segment whose holes Patch fills.
+// NewSalvaged returns a reader for the segment in src, whose holes the method Patch fills.
 func NewSalvaged(src Source, geo segment.Geometry) *Salvaged { return &Salvaged{Source: src, geo: geo} }
 
-// Frames returns how many sound entries Patch has found.
+// Frames returns the number of sound entries that Patch has found.
 func (s *Salvaged) Frames() int { return s.frames }
 
-// Size returns the offset up to which the patched segment has bytes.
+// Size returns the size of the patched segment in bytes.
 func (s *Salvaged) Size() int64 { return s.size }
 
 // Salvaged reads a segment with its holes filled.
@@ -28,8 +28,8 @@ type Salvaged struct {
 	Source
 	geo     segment.Geometry
 	patches []segment.Gap
-	size    int64 // nothing is read beyond it
-	frames  int   // sound entries
+	size    int64 // offset at which the patched segment ends
+	frames  int   // number of sound entries
 }
 
 // ReadAt implements io.ReaderAt.
@@ -58,9 +58,9 @@ func (s *Salvaged) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Patch finds the holes of a segment and what replaces them.
+// Patch finds the holes of a segment, and prepares the frames that fill them.
 func (s *Salvaged) Patch(ctx context.Context, number uint64, prev, end Mark) (gaps []Gap, err error) {
-	var before []Mark // for each gap, the frame before it
+	var before []Mark // the frame before each gap
 	last := Mark{}
 	reached, frames := s.geo.Start(number), end.LSN
 	_, err = WalkFrames(ctx, s.geo, s.Source, number, Mark{}, end.LSN, func(m Mark, h *segment.Header, _ []byte) error {
@@ -92,7 +92,7 @@ func (s *Salvaged) Patch(ctx context.Context, number uint64, prev, end Mark) (ga
 	return gaps, nil
 }
 
-// fill fills a hole with gap frames.
+// fill prepares the gap frames that fill a hole.
 func (s *Salvaged) fill(g *Gap, before, prev, end Mark, number uint64) error {
 	at, previous := g.At, before.Sum
 	if at == s.geo.Start(number) { // the segment's own start is gone
@@ -124,7 +124,7 @@ func (s *Salvaged) fill(g *Gap, before, prev, end Mark, number uint64) error {
 	return nil
 }
 
-// header reads the sound header of a frame.
+// header returns the header of the frame at a position, or an error if the header is not sound.
 func (s *Salvaged) header(at LSN) (segment.Header, error) {
 	var b [segment.HeaderSize]byte
 	n, err := ReadFull(s.Source, b[:], s.geo.Offset(at))
@@ -133,7 +133,7 @@ func (s *Salvaged) header(at LSN) (segment.Header, error) {
 	}
 	h, err := s.geo.ParseHeader(b[:n], at)
 	if err != nil {
-		return h, fmt.Errorf("the frame behind a hole: %w", err)
+		return h, fmt.Errorf("the frame after a hole: %w", err)
 	}
 	return h, nil
 }
@@ -141,9 +141,9 @@ func (s *Salvaged) header(at LSN) (segment.Header, error) {
 // zstdMagic begins the compressed bytes of a block.
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-// SalvageCopy decompresses the valid blocks of an archived segment, whatever the header of the file contains.
-// Zeros replace an invalid block; bad has an error for each. If the header of a block is damaged, the next
-// block is found by its own header and checksum.
+// SalvageCopy decompresses the valid blocks of an archived segment, whatever the header of the file contains. It
+// replaces an invalid block by zeros; bad has an error for each. If the header of a block is damaged, SalvageCopy
+// finds the next block by that block's own header and checksum.
 func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []error, err error) {
 	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -191,8 +191,8 @@ func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []e
 	return plain, bad, nil
 }
 
-// blockAt decompresses the block that begins at an offset of the file. end is the offset after the block, 0 if
-// its header does not tell.
+// blockAt decompresses the block that begins at an offset of the file. end is the offset after the block, 0 if the
+// header of the block does not determine it.
 func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
 	c.starts, c.last = []int64{at}, false
 	head, err := c.seek(0)
@@ -214,8 +214,8 @@ func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
 	return plain, end, err
 }
 
-// nextBlock searches for a sound block from an offset of the file, as far as two damaged blocks reach, and
-// returns where it begins, or the size of the file.
+// nextBlock searches for a sound block from an offset of the file on, over at most the size of two blocks. It returns
+// the offset of that block, or the size of the file.
 func (c *Copy) nextBlock(from int64) (int64, error) {
 	rest := make([]byte, min(c.size-from, 4*BlockSize))
 	n, err := ReadFull(c.f, rest, from)

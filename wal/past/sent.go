@@ -12,8 +12,9 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// A reader that ships pieces of the log to a copy records in wal/sent up to where the copy has them. What
-// follows that mark stays in the archive, up to a bound, even if the settings of the history would remove it:
+// A reader that sends pieces of the log to a copy on another machine records in wal/sent the position up to which the
+// copy has the log. The log after that position stays in the archive, up to a bound, even if the settings of the
+// history would remove it:
 //
 //	0   8 bytes "VARVESNT"
 //	8   uint32 version 1, uint32 0
@@ -22,8 +23,7 @@ import (
 //	56  int64 time of the record, Unix microseconds
 //	64  uint64 xxhash64 of everything before
 //
-// The file is a hint: the copy itself is authoritative for what it has. A store without the file has no
-// such copy.
+// The file is a hint: the copy itself is authoritative for its content. A store without the file has no such copy.
 const (
 	sentName    = "sent"
 	sentMagic   = "VARVESNT"
@@ -31,19 +31,19 @@ const (
 	sentSize    = 72
 )
 
-// Sent records up to where a copy elsewhere has the log.
+// Sent records the position up to which a copy on another machine has the log.
 type Sent struct {
 	ID   ID
 	Mark Mark
-	Time time.Time // of the record
+	Time time.Time // time at which the position was recorded
 
-	Behind uint64 // bytes of the log that are durable and not sent
+	Behind uint64 // bytes of the log that are durable and not yet sent
 }
 
-// Sent returns the recorded mark, and false if there is none. durable is a position up to which the log is
-// durable. The error is why the copy cannot continue, or why that is unknown: *EndedError if the mark belongs
-// to a log that has ended, *errs.CopyBehindError if the log after the mark is no longer kept,
-// *errs.CorruptionError if the mark, or wal/ended, is damaged.
+// Sent returns the recorded position, and false if there is none. durable is a position up to which the log is
+// durable. The error is the reason for which the copy cannot continue, or for which that is unknown: *EndedError if
+// the position belongs to a log that has ended, *errs.CopyBehindError if the log after the position is no longer kept,
+// *errs.CorruptionError if wal/sent or wal/ended is damaged.
 func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
 	b, err := p.readSmall(sentName, sentSize)
 	if err != nil || b == nil {
@@ -69,7 +69,7 @@ func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
 	return s, true, p.reaches(s.Mark.LSN, durable)
 }
 
-// reaches returns *errs.CopyBehindError if the log is no longer kept from a mark on.
+// reaches returns *errs.CopyBehindError if the log is no longer kept from a position on.
 func (p *Log) reaches(at, durable LSN) error {
 	number := p.Geometry.Number(at - 1)
 	if _, _, err := p.Start(number); !gone(err) {
@@ -85,8 +85,8 @@ func (p *Log) reaches(at, durable LSN) error {
 	return &errs.CopyBehindError{Sent: at, Oldest: oldest}
 }
 
-// SetSent records, durably, that a copy elsewhere has the log below a mark at which a batch ends. id is the ID
-// that was read when the copy was begun: if the log has ended since, nothing is recorded, and the error is a
+// SetSent records and syncs that a copy on another machine has the log below a mark at which a batch ends. id is the
+// ID that was read when the copy was begun. If the log has ended since, nothing is recorded, and the error is a
 // *EndedError.
 func (p *Log) SetSent(id ID, at Mark, now time.Time, mode fs.FileMode) error {
 	if !p.Geometry.Holds(at.LSN) {
@@ -100,7 +100,7 @@ func (p *Log) SetSent(id ID, at Mark, now time.Time, mode fs.FileMode) error {
 	return p.writeSmall(sentName, s.encode(), mode)
 }
 
-// ForgetSent removes the mark: no copy elsewhere needs the log any more.
+// ForgetSent removes wal/sent: no copy on another machine needs the log any more.
 func (p *Log) ForgetSent() error {
 	err := p.FS.Remove(p.path(sentName))
 	if errors.Is(err, fs.ErrNotExist) {

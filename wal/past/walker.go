@@ -14,16 +14,16 @@ import (
 //
 // The owner of a Walker may set the exported fields between two calls.
 type Walker struct {
-	At     Mark // the next frame begins here and links to this sum
+	At     Mark // position at which the next frame begins, and the chain hash to which that frame must link
 	Linked bool // At.Sum is known; otherwise the first frame is verified only by its own checksum
-	Ahead  LSN  // up to where bytes may be read ahead, if that is beyond the limit
+	Ahead  LSN  // position up to which bytes may be read ahead, if it is beyond the limit
 
 	geo  segment.Geometry
 	open func(number uint64) (Source, error)
 
 	buf  []byte
-	base LSN    // position of buf[0]
-	have int    // valid bytes in buf
+	base LSN    // position in the log of buf[0]
+	have int    // number of valid bytes in buf
 	raw  []byte // bytes of the frame that was returned last
 }
 
@@ -43,7 +43,7 @@ func OneSegment(number uint64, src Source) func(uint64) (Source, error) {
 	}
 }
 
-// Reuse takes over the buffer of a walker that is no longer used.
+// Reuse makes the walker use the buffer of old, which is no longer used.
 func (w *Walker) Reuse(old *Walker) { w.buf = old.buf[:0] }
 
 // Forget drops the bytes that were read ahead.
@@ -62,8 +62,8 @@ type Source interface {
 // caller knows which.
 type NoFrameError struct {
 	At   LSN
-	Here error // what was found at the position
-	Next error // what was found at the start of the next segment
+	Here error // what is at the position instead of a frame
+	Next error // what is at the start of the next segment instead of a frame
 }
 
 func (e *NoFrameError) Error() string {
@@ -80,11 +80,11 @@ var errOtherLog = errors.New("the segment belongs to another log")
 // ErrUnlinked reports that a frame is not the successor of the one before it.
 var ErrUnlinked = errors.New("the frame does not follow the one before it")
 
-// Chunk is the size of a read.
+// Chunk is the number of bytes that are read at a time.
 const Chunk = 1 << 20
 
-// Next returns the next frame, if it begins before limit. Nothing at or after limit is read, unless Ahead
-// allows it. The payload is valid until the next call.
+// Next returns the next frame, if it begins before limit. It reads nothing at or after limit, unless Ahead allows it.
+// The payload is valid until the next call.
 func (w *Walker) Next(limit LSN) (segment.Header, []byte, error) {
 	here := error(segment.ErrEnd)
 	if w.geo.Offset(w.At.LSN) != 0 {
@@ -114,7 +114,7 @@ func IsNoFrame(err error) bool {
 		errors.Is(err, segment.ErrPayload) || errors.Is(err, ErrUnlinked) || errors.Is(err, ErrNoSegment)
 }
 
-// Frame returns the frame at the position of the walker without moving it.
+// Frame returns the frame at the position of the walker without moving the walker.
 func (w *Walker) Frame(limit LSN) (segment.Header, []byte, error) {
 	b, err := w.peek(segment.HeaderSize, limit)
 	if err != nil {
@@ -175,7 +175,8 @@ func (w *Walker) peek(n int, limit LSN) ([]byte, error) {
 	return w.buf[:got], nil
 }
 
-// roll moves to the next segment if its first frame names exactly this end.
+// roll moves to the next segment, if the first frame of that segment names exactly this position as the end of the
+// previous one.
 func (w *Walker) roll() (segment.Header, error) {
 	number := w.geo.Number(w.At.LSN)
 	if w.geo.Offset(w.At.LSN) != 0 {
