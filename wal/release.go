@@ -18,7 +18,7 @@ import (
 type freer struct {
 	mu      sync.Mutex
 	holders map[string]LSN
-	ripe    LSN // segments released by the previous call, to be removed now
+	ripe    LSN // segments below it were released by the previous call, and may be removed
 }
 
 // start sets the position up to which the log may be released when this process joins it.
