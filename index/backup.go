@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Backup is an older base of the index, kept in backups/.
+// Backup is an older base file of the index, kept in backups/.
 type Backup struct {
 	Name string // relative to the store, with slashes
 	LSN  uint64
@@ -65,7 +65,8 @@ func DropOldest(fsys vfs.FS, dir string) string {
 	return name
 }
 
-// OpenBackup maps an older base as a set. The caller must check whether the log still reaches back to its LSN.
+// OpenBackup opens an older base as a set. The caller must check that the log still has all entries from the set's LSN
+// on.
 func OpenBackup(fsys vfs.FS, dir string, b Backup, store string) (*Set, error) {
 	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
 	if err != nil {

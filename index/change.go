@@ -14,15 +14,15 @@ type Change struct {
 	ID      string
 	Version uint64 // the LSN of the frame that wrote it
 	Deleted bool
-	// Finished is its line, if the caller has it; otherwise nil.
+	// Finished is the line of the version, if the caller has it; otherwise nil.
 	Finished []byte
 	// Members are the members of an assembly; the line has their number.
 	Members []string
 }
 
-// Changes are the changes that Write brings into a table.
+// Changes are the changes that WriteBase or WriteDelta applies to a set.
 type Changes struct {
-	// List may be in any order. Of two changes of one id the newer counts.
+	// List may be in any order. If it has two changes of one id, the newer one is used.
 	List []Change
 	// Line appends the finished line of a change that is not a deletion and has no Finished. It is called once for each,
 	// in the order of the table.
@@ -33,7 +33,7 @@ type Changes struct {
 type lineEdits struct {
 	ch   *Changes
 	list []sortedChange
-	now  *Change // that Next returned last
+	now  *Change // the change that Next returned last
 	key  []byte
 	line []byte
 }

@@ -16,28 +16,30 @@ import (
 
 // Entry is a line of the index.
 type Entry struct {
-	Filepath    string // relative to the store, with slashes
+	Filepath    string // path of the file, relative to the store, with slashes
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	Score       float64  // quickrecal_score; memories only
 	MemberCount int64    // assemblies only
 	ContentHash [32]byte // sha256 of the file's exact bytes
-	Size        int64    // of the file, in bytes
-	Mtime       int64    // of the file, in microseconds since 1970; 0 before the line enters a table
+	Size        int64    // size of the file, in bytes
+	Mtime       int64    // time of the file, in microseconds since 1970; 0 before the line enters a table
 	Version     uint64   // 0 before the line enters a table
 	By          uint32   // the number of the version's writer (package writer); 0 if unknown
-	Dimension   int      // of its vector, 0: none; UnknownDimension in lines older than vectors
-	VectorID    int64    // the FAISS id of its vector, 0 if equal to Version; see Vector
-	SessionID   string   // "" for none; memories only
-	ExpiresAt   time.Time
-	Deleted     bool // a tombstone, which has only Version
+	// dimension of the document's vector, 0: no vector; UnknownDimension in lines older than vectors
+	Dimension int
+	VectorID  int64  // FAISS id of the document's vector, 0 if equal to Version; see Vector
+	SessionID string // "" for none; memories only
+	ExpiresAt time.Time
+	Deleted   bool // the line is a tombstone, which has only Version
 }
 
-// UnknownDimension is the dimension of a line that records none: only the document shows whether there is a vector.
+// UnknownDimension is the dimension of a line that does not record one: only the document shows whether there is a
+// vector.
 const UnknownDimension = -1
 
 // Vector returns the FAISS id of the vector of a finished line: the LSN of the write that brought the vector. It
-// returns 0 if there is no vector, or this is unknown.
+// returns 0 if there is no vector, or if that is unknown.
 func (e *Entry) Vector() int64 {
 	switch {
 	case e.Deleted || e.Dimension <= 0:

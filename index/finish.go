@@ -11,11 +11,10 @@ var errLine = errors.New("not an index line")
 
 var sizeMember = []byte(`,"size":`)
 
-// Finish appends a record's line to dst: with mtime (unix microseconds), version and the number of the writer (0 for
-// none) inserted after size, and without members, which end the line of an assembly in the log. The line is not parsed
-// again, because it comes from a verified record. Inside a JSON string every quote has a backslash before it, so
-// ,"size": can only be the member. A line that has an mtime of its own keeps that: the file was
-// there before the version.
+// Finish appends the line of a record to dst. After size, it inserts mtime (unix microseconds), version and the number
+// of the writer (0 for none). It removes the members that end the line of an assembly in the log. The line is not
+// parsed again, because it comes from a verified record. Inside a JSON string every quote has a backslash before it,
+// so ,"size": can only be the member. A line that has its own mtime keeps it: the file existed before the version.
 func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, error) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || !bytes.HasPrefix(line, []byte(`{"filepath":"`)) || line[len(line)-1] != '}' ||
@@ -34,7 +33,7 @@ func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, e
 			mtime = 10*mtime + int64(own[n]-'0')
 		}
 		if rest = own[n:]; n == 0 || bytes.HasPrefix(rest, versionMember) {
-			return dst, fmt.Errorf("%w: it has a version, or no time: %.60q", errLine, line)
+			return dst, fmt.Errorf("%w: the line has a version, or no time: %.60q", errLine, line)
 		}
 	}
 	if end == digits || len(rest) == 0 || rest[0] != ',' && len(rest) != 1 {
@@ -48,7 +47,7 @@ func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, e
 	return append(dst, rest...), nil
 }
 
-// HasMtime reports whether the line of a record has the time of a file: see WithMtime.
+// HasMtime reports whether the line of a record has the time of an existing file: see WithMtime.
 func HasMtime(line []byte) bool {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 {
@@ -59,7 +58,8 @@ func HasMtime(line []byte) bool {
 	return bytes.HasPrefix(line[at:], mtimeMember)
 }
 
-// WithMtime returns the line of a record with the time of a file (unix microseconds), which its version keeps.
+// WithMtime returns the line of a record with mtime, the time of an existing file in unix microseconds, which the
+// version keeps.
 func WithMtime(line []byte, mtime int64) []byte {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || mtime <= 0 || mtime >= 1e17 {

@@ -22,11 +22,11 @@ type Overlay struct {
 	mu     sync.RWMutex
 	hash   func(kind byte, id string) (uint64, uint64)
 	chunks []*overlayChunk
-	first  uint32 // sequence number of chunks[0][0]; wraps
+	first  uint32 // sequence number of chunks[0][0]; wraps around
 	head   int    // number of dropped entries in chunks[0]
 	n      int    // entries in the chunks, including dropped ones
-	live   int    // keys
-	last   uint64 // the highest position put
+	live   int    // number of keys
+	last   uint64 // the highest position that was put
 	tables [overlayTables]slotTable
 }
 

@@ -17,20 +17,25 @@ import (
 // PurgedBackups is the result of PurgeBackups.
 type PurgedBackups struct {
 	Rewritten []string // names of rewritten backups, as in Backup
-	Removed   []string // removed, because they had a line to purge and were damaged or another store's
-	Unread    []string // removed, because they were damaged and may have had a line to purge
-	Unlinked  []string // not overwritten, because a process has them mapped, or this is unknown
-	Unwiped   []error  // not overwritten, because of another name or permissions: *vfs.UnwipedError
+	// names of backups that were removed because they had a line to purge and were damaged or another store's
+	Removed []string
+	// names of backups that were removed because they were damaged and may have had a line to purge
+	Unread []string
+	// names of backups that were not overwritten, because a process has them mapped, or that is unknown
+	Unlinked []string
+	// errors about backups that were not overwritten, because of another name or permissions: each a *vfs.UnwipedError
+	Unwiped []error
 }
 
 // backupMost is the maximum size of a damaged backup that is searched, in bytes.
 const backupMost = 2 << 30
 
-// PurgeBackups rewrites every backup in backups/ that has a line of one of these documents, without these lines.
-// section is that of their kind, and file returns the path of an id's file in a store. PurgeBackups writes in to.Dir, a
-// folder on the same file system that no other process uses. The range and the time of a backup stay the same. A backup
-// that cannot be rewritten, because it is damaged or another store's, is removed if it has such a line; a damaged one
-// that may have had such a line is removed too. PurgeBackups may be interrupted at any point and repeated.
+// PurgeBackups rewrites every backup in backups/ that has a line of one of the documents ids, without these lines.
+// section is the section of the documents' kind, and file returns the path of an id's file in a store. PurgeBackups
+// writes in to.Dir, a folder on the same file system that no other process uses. The range and the time of a backup
+// stay the same. A backup that cannot be rewritten, because it is damaged or another store's, is removed if it has
+// such a line; a damaged one that may have such a line is removed too. PurgeBackups may be interrupted at any point
+// and repeated.
 func PurgeBackups(dir string, to Target, section int, ids []string, file func(id string) string) (r PurgedBackups,
 	err error) {
 	list, err := Backups(to.FS, dir)
@@ -82,8 +87,8 @@ func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids
 	return nil
 }
 
-// unusable searches the bytes of a backup that is not a table of this store, and removes the backup if it has data to
-// purge.
+// unusable handles a backup that is not a table of this store: it searches the backup's bytes, and removes the backup
+// if it has data to purge.
 func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string, file func(id string) string) error {
 	path := filepath.Join(dir, filepath.FromSlash(b.Name))
 	all, err := vfs.ReadFile(fsys, path, backupMost)
@@ -119,7 +124,7 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string
 	return nil
 }
 
-// whole reports whether the file is an undamaged table, of this or another store.
+// whole reports whether the file of a backup is an undamaged table, of this or another store.
 func whole(fsys vfs.FS, dir string, b Backup) bool {
 	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
 	if err != nil {
@@ -131,10 +136,10 @@ func whole(fsys vfs.FS, dir string, b Backup) bool {
 	return t.Release() == nil && err == nil
 }
 
-// DropBackups removes the backups that have lines of some memories, also as members, or of some assemblies (section is
-// their kind), when there is no room to rewrite the backups: the index does not need them. unlinked are the removed
-// backups that were not overwritten, because a process has them mapped, or this is unknown: the newest backup was the
-// base until just before.
+// DropBackups removes the backups that have lines of the documents ids, including lines that name them as members. It
+// is for the case that there is no room to rewrite the backups, which the index does not need. section is the section
+// of the documents' kind. unlinked are the removed backups that were not overwritten, because a process has them
+// mapped, or that is unknown: the newest backup was the base until just before.
 func DropBackups(fsys vfs.FS, dir, store string, section int, ids []string) (dropped, unlinked []string, err error) {
 	list, err := Backups(fsys, dir)
 	if err != nil {
@@ -191,7 +196,7 @@ func purgeBackup(dir string, to Target, b Backup, section int, ids []string) (ch
 	return true, to.FS.Rename(filepath.Join(to.Dir, BaseName), filepath.Join(dir, filepath.FromSlash(b.Name)))
 }
 
-// purging returns the changes that remove all data of some ids from a set.
+// purging returns the changes that remove all data of the documents ids from a set.
 func purging(set *Set, section int, version uint64, ids []string) (ch Changes, err error) {
 	for _, id := range ids {
 		_, ok, err := set.Get(nil, section, id)
@@ -208,7 +213,7 @@ func purging(set *Set, section int, version uint64, ids []string) (ch Changes, e
 	return ch, err
 }
 
-// passing reports whether err is a failure to read a file at the moment, not damage.
+// passing reports whether err means that a file could not be read at the moment, and not that it is damaged.
 func passing(err error) bool {
 	var pe *fs.PathError
 	return !errors.Is(err, errs.ErrCorrupt) && errors.As(err, &pe)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ParseLine parses an index line, finished or not, or a tombstone. It is strict: no white space, no duplicate members,
-// numbers and strings as in JSON. Unknown members are skipped.
+// ParseLine parses an index line or a tombstone. The line may lack version and mtime, as in a record (see Finish).
+// ParseLine is strict: no white space, no duplicate members, numbers and strings as in JSON. It skips unknown members.
 func ParseLine(line []byte) (Entry, error) {
 	var e Entry
 	s := scanner{b: line}
@@ -31,8 +31,8 @@ func ParseLine(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// MayExpire reports, without parsing, whether a line may be that of a memory with an expiry; false is certain. It
-// searches for the letter x, which no other member's name has.
+// MayExpire reports, without parsing, whether line may be that of a memory with an expiry; if it returns false, the
+// memory has none. It searches for the letter x, which no other member's name has.
 func MayExpire(line []byte) bool {
 	const before, after = `"e`, `pires_at":`
 	for i := 0; ; i++ {
@@ -47,7 +47,7 @@ func MayExpire(line []byte) bool {
 	}
 }
 
-// The members of a line.
+// The bits of the members that a line may have.
 const (
 	hasFilepath = 1 << iota
 	hasCreated

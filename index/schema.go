@@ -28,17 +28,17 @@ const (
 	BackupsDir = "backups"
 )
 
-// The types of package table that callers of this package hold.
+// Names in this package for types of package table.
 type (
 	Set     = table.Set     // base and delta; immutable, reference-counted
-	Current = table.Current // the set that readers use now
-	Want    = table.Want    // what Load requires of the files
+	Current = table.Current // holds the set that readers use now
+	Want    = table.Want    // the parameters of Load: which files are acceptable
 	Span    = table.Span    // a range of keys of a section
-	Item    = table.Item    // one live entry
-	Result  = table.Result  // the result of a write
+	Item    = table.Item    // an entry of an iteration
+	Result  = table.Result  // the result of writing a file
 )
 
-// added are the sections of kinds of documents added by AddDocuments.
+// added are the sections that AddDocuments has added.
 var added []table.Section
 
 // AddDocuments adds a section for another kind of document after all others, and returns its number. It must be called
@@ -72,7 +72,7 @@ func Empty(lsn uint64) *Set { return table.Empty(Schema(), lsn) }
 
 const tombstoneHead = `{"deleted":true,"version":`
 
-// IsTombstone reports whether a line of a delta is a deletion.
+// IsTombstone reports whether a line of a delta records a deletion.
 func IsTombstone(line []byte) bool { return bytes.HasPrefix(line, []byte(tombstoneHead)) }
 
 var (

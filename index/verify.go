@@ -9,8 +9,8 @@ import (
 )
 
 // Verify reads the whole set and yields every error in its files. If there is none, it verifies that the sections
-// agree: the counts, a pair for each session, expiry and member, and no pair without its memory or assembly. A member
-// need not exist: see assembly.
+// agree: the counts are correct, there is a pair for each session, expiry and member, and no pair lacks its memory or
+// assembly. A member need not exist: see assembly.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		if sound, more := check(s, yield); sound && more {
@@ -20,7 +20,7 @@ func Verify(s *Set) iter.Seq[error] {
 	}
 }
 
-// VerifyBeside is Verify, but compares the sections in another goroutine while the files are read.
+// VerifyBeside is like Verify, but compares the sections in another goroutine while the files are read.
 func VerifyBeside(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		sections := make(chan []error, 1)
@@ -68,7 +68,7 @@ type verifier struct {
 	bytes int64 // sum of the sizes of memories
 }
 
-// fault yields an error that concerns no single file offset. false means that the caller stopped.
+// fault yields an error that is not about a single file offset. It returns false if the caller stopped.
 func (v *verifier) fault(format string, args ...any) bool {
 	name := BaseName
 	if v.s.Delta() != nil {
@@ -151,7 +151,7 @@ func (v *verifier) assembly(it Item) bool {
 	return true
 }
 
-// member verifies that the opposite pair and the assembly of a pair exist.
+// member verifies that the opposite pair of a pair exists, and the assembly of the pair.
 func (v *verifier) member(it Item) bool {
 	assembly, id, ok := SplitMemberKey(string(it.Key))
 	switch {

@@ -13,29 +13,29 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target says where a rewrite writes, and what it will cover.
+// Target has the parameters of a rewrite: where it writes, and the part of the log that the new file will cover.
 type Target struct {
 	FS   vfs.FS
 	Dir  string      // the store's folder
 	Temp string      // path of a temporary file on the same file system that no other process uses
-	Perm fs.FileMode // of the file; 0 means 0600
+	Perm fs.FileMode // mode of the new file; 0 means 0600
 
 	Store string    // the store's UUID
 	Chain uint64    // checksum of the log's last frame before LSN, which identifies the log up to there
 	LSN   uint64    // the set with the changes covers everything below it
 	Now   time.Time // the time to record as last_updated
 
-	// Vectors is the LSN of the vector files (package vector) that are complete as of LSN, because no vector changed since
-	// theirs. It is valid if VectorsKnown; otherwise a caller that needs the vectors compares them with the index.
-	// Dimension is their current or last dimension; 0 if there was never a vector.
+	// Vectors is the LSN of the vector files (package vector) that are complete as of LSN, because no vector changed
+	// since they were written. It is valid if VectorsKnown; otherwise a caller that needs the vectors compares them
+	// with the index. Dimension is the current or last dimension of the vectors; 0 if there was never a vector.
 	Vectors      uint64
 	Dimension    int
 	VectorsKnown bool
 
-	Model Model // as of LSN
+	Model Model // model of the vectors as of LSN
 
-	// Ready is called before the new file is renamed into place: the files that it names must be durable by then. May be
-	// nil.
+	// Ready is called before the new file is renamed into place: other files to which it refers must be durable by
+	// then. May be nil.
 	Ready func() error
 
 	// For WriteBase: Backup links the old base into backups/; afterwards the newest Backups files stay there. If Backups
@@ -47,12 +47,12 @@ type Target struct {
 // Written is the result of a rewrite. A backup that failed does not fail the rewrite.
 type Written struct {
 	Result
-	Backup    string // the name of the old base in backups/, "" for none
+	Backup    string // name of the old base in backups/, "" if no backup was made
 	BackupErr error
 }
 
-// WriteDelta writes the changes, over those of the set's delta, as the new delta. The set itself is unchanged; Load
-// returns the new one.
+// WriteDelta writes a new delta: the set's delta with the changes applied. The set itself is unchanged; Load returns
+// the new one.
 func WriteDelta(s *Set, to Target, ch Changes) (Written, error) {
 	p := newPairs(s, &ch)
 	r, err := table.WriteDelta(s, to.table(nil), p.plan(&to))
@@ -105,7 +105,7 @@ func (to *Target) extra(p *pairs) []byte {
 	return append(x, '}')
 }
 
-// extra is the index's own object in the metadata.
+// extra is the JSON object that package index stores in the metadata.
 type extra struct {
 	Chain     string  `json:"chain"`
 	Vectors   *uint64 `json:"vectors"`
@@ -114,7 +114,7 @@ type extra struct {
 	Model     *Model  `json:"model"`
 }
 
-// extraOf returns the extra of the newest file of a set.
+// extraOf returns the extra in the newest file of a set.
 func extraOf(s *Set) (x extra, ok bool) {
 	t := s.Delta()
 	if t == nil {
@@ -172,7 +172,7 @@ func SumMemories(s *Set) (sum int64, ok bool) {
 }
 
 const (
-	smallBase  = 256 << 10 // a smaller base is merged in every round
+	smallBase  = 256 << 10 // size in bytes below which a base is merged in every round
 	deltaShare = 8         // a delta larger than 1/deltaShare of the base is merged
 )
 
@@ -256,8 +256,8 @@ func (p *pairs) changed(sec int, key, before, after []byte) error {
 	return nil
 }
 
-// samePairs reports whether two lines end with the same session and expiry, if this package wrote them. false is not
-// certain.
+// samePairs reports whether two lines, if this package wrote them, end with the same session and expiry. If it returns
+// false, they may still be the same.
 func samePairs(a, b []byte) bool {
 	endA, okA := behindStamp(a)
 	endB, okB := behindStamp(b)
@@ -270,7 +270,7 @@ var (
 	dimensionMember, vectorMember = []byte(`,"dimension":`), []byte(`,"vector_id":`)
 )
 
-// behindStamp returns the rest of a line after size, mtime and version, in the order of Finish, and after the optional
+// behindStamp returns the part of a line after size, mtime and version, in the order of Finish, and after the optional
 // members of the writer and the vector. None of these can occur inside a string.
 func behindStamp(line []byte) (rest []byte, ok bool) {
 	at := bytes.Index(line, sizeMember)
@@ -312,7 +312,8 @@ func sizeOf(line []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// linePairs has the encoded prefixes of a memory's keys in by_session and by_expiry; "" for none.
+// linePairs has the encoded prefixes of a memory's keys in by_session and by_expiry; "" if the line has no session or
+// expiry.
 type linePairs struct{ session, expiry string }
 
 func pairsOf(line []byte) (lp linePairs, err error) {
@@ -334,8 +335,8 @@ func pairsOf(line []byte) (lp linePairs, err error) {
 
 func escape(s string) string { return string(jsondoc.AppendEscaped(nil, s)) }
 
-// swapPair adds the edits that replace a pair. key is encoded already; the encoding works character by character, so
-// encoded parts can be joined.
+// swapPair adds the edits that replace the pair with prefix old by the one with prefix now. key is encoded already;
+// the encoding works character by character, so encoded parts can be joined.
 func swapPair(list []pairEdit, old, now string, key []byte) []pairEdit {
 	if old == now {
 		return list

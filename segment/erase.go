@@ -14,8 +14,8 @@ const KindErased = 2
 // device does not produce this pattern by accident, as it may produce zeros.
 const erasedWord = 0x4445534152455645 // "EVERASED"
 
-// Erase overwrites payload, the payload of h's frame, with the pattern of an erased frame. The
-// frame keeps its position and its link in the chain; its key and its value are lost.
+// Erase overwrites payload, the payload of the frame with header h, with the pattern of an erased frame. The frame
+// keeps its position and its link in the chain; its key and its value are lost.
 func (h *Header) Erase(payload []byte) {
 	var word [8]byte
 	binary.LittleEndian.PutUint64(word[:], h.Sum^erasedWord)
@@ -46,11 +46,10 @@ type Erased struct {
 	Unknown int // nonzero bytes outside of sound frames
 }
 
-// EraseIn erases entries in b, a piece of a log that begins at position at: it erases the frames
-// for which wanted returns true, and overwrites with zeros all bytes that are not part of a sound
-// frame, because they may belong to such an entry. EraseIn calls unknown, which may be nil, with
-// those bytes before it clears them. For a damaged frame with a sound header, wanted gets the key
-// and a nil value. The last frame of a piece may lack zeros at its end.
+// EraseIn erases entries in b, a piece of a log that begins at position at. It erases the frames for which wanted
+// returns true. It also overwrites with zeros all bytes that are not part of a sound frame, because they may belong to
+// such an entry, after it has passed them to unknown, which may be nil. For a damaged frame with a sound header,
+// wanted gets the key and a nil value. The last frame of a piece may lack zeros at its end.
 func (g Geometry) EraseIn(b []byte, at LSN, wanted func(at LSN, key string, value []byte) bool,
 	unknown func(b []byte)) (found Erased) {
 	clean := 0 // b is done up to this offset
@@ -93,8 +92,8 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(at LSN, key string, valu
 	return found
 }
 
-// frameIn returns the sound frame at the beginning of b, whose end may lack zeros; ok is false if
-// there is none.
+// frameIn returns the sound frame at the beginning of b; ok is false if there is none. The zeros that pad the frame
+// may be missing at the end of b.
 func (g Geometry) frameIn(b []byte, at LSN) (h Header, payload, key, value []byte, ok bool) {
 	if !MayBeHeader(b, at) {
 		return h, nil, nil, nil, false

@@ -8,8 +8,8 @@ import (
 // Fields are the metadata of an entry that a frame has between key and value. The package comment
 // describes their format.
 type Fields struct {
-	// Reading is the time of the writer's clock at the commit, in microseconds since 1970. It is at
-	// most the time in the header, and equal to it if the frame has no such field.
+	// Reading is the time that the writer's clock showed at the commit, in microseconds since 1970. It is at most the
+	// time in the header, and equal to it if the frame has no such field.
 	Reading int64
 	// Writer is the number of the writer; 0 if it is unknown.
 	Writer uint32

@@ -8,10 +8,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// HeaderSize is the length of a frame's header.
+// HeaderSize is the length of a frame's header, in bytes.
 const HeaderSize = 64
 
-// MaxKey is the longest key.
+// MaxKey is the maximum length of a key, in bytes.
 const MaxKey = 1<<16 - 1
 
 // KindStart is the kind of a segment's first frame.
@@ -20,15 +20,16 @@ const KindStart = 1
 // The flags of a frame.
 const (
 	FlagMore   = 1 << iota // the batch continues in the next frame
-	FlagDelete             // the key is absent after this frame
+	FlagDelete             // the entry deletes the key
 	FlagFields             // fields are between key and value, see Fields
 )
 
-// Errors that say why there is no frame at a position.
+// Errors that explain why there is no frame at a position.
 var (
-	ErrEnd     = errors.New("end of the log")           // a header of zeros
-	ErrHeader  = errors.New("no valid frame header")    // anything else that does not verify
-	ErrPayload = errors.New("frame payload is damaged") // header verifies, payload does not
+	ErrEnd    = errors.New("end of the log")        // a header of zeros: the end of the log
+	ErrHeader = errors.New("no valid frame header") // any other header that is not valid
+	// the header is valid, the payload does not match its checksum
+	ErrPayload = errors.New("frame payload is damaged")
 )
 
 // Header is the header of a frame.
@@ -65,8 +66,8 @@ func (g Geometry) AppendFrame(dst []byte, h *Header, key string, value []byte) [
 	return g.appendFrame(dst, h, key, nil, value)
 }
 
-// AppendFrameWith is AppendFrame with fields that Fields.AppendTo has encoded. It sets FlagFields
-// if fields is not empty.
+// AppendFrameWith is like AppendFrame, with fields that Fields.AppendTo has encoded. It sets FlagFields if fields is
+// not empty.
 func (g Geometry) AppendFrameWith(dst []byte, h *Header, key string, fields, value []byte) []byte {
 	if len(fields) > 0 {
 		h.Flags |= FlagFields
@@ -137,11 +138,11 @@ func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
 	}
 	switch {
 	case h.LSN != at:
-		return Header{}, fmt.Errorf("%w: the header is of position %d", ErrHeader, h.LSN)
+		return Header{}, fmt.Errorf("%w: the header names position %d", ErrHeader, h.LSN)
 	case uint64(h.Length) > g.Limit() || uint64(h.KeyLen) > uint64(h.Length):
 		return Header{}, fmt.Errorf("%w: length %d, key %d", ErrHeader, h.Length, h.KeyLen)
 	case h.Durable > at:
-		return Header{}, fmt.Errorf("%w: the header says that %d, behind the frame, is durable", ErrHeader, h.Durable)
+		return Header{}, fmt.Errorf("%w: the header names a durable position, %d, after the frame", ErrHeader, h.Durable)
 	case h.End() > g.End(g.Number(at)):
 		return Header{}, fmt.Errorf("%w: the frame reaches beyond the end of the segment", ErrHeader)
 	}

@@ -6,11 +6,11 @@ import "encoding/binary"
 // in the archive have them.
 const KindGap = 3
 
-// MinGap is the length of the shortest gap: a header and a checksum.
+// MinGap is the length in bytes of the shortest gap: a header and a checksum.
 const MinGap = HeaderSize + 8
 
-// gapPiece is the maximum length of one gap frame, so that a reader never needs more memory for a
-// gap than for other frames.
+// gapPiece is the maximum length of one gap frame, in bytes, so that a reader never needs more memory for a gap than
+// for other frames.
 const gapPiece = MinSize / 4
 
 // Gap is one gap frame to be written over lost frames: Bytes, followed by zeros up to the length
@@ -42,7 +42,8 @@ func (g Geometry) Gaps(at, to LSN, previous, sum uint64, time int64) (list []Gap
 	return list
 }
 
-// Follow returns the checksum that the frame after this one must have in its field previous.
+// Follow returns the checksum that the next frame must have in its field previous. payload is the payload of h's
+// frame.
 func (h *Header) Follow(payload []byte) uint64 {
 	if h.Kind == KindGap && len(payload) >= 8 {
 		if sum := binary.LittleEndian.Uint64(payload); sum != 0 {

@@ -26,8 +26,8 @@ type Geometry struct {
 	Size uint64
 }
 
-// Valid reports whether a log can have this geometry. A geometry that was read from a file must be
-// checked before use, because positions are divided by its size.
+// Valid reports whether a log can have this geometry. A program that has read a geometry from a file must call Valid
+// before it uses the geometry, because positions are divided by its size.
 func (g Geometry) Valid() bool {
 	return g.Size >= MinSize && g.Size <= MaxSize && g.Size%4096 == 0
 }
@@ -40,13 +40,13 @@ func (g Geometry) Holds(at LSN) bool {
 // Number returns the number of the segment that contains position at.
 func (g Geometry) Number(at LSN) uint64 { return at / g.Size }
 
-// Offset returns the offset of position at in its file.
+// Offset returns the offset of position at in the file of its segment.
 func (g Geometry) Offset(at LSN) int64 { return int64(at % g.Size) }
 
 // Start returns the first position of a segment.
 func (g Geometry) Start(number uint64) LSN { return number * g.Size }
 
-// End returns the position after the last one of a segment.
+// End returns the position after the last byte of a segment.
 func (g Geometry) End(number uint64) LSN { return (number + 1) * g.Size }
 
 // Limit returns the maximum size of a payload: with all overhead a batch takes at most half a

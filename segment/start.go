@@ -12,10 +12,10 @@ const Version = 1
 
 const magic = "VARVELOG"
 
-// startSize is the payload of a start frame.
+// startSize is the length of a start frame's payload, in bytes.
 const startSize = 64
 
-// StartSize is the length of a segment's first frame.
+// StartSize is the length of a segment's first frame, in bytes.
 const StartSize = HeaderSize + startSize
 
 // Start is the content of the first frame of a segment.
@@ -23,7 +23,7 @@ type Start struct {
 	Geometry
 	Number  uint64
 	PrevEnd LSN    // position after the predecessor's last frame, 0 in a log's first segment
-	PrevSum uint64 // checksum of that frame
+	PrevSum uint64 // checksum of the predecessor's last frame
 }
 
 // AppendStart appends the first frame of segment s.Number to dst. It sets LSN, Kind and Previous of

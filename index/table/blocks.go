@@ -14,7 +14,7 @@ var (
 	errLine  = errors.New("not a table line")
 )
 
-// touch verifies block b against its checksum, once per open table.
+// touch verifies block b against its checksum, once as long as the table is open.
 func (t *Table) touch(b int) error {
 	bit := uint64(1) << (b & 63)
 	if t.seen[b>>6].Load()&bit != 0 {
@@ -82,7 +82,7 @@ func (t *Table) lineEnd(start, from, hi int) (int, error) {
 	return 0, t.damaged(int64(start), errLine)
 }
 
-// lastNewline is bytes.LastIndexByte(b, '\n'), eight bytes at a time.
+// lastNewline is like bytes.LastIndexByte(b, '\n'), and compares eight bytes at a time.
 func lastNewline(b []byte) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	n := len(b)

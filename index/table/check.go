@@ -9,8 +9,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Check reads everything and yields every error: in the metadata, each block, the heads of the sections, each line, the
-// order and the counts. Blocks that were verified by an earlier look-up are read again.
+// Check reads the whole table and yields every error: in the metadata, each block, the heads of the sections, each
+// line, the order and the counts. It also reads blocks again that an earlier look-up has verified.
 func (t *Table) Check() iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{t: t}
@@ -92,13 +92,13 @@ type lineCheck struct {
 	at     int
 	lines  int64
 	live   int64
-	prev   []byte // points into the mapping
+	prev   []byte // the previous key, in the mapped file
 	key    []byte
 	faults []error
 	done   bool
 }
 
-const checkLines = 4096 // lines per guard
+const checkLines = 4096 // number of lines that are checked in one call of guard
 
 func (l *lineCheck) some() error {
 	t, s := l.t, l.t.sections[l.sec]
@@ -146,7 +146,7 @@ func (l *lineCheck) one(line []byte, last bool) {
 		l.fault(fmt.Errorf("the key %s is not escaped as RFC 8785 requires", enc))
 	}
 	if l.prev != nil && bytes.Compare(l.prev, enc) >= 0 {
-		l.fault(fmt.Errorf("the key %s is out of order", enc))
+		l.fault(fmt.Errorf("the key %s is not in ascending order", enc))
 	}
 	l.prev = enc
 	rest := line[1+n+1 : len(line)-1]
@@ -162,7 +162,7 @@ func (l *lineCheck) one(line []byte, last bool) {
 	if sec.Dead == nil || !sec.Dead(rest[1:]) {
 		l.live++
 	} else if l.t.name != l.t.sch.Delta() {
-		l.fault(fmt.Errorf("%s has a dead value, which only a delta may have", enc))
+		l.fault(fmt.Errorf("%s is marked as deleted, which only a delta may have", enc))
 	}
 	if sec.Valid != nil {
 		if err := sec.Valid(rest[1:]); err != nil {
@@ -171,7 +171,7 @@ func (l *lineCheck) one(line []byte, last bool) {
 	}
 }
 
-// count compares the counts in the section's metadata with those found.
+// count compares the counts in the section's metadata with the lines and entries found.
 func (l *lineCheck) count() {
 	s := l.t.sections[l.sec]
 	name := l.t.sch.Sections[l.sec].Name

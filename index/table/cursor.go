@@ -3,7 +3,7 @@ package table
 // cursor iterates over the lines of a section. It reads the mapping, so it must be used under guard.
 type cursor struct {
 	t      *Table
-	at, hi int // offset of the current line, and the section's end
+	at, hi int // offset of the current line, and of the section's end
 	next   int // offset of the next line
 	key    []byte
 	value  []byte
@@ -43,8 +43,8 @@ func (c *cursor) load() (ok bool, err error) {
 	return err == nil, err
 }
 
-// seek moves forward to the first line whose encoded key is not below k. It loads the line and returns true only if its
-// key equals k.
+// seek moves forward to the first line whose encoded key is not below k. It loads that line and returns true only if
+// the line's key equals k.
 func (c *cursor) seek(k []byte) (ok bool, err error) {
 	if c.next >= c.hi {
 		c.at = c.next

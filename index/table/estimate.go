@@ -3,7 +3,8 @@ package table
 // A search estimates positions with numbers: the characters of keys are read as digits, in an order that never
 // contradicts the order of bytes. Two characters may share a digit.
 
-// The alphabets, the most specific first. A range of keys uses the first one that has all the characters to compare.
+// The alphabets, the most specific first. A range of keys uses the first alphabet that has all the characters to
+// compare.
 const (
 	inDecimal = 1 << iota // 0-9 -
 	inHex                 // 0-9 a-f -
@@ -66,7 +67,7 @@ func nameDigit(c byte) uint64 {
 type sample struct {
 	k, lo, hi [10]byte
 	n         int
-	set       uint8 // the alphabets that have all these characters
+	set       uint8 // bits of the alphabets that have all these characters
 }
 
 // take fills the sample. It reads a few more positions than the sample has room for.
@@ -87,7 +88,7 @@ func (s *sample) take(k, lo, hi []byte, p int) {
 	}
 }
 
-// char returns the character of a key at i, or 0 from its closing quote on.
+// char returns the character of a key at index i, or 0 from the key's closing quote on; end is set then.
 func char(b []byte, i int, end *bool) byte {
 	if *end || i >= len(b) || b[i] == '"' {
 		*end = true
@@ -96,7 +97,7 @@ func char(b []byte, i int, end *bool) byte {
 	return b[i]
 }
 
-// numbers returns the three keys as numbers.
+// numbers returns the three keys of the sample as numbers.
 func (s *sample) numbers() (k, lo, hi uint64) {
 	switch {
 	case s.set&inDecimal != 0:

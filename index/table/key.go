@@ -14,8 +14,8 @@ import (
 
 var errKeyText = errors.New("the key is not valid UTF-8")
 
-// EncodeKey returns key as it is written between its quotes; key itself if it needs no escape. Tables are sorted by the
-// bytes of this form.
+// EncodeKey returns key in the form in which tables contain it between quotes; that is key itself if it needs no
+// escape. Tables are sorted by the bytes of this form.
 func EncodeKey(key string) (string, error) {
 	clean, ascii := true, true
 	for i := 0; i < len(key); i++ {
@@ -36,7 +36,8 @@ func EncodeKey(key string) (string, error) {
 	return string(jsondoc.AppendEscaped(make([]byte, 0, len(key)+16), key)), nil
 }
 
-// appendDecoded appends the key whose encoded form is enc. ok is false if EncodeKey cannot have written enc.
+// appendDecoded appends the key whose encoded form is enc to dst. ok is false if enc is not a form that EncodeKey
+// returns.
 func appendDecoded(dst, enc []byte) (_ []byte, ok bool) {
 	for i := 0; i < len(enc); i++ {
 		c := enc[i]
@@ -91,7 +92,7 @@ func hexValue(c byte) byte {
 	return 255
 }
 
-// keyEnd returns the index of the quote that ends the encoded key at the start of b, or -1.
+// keyEnd returns the index in b of the quote that ends the encoded key at the start of b, or -1.
 func keyEnd(b []byte) int {
 	for i := 0; ; {
 		j := bytes.IndexByte(b[i:], '"')

@@ -2,8 +2,8 @@ package table
 
 import "bytes"
 
-// Edits iterates over the changes of one section in the order of their encoded keys, each key once. value is a live
-// value, or one for which the section's Dead is true. It is valid until the next call.
+// Edits iterates over the changes of one section in the order of their encoded keys, each key once. A value is the new
+// live value, or one for which the section's Dead is true: a deletion. It is valid until the next call.
 type Edits interface {
 	Next() (key, value []byte, ok bool, err error)
 }
@@ -15,20 +15,21 @@ type Plan struct {
 	// Changed is called for each edit with the previous and the new live value, nil if there is none. The bytes are valid
 	// during the call only. May be nil.
 	Changed func(sec int, key, before, after []byte) error
-	// Extra returns the metadata's Extra instead of the target's. It is called after all sections are written. May be nil.
+	// Extra returns the member Extra of the new metadata, instead of the target's. It is called after all sections are
+	// written. May be nil.
 	Extra func() []byte
 }
 
-// merge writes the set with the plan's edits: as a base (with the delta merged in, without dead entries) or as a delta
-// over the set's base (only what differs from the base).
+// merge writes a new file with the set and the plan's edits. The file is a base, into which the delta is merged,
+// without deleted entries; or a delta over the set's base, which has only the differences from the base.
 type merge struct {
 	s       *Set
 	w       *Writer
 	plan    Plan
 	asDelta bool
 	live    []int64
-	steps   int // number of changes so far
-	// blocks of the base below this one have been verified again
+	steps   int // number of changes written so far
+	// blocks of the base with a lower number were verified again
 	verified int
 }
 
@@ -120,11 +121,11 @@ func (m *merge) section(sec int, e Edits) error {
 // change is a key whose entry differs between the new file and the base.
 type change struct {
 	key, value []byte
-	delta      []byte // its value in the delta, nil if the delta does not have it
-	edited     bool   // changed by the plan; otherwise only by the delta
+	delta      []byte // the key's value in the delta, nil if the delta does not have the key
+	edited     bool   // the plan changes the key; otherwise only the delta does
 }
 
-// apply writes one change and returns by how much it changes the number of lines.
+// apply writes one change and returns the amount by which it changes the number of lines.
 func (m *merge) apply(sec int, base *cursor, ch change) (lines int64, err error) {
 	dead := m.s.sch.Sections[sec].Dead
 	inBase := false

@@ -12,7 +12,7 @@ import (
 
 const (
 	blockSize = 64 << 10
-	hashWidth = 16 // hex digits of a block's hash
+	hashWidth = 16 // number of hex digits of a block's hash
 
 	// Format is the version of the file format that this package reads and writes.
 	Format   = 1
@@ -25,20 +25,20 @@ const (
 
 // Meta identifies the store of a table and the log range that it covers.
 type Meta struct {
-	Store   string    // the store's UUID
+	Store   string    // UUID of the store
 	From    uint64    // for a delta: the LSN of its base
-	LSN     uint64    // the table has everything below it
-	Updated time.Time // when it was written, with microseconds
+	LSN     uint64    // the table includes every log entry below it
+	Updated time.Time // time at which the table was written, with microseconds
 	Extra   []byte    // a JSON object of the table's owner, nil for none
 }
 
 // span is the position and size of a section.
 type span struct {
-	start, end  int64 // of its lines
+	start, end  int64 // offsets of the first byte of the lines and of the byte after them
 	lines, live int64
 }
 
-// appendMeta appends the metadata line up to the hashes.
+// appendMeta appends the metadata line up to the hashes of the blocks.
 func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 	dst = append(dst, `,"metadata": {"version":"`...)
 	dst = strconv.AppendInt(dst, Format, 10)
@@ -118,7 +118,7 @@ func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte
 			next := `],"` + s.Name + `":[`
 			if s.Optional && !bytes.HasPrefix(p.rest, []byte(next)) {
 				if counts[i] != 0 {
-					p.fail(s.Count + " is the count of a section that is not there")
+					p.fail(s.Count + " is the count of a missing section")
 				}
 				sections = sections[:i]
 				break
@@ -218,7 +218,7 @@ func (p *metaParser) text() string {
 	return string(s)
 }
 
-// extra consumes the owner's object, which ends where "sections" begins.
+// extra consumes the owner's JSON object, which ends where "sections" begins.
 func (p *metaParser) extra() []byte {
 	const head = `,"extra":`
 	if p.err != nil || !bytes.HasPrefix(p.rest, []byte(head)) {

@@ -23,13 +23,13 @@ type Table struct {
 	name     string
 	sch      *Schema
 	mapping  vfs.Mapping
-	file     vfs.Info // of the mapped file
+	file     vfs.Info // attributes of the mapped file
 	data     []byte
-	body     int // offset of the metadata
+	body     int // offset of the metadata, which follows the sections
 	meta     Meta
 	sections []span          // for each section of the schema; empty if the file does not have it
 	present  int             // number of sections that the file has
-	blocks   []byte          // hex, in the mapping
+	blocks   []byte          // hashes of the blocks in hex, in the mapped file
 	seen     []atomic.Uint64 // one bit per block that was verified
 	edges    []atomic.Pointer[edge]
 	newlines atomic.Pointer[[]uint32] // number of newlines before each block; see ordinal.go
@@ -116,7 +116,7 @@ func (t *Table) readEnd() error {
 	return nil
 }
 
-// mostLSN is above every position of a log (segment.MaxNumber).
+// mostLSN is above every position that a log can have (segment.MaxNumber).
 const mostLSN = 1 << 62
 
 // checkSpans checks that the sections and their heads fill the file before the metadata. It adds empty spans for
@@ -172,7 +172,7 @@ func appendHash(dst []byte, v uint64) []byte {
 	return hex.AppendEncode(dst, b[:])
 }
 
-// Retain takes another reference. It returns false if the last one was released.
+// Retain takes another reference. It returns false if the last reference was released.
 func (t *Table) Retain() bool { return t.refs.Retain() }
 
 // Release releases a reference; the last one unmaps the file.
@@ -195,18 +195,18 @@ func (t *Table) Size() int64 { return int64(len(t.data)) }
 // Lines returns the number of lines in a section of this file. For a delta see Live too.
 func (t *Table) Lines(sec int) int64 { return t.sections[sec].lines }
 
-// Has reports whether the file has a section; optional sections may be missing.
+// Has reports whether the file has section sec; optional sections may be missing.
 func (t *Table) Has(sec int) bool { return sec < t.present }
 
 // Live returns the number of live entries in a section; for a delta, in base and delta together.
 func (t *Table) Live(sec int) int64 { return t.sections[sec].live }
 
-// damaged returns a *errs.CorruptionError for an offset in the file.
+// damaged returns a *errs.CorruptionError that wraps err for an offset in the file.
 func (t *Table) damaged(off int64, err error) error {
 	return &errs.CorruptionError{Path: t.name, Offset: off, Err: err}
 }
 
-// guard runs f, which reads the mapping, and returns a memory fault as an error.
+// guard calls f, which reads the mapped file, and returns a memory fault as an error.
 func (t *Table) guard(f func() error) error { return vfs.GuardFile(t.name, f) }
 
 // missing reports whether err means that the file does not exist.

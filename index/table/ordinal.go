@@ -9,7 +9,7 @@ import (
 // The lines of a section are numbered from 0. They are found by counting newlines, once per open table on first use,
 // with 4 bytes of heap per 64 KiB.
 
-// counts returns the number of newlines before each block.
+// counts returns, for each block, the number of newlines before it.
 func (t *Table) counts() ([]uint32, error) {
 	if c := t.newlines.Load(); c != nil {
 		return *c, nil
@@ -27,14 +27,14 @@ func (t *Table) counts() ([]uint32, error) {
 	return c, nil
 }
 
-// before returns the number of newlines before offset off.
+// before returns the number of newlines before offset off. c is the result of counts.
 func (t *Table) before(c []uint32, off int) int64 {
 	b := off / blockSize
 	return int64(c[b]) + int64(bytes.Count(t.data[b*blockSize:off], newline))
 }
 
-// Find returns the number of a key's line and appends its value to dst; line is -1 if the section does not have the
-// key.
+// Find returns the number of a key's line in the section, and appends the line's value to dst; line is -1 if the
+// section does not have the key.
 func (t *Table) Find(dst []byte, sec int, key string) (line int64, value []byte, err error) {
 	enc, err := EncodeKey(key)
 	if err != nil {
@@ -43,7 +43,7 @@ func (t *Table) Find(dst []byte, sec int, key string) (line int64, value []byte,
 	return t.FindEncoded(dst, sec, enc)
 }
 
-// FindEncoded is Find for a key that EncodeKey returned.
+// FindEncoded is like Find, for a key that EncodeKey returned.
 func (t *Table) FindEncoded(dst []byte, sec int, enc string) (line int64, value []byte, err error) {
 	line = -1
 	if t.sections[sec].lines == 0 {

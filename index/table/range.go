@@ -9,7 +9,7 @@ import (
 type Span struct {
 	From   string // the first key; "" means the first of the section
 	After  bool   // excludes From itself
-	Prefix string // only keys with this prefix
+	Prefix string // selects only keys with this prefix
 }
 
 // Item is a live entry. Its bytes are valid until the next step of the iteration.
@@ -54,7 +54,7 @@ type walk struct {
 	s           *Set
 	sec         int
 	base, delta *cursor
-	hasB, hasD  bool // the cursor is at a line
+	hasB, hasD  bool // whether the cursor is at a line
 	prefix      []byte
 	buf         []byte
 	ends        [][2]int // ends of key and value of each item in buf

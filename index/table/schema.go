@@ -2,7 +2,8 @@ package table
 
 // Schema defines the name of a table and its sections.
 type Schema struct {
-	Name     string // for "memory_index" the base is memory_index.json, the delta memory_index.delta.json
+	// name of the table: for "memory_index" the base is memory_index.json, the delta memory_index.delta.json
+	Name     string
 	Sections []Section
 }
 
@@ -13,11 +14,12 @@ type Section struct {
 	// Optional means that older files may lack this section and those after it; such a section is empty. New files have
 	// all sections, except Spare ones.
 	Optional bool
-	// Spare: a file lacks the section while it is empty, unless one behind it is there. It is Optional too.
+	// Spare means that a file lacks the section while the section is empty, unless the file has a later section. A
+	// Spare section is Optional too.
 	Spare bool
 	// Dead reports whether a value of a delta hides the base's entry.
 	Dead func(value []byte) bool
-	// Valid returns the error of an invalid value, for Check. nil checks nothing.
+	// Valid returns an error if the value of a line is invalid; Check calls it. If nil, values are not checked.
 	Valid func(value []byte) error
 }
 
@@ -35,5 +37,5 @@ func (s *Schema) head(i int) string {
 	return `},"` + s.Sections[i].Name + `": {` + "\n"
 }
 
-// foot closes the last section.
+// foot is the text that closes the last section.
 const foot = "}\n"

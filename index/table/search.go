@@ -4,7 +4,7 @@ import "math"
 
 // found is the position of a key, or the position where it would be inserted.
 type found struct {
-	start, end int // the bounds of its line, with the newline; equal if the key is absent
+	start, end int // the bounds of the key's line, with the newline; equal if the key is absent
 	probes     int // number of lines read, for benchmarks
 }
 
@@ -64,9 +64,9 @@ func (t *Table) find(sec int, k []byte) (found, error) {
 	return f, nil
 }
 
-// aim returns the offset for an estimate in a range of n bytes. beyond moves it away from the nearer end by about one
-// standard deviation of an estimate among evenly distributed keys, so that the next line found is probably on the other
-// side of the key, and the range narrows from both sides.
+// aim returns the offset at which to look next, from an estimate of the key's position in a range of n bytes. beyond
+// moves the offset away from the nearer end by about one standard deviation of an estimate among evenly distributed
+// keys. So the next line found is probably on the other side of the key, and the range narrows from both sides.
 func aim(frac float64, n, mean int, beyond bool) int {
 	at := int(frac * float64(n))
 	if beyond {
@@ -100,7 +100,8 @@ func (t *Table) edge(sec int) (*edge, error) {
 	return e, nil
 }
 
-// seek finds the first line in [from, hi) whose key is not below k, with doubling steps: cheap if it is near.
+// seek finds the first line in [from, hi) whose key is not below k. It searches in doubling steps, which is fast if
+// that line is near from.
 func (t *Table) seek(k []byte, from, hi int) (found, error) {
 	lo, f := from, found{}
 	for step := 1; lo < hi; step *= 2 {

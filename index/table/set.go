@@ -26,7 +26,7 @@ var (
 type Set struct {
 	sch         *Schema
 	base, delta *Table   // either may be nil; there is a delta only with a base
-	passed      vfs.Info // of a delta that is merged into the base but not removed yet
+	passed      vfs.Info // a delta that is merged into the base but not removed yet
 	lsn         uint64
 	refs        refcount.Count
 }
@@ -34,12 +34,12 @@ type Set struct {
 // Want is what Load requires of the files.
 type Want struct {
 	Store   string // the store's UUID
-	Spilled uint64 // the log is released up to here: base and delta must cover it
-	Start   uint64 // the start of the log; files need not exist if Spilled is not above it
+	Spilled uint64 // the log may be released up to this position: base and delta must cover everything below it
+	Start   uint64 // the position at which the log begins; files need not exist if Spilled is not above it
 }
 
-// loadTries is how often Load tries. Files are renamed into place before spilled moves, so one retry per round that
-// ends meanwhile suffices.
+// loadTries is the maximum number of attempts of Load. Files are renamed into place before spilled moves, so one more
+// attempt for each flush that ends meanwhile is enough.
 const loadTries = 8
 
 // Load maps the files of the folder. The delta is opened first: a merge puts the new base in place
@@ -97,8 +97,8 @@ func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set,
 	return s, nil
 }
 
-// openShared opens a table, or takes another reference to had if the file still has the same contents. A missing file
-// is returned as nil without an error.
+// openShared opens a table, or, if the file still is the one of the open table had, takes another reference to had. If
+// the file is missing, it returns nil without an error.
 func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *Table) (*Table, error) {
 	if had != nil && had.is(fsys, dir) && had.Retain() {
 		return had, nil
@@ -135,7 +135,7 @@ func (t *Table) is(fsys vfs.FS, dir string) bool {
 	return err == nil && cerr == nil && last == t.end
 }
 
-// maps reports whether info describes the mapped file, unchanged.
+// maps reports whether info describes the mapped file, and the file is unchanged.
 func (t *Table) maps(info vfs.Info) bool {
 	return same(info, t.file) && info.Size == int64(len(t.data))
 }
@@ -143,7 +143,7 @@ func (t *Table) maps(info vfs.Info) bool {
 // same reports whether a and b describe the same file, with no write in between.
 func same(a, b vfs.Info) bool { return a.Ino == b.Ino && a.Dev == b.Dev && a.Mtime.Equal(b.Mtime) }
 
-// Stands reports whether the current files in the folder are those of the set. An index that was rebuilt because of
+// Stands reports whether the files in the folder are still the files of the set. An index that was rebuilt because of
 // damage may cover the same range, but has other files.
 func (s *Set) Stands(fsys vfs.FS, dir string) bool {
 	info, err := fsys.Stat(filepath.Join(dir, s.sch.Base()))
@@ -185,7 +185,7 @@ func release(t *Table) {
 	}
 }
 
-// LSN returns the position below which the set covers everything.
+// LSN returns the position in the log below which the set includes every entry.
 func (s *Set) LSN() uint64 { return s.lsn }
 
 // Base returns the base, nil if there is none. It is valid as long as the set.
@@ -222,7 +222,7 @@ func (s *Set) Release() error {
 	return err
 }
 
-// Get appends the value of a live key to dst; ok is false if there is none.
+// Get appends the value of a key to dst; ok is false if the set does not have the key.
 func (s *Set) Get(dst []byte, sec int, key string) (_ []byte, ok bool, err error) {
 	enc, err := EncodeKey(key)
 	if err != nil {

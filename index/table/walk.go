@@ -2,8 +2,9 @@ package table
 
 import "github.com/varve-db/varve/internal/vfs"
 
-// Walk iterates over the lines of one section of one file, including dead ones, in order. It verifies each block again,
-// as every rewrite does: the lines are written to a new file, and damaged bytes must not get a new, valid checksum.
+// Walk iterates over the lines of one section of one file in order, including lines that record deletions. It verifies
+// each block again, as every rewrite does: the lines are written to a new file, and damaged bytes must not get a new,
+// valid checksum.
 type Walk struct {
 	c        *cursor
 	verified int
@@ -81,10 +82,10 @@ func (w *Walk) verify(off int) error {
 	return nil
 }
 
-// Stands reports whether the current file of this name is still this table.
+// Stands reports whether the file with this name in the folder is still the file of the table.
 func (t *Table) Stands(fsys vfs.FS, dir string) bool { return t.is(fsys, dir) }
 
-// Decode returns the key whose encoded form is enc; ok is false if EncodeKey cannot have written enc.
+// Decode returns the key whose encoded form is enc; ok is false if enc is not a form that EncodeKey returns.
 func Decode(enc []byte) (key string, ok bool) {
 	b, ok := appendDecoded(nil, enc)
 	return string(b), ok

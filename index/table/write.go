@@ -10,15 +10,15 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target says where and how a rewrite writes.
+// Target has the parameters of a rewrite: where and how the new file is written.
 type Target struct {
 	FS   vfs.FS
 	Dir  string
 	Temp string      // path of a temporary file on the same file system that no other process uses
-	Perm fs.FileMode // 0 means 0600
-	Meta Meta        // From is set by the writer
-	// Ready is called when the new file is written and durable, before it is renamed into place: the files that it names
-	// must be durable first. May be nil.
+	Perm fs.FileMode // mode of the new file; 0 means 0600
+	Meta Meta        // the new file's metadata; the writer sets From
+	// Ready is called when the new file is written and synced, before it is renamed into place: other files to which
+	// it refers must be durable by then. May be nil.
 	Ready func() error
 	// Keep is called before a new base replaces the old one. May be nil.
 	Keep func() error
@@ -30,8 +30,8 @@ type Result struct {
 	Size  int64
 	From  uint64
 	LSN   uint64
-	Lines []int64 // lines by section, in this file
-	Live  []int64 // live entries by section, together with the base
+	Lines []int64 // number of lines in this file, by section
+	Live  []int64 // number of live entries in this file and its base together, by section
 }
 
 // ErrNoBase means that there is no base for a delta.

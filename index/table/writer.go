@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// bufferSize is how much is written at once, in bytes; a multiple of blockSize.
+// bufferSize is the number of bytes that are written at once; a multiple of blockSize.
 const bufferSize = 8 * blockSize
 
 var errValue = errors.New("the value must be one line of text")
@@ -23,11 +23,12 @@ type Writer struct {
 	sch      *Schema
 	buf      []byte
 	off      int64  // offset of buf in the file
-	hashes   []byte // of the written blocks, hex
+	hashes   []byte // hashes of the written blocks, in hex
 	sections []span
 	open     int // index of the current section, -1 before the first
-	skipped  int // empty Spare sections after that, which are written only if a section after them is
-	turns    yield.Turns
+	// number of empty Spare sections after the current one; they are written only if a section after them is
+	skipped int
+	turns   yield.Turns
 }
 
 // NewWriter returns a writer into f from offset 0.
@@ -39,7 +40,7 @@ func NewWriter(f io.WriterAt, sch *Schema) *Writer {
 	}
 }
 
-// Skip passes the next section, which is Spare and empty.
+// Skip skips the next section, which must be Spare and empty.
 func (w *Writer) Skip() { w.skipped++ }
 
 // Section begins the next section.
@@ -108,7 +109,7 @@ func (w *Writer) Entry(key, value []byte) error {
 	return nil
 }
 
-// run copies whole lines of another table. It counts them as one line; the caller sets the right number later with
+// run copies whole lines of another table. It counts them as one line; the caller sets the correct number later with
 // setLines.
 func (w *Writer) run(lines []byte) error {
 	if len(lines) == 0 {
