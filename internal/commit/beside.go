@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Places is the condition under which documents are created: no other document is in their way, by its path.
+// Places is the condition under which documents are created: no other document has a path that prevents creating them.
 type Places struct {
 	cm       *Committer
 	interest *state.Interest
@@ -30,7 +30,8 @@ func (cm *Committer) Places(ctx context.Context, k *engine.Kind, ids []string) (
 	return cm.placesBut(ctx, k, ids, nil)
 }
 
-// placesBut is Places for a commit that also deletes documents: deleted documents are in no other's way.
+// placesBut is like Places, for a commit that also deletes documents: deleted documents do not prevent creating
+// others.
 func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string,
 	deleted map[string]bool) (p *Places, fails []error, err error) {
 	fails = make([]error, len(ids))
@@ -72,7 +73,7 @@ func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string
 	return p, fails, nil
 }
 
-// MayCreate returns an error if another document is in the way of creating one with this id.
+// MayCreate returns an error if another document prevents creating one with this id.
 func (cm *Committer) MayCreate(ctx context.Context, k *engine.Kind, id string) error {
 	if !k.Tree() {
 		return nil
@@ -84,7 +85,7 @@ func (cm *Committer) MayCreate(ctx context.Context, k *engine.Kind, id string) e
 	return err
 }
 
-// precondition returns the precondition for the commit; for a nil p the zero one, which requires nothing.
+// precondition returns the precondition for the commit; if p is nil, the zero one, which requires nothing.
 func (p *Places) precondition() wal.Precondition {
 	if p == nil {
 		return wal.Precondition{}
@@ -92,7 +93,7 @@ func (p *Places) precondition() wal.Precondition {
 	return p.demand
 }
 
-// End ends the interest that Places has begun.
+// End ends the interest in the log that Places has begun.
 func (p *Places) End() {
 	if p != nil {
 		p.cm.engine.State().Unobserve(p.interest)

@@ -19,19 +19,20 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// along is what a commit writes besides its own operations. Deleting a memory also removes it from the assemblies that
-// contain it, and a new embedding changes what these assemblies derive from it, in the same batch. So an assembly never
-// names a deleted memory, and its composite is that of its members, wherever a crash occurs.
+// along has the changes that a commit makes in addition to its own operations, in the same batch. Deleting a memory
+// also removes it from the assemblies that contain it, and a new embedding changes the values that these assemblies
+// derive from it. So an assembly never names a deleted memory, and its composite is that of its members, wherever a
+// crash occurs.
 //
-// A precondition on state.MembersKey ensures that no assembly adds the memory between the look and the commit: see
+// A precondition on state.MembersKey ensures that no assembly adds the memory between the look-up and the commit: see
 // package state.
 type along struct {
 	preconditions []wal.Precondition
 	entries       []wal.Entry
-	of            string // a memory that causes assemblies to change, for a message
+	of            string // id of a memory that causes assemblies to change, for a message
 }
 
-// explain adds to the error of a batch that is too large which assemblies made it so.
+// explain adds the names of the assemblies to the error of a batch that is too large because of them.
 func (a *along) explain(err error) error {
 	if len(a.entries) == 0 || !errors.Is(err, errs.ErrBatchTooLarge) {
 		return err
@@ -40,7 +41,8 @@ func (a *along) explain(err error) error {
 		"of them first", err, len(a.entries), human.Quote(a.of))
 }
 
-// Joint prepares the assemblies of a commit: those that it names and those that change along with its memories.
+// Joint prepares the assemblies of a commit: the assemblies that the commit names, and those that change because their
+// memories change.
 type Joint struct {
 	st       *Committer
 	ctx      context.Context
@@ -49,23 +51,23 @@ type Joint struct {
 	out      along
 	// Load reads a document: Engine.Load, or a function that the holder of flush.lock may call.
 	Load func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
-	// Held is that of the holder of flush.lock, who must not search for the dimension; else nil.
+	// Held proves that the caller holds flush.lock: then the caller must not search for the dimension; otherwise nil.
 	Held  *wal.Held
 	model index.Model
 }
 
-// MemoryChange is what a commit does to a memory.
+// MemoryChange is the effect of a commit on a memory.
 type MemoryChange struct {
-	op      int // its index in the batch
+	op      int // index of the operation in the batch
 	Deleted bool
 	Vector  []float32
 }
 
-// touch is the change of an assembly that its members cause.
+// touch is the change of an assembly that is caused by its members.
 type touch struct {
 	gone  []string // members that are deleted
 	moved bool     // a member gets another embedding
-	of    string   // one of the members that cause the change
+	of    string   // id of one of the members that cause the change
 }
 
 // Joint returns a new Joint.
@@ -125,7 +127,7 @@ func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error 
 	return nil
 }
 
-// goAlong adds to a batch the changes that its written or deleted memories cause in assemblies.
+// goAlong adds the changes to a batch that the batch's written or deleted memories cause in assemblies.
 func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[string]MemoryChange,
 	b *wal.Batch) error {
 	b.Frees = true
@@ -153,7 +155,8 @@ func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[s
 	return nil
 }
 
-// Modelled returns the precondition that the model is still the one whose vectors the composites were computed from.
+// Modelled returns the precondition that the store's model is still the one whose vectors the composites were computed
+// from.
 func (j *Joint) Modelled() wal.Precondition {
 	return wal.Precondition{Key: state.ModelKey, LSN: j.model.LSN}
 }
@@ -161,7 +164,7 @@ func (j *Joint) Modelled() wal.Precondition {
 // allMembers is the key whose version is 0 as long as there is no assembly.
 const allMembers = string(rune(state.Members))
 
-// changes records which assemblies change with a memory.
+// changes records the assemblies that change with memory id.
 func (j *Joint) changes(id string, c MemoryChange) error {
 	cm := j.st
 	hint := cm.engine.State().MembersHint()
@@ -334,8 +337,9 @@ func (j *Joint) deletedAfter(i int) []string {
 	return ids
 }
 
-// check adds preconditions for the new members of an assembly: that they still exist as they were read, or still do not
-// exist, if that is allowed. Members that it had already need none: deleting one writes this assembly.
+// check adds preconditions for the new members of an assembly: each must still exist as it was read, or, if that is
+// allowed, still not exist. Members that the assembly already had need no precondition: deleting such a member writes
+// the assembly.
 func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.Settings().Now().AssemblyLimits()); err != nil {
 		return err
@@ -375,7 +379,7 @@ func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 	return nil
 }
 
-// find looks a memory up without its document.
+// find looks up a memory without reading its document.
 func (j *Joint) find(id string) (engine.Version, error) {
 	return j.st.engine.Find(j.ctx, j.st.engine.Kinds().Memories, id, false)
 }

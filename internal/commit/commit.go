@@ -28,29 +28,31 @@ import (
 
 // Op is one operation of a commit.
 type Op struct {
-	kind           *engine.Kind // set by commit
-	Group          bool         // the operation is on an assembly
-	ID             string
-	Memory         *memstore.Memory // nil together with Assembly: a deletion
-	Assembly       *assembly.Assembly
-	Work           *wal.Entry // of working memory; Memory and Assembly are nil then, and ID is ""
-	WorkAt         wal.LSN    // the version that the scope must still have
-	Conds          Conditions
-	MustExist      bool                         // deleting a missing id is ErrNotFound instead of a no-op
-	When           func(line *index.Entry) bool // of a deletion: nothing is deleted unless this returns true
-	evicted        bool                         // deleted by the store to make room for the other operations
-	Cause          uint8                        // why the store does it, a cause of package wal; 0: a caller requested it
-	Written        bool                         // set by Commit: this operation changed the store
-	EmbeddedHere   bool                         // this process's embedder made the embedding
-	EmbeddedBy     string                       // the name under which the store would know the model that made it
-	NeedsEmbedding bool                         // it has no embedding yet, and is to get one
-	Derived        bool                         // only the embedding changes: updated_at stays
-	follows        *follow                      // it is based on a version that may not be durable yet
+	kind      *engine.Kind // set by commit
+	Group     bool         // the operation is on an assembly
+	ID        string
+	Memory    *memstore.Memory // nil together with Assembly: a deletion
+	Assembly  *assembly.Assembly
+	Work      *wal.Entry // of working memory; Memory and Assembly are nil then, and ID is ""
+	WorkAt    wal.LSN    // the version that the scope must still have
+	Conds     Conditions
+	MustExist bool                         // deleting a missing id is errs.ErrNotFound instead of a no-op
+	When      func(line *index.Entry) bool // of a deletion: nothing is deleted unless this returns true
+	evicted   bool                         // deleted by the store to make room for the other operations
+	// cause for which the store makes the change, one of package wal; 0: a caller requested it
+	Cause        uint8
+	Written      bool // set by Commit: this operation changed the store
+	EmbeddedHere bool // the embedder of this process made the embedding
+	// the name by which the store would record the model that made the embedding
+	EmbeddedBy     string
+	NeedsEmbedding bool    // the document has no embedding yet, and is to get one
+	Derived        bool    // only the embedding changes: updated_at keeps its value
+	follows        *follow // the operation is based on a version that may not be durable yet
 }
 
 func (o *Op) deletes() bool { return o.Memory == nil && o.Assembly == nil }
 
-// cause returns why the entry of the operation is written, one of the causes of package wal.
+// cause returns the cause of the operation's entry, one of the causes of package wal.
 func (o *Op) cause() uint8 {
 	switch {
 	case o.evicted:
@@ -71,13 +73,13 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 	return cm.commit(ctx, ops, seen, listed, cm.engine.Commits())
 }
 
-// Upkeep is Commit for changes that the store makes by itself, such as a sweep. It does not count them as commits that
-// a caller requested (Engine.Commits).
+// Upkeep is like Commit, for changes that the store makes by itself, such as a sweep. It does not count them as
+// commits that a caller requested (Engine.Commits).
 func (cm *Committer) Upkeep(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
 	return cm.commit(ctx, ops, seen, listed, new(atomic.Int64))
 }
 
-// commit is Commit; it counts the commit in commits.
+// commit is like Commit, and counts the commit in commits.
 func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN, commits *atomic.Int64) error {
 	puts := false
 	for i := range ops {
@@ -98,7 +100,7 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			return err
 		}
 	}
-	var waited time.Duration // for other commits that make room
+	var waited time.Duration // time waited for other commits that make room
 	for {
 		w := cm.work()
 		all, err := cm.attempt(ctx, w, ops, seen, listed, puts)
@@ -150,8 +152,8 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 // busyPause is the time between two attempts to find room.
 const busyPause = time.Millisecond
 
-// attempt prepares and appends the operations once. It returns them followed by the deletions that the store's limits
-// require; nil if there was nothing to do.
+// attempt prepares and appends the operations once. It returns the operations followed by the deletions that the
+// store's limits require; nil if there was nothing to do.
 func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN,
 	puts bool) ([]Op, error) {
 	defer func() { cm.counts.Evictions.Leave(w.turn) }()
@@ -180,7 +182,7 @@ func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads,
 	return all, w.along.explain(err)
 }
 
-// tx reports whether a conflict is about something that a transaction has read.
+// tx reports whether a conflict is about a key that a transaction has read.
 func (cm *Committer) tx(c *wal.ConflictError, seen Reads, listed wal.LSN) bool {
 	if c.Key == "" {
 		return listed != 0 // otherwise it is about the store's dimension
@@ -322,19 +324,19 @@ func sortedKeys(seen Reads) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// prepared is what one operation adds to the batch.
+// prepared is the part of the batch that one operation adds.
 type prepared struct {
 	wanted       bool
 	precondition wal.Precondition
 	entry        wal.Entry
-	assembly     *assembly.Assembly // as it will be written
-	doc          []byte             // of a memory, for the cache; nil if it is not to be cached
+	assembly     *assembly.Assembly // the assembly as it will be written
+	doc          []byte             // the document of a memory, for the cache; nil if it is not to be cached
 	effect       counts.Effect
 	err          error
 }
 
-// prepareMany is the number of operations from which on a second goroutine is worthwhile, and the cache is not filled:
-// an import would displace what is being read.
+// prepareMany is the number of operations at which a second goroutine is used, and the cache is not filled: an import
+// would displace documents that are being read.
 const prepareMany = 64
 
 func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
@@ -358,7 +360,7 @@ func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
 	wg.Wait()
 }
 
-// prepareSome prepares operations, each as of its time.
+// prepareSome prepares operations, the i-th one with the commit time at(i).
 func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, values *arena,
 	at func(i int) time.Time) {
 	for i := range out {
@@ -368,8 +370,8 @@ func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, 
 	}
 }
 
-// before returns the version that an operation replaces, with its document if the new version keeps members of it. A
-// version that cannot be read must not prevent the write.
+// before returns the version that an operation replaces. It includes the document if the new version keeps members of
+// that document. A version that cannot be read must not prevent the write.
 func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) {
 	if o.follows != nil {
 		return o.follows.base, o.follows.err
@@ -387,9 +389,9 @@ func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) 
 }
 
 // unheard reports whether this process knows no version of a document, without catching up with what other processes
-// have made durable. An unconditional put needs no more: the log evaluates its precondition against all entries, and a
-// put that is refused has read them by then. A limit needs more: it refuses a new document before the log sees it.
-// Measured with 4 processes of 16 goroutines that put: catching up before each put took the log's mutex from the
+// have made durable. That is enough for an unconditional put: the log evaluates its precondition against all entries,
+// and a put that is refused has read them by then. A limit needs more: it refuses a new document before the log sees
+// it. Measured with 4 processes of 16 goroutines that put: catching up before each put took the log's mutex from the
 // goroutine that was writing.
 func (cm *Committer) unheard(k *engine.Kind, id string) bool {
 	if cm.engine.Log().Damage() != nil || counts.LimitsOf(cm.engine.Settings().Now()) != nil {

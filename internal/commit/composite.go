@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Compose sets the composite of an assembly from its members. If the members are the same, and none of them changed,
-// the composite stays. As long as no member ever had a vector, the caller's composite is kept: an import may have no
-// other source.
+// Compose sets the composite of an assembly from its members. If the members are the same as before, and none of them
+// changed, the composite stays. As long as no member has ever had a vector, the caller's composite is kept: an import
+// may have no other source.
 func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	if was != nil && len(a.HyperbolicEmbedding) == 0 {
 		a.HyperbolicEmbedding = was.HyperbolicEmbedding
@@ -62,8 +62,9 @@ func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	return nil
 }
 
-// Dimension returns the store's dimension: members with another one do not count. The holder of flush.lock must not
-// wait for goroutines that search for the dimension, because they may wait for that lock.
+// Dimension returns the dimension of the store's vectors; members with vectors of another dimension are ignored. The
+// holder of flush.lock must not wait for goroutines that search for the dimension, because they may wait for that
+// lock.
 func (j *Joint) Dimension() (int, error) {
 	if j.Held == nil && !j.model.Switching() {
 		dim, _, err := j.st.vectors.Dimension(j.ctx)
@@ -75,9 +76,9 @@ func (j *Joint) Dimension() (int, error) {
 	return int(j.st.vectors.Known.Load()), nil
 }
 
-// fits returns an error for a composite that the caller sets, and that is not computed from members, if its dimension
-// differs from that of the store's vectors: it would count as indexed but not be found. If no vector has decided the
-// dimension yet, this one does; see fitVectors.
+// fits verifies a composite that the caller sets, and that is not computed from members. It returns an error if the
+// dimension differs from that of the store's vectors: such a composite would be stored but never found. If no vector
+// has decided the dimension yet, this one does; see fitVectors.
 func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	n := len(a.CompositeEmbedding)
 	if j.Held != nil || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) ||
@@ -101,7 +102,7 @@ func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	return nil
 }
 
-// given returns the dimension of the vectors that the batch writes; fitVectors has made them equal.
+// given returns the dimension of the vectors that the batch writes; fitVectors has made their dimensions equal.
 func (j *Joint) given() int {
 	dim := 0
 	for _, c := range j.memories {
@@ -148,7 +149,7 @@ func (j *Joint) counted(was *assembly.Assembly) (bool, error) {
 	return false, nil
 }
 
-// curve recomputes the hyperbolic form, if there is one.
+// curve recomputes the hyperbolic form of an assembly's composite, if the assembly has one.
 func (j *Joint) curve(a *assembly.Assembly) {
 	switch {
 	case len(a.CompositeEmbedding) == 0:

@@ -10,28 +10,29 @@ import (
 // Conditions are the caller's conditions on the version that an operation replaces, and the other options of an
 // operation.
 type Conditions struct {
-	Version   *wal.LSN
-	Absent    bool
-	Modified  *time.Time
-	Hash      *string // of a note's content: sha256 as hexadecimal digits
-	Missing   bool    // members need not exist; no condition
-	Misfit    bool    // an embedding may have any dimension; no condition
-	Number    int64   // the vector's number, which an import brings; no condition
-	Unlimited bool    // the store's limits do not apply, because the store itself makes the change; no condition
-	// For a text that was purged: ForcePurged stores it, and lifts the purge of the text; RefusePurged refuses it even
-	// if config.json allows it. No conditions.
+	Version  *wal.LSN
+	Absent   bool
+	Modified *time.Time
+	Hash     *string // sha256 of a note's content, as hexadecimal digits
+	Missing  bool    // members need not exist; this is no condition on the version
+	Misfit   bool    // an embedding may have any dimension; this is no condition on the version
+	Number   int64   // number of the vector in an import; this is no condition on the version
+	// the store's limits do not apply, because the store itself makes the change; this is no condition on the version
+	Unlimited bool
+	// Options for a text that was purged: ForcePurged stores it, and lifts the purge of the text; RefusePurged refuses
+	// it even if config.json allows it. They are no conditions on the version.
 	ForcePurged, RefusePurged bool
-	Unkept                    bool    // no copy of the replaced version is kept; no condition
+	Unkept                    bool    // no copy of the replaced version is kept; this is no condition on the version
 	Session                   *string // the only session whose memories may be changed
 	inherited                 bool    // set by inherit, and still set when the batch is prepared again
 }
 
-// Any reports whether there is any condition on the version.
+// Any reports whether the operation has any condition on the version.
 func (c *Conditions) Any() bool {
 	return c.Version != nil || c.Absent || c.Modified != nil || c.Hash != nil
 }
 
-// inherit takes over the conditions of an earlier operation on the same id, which this one supersedes in the batch.
+// inherit takes the conditions of an earlier operation on the same id, which this operation replaces in the batch.
 // Only one of the two has conditions.
 func (c *Conditions) inherit(before *Conditions) {
 	if before.Any() {
@@ -44,7 +45,8 @@ func (c *Conditions) inherit(before *Conditions) {
 	}
 }
 
-// Holds returns an error unless the conditions hold for the newest version of id, 0 if there is none or it has expired.
+// Holds returns an error unless the conditions hold for the newest version v of id; v is 0 if there is none or it has
+// expired.
 func (c *Conditions) Holds(id string, v wal.LSN, updated time.Time) error {
 	switch {
 	case c.Absent && v != 0:

@@ -16,8 +16,8 @@ import (
 // documentTries is how often a write of a document is retried if another writer has written the document meanwhile.
 const documentTries = 100
 
-// PutDocument writes a document of a kind without rules of its own: no vector, no members, no session, no limit on the
-// number of documents. id may be "" if the document contains it. PutDocument returns the version.
+// PutDocument writes a document of a kind without its own rules: no vector, no members, no session, no limit on the
+// number of documents. id may be "" if the document contains the id. PutDocument returns the new version.
 func (cm *Committer) PutDocument(ctx context.Context, k *engine.Kind, id string, doc []byte) (wal.LSN, error) {
 	p, err := k.ParseNew(doc, id)
 	if err != nil {
@@ -28,7 +28,7 @@ func (cm *Committer) PutDocument(ctx context.Context, k *engine.Kind, id string,
 	})
 }
 
-// DeleteDocument deletes a document of such a kind; errs.ErrNotFound if the id has no document.
+// DeleteDocument deletes a document of a kind without its own rules; errs.ErrNotFound if the id has no document.
 func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id string) error {
 	_, err := cm.document(ctx, k, id, func(was *engine.Version) (DocumentChange, error) {
 		if was.LSN == 0 {
@@ -39,8 +39,8 @@ func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id stri
 	return err
 }
 
-// document commits the change that change returns for the newest version of a document. The version's LSN is 0 if the
-// id has no document.
+// document calls change with the newest version of a document, and commits the change that it returns. The version's
+// LSN is 0 if the id has no document.
 func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string,
 	change func(was *engine.Version) (DocumentChange, error)) (wal.LSN, error) {
 	for try := 1; ; try++ {
@@ -62,25 +62,25 @@ func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string,
 	}
 }
 
-// DocumentChange is a new version of a document of a kind without rules of its own, or its deletion.
+// DocumentChange is a new version of a document of a kind without its own rules, or the deletion of the document.
 type DocumentChange struct {
 	ID      string
 	Doc     []byte
 	Delete  bool
-	Was     engine.Version // the newest version, which is replaced; the zero value: there is none
-	Created time.Time      // of a document without a version before; zero: now
-	Updated time.Time      // zero: now
-	Cause   uint8          // one of the causes of wal; 0: a caller requested it
+	Was     engine.Version // the newest version, which is replaced; the zero value: there is no version
+	Created time.Time      // creation time of a document without an earlier version; zero: now
+	Updated time.Time      // time of the change; zero: now
+	Cause   uint8          // cause of the change, one of package wal; 0: a caller requested it
 }
 
 // ChangeDocuments writes all changes in one commit, on the condition that the versions that they replace are still the
-// newest; otherwise the error matches errs.ErrConflict. Each change is of a different document. It returns the
-// versions.
+// newest; otherwise the error matches errs.ErrConflict. Each change must be of a different document. ChangeDocuments
+// returns the new versions.
 func (cm *Committer) ChangeDocuments(ctx context.Context, k *engine.Kind, changes []DocumentChange) ([]wal.LSN, error) {
 	return cm.ChangeDocumentsHeld(ctx, nil, k, changes)
 }
 
-// ChangeDocumentsHeld is ChangeDocuments for the holder of flush.lock, which is not slowed.
+// ChangeDocumentsHeld is like ChangeDocuments, for the holder of flush.lock, which is not slowed.
 func (cm *Committer) ChangeDocumentsHeld(ctx context.Context, held *wal.Held, k *engine.Kind,
 	changes []DocumentChange) ([]wal.LSN, error) {
 	var parts []*Part
@@ -128,7 +128,7 @@ func (cm *Committer) ChangeDocumentsHeld(ctx context.Context, held *wal.Held, k 
 	return versions, nil
 }
 
-// framesOf returns how many bytes parts take in the log.
+// framesOf returns the number of bytes that parts take in the log.
 func framesOf(parts []*Part) (n uint64) {
 	for _, p := range parts {
 		n += frames([]wal.Entry{p.Entry})

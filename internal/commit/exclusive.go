@@ -5,11 +5,11 @@ import (
 	"github.com/varve-db/varve/internal/state"
 )
 
-// interest is an Interest of a Transact. It lasts for all runs of the function. If each run began its own, among many
-// writers every run would find entries that were already being read before.
+// interest is an Interest in the log that lasts for all runs of a Transact's function. If each run began its own,
+// every run would, among many writers, find entries that were already being read before.
 type interest struct {
 	*state.Interest
-	from uint64 // entries read from the log before this position may be missed
+	from uint64 // the interest may miss entries that were read from the log before this position
 }
 
 // Exclusive requires that nothing at all is committed between this call and the transaction's own commit, by any
@@ -24,7 +24,7 @@ func (tx *Tx) Exclusive() error {
 	return nil
 }
 
-// ExclusiveAmong is like Exclusive, but only for puts of memories for which matches returns true; see
+// ExclusiveAmong is like Exclusive, but requires only that no memory for which matches returns true is put; see
 // state.Interest.Match.
 func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 	eng := tx.cm.engine

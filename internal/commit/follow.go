@@ -25,18 +25,18 @@ import (
 // with 4 processes of 16 goroutines that update four memories: 3,700 to 4,000/s when each waited, 6,700 to 8,400/s
 // since.
 
-// follow is what a transaction with the turn of one memory has read of it.
+// follow is what a transaction that has the turn of a single memory knows about that memory.
 type follow struct {
 	key   string
-	hint  uint64 // of the state before the memory was read
+	hint  uint64 // hint about the state before the memory was read
 	base  engine.Version
 	err   error   // errs.ErrNotFound: the memory does not exist
-	ahead wal.LSN // the version, if it may not be durable yet
-	left  func()  // passes the turn on
+	ahead wal.LSN // the version that was read, if it may not be durable yet
+	left  func()  // passes the turn to the next writer
 }
 
-// Latest reads the memory of a transaction that reads nothing else, and writes nothing else. If the transaction has the
-// turn of the memory, Latest returns the newest version in the log.
+// Latest reads a memory in a transaction that reads and writes only this memory. If the transaction has the turn of
+// the memory, Latest returns the newest version in the log.
 func Latest(tx *Tx, id string) (memstore.Memory, error) {
 	k := tx.cm.engine.Kinds().Memories
 	if err := tx.turn.join(tx.ctx, k.Key(id)); err != nil {
@@ -103,7 +103,8 @@ func (tx *Tx) follow() {
 	}
 }
 
-// followed returns what a commit's only operation is based on; nil: the newest durable version.
+// followed returns the version on which a commit's only operation is based; nil: it is based on the newest durable
+// version.
 func followed(ops []Op) *follow {
 	if len(ops) != 1 {
 		return nil
@@ -111,7 +112,8 @@ func followed(ops []Op) *follow {
 	return ops[0].follows
 }
 
-// run calls the function. If it panics, it may reveal what it read, so run waits for that.
+// run calls the function. If the function panics, the panic may reveal a version that is not durable, so run first
+// waits until it is.
 func (tx *Tx) run(f func(tx *Tx) error) error {
 	ended := false
 	defer func() {
@@ -124,8 +126,8 @@ func (tx *Tx) run(f func(tx *Tx) error) error {
 	return err
 }
 
-// settle returns the result of a transaction that has not committed. If the version that it read does not become
-// durable, the result is that error.
+// settle returns the result of a transaction that has not committed. If the version that the transaction read does not
+// become durable, the result is the error for that.
 func (tx *Tx) settle(err error) error {
 	tx.turn.leave()
 	if tx.follows.ahead == 0 || errors.Is(err, errs.ErrOutcomeUnknown) || errors.Is(err, errs.ErrSyncFailed) {

@@ -23,17 +23,19 @@ import (
 // repair of the log, and if it is older than everything in the archive. An entry that replaces or deletes it would
 // destroy the last copy. So a copy goes into the log first, see package record.
 
-// keptTogether is how many bytes of copies go into the batch that makes them necessary, if it has room for them. Others
-// go into batches before it: copies change nothing, and the batch must not become too large.
+// keptTogether is the number of bytes of copies that are written in the batch that makes the copies necessary, if it
+// has room for them. Other copies are written in batches before it: copies change nothing, and the batch must not
+// become too large.
 const keptTogether = 1 << 20
 
-// predecessor is a version that an entry replaces or deletes.
+// predecessor is a version that a log entry replaces or deletes.
 type predecessor struct {
 	key string
 	at  wal.LSN
 }
 
-// keep returns the copies to be written before entries; held is that of the holder of flush.lock, else nil.
+// keep returns the copies of replaced versions that must be written before entries. held proves that the caller holds
+// flush.lock; otherwise it is nil.
 func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Entry) ([]wal.Entry, error) {
 	var due []predecessor
 	var reach *wal.Reach
@@ -94,13 +96,13 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 	return kept, nil
 }
 
-// keepFirst writes copies in their own batch.
+// keepFirst writes copies in a separate batch.
 func (cm *Committer) keepFirst(ctx context.Context, kept []wal.Entry) error {
 	_, err := cm.engine.Append(ctx, &wal.Batch{Entries: kept})
 	return unkept(err)
 }
 
-// frames returns how many bytes entries take in the log.
+// frames returns the number of bytes that entries take in the log.
 func frames(entries []wal.Entry) (n uint64) {
 	for i := range entries {
 		n += segment.FrameSize(uint64(len(entries[i].Key) + len(entries[i].Value)))
@@ -108,8 +110,9 @@ func frames(entries []wal.Entry) (n uint64) {
 	return n
 }
 
-// keepOne makes the copy of a version from its file. A file that is damaged, or is not that version, must not prevent
-// the write. A file that cannot be read right now may be intact, and the write would destroy it: that is an error.
+// keepOne makes the copy of a version from the document's file. If the file is damaged, or is not that version, there
+// is no copy, and no error: that must not prevent the write. If the file cannot be read at the moment, that is an
+// error: it may be intact, and the write would destroy it.
 func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 	k, id := cm.engine.Kinds().Of(p.key), p.key[1:]
 	place, err := cm.engine.State().Find(k.Letter, id)
@@ -160,21 +163,22 @@ func unreadable(k *engine.Kind, id string, at wal.LSN, err error) error {
 		"neither replaced nor deleted: %w; %s", k.Noun, human.Quote(id), at, err, remedy)
 }
 
-// oversized returns the error for a file that was not put into this log: it was restored, or adopted, and is too large
-// for a commit.
+// oversized returns the error for a file that is too large to be copied in a commit. Such a file was restored or
+// adopted, and never put into this log.
 func oversized(k *engine.Kind, id string, at wal.LSN, limit uint64) error {
 	return fmt.Errorf("%s %s: %w: the only copy of version %d is its file, and another copy would exceed the %d bytes "+
 		"that a commit may have in this log (half a segment); remove it without a copy: memctl purge %s",
 		k.Noun, human.Quote(id), errs.ErrTooLarge, at, limit, human.Quote(id))
 }
 
-// mayKeep ensures that every program that writes supports copies: one that does not would purge a memory and leave its
-// copies.
+// mayKeep ensures that every program that writes to the store supports copies: another program would purge a memory
+// and leave the copies of it.
 func (cm *Committer) mayKeep(ctx context.Context, held *wal.Held) error {
 	return cm.raise(ctx, held, wal.FeatureKept)
 }
 
-// raise ensures that every program that writes supports a feature; held is that of the holder of flush.lock, else nil.
+// raise ensures that every program that writes to the store supports a feature. held proves that the caller holds
+// flush.lock; otherwise it is nil.
 func (cm *Committer) raise(ctx context.Context, held *wal.Held, f wal.Features) error {
 	log := cm.engine.Log()
 	if log.Features()&f != 0 {
@@ -192,7 +196,7 @@ func (cm *Committer) raise(ctx context.Context, held *wal.Held, f wal.Features) 
 	return err
 }
 
-// unkept adds the remedy to an error of writing a copy: removing the document without one.
+// unkept adds the remedy to an error of writing a copy: removing the document without a copy.
 func unkept(err error) error {
 	if !errors.Is(err, errs.ErrDiskFull) { // also if err is nil
 		return err

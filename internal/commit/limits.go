@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// demandsOf returns what the prepared operations add, by session; the store's demand is last.
+// demandsOf returns the amounts that the prepared operations add, by session; the amount for the whole store is last.
 func demandsOf(l *counts.Limits, ops []Op, done []prepared) []*counts.Demand {
 	all, in := counts.Sum{}, map[string]counts.Sum{}
 	for i := range ops {
@@ -42,8 +42,8 @@ func demandsOf(l *counts.Limits, ops []Op, done []prepared) []*counts.Demand {
 	return list
 }
 
-// keepLimits adds to a batch what keeps the store within its limits: preconditions, and deletions that make room. It
-// returns the operations followed by these deletions.
+// keepLimits adds to a batch the preconditions and deletions that keep the store within its limits. It returns the
+// operations followed by these deletions.
 func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Reads) ([]Op, error) {
 	l := counts.LimitsOf(cm.engine.Settings().Now())
 	if l == nil {
@@ -93,10 +93,11 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	return ops, nil
 }
 
-// sums are what a look at the tally has found, as of a moment between two positions of the log.
+// sums are the sums of the tally that keepLimits compares with the limits, as of a moment between two positions of the
+// log.
 type sums struct {
 	at, to wal.LSN
-	before []counts.Sum // the totals of puts, by demand, read before the tally
+	before []counts.Sum // totals of puts, by demand, read before the tally was read
 }
 
 // look returns the current sums for the demands.
@@ -119,8 +120,8 @@ func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, e
 	return s, err
 }
 
-// inTurn calls look. If evicts is set and room is to be made, it takes the turn for that, which the commit keeps until
-// it ends, and looks again: so it sees what other commits have done while it waited.
+// inTurn calls look. If evicts is set and room must be made, it first takes the turn for making room, which the commit
+// keeps until it ends, and looks again: so it sees the effects of other commits while it waited.
 func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand, evicts bool) (sums, error) {
 	for {
 		s, err := cm.look(ctx, list)
@@ -146,7 +147,8 @@ func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand,
 	}
 }
 
-// evict adds the deletions that make room for a demand; looked is how far the log was applied when the tally was read.
+// evict adds the deletions that make room for a demand. looked is the position up to which the log was applied when
+// the tally was read.
 func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum,
 	looked wal.LSN) ([]Op, error) {
 	if d.Never() {
@@ -208,8 +210,8 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 	return ops, nil
 }
 
-// busyError means that other commits are making room, so this one has to look again. refusal is the error to return if
-// that takes too long.
+// busyError means that other commits are making room, so this commit has to look again. refusal is the error to return
+// if that takes too long.
 type busyError struct{ refusal error }
 
 func (e *busyError) Error() string { return "other commits are making room: " + e.refusal.Error() }

@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// OlderComposite returns the composite of an assembly that was composed under an older model, computed from the current
-// vectors of its members. A composite that no member contributed to was set by a user.
+// OlderComposite returns the composite of an assembly that was composed under an older model, computed from the
+// current vectors of its members. If no member contributed to the composite, a user has set it, and it is returned
+// unchanged, or nil if it does not have the model's dimension.
 func (cm *Committer) OlderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error) {
 	counted := false
 	var failed error

@@ -16,19 +16,21 @@ const (
 	PartsBytes = 4 << 20
 )
 
-// Part is what one document adds to a commit of many independent changes: files that a user edited or deleted.
+// Part is the contribution of one document to a commit of many independent changes: files that a user edited or
+// deleted.
 type Part struct {
 	ID           string
 	Entry        wal.Entry
 	Precondition wal.Precondition
-	Model        wal.Precondition // without a key: the part does not depend on the model of the vectors
-	Places       *Places          // not nil: the document is created, on the condition of these Places
-	Change       MemoryChange
-	Err          error // the result
+	// precondition on the model of the vectors; if it has no key, the part does not depend on the model
+	Model  wal.Precondition
+	Places *Places // if not nil, the document is created, on the condition of these Places
+	Change MemoryChange
+	Err    error // the result: nil if the part was committed
 }
 
 // CommitParts commits the parts that can be committed, in few commits, and sets the result in each part. A part that
-// does not fit, or that another writer changed meanwhile, excludes only itself.
+// does not fit, or whose document another writer changed meanwhile, does not affect the other parts.
 func (cm *Committer) CommitParts(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) {
 	for len(list) > 0 {
 		n, bytes := 0, 0
@@ -76,7 +78,7 @@ func (cm *Committer) commitTogether(ctx context.Context, held *wal.Held, k *engi
 	}
 }
 
-// forAll reports whether an error is not about a single document.
+// forAll reports whether an error concerns all parts, and not a single document.
 func forAll(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
@@ -90,8 +92,8 @@ func forAll(ctx context.Context, err error) bool {
 	return false
 }
 
-// unchanged returns the parts whose documents are unchanged after another writer was seen to write; it sets ErrConflict
-// in the others.
+// unchanged returns the parts whose documents are unchanged although another writer has written; it sets ErrConflict
+// in the other parts.
 func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part) []*Part {
 	if err := cm.engine.Log().CatchUp(ctx); err != nil {
 		return list // the log will report it
@@ -112,9 +114,9 @@ func (p *Part) rests(c *wal.ConflictError) bool {
 	return p.Places != nil && p.Places.demand == c.Precondition
 }
 
-// begin creates the folder of a kind that a store only has once there are documents of it, and ensures that every
-// program that writes knows the kind, before the first entry. The folder is created before the feature is raised: if a
-// store has the feature and no folder, the folder was removed.
+// begin prepares the store for the first document of a kind that the store only has once there are such documents. It
+// creates the folder of the kind, and then ensures that every program that writes to the store knows the kind. The
+// order matters: if a store has the feature and no folder, the folder was removed.
 func (cm *Committer) begin(ctx context.Context, held *wal.Held, k *engine.Kind) error {
 	if k.Feature == 0 || cm.engine.Log().Features()&k.Feature != 0 {
 		return nil

@@ -6,7 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// purged returns an error for a document with a purged text, if an operation or config.json requires that.
+// purged returns an error for a document with a purged text, if an option of the operation or config.json refuses such
+// texts.
 func (cm *Committer) purged(o *Op, k *engine.Kind, id, text string) error {
 	if o.Conds.ForcePurged || o.Derived || o.Cause != 0 ||
 		!o.Conds.RefusePurged && !cm.engine.Settings().Now().BlockPurged {

@@ -19,23 +19,23 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Restored is a document that a Restoration restores, or deletes because it did not exist.
+// Restored is a document that a Restoration restores, or deletes because it did not exist at the restored moment.
 type Restored struct {
 	Kind     *engine.Kind
 	ID       string
-	Was      engine.Version // the version that is replaced or deleted; LSN 0: there is none
-	Restores wal.LSN        // the version that is restored, or the deletion that is repeated; 0: there was neither
-	Delete   bool           // else Doc and Line are restored
-	Doc      []byte         // exact bytes
-	Line     index.Entry    // of the version that is restored
-	// Since is the position of the first change that is undone. It is used for assemblies: other changes may have
-	// changed their members from there on.
+	Was      engine.Version // the version that is replaced or deleted; LSN 0: there is no version
+	Restores wal.LSN        // the version that is restored, or the deletion that is repeated; 0: neither is in the log
+	Delete   bool           // the document is deleted; otherwise Doc and Line are restored
+	Doc      []byte         // the exact bytes of the document
+	Line     index.Entry    // the line of the version that is restored
+	// Since is the position of the first change that is undone. It is used for assemblies: from there on, other
+	// changes may have changed their members.
 	Since wal.LSN
 }
 
 // RefusedError is the error for a document that cannot be restored as it was.
 type RefusedError struct {
-	Index int // of the document, in the order of Restoration.Add; -1: the one that was to be added
+	Index int // index of the document, in the order of Restoration.Add; -1: the document that was to be added
 	Err   error
 }
 
@@ -43,12 +43,12 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // A Restoration restores documents as they were, in one commit: the exact bytes, including times and members that this
-// program does not know. Two things are not restored: an expiry in the past, with which the memory would be deleted at
-// once, and an embedding by a previous model of the store.
+// program does not know. Two things are not restored: an expiry in the past, because of which the memory would be
+// deleted at once, and an embedding by a previous model of the store.
 //
-// The rules of other commits apply. An assembly never names a deleted memory, and its composite is that of its members:
-// if an assembly would change along with a memory, and is not restored itself, the memory is refused and the assembly
-// is not changed. Limits refuse; they evict nothing.
+// The rules of other commits apply. An assembly never names a deleted memory, and its composite is that of its
+// members. So if an assembly would change along with a memory, and is not restored itself, the memory is refused and
+// the assembly is not changed. Limits refuse a restoration; they evict nothing.
 type Restoration struct {
 	cm       *Committer
 	docs     []*Restored
@@ -57,16 +57,17 @@ type Restoration struct {
 	size     uint64
 	limit    uint64
 	model    index.Model
-	changes  map[string]MemoryChange // by memory
+	changes  map[string]MemoryChange // changes, by id of the memory
 	vectors  bool
 	effects  Effects
-	demands  []wal.Precondition // by document
+	demands  []wal.Precondition // demands, by document
 }
 
-// Effects are what commits add to the memories of each session; the key "" is for memories without a session.
+// Effects are the amounts that commits add to the memories of each session; the key "" is for memories without a
+// session.
 type Effects map[string]counts.Sum
 
-// Change adds by to a session. by may be negative.
+// Change adds the amount by to a session. by may be negative.
 func (e Effects) Change(session string, by counts.Sum) { e[session] = e[session].Plus(by) }
 
 // demands returns the demands to compare with the limits; the store's demand is last.
@@ -99,8 +100,8 @@ func (cm *Committer) Restoration(limit uint64) *Restoration {
 // Len returns the number of documents.
 func (r *Restoration) Len() int { return len(r.docs) }
 
-// Add adds a document. It returns false, and adds nothing, if the commit has no room for it besides the others. For a
-// document that cannot be restored the error is a *RefusedError.
+// Add adds a document to the Restoration. It returns false, and adds nothing, if the commit has no room left for the
+// document. For a document that cannot be restored the error is a *RefusedError.
 func (r *Restoration) Add(d *Restored) (bool, error) {
 	cm, key := r.cm, d.Kind.Key(d.ID)
 	e := wal.Entry{Key: key, Restores: d.Restores}
@@ -152,7 +153,7 @@ func (r *Restoration) Add(d *Restored) (bool, error) {
 	return true, nil
 }
 
-// adapted parses a document, without what is not restored.
+// adapted parses a document, and removes the members that are not restored.
 func (r *Restoration) adapted(d *Restored) (engine.Parsed, []byte, error) {
 	p, err := d.Kind.Parse(d.Doc, d.ID)
 	if err != nil {
@@ -197,14 +198,14 @@ func (r *Restoration) older(d *Restored) bool {
 
 // RestoreOptions are the options of Restoration.Commit.
 type RestoreOptions struct {
-	Cause uint8 // of the entries, one of the causes of package wal
+	Cause uint8 // cause of the entries, one of the causes of package wal
 	// Later reports whether an assembly that changes along with a memory of this commit is restored by a later commit.
 	Later func(assembly string) bool
-	// Rest is what the later commits will add to the memories; nil: nothing. Limits apply to the sum.
+	// Rest is the amount that the later commits will add to the memories; nil: nothing. Limits apply to the sum.
 	Rest Effects
 }
 
-// Effects returns what the commit adds to the memories, by session.
+// Effects returns the amount that the commit adds to the memories, by session.
 func (r *Restoration) Effects() Effects { return r.effects }
 
 // Commit commits the documents that were added. The error is a *RefusedError for a document that cannot be restored,
@@ -251,12 +252,12 @@ func (r *Restoration) Commit(ctx context.Context, o RestoreOptions) (wal.LSN, er
 	return b.Entries[len(kept)].LSN, nil
 }
 
-// refused returns the RefusedError for one of the documents.
+// refused returns the RefusedError for the document of a kind with this id.
 func (r *Restoration) refused(k *engine.Kind, id string, err error) error {
 	return &RefusedError{slices.IndexFunc(r.docs, func(d *Restored) bool { return d.Kind == k && d.ID == id }), err}
 }
 
-// fitVectors adds preconditions for what the vectors depend on: the model, and what decides the dimension.
+// fitVectors adds preconditions that keep the vectors valid: the model is unchanged, and so is the dimension.
 func (r *Restoration) fitVectors(ctx context.Context, _ *RestoreOptions, b *wal.Batch) error {
 	if !r.vectors {
 		return nil
@@ -321,14 +322,14 @@ func (r *Restoration) goAlong(ctx context.Context, o *RestoreOptions, b *wal.Bat
 	return nil
 }
 
-// RestsError is the error for a memory in an assembly that would have to change and is not restored.
+// RestsError is the error for a memory in an assembly that would have to change with the memory and is not restored.
 type RestsError struct{ Assembly string }
 
 func (e *RestsError) Error() string {
 	return fmt.Sprintf("assembly %s contains the memory, and would change along with it", human.Quote(e.Assembly))
 }
 
-// members returns an error unless the members of an assembly exist, and are as they were when it was composed.
+// members returns an error unless the members of an assembly exist, and are unchanged since the assembly was composed.
 func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 	d, p := r.docs[i], &r.contents[i]
 	moved := ""
@@ -380,14 +381,15 @@ func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 	return nil
 }
 
-// putBack reports whether an undo wrote a version, and the version that it restored is older than a position.
+// putBack reports whether the version at position at was written by an undo that restored a version older than
+// position since.
 func (r *Restoration) putBack(ctx context.Context, at, since wal.LSN) bool {
 	e, err := r.cm.engine.Log().ReadAt(ctx, at)
 	return err == nil && (e.Cause == wal.CauseUndo || e.Cause == wal.CauseUndoing) && e.Restores != 0 && e.Restores < since
 }
 
-// keepLimits returns an error if the commit would exceed the limits of the store. Nothing is evicted: an undo deletes
-// only what the undone commits have created.
+// keepLimits returns an error if the commit would exceed the limits of the store. It evicts nothing: an undo deletes
+// only documents that the undone commits have created.
 func (r *Restoration) keepLimits(ctx context.Context, o *RestoreOptions, b *wal.Batch) error {
 	cm := r.cm
 	l := counts.LimitsOf(cm.engine.Settings().Now())
@@ -416,8 +418,8 @@ func (r *Restoration) keepLimits(ctx context.Context, o *RestoreOptions, b *wal.
 	return nil
 }
 
-// places adds preconditions that no document is in the way of those that are created, for kinds whose documents are in
-// folders.
+// places adds preconditions that no other document prevents creating those that are created, for kinds whose documents
+// are in folders.
 func (r *Restoration) places(ctx context.Context, b *wal.Batch) (ends []func(), err error) {
 	for _, k := range r.cm.engine.Kinds().All {
 		if !k.Tree() {

@@ -26,7 +26,7 @@ func Admits(want *string, session string) error {
 	return nil
 }
 
-// Join puts a memory into the session that its write is confined to.
+// Join puts a memory into the session to which its write is confined.
 func Join(want *string, m *memstore.Memory) error {
 	if want == nil {
 		return nil

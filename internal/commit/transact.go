@@ -16,30 +16,31 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Write commits operations on the condition that what was read is unchanged; Commit is one.
+// Write commits operations on the condition that everything that was read is unchanged; Commit is such a function.
 type Write func(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error
 
 // Tx reads and writes several documents in one commit. It is used by one goroutine, in the function of Transact.
 type Tx struct {
 	cm      *Committer
 	ctx     context.Context
-	session *string // the session that the transaction is confined to
+	session *string // the session to which the transaction is confined
 	seen    Reads
 	listed  wal.LSN
 	ops     []Op
-	wrote   map[string]int // by key
+	wrote   map[string]int // index in ops of the operation on a key
 
 	follows   follow
 	turn      *turn       // shared by all runs
 	interests *[]interest // shared by all runs
-	among     int         // how many of them this run has used
+	among     int         // number of the interests that this run has used
 }
 
-// A transaction with interests runs this often, and this long, alongside other writers. If they never pause, and its
-// own run takes longer the more they put, it would never end: after that the other writers wait for it.
+// Limits for a transaction with interests: it runs this often, and this long, alongside other writers. If they never
+// pause, and each run takes longer the more they put, it would never end. So after that the other writers wait for it.
 //
-// The same applies to any transaction that conflicts this often and for this long, because puts without a condition
-// never lose a conflict. But its function must be short, since all writers wait for it.
+// The limits also apply to any other transaction that conflicts this often and for this long, because puts without a
+// condition never lose a conflict. But the function of such a transaction must be short, since all writers wait for
+// it.
 const (
 	patience      = 8
 	longPatience  = time.Second
@@ -47,8 +48,9 @@ const (
 	shortFunction = 20 * time.Millisecond
 )
 
-// Transact runs a function that reads and writes through tx, and passes what it wrote to write. If something that it
-// read was changed meanwhile, the function runs again. A session confines it to the memories of that session.
+// Transact runs a function that reads and writes through tx, and passes the operations to write. If anything that the
+// function read was changed meanwhile, the function runs again. If session is set, it confines the transaction to the
+// memories of that session.
 func (cm *Committer) Transact(ctx context.Context, session *string, write Write, f func(tx *Tx) error) error {
 	began, held := cm.engine.Env().Clock(), false // held: all other writers wait
 	var interests []interest
@@ -105,7 +107,7 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 	}
 }
 
-// Get reads a memory, also one that the transaction has written.
+// Get reads a memory, including one that the transaction has written.
 func (tx *Tx) Get(id string) (memstore.Memory, error) {
 	if i, ok := tx.wrote[engine.MemoryKey(id)]; ok {
 		if m := tx.ops[i].Memory; m != nil {
@@ -128,8 +130,8 @@ func (tx *Tx) admitted(id string, v engine.Version) (memstore.Memory, error) {
 	return tx.cm.engine.Decode(id, v)
 }
 
-// Assembly reads an assembly, also one that the transaction has written: that one as it was passed, without what the
-// commit adds.
+// Assembly reads an assembly, including one that the transaction has written: such an assembly is returned as it was
+// passed, without the values that the commit adds.
 func (tx *Tx) Assembly(id string) (assembly.Assembly, error) {
 	k := tx.cm.engine.Kinds().Assemblies
 	if i, ok := tx.wrote[k.Key(id)]; ok {
@@ -153,7 +155,7 @@ func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
 	return tx.load(k, id, tx.cm.engine.Load)
 }
 
-// load is Load with a given read function.
+// load is like Load, with the given read function.
 func (tx *Tx) load(k *engine.Kind, id string,
 	read func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)) (engine.Version, error) {
 	v, err := read(tx.ctx, k, id)
@@ -170,7 +172,8 @@ func (tx *Tx) load(k *engine.Kind, id string,
 	return v, nil
 }
 
-// See records what was read. A run that has read two different versions of a key is not committed.
+// See records that the transaction has read version v of a key. A run that has read two different versions of a key is
+// not committed.
 func (tx *Tx) See(key string, v wal.LSN) error {
 	if was, ok := tx.seen[key]; ok && was != v {
 		return &wal.ConflictError{Precondition: wal.Precondition{Key: key, LSN: was}, Found: v}
@@ -179,7 +182,7 @@ func (tx *Tx) See(key string, v wal.LSN) error {
 	return nil
 }
 
-// Put writes a memory; it sets the id if that is empty.
+// Put writes a memory; it sets the memory's id if that is empty.
 func (tx *Tx) Put(m memstore.Memory, c Conditions) (memstore.Memory, error) {
 	m = *m.Clone()
 	if m.ID == "" {
@@ -199,7 +202,7 @@ func (tx *Tx) Put(m memstore.Memory, c Conditions) (memstore.Memory, error) {
 	return m, nil
 }
 
-// PutAt writes a memory that has its id; the commit updates m to what is stored.
+// PutAt writes a memory that has an id; the commit updates m to the stored memory.
 func (tx *Tx) PutAt(m *memstore.Memory, c Conditions) {
 	tx.add(Op{ID: m.ID, Memory: m, Conds: c})
 }
@@ -209,8 +212,8 @@ func (tx *Tx) PutEmbedded(m *memstore.Memory) {
 	tx.add(Op{ID: m.ID, Memory: m, Derived: true, Conds: Conditions{Unlimited: true}})
 }
 
-// Suits requires that the store's model is the one that the embedder's vectors are for; by is the name under which the
-// store would know it.
+// Suits requires that the store's model is the one to which the embedder's vectors belong; by is the name by which the
+// store would record that model.
 func (tx *Tx) Suits(by string) error {
 	model := tx.cm.vectors.Model()
 	if err := tx.cm.suits(&model, by); err != nil {
@@ -235,8 +238,8 @@ func (tx *Tx) DeleteAll(ids ...string) {
 	}
 }
 
-// PutAssembly writes an assembly; it sets the id if that is empty. Memories that the transaction has put are valid
-// members; those that it deletes later are removed from the assembly.
+// PutAssembly writes an assembly; it sets the assembly's id if that is empty. Memories that the transaction has put
+// are valid members; memories that it deletes later are removed from the assembly.
 func (tx *Tx) PutAssembly(a assembly.Assembly, c Conditions) (assembly.Assembly, error) {
 	a = *a.Clone()
 	if a.ID == "" {
@@ -250,7 +253,7 @@ func (tx *Tx) PutAssembly(a assembly.Assembly, c Conditions) (assembly.Assembly,
 	return a, nil
 }
 
-// PutAssemblyAt is PutAt for assemblies.
+// PutAssemblyAt is like PutAt, for assemblies.
 func (tx *Tx) PutAssemblyAt(a *assembly.Assembly, c Conditions) {
 	tx.add(Op{Group: true, ID: a.ID, Assembly: a, Conds: c})
 }
@@ -264,7 +267,7 @@ func (tx *Tx) DeleteAssembly(id string) error {
 	return nil
 }
 
-// add adds an operation; of several on one id, the last is written.
+// add adds an operation; of several operations on one id, the last is written.
 func (tx *Tx) add(o Op) {
 	k := tx.cm.engine.Kinds().Memories
 	if o.Group {

@@ -10,14 +10,14 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// turns orders the writers of one document in this process that have met a conflict: from then on they try one at a
-// time, and an unconditional put waits for them. A turn is only an optimization: no write depends on it for
+// turns orders the writers of one document in this process that have met a conflict: from then on they try one after
+// the other, and an unconditional put waits for them. A turn is only an optimization: no write depends on it for
 // correctness. It ends after mostTurn, so that a transaction whose function waits for another write of the same
 // document does not wait for itself.
 type turns struct {
 	mu   sync.Mutex
 	of   map[string]*waiters
-	some atomic.Int64 // number of documents
+	some atomic.Int64 // number of documents in of
 }
 
 type waiters struct {
@@ -31,17 +31,17 @@ const mostTurn = 100 * time.Millisecond
 type turn struct {
 	all *turns
 	key string
-	in  *waiters // nil: it neither has nor waits for a turn
+	in  *waiters // the document's turn; nil: this neither has a turn nor waits for one
 	has bool
 
-	alone bool // everything runs in one goroutine
+	alone bool // everything runs in one goroutine, so there is nothing to wait for
 }
 
 func (cm *Committer) turn() turn {
 	return turn{all: &cm.turns, alone: cm.engine.Env().System.Inline}
 }
 
-// take leaves the current turn, and waits for the turn of a document.
+// take leaves the current turn, and blocks until it has the turn of a document.
 func (t *turn) take(ctx context.Context, key string) error {
 	if key == "" || t.in != nil && t.key == key || t.alone {
 		return nil
@@ -74,7 +74,7 @@ func (t *turn) wait(ctx context.Context) error {
 	return nil
 }
 
-// join takes the turn of a document if other writers have it or wait for it, unless t is in another turn.
+// join takes the turn of a document if other writers have that turn or wait for it, unless t is in another turn.
 func (t *turn) join(ctx context.Context, key string) error {
 	if t.in != nil || !t.all.busy(key) {
 		return nil
@@ -92,7 +92,7 @@ func (ts *turns) busy(key string) bool {
 	return ts.of[key] != nil
 }
 
-// pass waits while others have the turn of a document, without keeping it.
+// pass waits while other writers have the turn of a document, without taking it afterwards.
 func (t *turn) pass(ctx context.Context, key string) error {
 	if !t.all.busy(key) {
 		return nil
@@ -102,7 +102,7 @@ func (t *turn) pass(ctx context.Context, key string) error {
 	return err
 }
 
-// leave passes the turn on.
+// leave ends the turn, so that the next writer gets it.
 func (t *turn) leave() {
 	if t.in == nil {
 		return

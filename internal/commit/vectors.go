@@ -64,8 +64,8 @@ func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Mode
 	return nil
 }
 
-// suits returns an error if vectors of the embedder may not be stored now: they are by another model, or were made with
-// another template.
+// suits returns an error if vectors of the embedder may not be stored now, because they belong to another model, or
+// were made with another template.
 func (cm *Committer) suits(model *index.Model, by string) error {
 	if err := cm.host.Suits(model); err != nil {
 		return err
@@ -76,10 +76,10 @@ func (cm *Committer) suits(model *index.Model, by string) error {
 	return nil
 }
 
-// fitVectors verifies that the embeddings of operations have the store's dimension. If no vector has decided it yet,
-// the first of them does, on condition that nothing was committed since. If a vector in the log has decided it, the
-// condition is that it still exists. So two processes cannot decide on two dimensions. The zero Precondition means no
-// condition.
+// fitVectors verifies that the embeddings of operations have the store's dimension. If no vector has decided the
+// dimension yet, the first of them does, on condition that nothing was committed since. If a vector in the log has
+// decided it, the condition is that this vector still exists. So two processes cannot decide on two dimensions. The
+// zero Precondition means no condition.
 func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Model) (on wal.Precondition, err error) {
 	dim := -1
 	for i := range ops {
@@ -116,8 +116,9 @@ func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Mode
 	return on, nil
 }
 
-// fitVector returns an error for an embedding of another dimension, or makes it fit if that is configured. An embedding
-// that the memory has already, from a file or an import, may stay. Slices that belong to the caller are not modified.
+// fitVector returns an error for an embedding of another dimension than dim, or makes it fit if that is configured. An
+// embedding that the memory already has, from a file or an import, may stay. Slices that belong to the caller are not
+// modified.
 func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	if o.Conds.Misfit {
 		return nil
@@ -152,8 +153,8 @@ func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	return nil
 }
 
-// SetEmbedding sets the vector of a memory, nil for none. If that replaces a vector, it also updates what is derived
-// from it.
+// SetEmbedding sets the vector of a memory, nil for none. If that replaces a vector, it also updates the members that
+// are derived from the vector.
 func SetEmbedding(m *memstore.Memory, v []float32) {
 	if len(m.Embedding) > 0 && len(m.HyperbolicEmbedding) > 0 {
 		m.HyperbolicEmbedding = nil

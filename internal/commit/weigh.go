@@ -2,11 +2,12 @@ package commit
 
 import "reflect"
 
-// frameBytes is about how many bytes a frame has besides what is counted: header, key, line, the members of a document.
+// frameBytes is the approximate number of bytes of a frame other than those that are counted: header, key, line, the
+// members of a document.
 const frameBytes = 700
 
-// bytesOf estimates how many bytes of log the operations will take. Writers are slowed by this estimate while the log
-// is far ahead of the files, before anything is encoded.
+// bytesOf estimates the number of bytes of log that the operations will take. Writers are slowed by this estimate
+// while the log is far ahead of the files, before anything is encoded.
 func bytesOf(ops []Op) (n int64) {
 	for i := range ops {
 		n += frameBytes
@@ -26,17 +27,17 @@ func bytesOf(ops []Op) (n int64) {
 	return n
 }
 
-// weighMost is how many values of a document are measured. The others are assumed to be as large; the bound also ends
-// the count of a value that contains itself.
+// weighMost is the maximum number of values of a document that are measured. The others are assumed to be as large;
+// the limit also ends the count of a value that contains itself.
 const weighMost = 1 << 16
 
-// bytesIn estimates how many bytes of JSON a value takes.
+// bytesIn estimates the number of bytes that a value takes as JSON.
 func bytesIn(v any) int64 {
 	w := weigher{left: weighMost}
 	return w.of(reflect.ValueOf(v))
 }
 
-// weighLimit is larger than any document.
+// weighLimit is a number of bytes larger than any document.
 const weighLimit = 1 << 30
 
 type weigher struct{ left int }
@@ -72,7 +73,7 @@ func (w *weigher) of(v reflect.Value) (n int64) {
 	return 8 // a number
 }
 
-// some sums up the sizes of n values. If there are too many, it extrapolates from the first ones.
+// some returns the sum of the sizes of n values. If there are too many, it extrapolates from the first ones.
 func (w *weigher) some(n int, each func(i int) int64) (sum int64) {
 	for i := range n {
 		if w.left <= 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Committer turns operations into batches of the log, with all changes that belong to them.
+// Committer turns operations into batches of the log, including all changes that the operations cause.
 type Committer struct {
 	engine  *engine.Engine
 	vectors *vectors.Vectors
@@ -24,7 +24,7 @@ type Committer struct {
 	fit     bool // cut or pad an embedding of another dimension than the store's
 }
 
-// Host is the interface that a Committer calls back: the embedder, in a package above.
+// Host is the interface that a Committer calls: the embedder, in a package above this one.
 type Host interface {
 	// Suits returns an error if the embedder's vectors may not be stored under a model, nil if they may.
 	Suits(model *index.Model) error
@@ -41,7 +41,7 @@ func New(eng *engine.Engine, vs *vectors.Vectors, cs *counts.Counts, pace Pace, 
 	return &Committer{engine: eng, vectors: vs, counts: cs, pace: pace, host: host, embeds: c.Embeds, fit: c.Fit}
 }
 
-// Pace is the flusher's interface for writers.
+// Pace is the interface of the flusher that writers use.
 type Pace interface {
 	Pressure(ctx context.Context, bytes func() int64) error // slows a writer while the log is far ahead of the files
 	// reports that this process is alive, where nothing runs in the background
@@ -50,19 +50,19 @@ type Pace interface {
 	Wake(changes int) // receives the number of committed changes
 }
 
-// work is the memory that a commit needs while it runs. Works are reused; each belongs to one commit at a time.
+// work is the scratch space of a commit. A work is reused, and belongs to one commit at a time.
 type work struct {
 	batch    wal.Batch
 	prepared []prepared
 	along    along
 	arenas   []*arena           // one per goroutine that prepares
 	taken    []counts.Candidate // the candidates that are evicted to make room
-	turn     counts.Turn        // the turn for evictions
+	turn     counts.Turn        // the turn for making room by evictions
 	kept     int                // copies of replaced versions, at the beginning of the batch
-	swaps    uint64             // State.Swaps before it is appended
+	swaps    uint64             // State.Swaps before the batch is appended
 }
 
-// Bounds of a work that is kept for reuse: a larger batch is rare, and must not hold memory.
+// Limits of a work that is kept for reuse: a larger batch is rare, and must not occupy memory.
 const (
 	keptOps   = 4096
 	keptBytes = 4 << 20
@@ -103,7 +103,7 @@ func (w *work) clear(applied wal.LSN) bool {
 	return true
 }
 
-// room returns space for the results of n operations.
+// room returns a slice for the results of n operations.
 func (w *work) room(n int) []prepared {
 	if cap(w.prepared) < n {
 		w.prepared = make([]prepared, n)
@@ -122,14 +122,14 @@ func (w *work) arena(k int) *arena {
 // arena stores values one after the other.
 type arena struct {
 	values  []byte
-	scratch []byte // for one document and line
+	scratch []byte // buffer for one document and its line
 	docs    bool   // the documents are kept for the cache
 }
 
-// arenaChunk is how much an arena allocates at once, if it holds more than one value.
+// arenaChunk is the number of bytes that an arena allocates at once, if it holds more than one value.
 const arenaChunk = 256 << 10
 
-// room returns memory to append a value of up to n bytes to; keep adds the value to the arena.
+// room returns a slice to which a value of up to n bytes can be appended; keep adds the value to the arena.
 func (a *arena) room(n int) []byte {
 	used := len(a.values)
 	if cap(a.values)-used < n {

@@ -10,9 +10,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// StateAt returns what changed in [from, to), as of to. An index covers the log up to from. StateAt returns ErrMoved if
-// a newer index was mapped since, because the entries that it covers are no longer listed. A key that changed again at
-// or after to has the version of that time in list, and its newest version in overtaken.
+// StateAt returns the changes in [from, to), as of to, where from is the position up to which an index covers the log.
+// If a newer index was mapped since, it returns ErrMoved, because the entries that the newer index covers are no
+// longer listed. A key that changed again at or after to is in list with the version of that time, and in overtaken
+// with its newest version.
 func (eng *Engine) StateAt(ctx context.Context, from,
 	to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
 	_, changes, covered := eng.state.Moment(from, false)
@@ -54,8 +55,8 @@ func (eng *Engine) StateAt(ctx context.Context, from,
 	return list, overtaken, nil
 }
 
-// versionBefore returns the version of a key that an entry names as its predecessor. It returns a position below from
-// if the set has that version, or if the entry names no predecessor that exists.
+// versionBefore returns the version of a key that entry e names as its predecessor. If the set has that version, or e
+// names no predecessor that exists, it returns a position below from.
 func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN) (wal.LSN, wal.Entry, error) {
 	view, err := state.Read(&e)
 	if err != nil || view.Previous < from {
@@ -74,8 +75,8 @@ func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN)
 	return view.Previous, before, err
 }
 
-// IndexChange returns what an entry changes in the index, without the line. It returns false if the index has no
-// entries of this kind.
+// IndexChange returns the change that an entry makes in the index, without the line. It returns false if the index has
+// no entries of this kind.
 func (eng *Engine) IndexChange(e *wal.Entry) (index.Change, bool, error) {
 	k := eng.kinds.Of(e.Key)
 	if k == nil {
@@ -95,7 +96,7 @@ func (eng *Engine) IndexChange(e *wal.Entry) (index.Change, bool, error) {
 	return c, true, err
 }
 
-// FinishedLine appends the line of an entry in the form that the index stores.
+// FinishedLine appends the index line of a log entry to dst, in the form in which the index stores it.
 func FinishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
 	view, err := state.Read(e)
 	if err != nil {
@@ -104,8 +105,8 @@ func FinishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
 	return index.Finish(dst, view.Line, e.LSN, e.Time.UnixMicro(), e.Writer)
 }
 
-// keptLines is how many bytes of lines a rewrite of the index keeps in memory. The rewrite needs the lines in the order
-// of the keys, and would have to read the frames of the other lines a second time.
+// keptLines is the number of bytes of lines that a rewrite of the index keeps in memory. The rewrite needs the lines
+// in the order of the keys; it reads the log frames of the other lines a second time.
 const keptLines = 16 << 20
 
 // lineStore stores lines, many per allocation.

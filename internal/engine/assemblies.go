@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// YieldAssembly yields an assembly if it still exists.
+// YieldAssembly yields an assembly, if it still exists, and reports whether to continue.
 func (eng *Engine) YieldAssembly(ctx context.Context, id string, yield func(assembly.Assembly, error) bool) bool {
 	v, err := eng.Load(ctx, eng.kinds.Assemblies, id)
 	if errors.Is(err, errs.ErrNotFound) {

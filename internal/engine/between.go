@@ -8,11 +8,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// errAhead means that a view is as of a position that the index does not cover yet.
+// errAhead means that a view includes log entries at positions that the index does not cover yet.
 var errAhead = errors.New("the view is ahead of the index")
 
-// Between applies the entries of the log between two positions. It reads log and archive, because the overlay has
-// dropped the entries that the index covers.
+// Between calls apply for the entries of the log between two positions. It reads them from log and archive, because
+// the overlay no longer has the entries that the index covers.
 func (eng *Engine) Between(ctx context.Context, at, to wal.Mark, apply func(*wal.Entry) error) error {
 	if at.LSN >= to.LSN {
 		return errAhead

@@ -15,16 +15,16 @@ import (
 // Cache has the documents that were read or written recently, up to a number of bytes.
 type Cache struct {
 	*otter.Cache[string, *cached]
-	most int64 // documents of this many bytes and more are not cached
+	most int64 // documents with this number of bytes or more are not cached
 }
 
-// cached is a document in the cache. It is the newest version if the overlay names it, or if the overlay has no entry
-// of its key and the index was not replaced since swaps. Once the index was replaced, the version is looked up there
-// again, but the document is not read again.
+// cached is a document in the cache. It is the newest version in two cases: the overlay names this version; or the
+// overlay has no entry of its key and the index was not replaced since swaps. Once the index was replaced, the version
+// is looked up in the new index, but the document is not read again.
 //
 // An edit by hand becomes an entry of the log once a process has noticed it; until then the cache cannot know of the
 // edit. So the file's size and time are compared when the version is first found below flushed, and again when it is
-// looked up in another index. An edit that is found is then judged as by any other read.
+// looked up in another index. An edit that is found is then examined as by any other read.
 type cached struct {
 	kind    *Kind
 	lsn     wal.LSN
@@ -38,7 +38,7 @@ type cached struct {
 	session string
 
 	swaps  atomic.Uint64 // State.Swaps, read before this was known to be the newest version
-	looked atomic.Bool   // its file was compared since
+	looked atomic.Bool   // the size and time of its file were compared since
 }
 
 // cachedBytes is the memory that a cached document needs besides its bytes, its key and its session.
@@ -59,7 +59,7 @@ func NewCache(bytes int64) (*Cache, error) {
 	return &Cache{c, bytes / 4}, err
 }
 
-// caches reports whether a document of this size is cached after it was read.
+// caches reports whether a document of this size is put into the cache after it was read.
 func (eng *Engine) caches(doc []byte) bool {
 	return eng.cache != nil && int64(len(doc)) < eng.cache.most
 }

@@ -22,14 +22,16 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Host is the interface that an engine calls back: the packages above it, which rebuild, judge and flush.
+// Host is the interface of the packages above an engine that it calls: they rebuild the index, examine edits and
+// flush.
 type Host interface {
 	// RebuildIndex rebuilds the index, from an older one and the log or from the files. from names the source; memories
 	// is the number of memories in it.
 	RebuildIndex(ctx context.Context, start *wal.Start) (set *index.Set, from string, memories int, err error)
-	// JudgeEdit judges a file that differs from the version that the index names.
+	// JudgeEdit examines a file that differs from the version that the index names, and adopts the edit or sets it
+	// aside.
 	JudgeEdit(ctx context.Context, k *Kind, id string) (Version, error)
-	// FlushDue starts a round of the flusher.
+	// FlushDue starts a flush.
 	FlushDue()
 	// NoteRefused records an entry that could not be applied.
 	NoteRefused(e *wal.Entry, err error)
@@ -42,15 +44,15 @@ type Config struct {
 	// Limits returns the current limits of documents.
 	Limits     func() (memstore.Limits, assembly.Limits)
 	CacheBytes int64          // size of the cache of documents; not positive: no cache
-	Writer     *writer.Writer // of this handle; nil: unknown
-	Unfinished bool           // the store is the copy that a migration is still making
+	Writer     *writer.Writer // writer of this handle; nil: unknown
+	Unfinished bool           // the store is an unfinished copy that a migration is still making
 }
 
 // Tuning has the parameters that tests change while nothing uses the store.
 type Tuning struct {
-	Times  Times  // nil: documents are read instead
-	Orders Orders // nil: the index is read instead
-	Few    int    // with fewer memories than this, filters read all of them, even if Orders could answer
+	Times  Times  // finds memories by their times; nil: documents are read instead
+	Orders Orders // answers filters; nil: the index is read instead
+	Few    int    // number of memories below which filters read all memories, even if Orders could answer
 }
 
 // Engine is the log, the state applied from it, and the code that finds and reads a document. All other parts of an
@@ -78,19 +80,19 @@ type Engine struct {
 	expiring Expiring
 	tuning   Tuning
 
-	remade     atomic.Uint64 // the log's Notes.IndexRebuilds when the index was last mapped
+	remade     atomic.Uint64 // value of the log's Notes.IndexRebuilds when the index was last mapped
 	refreshing sync.Mutex
 	damaged    atomic.Bool // a read found damage in the index, which the next flush rebuilds
 
 	lacking    []*kind.Kind      // kinds with a Feature that had no folder when the store was entered
 	linked     *errs.LinkedError // the log belongs to another folder, so this handle is read-only
-	unfinished bool              // see Config
+	unfinished bool              // see Config.Unfinished
 	moved      moved
 
 	commits atomic.Int64 // commits of documents and working memory that calls of this handle requested
 
 	closed     atomic.Bool
-	operations sync.WaitGroup // Close waits for them
+	operations sync.WaitGroup // operations that Close waits for
 	progress   lasting
 	closing    sync.RWMutex
 }
@@ -151,7 +153,7 @@ func (eng *Engine) OpenLog(ctx context.Context, o wal.Options) (err error) {
 	return nil
 }
 
-// Layout returns the paths and file modes of the store's documents.
+// Layout returns the paths of the store's documents and their file modes.
 func (eng *Engine) Layout() docfile.Layout {
 	e := eng.env
 	return docfile.Layout{FS: e.FS, Root: e.Dir, FileMode: e.FileMode, FolderMode: e.FolderMode}
@@ -178,10 +180,10 @@ func (eng *Engine) Codec() *record.Codec { return &eng.codec }
 // Token returns the prefix of this process's files in tmp/.
 func (eng *Engine) Token() string { return eng.token }
 
-// Opened returns what opening the store found and did.
+// Opened returns a record of what the opening of the store found and did.
 func (eng *Engine) Opened() *opened { return &eng.opened }
 
-// Health returns what went wrong in the background.
+// Health returns a record of failures in the background.
 func (eng *Engine) Health() *health { return &eng.health }
 
 // Cache returns the cache of documents, nil for a store without a cache.
@@ -196,16 +198,17 @@ func (eng *Engine) Expiring() *Expiring { return &eng.expiring }
 // Tune returns the parameters that tests change.
 func (eng *Engine) Tune() *Tuning { return &eng.tuning }
 
-// SetOrders sets the source that answers filters without reading the index. It is called before OpenLog.
+// SetOrders sets the views that answer filters without reading the index. It must be called before OpenLog.
 func (eng *Engine) SetOrders(o Orders, t Times) { eng.tuning.Orders, eng.tuning.Times = o, t }
 
-// Remade returns the log's Notes.IndexRebuilds as of when the index was last mapped.
+// Remade returns the value of the log's Notes.IndexRebuilds at the time when the index was last mapped.
 func (eng *Engine) Remade() *atomic.Uint64 { return &eng.remade }
 
 // Damaged reports whether a read found damage in the index; the next flush rebuilds the index then.
 func (eng *Engine) Damaged() *atomic.Bool { return &eng.damaged }
 
-// Linked returns why the log belongs to another folder, which makes this handle read-only; nil if it does not.
+// Linked returns an error that explains why the log belongs to another folder, which makes this handle read-only; nil
+// if it does not.
 func (eng *Engine) Linked() *errs.LinkedError { return eng.linked }
 
 // Commits returns the counter of the commits that calls of this handle requested.

@@ -34,7 +34,7 @@ func folders() (names []string) {
 	return append(names, "tmp", "backups", "quarantine")
 }
 
-// enter finds out what the folder is, and creates a store in it if that is allowed.
+// enter determines what the folder is, and creates a store in it if that is allowed.
 func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -123,9 +123,9 @@ func (eng *Engine) looksLikeStore() bool {
 	return err == nil && kind.Memories.HasDocuments(names)
 }
 
-// emptied reports whether a folder without a config.json has only the rest of a store: what its .gitignore names. git
-// has removed everything else, for a branch that does not contain the store. A new config.json would prevent git from
-// switching back, and restored documents would be in the wrong branch.
+// emptied reports whether a folder without a config.json has only those files of a store that its .gitignore names.
+// Then git has removed everything else, for a branch that does not contain the store. A new config.json would prevent
+// git from switching back, and restored documents would be in the wrong branch.
 func (eng *Engine) emptied() bool {
 	if _, err := eng.env.FS.Stat(filepath.Join(eng.env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
 		return false
@@ -268,8 +268,8 @@ func (eng *Engine) endOf(name string) (string, error) {
 	return string(end[:n]), err
 }
 
-// makeFolders creates the missing folders. It returns an error if there is a link in place of a folder, because the
-// link could lead anywhere.
+// makeFolders creates the missing folders. It returns an error if there is a link in the place of a folder, because
+// the link could lead to any folder.
 func (eng *Engine) makeFolders() error {
 	made := false
 	for _, name := range folders() {

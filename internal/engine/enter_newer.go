@@ -13,9 +13,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// newerVectors returns an error for a store whose vectors were written by a newer program, as for one whose index was.
-// Vectors are derived data, but this program could not continue those files, and its writes would keep the log from
-// being released forever. Nothing in the store was changed yet.
+// newerVectors returns an error for a store whose vectors were written by a newer program, like the error for a newer
+// index. Vectors are derived data, but this program could not continue those files, and its writes would keep the log
+// from being released forever. When newerVectors is called, nothing in the store was changed yet.
 func (eng *Engine) newerVectors() error {
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
 		t, err := table.Open(eng.env.FS, eng.env.Dir, name, vector.Schema())
@@ -42,8 +42,8 @@ func (eng *Engine) NamedUUID() (id [16]byte, ok bool) {
 	return id, errors.Join(err, t.Release()) == nil
 }
 
-// HighestKnown returns the highest position that any index names, for a log that must be recreated: none of its
-// positions may have two meanings.
+// HighestKnown returns the highest position that any index names. A log that must be recreated begins above it, so
+// that no position has two meanings.
 func (eng *Engine) HighestKnown() (wal.LSN, error) {
 	var highest wal.LSN
 	for _, name := range []string{index.BaseName, index.DeltaName} {

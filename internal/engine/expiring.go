@@ -14,13 +14,13 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Expiring follows the memories that have a time to live: which of the memories that changed since the index was
-// written have one, and which had one in the index. So counting costs time only for memories that have expired and were
-// not swept yet, whatever the size of the store. All its answers are as of one moment. It is a view.Fold.
+// Expiring tracks the memories that changed since the index was written: which of them have a time to live now, and
+// which had one in the index. So counting costs time only for memories that have expired and were not deleted yet,
+// whatever the size of the store. All its answers are as of one moment. It is a view.Fold.
 type Expiring struct {
 	eng    *Engine
 	follow Follower
-	list   map[string]time.Time // of the changed memories: when each expires
+	list   map[string]time.Time // expiry times of the changed memories that have one
 	over   map[string]bool      // changed memories whose row in by_expiry of the index is out of date
 	buf    []byte
 }
@@ -115,7 +115,8 @@ func (x *Expiring) Due(ctx context.Context, at time.Time, most int) (ids []strin
 	return ids, err
 }
 
-// below yields the ids of the memories that have expired at a time and did not change since the index was written.
+// below yields the ids of the memories that have expired at a time and that did not change since the index was
+// written.
 func (x *Expiring) below(set *index.Set, at time.Time, yield func(id string) bool) error {
 	if set.Count(index.ByExpiry) == 0 {
 		return nil
@@ -138,6 +139,6 @@ func (x *Expiring) below(set *index.Set, at time.Time, yield func(id string) boo
 	return nil
 }
 
-// ClockGrace is for how long an expiry is not trusted, in case the clock is wrong: a clock that jumps, and is corrected
-// within this time, does no harm.
+// ClockGrace is the duration for which an expiry is not trusted, in case the clock is wrong: a clock that jumps, and
+// is corrected within this time, does no harm.
 const ClockGrace = time.Hour

@@ -12,7 +12,7 @@ import (
 // Filters select lines of the index, and documents.
 type Filters struct {
 	Session  *string
-	Happened Span // the memory's timestamp
+	Happened Span // range of the memory's timestamp
 	Created  Span
 	Updated  Span
 	Prefix   string
@@ -21,13 +21,14 @@ type Filters struct {
 	Key      *string
 	Where    []*filter.Cond
 	Expired  bool     // expired memories pass too
-	Writers  []string // the version is by one of these writers; Resolve sets By from it
-	// By reports whether the writer of a version passes, by the number in its entry, 0 for none. nil: all pass.
+	Writers  []string // names of writers: the version must be by one of them; Resolve sets By from them
+	// By reports whether a version passes because of its writer, whose number in the version's entry is given, 0 for
+	// no writer. nil: all versions pass.
 	By   func(number uint32, version uint64) bool
-	Sort *memstore.Order // nil: by id
+	Sort *memstore.Order // order of the results; nil: by id
 }
 
-// Span is the time from Since on and before Until; the zero time means no bound.
+// Span is the time from Since on and before Until; a zero time means no bound.
 type Span struct{ Since, Until time.Time }
 
 // Within returns the intersection of two spans.
@@ -82,7 +83,7 @@ func (f *Filters) Memory(m *memstore.Memory) bool {
 		f.Happened.has(m.Timestamp)
 }
 
-// Still reports whether a memory, which may have changed since its line passed, still passes.
+// Still reports whether m still passes the filters: m may have changed since its line passed.
 func (f *Filters) Still(m *memstore.Memory) bool {
 	return (f.Session == nil || m.Session() == *f.Session) && f.Memory(m)
 }

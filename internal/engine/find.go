@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Version is one version of a document: its line, and its document once read.
+// Version is one version of a document: its line, and, once it was read, its document.
 type Version struct {
 	LSN  wal.LSN
 	Line index.Entry
@@ -30,14 +30,14 @@ func (v *Version) Expired(now time.Time) bool {
 	return !v.Line.ExpiresAt.IsZero() && !now.Before(v.Line.ExpiresAt)
 }
 
-// Stale reports whether v has expired or no longer matches f: it may be newer than the line by which it was chosen, and
-// the memory may be in another session now.
+// Stale reports whether v has expired or no longer matches f. v may be newer than the line by which it was chosen, and
+// the memory may now be in another session.
 func (v *Version) Stale(f *Filters, id string, now time.Time) bool {
 	return v.Expired(now) || !f.Line(id, &v.Line, now)
 }
 
-// FindTries is how often a look-up is retried when the version that it found was replaced, flushed or released
-// meanwhile. Each time another process has made progress.
+// FindTries is the maximum number of attempts of a look-up. An attempt fails if the version that it found was
+// replaced, flushed or released meanwhile: then another process has made progress.
 const FindTries = 100
 
 // Find returns the newest durable version of a document, with the bytes of the document if doc is set. It returns
@@ -110,9 +110,9 @@ func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	return assemblies, newest, nil
 }
 
-// Settled reads the newest version and its document without judging edits: a holder of flush.lock, and a goroutine that
-// such a holder may wait for, must not judge. A file that does not match is ErrCorrupt, unless the log has the
-// document.
+// Settled reads the newest version and its document without examining edits. The holder of flush.lock, and a goroutine
+// for which such a holder may wait, must not examine edits. If the file does not match, the error is ErrCorrupt,
+// unless the log has the document.
 func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, error) {
 	place, err := eng.state.Find(k.Letter, id)
 	if err != nil {
@@ -131,7 +131,8 @@ func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, er
 	return v, err
 }
 
-// beyondDamage replaces "not found" by the damage of the log, because the document may be in the damaged part.
+// beyondDamage replaces errs.ErrNotFound by the error about damage of the log, if there is damage, because the
+// document may be in the damaged part.
 func (eng *Engine) beyondDamage(err error) error {
 	if d := eng.log.Damage(); d != nil && errors.Is(err, errs.ErrNotFound) {
 		return d
@@ -147,16 +148,16 @@ func (eng *Engine) changed(k *Kind, id string, was state.Place) bool {
 	return err != nil || now.Version != was.Version
 }
 
-// Errors of a read that finds something else at the place of a version.
+// Errors of a read that does not find the expected version.
 var (
 	ErrMismatch = errors.New("the file is not the version that the index names")
 	ErrMoved    = errors.New("another key is at this position")
 )
 
-// glanceMost is the size of the largest document that is read with the fewest system calls.
+// glanceMost is the maximum size, in bytes, of a document that is read with as few system calls as possible.
 const glanceMost = 1 << 20
 
-// Read reads the version at a place.
+// Read reads the version of a document at a place: in a file or in the log.
 func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Place, doc bool) (Version, error) {
 	if place.InLog {
 		return eng.readLog(ctx, k, id, place.Version, doc)
@@ -188,7 +189,7 @@ func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Pla
 	return v, nil
 }
 
-// NotOurs reports whether an error of reading a document means that something else is at its path: a folder, a link, or
+// NotOurs reports whether an error of reading a document means that its path has another object: a folder, a link, or
 // a file larger than any document.
 func NotOurs(err error) bool {
 	return errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
@@ -216,7 +217,7 @@ func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, 
 	return v, err
 }
 
-// Frame reads the record of a version and its line.
+// Frame reads the record of a version, and the version's line.
 func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (Version, record.View, error) {
 	e, err := eng.log.ReadAt(ctx, at)
 	if err != nil {
@@ -232,7 +233,7 @@ func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (V
 	return Version{LSN: at, Line: line}, view, nil
 }
 
-// DurableNow returns up to where the log is durable, whichever process made it so.
+// DurableNow returns the position up to which any process has made the log durable.
 func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	if err := eng.BeginUse(); err != nil {
 		return 0, err
@@ -242,6 +243,6 @@ func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	return eng.log.Durable(), err
 }
 
-// NoVersion reports whether an error of reading a predecessor that an entry names means that there is no such version:
-// its position has another key, or no valid entry.
+// NoVersion reports whether an error of reading a predecessor, which an entry names, means that there is no such
+// version: its position has another key, or no valid entry.
 func NoVersion(err error) bool { return errors.Is(err, ErrMoved) || errors.Is(err, errs.ErrCorrupt) }

@@ -17,31 +17,33 @@ import (
 // Follower keeps a fold up to date with the mapped index and the overlay over it. It reads each change once.
 //
 // The overlay drops the entries that a newer index covers. So the changes, and the position up to which the index
-// covers the log, are read in one moment. If that index is not the one that the fold is based on, the follower starts
-// again with the newer one, at most FindTries times; each time another process has made progress.
+// covers the log, are read in one moment. If that index is not the one on which the fold is based, the follower starts
+// again with the newer index, at most FindTries times; each time another process has made progress.
 //
-// An index that was rebuilt may differ from what the fold has seen; then the fold starts over with Reset. The number of
-// rebuilds is set after the index is mapped, so each call reads that number before the index.
+// An index that was rebuilt may differ from the data that the fold has; then the fold starts over with Reset. The
+// number of rebuilds is set after the index is mapped, so each call reads that number before the index.
 type Follower struct {
 	Fold view.Fold
 	// Passes reports whether entries without a time to live leave the fold unchanged.
 	Passes func(set *index.Set) bool
-	// Stale reports whether the source of the fold has changed although no index was written; nil: never.
+	// Stale reports whether the data from which the fold is computed have changed although no index was written; nil:
+	// they never do.
 	Stale func() bool
 
 	mu    sync.Mutex
-	of    Tables  // the tables of the index that the fold is based on
-	from  wal.LSN // up to where that index covers the log
-	at    wal.LSN // the fold has all entries below
-	built uint64  // the number of rebuilds by then
+	of    Tables  // the tables of the index on which the fold is based
+	from  wal.LSN // position up to which that index covers the log
+	at    wal.LSN // position below which the fold includes all entries
+	built uint64  // number of index rebuilds when the fold was started
 	valid bool
 }
 
-// With calls use once, with the index that the fold is based on; live is the number of memories at that moment. The
+// With calls use once, with the index on which the fold is based; live is the number of memories at that moment. The
 // fold does not change while use runs.
 //
-// With is as of what this process has applied. To include everything that any process has made durable, call
-// Engine.CatchUp before. Pass an error through Engine.DamageOf, which schedules the rebuild of a damaged index.
+// The fold includes the entries that this process has applied. To include everything that any process has made
+// durable, the caller must call Engine.CatchUp before. It should pass an error through Engine.DamageOf, which
+// schedules the rebuild of a damaged index.
 func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Set, live int64) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,19 +9,19 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// health is what the flusher reports.
+// health records the results of the last flushes.
 type health struct {
 	Mu      sync.Mutex
 	At      time.Time
 	Err     error
 	Edits   int
 	Space   space
-	Vectors error // why the last round could not write the vectors
-	Views   error // why it could not write the other views
+	Vectors error // the error because of which the last flush could not write the vectors
+	Views   error // the error because of which the last flush could not write the other views
 	Told    map[string]telling
 }
 
-// telling is the state of a file that was reported, and the reason.
+// telling is the state of a file when it was reported, and the reason for the report.
 type telling struct {
 	info vfs.Info
 	Why  error
@@ -54,14 +54,14 @@ func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	return true
 }
 
-// VectorsFailed records why the last round could not write the vectors; nil if it could.
+// VectorsFailed records the error because of which the last flush could not write the vectors; nil if it could.
 func (h *health) VectorsFailed(err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.Vectors = err
 }
 
-// Flushed records when the last round ended, and its error.
+// Flushed records the time at which the last flush ended, and its error.
 func (h *health) Flushed(at time.Time, err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -75,21 +75,22 @@ func (h *health) Edit() {
 	h.Edits++
 }
 
-// opened is what was found since the store was opened: see OpenReport of the root package.
+// opened records what was found since the store was opened: see OpenReport of the root package.
 type opened struct {
 	Mu       sync.Mutex
-	Remade   *remadeIndex // nil: the index was not rebuilt
-	Problems []error      // the first of them
+	Remade   *remadeIndex // the reason for which the index was rebuilt; nil: it was not rebuilt
+	Problems []error      // the first problems that were found
 	Count    int
 }
 
 type remadeIndex struct {
-	Why      error
-	From     string // the older index that it was rebuilt from, with the log; "" if it was rebuilt from the files
+	Why error
+	// name of the older index from which, with the log, the index was rebuilt; "" if it was rebuilt from the files
+	From     string
 	Memories int
 }
 
-// MaxProblems is how many problems, and reported files, are remembered.
+// MaxProblems is the maximum number of problems, and of reported files, that are remembered.
 const MaxProblems = 100
 
 // NoteProblem records a problem of the store for Health.
@@ -103,13 +104,13 @@ func (eng *Engine) NoteProblem(err error) {
 	o.Count++
 }
 
-// space is the last known state of the free space; health.Mu guards it.
+// space is the last known state of the free disk space; health.Mu guards it.
 type space struct {
 	At    time.Time
 	Short bool
 }
 
-// ProblemsShown is how many problems of one kind Health names.
+// ProblemsShown is the maximum number of problems of one kind that Health names.
 const ProblemsShown = 3
 
 // UpdateSettings changes config.json under flush.lock.

@@ -21,16 +21,17 @@ import (
 type Kind struct {
 	*kind.Kind
 	*docfile.Folder
-	Parse    func(data []byte, id string) (Parsed, error)
-	parseNew func(data []byte, id string) (Parsed, error) // by the current limits, which apply to what is written
-	purged   func(p *Parsed, data []byte) error           // returns an error for a document whose text was purged
+	Parse func(data []byte, id string) (Parsed, error)
+	// parses by the current limits, which apply to documents that are written
+	parseNew func(data []byte, id string) (Parsed, error)
+	purged   func(p *Parsed, data []byte) error // returns an error for a document whose text was purged
 }
 
 // Parsed is a parsed document; see package kind.
 type Parsed = kind.Content
 
-// CacheKey returns the key of a document in the cache. Ids are valid UTF-8, so keys of other kinds begin with \xff; a
-// look-up of an id that is not valid compares the kind.
+// CacheKey returns the key of a document in the cache. The keys of other kinds begin with \xff, which no valid id
+// contains, because ids are valid UTF-8. A look-up of an invalid id compares the kind.
 func (k *Kind) CacheKey(id string) string {
 	if k.Kind == kind.Memories {
 		return id
@@ -41,8 +42,8 @@ func (k *Kind) CacheKey(id string) string {
 // kinds are the kinds of documents of a store.
 type kinds struct {
 	Memories, Assemblies *Kind
-	Scopes               *Kind // of working memory: no lines in the index, and a kind for purge only
-	// those of package kind, in the order of the index's sections and of the checkpoint's times
+	Scopes               *Kind // of working memory: no kind with lines in the index; used for purges only
+	// the kinds of package kind, in the order of the index's sections and of the checkpoint's folder times
 	All []*Kind
 }
 
@@ -70,7 +71,8 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 	return ks
 }
 
-// Present returns the kinds of which the store has, or has had, documents: the others have no folder and no files.
+// Present returns the kinds of which the store has, or has had, documents: the other kinds have no folder and no
+// files.
 func (eng *Engine) Present() []*Kind {
 	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool { return !eng.HasHad(k) })
 }
@@ -81,17 +83,17 @@ func (eng *Engine) HasHad(k *Kind) bool {
 	return k.Feature == 0 || eng.log.Report().Features&k.Feature != 0 || eng.state.Had(k.Letter)
 }
 
-// lacks reports whether the store had no folder for a kind when it was entered, as far as that was checked.
+// lacks reports whether the folder of a kind was found missing when the store was entered.
 func (eng *Engine) lacks(k *kind.Kind) bool { return slices.Contains(eng.lacking, k) }
 
-// Filed returns the kinds that may have files: the others had no folder when the store was entered.
+// Filed returns the kinds that may have files: the other kinds had no folder when the store was entered.
 func (eng *Engine) Filed() []*Kind {
 	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool {
 		return eng.lacks(k.Kind) && !eng.state.Had(k.Letter)
 	})
 }
 
-// Folds reports whether paths that differ are compared as equal in this store; see kind.Folding.
+// Folds reports whether this store treats paths that differ, such as in case, as equal; see kind.Folding.
 func (k *Kind) Folds() bool { return k.Kind.Folds() && (!k.FoldsAsDisk || k.IgnoresCase()) }
 
 // Misplaced returns the error for a document in the file of another id.
@@ -100,8 +102,8 @@ func (k *Kind) Misplaced(id string) error {
 		human.Quote(id), k.File(id))
 }
 
-// Elsewhere returns the error for a file that is not a document of its folder: why, or, if the file is a document of
-// another kind, an error that names the place where it belongs.
+// Elsewhere returns the error for a file that is not a document of its folder. If the file is a document of another
+// kind, the error names the place where the file belongs; otherwise it is why.
 func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	var field *errs.FieldError
 	if k.Opaque || !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {
@@ -117,7 +119,7 @@ func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 }
 
 // ParseEdit parses a document that was edited by hand: the limits of documents apply as for a put, and its text must
-// not be a purged one.
+// not be a purged text.
 func (k *Kind) ParseEdit(data []byte, id string) (Parsed, error) {
 	p, err := k.ParseNew(data, id)
 	if err != nil {
@@ -155,7 +157,7 @@ func (ks *kinds) In(section int) *Kind {
 	return nil
 }
 
-// Named returns the kind whose keys begin with a letter, errs.ErrInvalid for any other letter.
+// Named returns the kind whose keys begin with a letter, or errs.ErrInvalid if there is none.
 func (ks *kinds) Named(letter byte) (*Kind, error) {
 	if k := kind.Lettered(letter); k != nil {
 		return ks.All[k.At], nil

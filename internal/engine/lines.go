@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Reading yields values as of its beginning or later, as an operation that Close waits for. See Whole.
+// Reading yields values as of its beginning or later, and counts as an operation that Close waits for. See Whole.
 func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return Whole(ctx, func(yield func(T, error) bool) {
 		var none T
@@ -32,8 +32,8 @@ func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, er
 	})
 }
 
-// Whole yields the values of each. If ctx ends meanwhile, its error is the last value, whatever each does with it: a
-// loop that ends without an error has seen everything.
+// Whole yields the values of each. If ctx ends meanwhile, the last value is the error of ctx, even if each does not
+// return it. So a loop that ends without an error has seen every value.
 func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -58,7 +58,7 @@ func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) ite
 	}
 }
 
-// Each yields decoded memories. See Whole.
+// Each yields the decoded memories that pass the filters. See Whole.
 func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memory, error) bool) {
 	Whole(ctx, func(yield func(memstore.Memory, error) bool) {
 		for id, err := range eng.chosen(ctx, &f) {
@@ -126,7 +126,7 @@ func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
 	return n, nil
 }
 
-// countAll is Count without a filter: all memories that have not expired.
+// countAll returns the number of all memories that have not expired.
 func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	for {
 		swaps := eng.state.Swaps()
@@ -153,11 +153,11 @@ func (eng *Engine) IDs(ctx context.Context, k *Kind, f Filters) iter.Seq2[string
 type Listing struct {
 	ID    string
 	Line  index.Entry
-	InLog bool // from the overlay: the version is its position in the log, the line has no mtime
+	InLog bool // the line is from the overlay: its version is a position in the log, and it has no mtime
 }
 
-// Lines yields the lines of the documents that pass the filters that the index can answer: the set and the overlay,
-// merged.
+// Lines yields the lines of the documents that pass the filters that the index can answer. It merges the lines of the
+// index and those of the overlay.
 func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[Listing, error] {
 	if f.Sort != nil {
 		return eng.sortedLines(ctx, k, f)
@@ -230,14 +230,14 @@ func prefixed(list []*change, prefix string) []*change {
 	return list[:sort.Search(len(list), func(i int) bool { return !strings.HasPrefix(list[i].key, key) })]
 }
 
-// Item is a line of the set.
+// Item is a line of the index.
 type Item struct {
 	ID, Key string
 	Line    index.Entry
 }
 
-// base yields the lines of the index, through by_session if one session is selected. If the index is damaged and
-// another goroutine or process has rebuilt it since, the rebuilt one continues after the last line.
+// base yields the lines of the index, by by_session if the filters select one session. If the index is damaged and
+// another goroutine or process has rebuilt it since, base continues with the rebuilt index after the last line.
 func (eng *Engine) base(k *Kind, f Filters) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		for again := true; again; {

@@ -45,8 +45,8 @@ func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
 	return *m, nil
 }
 
-// times sets the times of a version whose document does not contain them: an edit by hand is adopted with its file
-// unchanged, and gets the times of the adoption.
+// times sets the times of a version whose document does not contain them. They are missing if an edit by hand is
+// adopted: its file is unchanged, and the document gets the times of the adoption.
 func (v *Version) times(created, updated *time.Time) {
 	if v.Line.UpdatedAt.IsZero() || v.Line.UpdatedAt.Equal(*updated) && v.Line.CreatedAt.Equal(*created) {
 		return
@@ -54,7 +54,7 @@ func (v *Version) times(created, updated *time.Time) {
 	*created, *updated = v.Line.CreatedAt, v.Line.UpdatedAt
 }
 
-// undecoded returns the error for a version that is stored as it was written but is not a document of that id: it is
+// undecoded returns the error for a version that has the stored bytes but is not a document with that id: it is
 // damage, not invalid input.
 func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {

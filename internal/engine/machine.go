@@ -17,7 +17,8 @@ import (
 // Machine returns the wal.Machine that the log is opened with.
 func (eng *Engine) Machine() wal.Machine { return &machine{State: &eng.state, eng: eng} }
 
-// machine is the state, which answers for entries and preconditions, with the index below it, which Begin loads.
+// machine is the state that results from the log, which answers the log's questions about entries and preconditions,
+// with the index below it, which Begin loads.
 type machine struct {
 	*state.State
 	eng *Engine
@@ -26,9 +27,9 @@ type machine struct {
 // Deletion implements wal.Machine.
 func (m *machine) Deletion(key string) wal.LSN { return m.State.Deletion(key[0], key[1:]) }
 
-// Begin loads the index for the log's replay. An index that cannot be trusted (of another store, truncated, older than
-// what the log has released) is rebuilt, from an older one and the log or from the files, by a process that has the
-// store alone; it is never treated as an empty one.
+// Begin loads the index for the log's replay. An index that cannot be used (of another store, truncated, older than
+// the released part of the log) is rebuilt, from an older one and the log or from the files, by a process that has the
+// store alone; it is never treated as an empty index.
 func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	eng := m.eng
 	var set *index.Set
@@ -88,7 +89,7 @@ func (m *machine) Agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error
 	return state.Agrees(set, end.LSN, chain)
 }
 
-// hasFiles reports whether there is any document.
+// hasFiles reports whether the store has any file of a document.
 func (eng *Engine) hasFiles() (bool, error) {
 	for _, k := range eng.kinds.All {
 		if eng.lacks(k.Kind) {

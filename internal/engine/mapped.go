@@ -65,8 +65,8 @@ func (eng *Engine) RemapDue() {
 	}
 }
 
-// Refresh maps the index that another process has written. If that fails, the old one and the overlay are still right
-// together.
+// Refresh maps the index that another process has written. If that fails, the previous index and the overlay together
+// are still correct.
 func (eng *Engine) Refresh() error {
 	if !eng.refreshing.TryLock() {
 		return nil // another goroutine is mapping it
@@ -75,7 +75,8 @@ func (eng *Engine) Refresh() error {
 	return eng.remap(false)
 }
 
-// remap maps the current index file. With held it also verifies that the index is not of an earlier log of this folder.
+// remap maps the current index file. With held it also verifies that the index does not belong to an earlier log of
+// this folder.
 func (eng *Engine) remap(held bool) error {
 	remade := eng.log.Notes().IndexRebuilds()
 	set, err := eng.loadIndex(eng.log.UUID(), eng.log.Spilled(), false)
@@ -96,8 +97,8 @@ func (eng *Engine) remap(held bool) error {
 	return nil
 }
 
-// chain returns the log's hash at a position, 0 if no entry begins there and none continues from there in the next
-// segment.
+// chain returns the log's chain hash at a position, 0 if no entry begins there and the next segment does not continue
+// from there.
 func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	if m := eng.log.AppliedMark(); at >= m.LSN {
 		return m.Sum, at == m.LSN
@@ -110,17 +111,18 @@ func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	return m.Sum, err == nil
 }
 
-// Healed reports whether another index is mapped now, for a look-up that found damage in the index when it had been
-// replaced swaps times: another process may have rebuilt it and been killed before it could report that.
+// Healed reports whether another index is mapped now, for a look-up that found damage in the index. swaps is the
+// number of times that the index had been replaced then. Another process may have rebuilt the index and been killed
+// before it could report that.
 func (eng *Engine) Healed(swaps uint64) bool {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
 	return eng.state.Swaps() != swaps || !eng.stands() && eng.remap(false) == nil
 }
 
-// KeepUp maps the current index file. It is called before another index is made from the mapped one, and before
-// anything is written to files, because everything that the index covers counts as written. If the file cannot be used,
-// or is not of this log, the mapped index stays in use.
+// KeepUp maps the current index file. It must be called before another index is made from the mapped one, and before
+// anything is written to files, because everything that the index covers is treated as written. If the file cannot be
+// used, or does not belong to this log, the mapped index stays in use.
 func (eng *Engine) KeepUp(_ *wal.Held) error {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
@@ -130,7 +132,7 @@ func (eng *Engine) KeepUp(_ *wal.Held) error {
 	return eng.remap(true)
 }
 
-// stands reports whether the mapped index is the one in the folder.
+// stands reports whether the files of the mapped index are still the ones in the folder.
 func (eng *Engine) stands() bool {
 	set := eng.state.Set()
 	if set == nil {
@@ -149,8 +151,8 @@ func (eng *Engine) inPlace() error {
 	return eng.log.Folder().InPlace()
 }
 
-// Target returns where and how to write an index. It takes its place only while the store's folder is the one that was
-// opened.
+// Target returns the parameters for writing an index. The new index takes its place only while the store's folder is
+// the one that was opened.
 func (eng *Engine) Target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
 		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token), Perm: eng.env.FileMode,

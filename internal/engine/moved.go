@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/copy/migrate"
 )
 
-// CheckMoved returns an error for a folder whose store was moved away, or is still being moved there. If a migration
-// has switched but not finished, CheckMoved finishes it.
+// CheckMoved returns an error for a folder whose store was moved away, or that is the unfinished copy of a store that
+// is being moved. If a migration has switched but not finished, CheckMoved finishes it.
 func (eng *Engine) CheckMoved() error {
 	if eng.unfinished {
 		return nil
@@ -22,13 +22,14 @@ func (eng *Engine) CheckMoved() error {
 	return eng.env.Explain(err)
 }
 
-// moved is what a read-only handle, which holds no lock that prevents moving the store, knows of a move.
+// moved is the knowledge about a move of the store in a read-only handle, which holds no lock that prevents moving the
+// store.
 type moved struct {
-	looked atomic.Int64 // when the folder was last checked, in ns
+	looked atomic.Int64 // time at which the folder was last checked, in ns
 	where  atomic.Pointer[errs.MovedError]
 }
 
-// MovedLook is for how long such a handle may still read the contents of the old folder.
+// MovedLook is the maximum time for which such a handle may still read the old folder after a move.
 const MovedLook = time.Second
 
 // MovedSince returns a *errs.MovedError if the store was moved since it was opened.

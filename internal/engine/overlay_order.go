@@ -15,10 +15,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// change is what the overlay has of one document, for listings.
+// change is the overlay's entry of one document, as listings use it.
 type change struct {
 	id, key string      // key is the id as JSON encodes it
-	Line    index.Entry // of a deletion only the version
+	Line    index.Entry // index line; of a deletion only the version
 	Deleted bool
 }
 
@@ -27,8 +27,8 @@ type change struct {
 type overlayOrder struct {
 	mu     sync.Mutex
 	lists  map[*Kind][]*change
-	from   wal.LSN // the index has everything below
-	next   wal.LSN // the lists have everything below
+	from   wal.LSN // position below which the index has everything
+	next   wal.LSN // position below which the lists have everything
 	breaks uint64
 }
 
@@ -116,13 +116,13 @@ func find(list []*change, key string) (i int, found bool) {
 	return slices.BinarySearchFunc(list, key, func(c *change, k string) int { return strings.Compare(c.key, k) })
 }
 
-// Overtaken reports whether the overlay has the key.
+// Overtaken reports whether the overlay has a change of the key.
 func Overtaken(list []*change, key string) bool {
 	_, found := find(list, key)
 	return found
 }
 
-// LineOf returns the index line that an entry carries.
+// LineOf returns the index line that a log entry contains.
 func LineOf(e wal.Entry) (index.Entry, error) {
 	line, _, err := state.LineIn(&e)
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// lasting tracks the operations that no caller's ctx ends: those that PutAsync began, and writes to the log for several
-// callers at once. Close waits for them as for all others, but not forever: they do not end if the log cannot be made
-// durable.
+// lasting tracks operations that do not end with a caller's ctx: those that PutAsync began, and writes to the log for
+// several callers at once. Close waits for them as for all other operations, but not without end: they do not end if
+// the log cannot be made durable.
 type lasting struct {
 	Context context.Context
 	giveUp  context.CancelFunc
 
 	mu      sync.Mutex
-	written int            // how many have succeeded
-	left    map[string]int // how many were abandoned, by kind of operation
+	written int            // number of operations that have succeeded
+	left    map[string]int // number of operations that were abandoned, by kind of operation
 }
 
 // Init prepares l for use.
@@ -44,7 +44,7 @@ func (l *lasting) Ended(what string, err error) {
 	}
 }
 
-// headway is a measure of progress: it changes as long as the log accepts entries or is flushed.
+// headway is a measure of progress: its values change as long as the log accepts entries or is flushed.
 type headway struct {
 	written          int
 	durable, flushed wal.LSN
@@ -56,8 +56,8 @@ func (eng *Engine) headway() headway {
 	return headway{eng.progress.written, eng.log.Durable(), eng.log.Flushed()}
 }
 
-// Finish waits for all operations. It abandons the lasting ones once nothing has moved for wait, and returns an error
-// that names them. A slow disk is waited for.
+// Finish waits for all operations. Once nothing has moved for the duration wait, it abandons the lasting ones, and
+// returns an error that names them. It waits for a slow disk.
 func (eng *Engine) Finish(wait time.Duration) error {
 	l := &eng.progress
 	defer l.giveUp()

@@ -26,7 +26,7 @@ func (eng *Engine) textsFile() *purgefile.TextsFile {
 	return purgefile.NewTextsFile(eng.env.FS, eng.env.Dir)
 }
 
-// readTexts returns the recogniser of purged texts, nil if no text was purged. The caller does not change it.
+// readTexts returns the recogniser of purged texts, nil if no text was purged. The caller must not change it.
 func (eng *Engine) readTexts() (*purgefile.Texts, error) {
 	if eng.log != nil && eng.log.Features()&wal.FeaturePurges == 0 { // nil: the log is being opened
 		return nil, nil
@@ -49,7 +49,7 @@ func (eng *Engine) readTexts() (*purgefile.Texts, error) {
 	return p.texts, p.err
 }
 
-// TextOf returns the text by which a document is recognised when it comes back after a purge.
+// TextOf returns the text of a document by which the document is recognised if it is stored again after a purge.
 func TextOf(p *Parsed, doc []byte) string {
 	switch {
 	case p.Memory != nil:
@@ -60,8 +60,8 @@ func TextOf(p *Parsed, doc []byte) string {
 	return string(doc)
 }
 
-// CheckText returns an *errs.PurgedError if the text of a document was purged. A document may keep the text that it has
-// now, even if that can no longer be read, unless the document itself was purged or redacted.
+// CheckText returns an *errs.PurgedError if the text of a document was purged. A document may keep its present text,
+// even if the text can no longer be read, unless the document itself was purged or redacted.
 func (eng *Engine) CheckText(ctx context.Context, k *Kind, id, text string) error {
 	t, err := eng.readTexts()
 	if err != nil || !t.Has(k.Key(id), text) {
@@ -83,13 +83,13 @@ func (eng *Engine) CheckText(ctx context.Context, k *Kind, id, text string) erro
 	return &errs.PurgedError{Kind: k.Noun, ID: id}
 }
 
-// neverPurged reports whether neither a document nor a version of it was purged, as far as known.
+// neverPurged reports whether, as far as is known, neither the document with this key nor a version of it was purged.
 func (eng *Engine) neverPurged(key string) bool {
 	rows, err := eng.Purged()
 	return err == nil && rows.UpTo(key) == 0 && len(rows.Redactions(key)) == 0
 }
 
-// NewTexts returns an empty list of texts that are going to be purged, with the key of the store.
+// NewTexts returns an empty list for texts that are about to be purged, with the key of the store.
 func (eng *Engine) NewTexts() (*purgefile.Texts, error) {
 	t, _, _, err := eng.textsFile().Read()
 	if err != nil {
@@ -105,7 +105,8 @@ func (eng *Engine) NewTexts() (*purgefile.Texts, error) {
 	return purgefile.NewTexts(key), nil
 }
 
-// SaveTexts adds texts of NewTexts to those that are purged, durably. The caller holds flush.lock.
+// SaveTexts adds the texts in a list from NewTexts to the purged texts, and syncs them. The caller must hold
+// flush.lock.
 func (eng *Engine) SaveTexts(texts *purgefile.Texts) error {
 	if texts.Len() == 0 {
 		return nil
@@ -161,8 +162,8 @@ func inFile(err *errs.PurgedError) error {
 }
 
 // CameBack returns an error for a document in a file if both its id and its text were purged. It is for an index that
-// is rebuilt from files alone. There, a purged text in a document of another id proves nothing: that document may
-// always have had it.
+// is rebuilt from files alone. There, a purged text in a document with another id proves nothing: that document may
+// always have had this text.
 func (eng *Engine) CameBack(k *Kind, p *Parsed, data []byte) error {
 	t, err := eng.readTexts()
 	if err != nil || !t.Has(k.Key(p.ID), TextOf(p, data)) {

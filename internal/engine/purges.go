@@ -13,18 +13,18 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// purged caches the rows of purges.
+// purged caches the recorded purges, as rows of a table.
 type purged struct {
 	mu      sync.Mutex
-	table   *purgefile.Table // nil: nothing was read
-	changes uint64           // state.State.PurgeChanges when table was read
-	file    vfs.Info         // wal/purges when table was read
+	table   *purgefile.Table // the recorded purges; nil: nothing was read
+	changes uint64           // value of state.State.PurgeChanges when table was read
+	file    vfs.Info         // attributes of wal/purges when table was read
 }
 
 // purgesFile returns wal/purges of the store.
 func (eng *Engine) purgesFile() *purgefile.File { return purgefile.New(eng.env.FS, eng.env.Dir) }
 
-// Purged returns what is known to be purged and redacted in the store. The caller does not change it.
+// Purged returns the recorded purges and redactions of the store. The caller must not change the result.
 func (eng *Engine) Purged() (*purgefile.Table, error) {
 	if eng.log == nil { // the log is being opened
 		c, err := eng.purgesFile().Read()
@@ -54,8 +54,8 @@ func (eng *Engine) Purged() (*purgefile.Table, error) {
 	return t, nil
 }
 
-// readPurges reads wal/purges, and adds the rows of the state. If lines of the file are damaged, log and archive may
-// still have their contents.
+// readPurges reads wal/purges, and adds the rows of the state. It also returns the damaged lines of the file; log and
+// archive may still have their contents.
 func (eng *Engine) readPurges(recent []purgefile.Row) (*purgefile.Table, [][]byte, error) {
 	f := eng.purgesFile()
 	c, err := f.Read()
@@ -91,8 +91,9 @@ func (eng *Engine) CommitPurge(ctx context.Context, rows []purgefile.Row) error 
 	return nil
 }
 
-// SavePurges makes the rows of purges below a position durable in wal/purges: an index is about to cover their entries,
-// after which the log may release them. The caller holds flush.lock, or has the store alone.
+// SavePurges writes the rows of purges below a position to wal/purges, and syncs the file. It is called before an
+// index covers the entries of these purges, after which the log may release them. The caller must hold flush.lock, or
+// have the store alone.
 func (eng *Engine) SavePurges(to wal.LSN) error {
 	if eng.log.Features()&wal.FeaturePurges == 0 {
 		return nil
@@ -108,8 +109,8 @@ func (eng *Engine) SavePurges(to wal.LSN) error {
 	return eng.writePurges(t, damaged, to, "purges."+eng.token)
 }
 
-// writePurges rewrites wal/purges. It drops the rows of this store at or behind a position: they are of a log that was
-// replaced by an older copy, or the log still has their entries.
+// writePurges rewrites wal/purges. It drops the rows of this store at or above a position: either they belong to a log
+// that was replaced by an older copy, or the log still has their entries.
 func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN, temp string) error {
 	own := eng.log.UUID()
 	list := slices.DeleteFunc(t.Sorted(), func(r purgefile.Row) bool { return r.Store == own && r.Since >= to })
@@ -118,7 +119,7 @@ func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN,
 	return eng.env.IOError("writing", f.Path(), err)
 }
 
-// RestorePurges writes the purges of the stores that a restored store descends from.
+// RestorePurges writes the purges of the stores from which a restored store descends.
 func (eng *Engine) RestorePurges(list []purgefile.Row) error {
 	if len(list) == 0 {
 		return nil
@@ -141,7 +142,7 @@ func (eng *Engine) FinishRedactions(done map[uint64]bool) error {
 	return eng.env.IOError("writing", f.Path(), err)
 }
 
-// ToOverwrite returns the redactions whose versions are not overwritten yet.
+// ToOverwrite returns the redactions of versions that are not overwritten yet.
 func (eng *Engine) ToOverwrite() ([]purgefile.Row, error) {
 	t, err := eng.Purged()
 	if err != nil {

@@ -5,17 +5,18 @@ import (
 	"sync"
 )
 
-// lineReader reads the documents of listings, in its own goroutine. Read returns false if the reader cannot continue;
+// lineReader reads the documents of a listing, in its own goroutine. Read returns false if the reader cannot continue;
 // Over returns the reason.
 type lineReader interface {
 	Read(ctx context.Context, l Listing) bool
 	Over() error
 }
 
-// shareBatch is how many memories a goroutine takes at once.
+// shareBatch is the number of memories that a goroutine takes at once.
 const shareBatch = 128
 
-// Share distributes the listings that list yields to the readers. With one reader it runs in the caller's goroutine.
+// Share distributes the index lines that list yields to the readers. With one reader it runs in the caller's
+// goroutine.
 func Share[R lineReader](ctx context.Context, readers []R, list func(yield func(Listing) bool) error) error {
 	if len(readers) == 1 {
 		r := readers[0]

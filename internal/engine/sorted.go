@@ -15,24 +15,24 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Orders answers for all memories without reading the index; ok is false if it cannot answer, and then the index is
-// read.
+// Orders answers filters for all memories without reading the index. If ok is false, it cannot answer, and the caller
+// must read the index.
 type Orders interface {
-	// Page returns up to most memories behind a place whose lines pass, and the place where it stopped; at is nil if
+	// Page returns up to most memories after a place whose lines pass, and the place where it stopped; at is nil if
 	// there are no more.
 	Page(ctx context.Context, f *Filters, s *memstore.Order, most int) (ids []memstore.Place, at *memstore.Place, ok bool,
 		err error)
-	// Count returns how many memories pass.
+	// Count returns the number of memories that pass.
 	Count(ctx context.Context, f *Filters) (n int64, ok bool, err error)
-	// Among returns memories among which are all that pass the filters on documents, in no order and without regard to
-	// After. It does not return more than one in share of all memories.
+	// Among returns a set of memories, in no order and without regard to After, that includes all memories that pass
+	// the filters on documents. It does not return more than one in share of all memories.
 	Among(ctx context.Context, f *Filters, share int) (ids []string, ok bool, err error)
 }
 
 // fewMemories is the number below which reading all memories is as fast as finding some.
 const fewMemories = 1024
 
-// SortKey returns the sort key of a line in an order.
+// SortKey returns the number by which a line is sorted in an order.
 func SortKey(by memstore.OrderKey, e *index.Entry) int64 {
 	switch by {
 	case memstore.OrderCreated:
@@ -47,13 +47,14 @@ func SortKey(by memstore.OrderKey, e *index.Entry) int64 {
 	return 0
 }
 
-// The sizes of the first and of the longest piece of a sorted listing that is read from the view at once.
+// The minimum and maximum number of places of a sorted listing that are read from the view at once.
 const (
 	pageFirst = 64
 	pageMost  = 4096
 )
 
-// sorted yields the places of the ids whose lines pass, in the order of f.Sort, and moves f.Sort along.
+// sorted yields the places of the ids whose lines pass, in the order of f.Sort, and sets f.Sort to the place after
+// each.
 func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[memstore.Place, error] {
 	return Whole(ctx, func(yield func(memstore.Place, error) bool) {
 		s := f.Sort
@@ -145,7 +146,8 @@ func (eng *Engine) sortedLines(ctx context.Context, k *Kind, f Filters) iter.Seq
 	}
 }
 
-// lineNow returns the current line of a document. ok is false if the document does not exist or does not pass.
+// lineNow returns the current line of a document. ok is false if the document does not exist or does not pass the
+// filters.
 func (eng *Engine) lineNow(ctx context.Context, k *Kind, id string, f *Filters) (l Listing, ok bool, err error) {
 	v, err := eng.Find(ctx, k, id, false)
 	switch {
@@ -174,5 +176,5 @@ func Passes(ctx context.Context, eng *Engine, f *Filters, id string) (bool, erro
 	return err == nil && f.Memory(&m), err
 }
 
-// Truncated returns a time of a line with the precision of orders and sums: whole microseconds.
+// Truncated returns a time of a line in the precision of orders and sums: whole microseconds.
 func Truncated(t time.Time) time.Time { return time.UnixMicro(t.UnixMicro()).UTC() }

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Matches reports whether a file has the size and time of a line. That is a quick filter, not a proof.
+// Matches reports whether a file has the size and time in a line of the index. That is a quick filter, not a proof.
 func Matches(line *index.Entry, info vfs.Info) bool {
 	return info.Size == line.Size && SameTime(info.Mtime, time.UnixMicro(line.Mtime))
 }
@@ -16,7 +16,7 @@ func Matches(line *index.Entry, info vfs.Info) bool {
 // SameTime reports whether two times are equal in microseconds, which all file systems with sub-second times keep.
 func SameTime(a, b time.Time) bool { return a.UnixMicro() == b.UnixMicro() }
 
-// TimeOf returns the time of the file that a line names.
+// TimeOf returns the file time that a line of the index has.
 func TimeOf(line *index.Entry) time.Time { return time.UnixMicro(line.Mtime).UTC() }
 
 // MemoryKey returns the key of a memory in the log.

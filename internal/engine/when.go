@@ -11,14 +11,15 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Times finds the memories that may be within the spans of filters, without reading them, in no order. Memories whose
-// time is unknown are included. ok is false if there are more than most.
+// Times finds the memories that may be within the time spans of filters, without reading the memories, in no order. It
+// includes memories whose time is unknown. ok is false if there are more than most.
 type Times func(ctx context.Context, f *Filters, most int) (ids []string, ok bool, err error)
 
-// timesLeast is the number of memories from which on the view is used to find their times: fewer are read as fast.
+// timesLeast is the number of memories at which the view is used to find their times: below it, reading the memories
+// is as fast.
 const timesLeast = 10_000
 
-// chosen yields ids, in the order of listings, among which are all that pass.
+// chosen yields ids, in the order of listings, that include all ids that pass the filters.
 func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, error] {
 	if f.Sort != nil {
 		return func(yield func(string, error) bool) {
@@ -50,12 +51,12 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 	}
 }
 
-// listShare is how selective filters must be, one in listShare memories, for the selected ids to be sorted for each
-// page instead of reading on from the beginning of the page.
+// listShare is how selective filters must be: if at most one in listShare memories passes, the selected ids are sorted
+// for each page, instead of reading on from the beginning of the page.
 const listShare = 64
 
-// Among returns memories among which are all that pass the filters on documents, in no order and without regard to
-// After. ok is false if they are unknown, or more than one in share of all memories.
+// Among returns a set of memories, in no order and without regard to After, that includes all memories that pass the
+// filters on documents. ok is false if they are unknown, or more than one in share of all memories.
 func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
 	if eng.tuning.Orders == nil || f.Category == nil && f.Key == nil && len(f.Where) == 0 {
 		return nil, false, nil
@@ -63,8 +64,8 @@ func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 	return eng.tuning.Orders.Among(ctx, f, share)
 }
 
-// Timed returns the memories that may be within the spans of filters. ok is false if they are more than one in share of
-// all memories.
+// Timed returns the memories that may be within the time spans of filters. ok is false if they are more than one in
+// share of all memories.
 func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
 	if eng.tuning.Times == nil || f.Session != nil || f.Prefix != "" { // these filters leave few
 		return nil, false, nil
@@ -79,7 +80,7 @@ func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 // placed is an id and its sort key in listings.
 type placed struct{ key, id string }
 
-// listed returns the ids behind another one, in the order of listings.
+// listed returns those of ids that come after the id after, in the order of listings.
 func listed(ids []string, after string) (list []placed, err error) {
 	behind, err := table.EncodeKey(after)
 	if err != nil {
@@ -98,12 +99,12 @@ func listed(ids []string, after string) (list []placed, err error) {
 	return list, nil
 }
 
-// Zones is how far apart the meanings of a time without a zone may be in two processes.
+// Zones is the maximum difference between the interpretations of a time without a zone by two processes.
 const Zones = 26 * time.Hour
 
-// Micros returns bounds, in microseconds since 1970, for the times that may be in a span: at or after from, and before
-// before. A view stores whole microseconds, and has interpreted times without a zone in the zone of the process that
-// wrote it.
+// Micros returns bounds, in microseconds since 1970, for the times that may be in a span: from is inclusive, before is
+// exclusive. A view stores whole microseconds, and has interpreted times without a zone in the zone of the process
+// that wrote it.
 func Micros(s Span) (from, before int64) {
 	// Beyond these years UnixMicro is not defined.
 	first, last := time.Date(-290_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(290_000, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -23,24 +23,24 @@ import (
 // needsWriters are the features that entries with writers need.
 const needsWriters = wal.FeatureWriters | wal.FeatureFields
 
-// writersRefused is how long a handle writes entries without a writer after the features could not be raised because an
-// older program has the store open.
+// writersRefused is the duration for which a handle writes entries without a writer after the features could not be
+// raised because an older program has the store open.
 const writersRefused = time.Minute
 
 // writing has the writer of this handle, and the writers that the handle has read.
 type writing struct {
-	self    atomic.Pointer[writer.Writer] // nil: entries have no writer
+	self    atomic.Pointer[writer.Writer] // writer of this handle; nil: entries have no writer
 	opened  time.Time
-	refused atomic.Int64 // when the features could not be raised, in Unix microseconds; 0: never
-	torn    atomic.Bool  // a line of wal/writers does not verify: the next SaveWriters rewrites the file
+	refused atomic.Int64 // time at which the features could not be raised, in Unix microseconds; 0: never
+	torn    atomic.Bool  // a line of wal/writers has a wrong checksum: the next SaveWriters rewrites the file
 
 	mu    sync.Mutex
 	table *writer.Table // the contents of wal/writers
-	size  int64         // the size of the file by then
+	size  int64         // size of wal/writers when table was read
 }
 
-// setWriter sets the writer of this handle. nil means unknown: entries then have no writer. Missing fields for host and
-// process are filled in.
+// setWriter sets the writer of this handle; nil means unknown: entries then have no writer. It fills in the host and
+// the process if they are missing.
 func (eng *Engine) setWriter(w *writer.Writer) {
 	if w == nil {
 		eng.writing.self.Store(nil)
@@ -49,7 +49,7 @@ func (eng *Engine) setWriter(w *writer.Writer) {
 	eng.writing.self.Store(eng.described(*w, writer.Writer{}))
 }
 
-// described completes a description from base, and with the host and the process of this handle.
+// described completes the description w with the fields of base, and with the host and the process of this handle.
 func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
 	host := eng.env.FS.Host()
 	w.Program = cmp.Or(w.Program, base.Program)
@@ -73,19 +73,19 @@ func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
 
 type writerKey struct{}
 
-// By returns a context in which entries are written by w. Empty fields of w are those of the handle's writer.
+// By returns a context with w as the writer of entries. Empty fields of w are set from the handle's writer.
 func By(ctx context.Context, w writer.Writer) context.Context {
 	return context.WithValue(ctx, writerKey{}, &w)
 }
 
-// WriterIn returns the writer that By has put into a context, nil if there is none.
+// WriterIn returns the writer that By has set in a context, nil if there is none.
 func WriterIn(ctx context.Context) *writer.Writer {
 	w, _ := ctx.Value(writerKey{}).(*writer.Writer)
 	return w
 }
 
-// ByWriter returns a context whose entries are written by w, which WriterIn has returned for another context; by the
-// writer of the handle if w is nil.
+// ByWriter returns a context with w as the writer of entries; w is a result of WriterIn for another context. If w is
+// nil, the writer is that of the handle.
 func ByWriter(ctx context.Context, w *writer.Writer) context.Context {
 	if w == nil {
 		return ctx
@@ -106,8 +106,8 @@ func (eng *Engine) writerOf(ctx context.Context) *writer.Writer {
 	return eng.described(*w, *self)
 }
 
-// WriterNow returns the writer of a context with the number that the store has issued to it, the zero Writer if it is
-// unknown.
+// WriterNow returns the writer of a context, with the number that the store has issued to the writer; the zero Writer
+// if the writer is unknown.
 func (eng *Engine) WriterNow(ctx context.Context) writer.Writer {
 	described := eng.writerOf(ctx)
 	if described == nil {
@@ -123,12 +123,12 @@ func (eng *Engine) WriterNow(ctx context.Context) writer.Writer {
 // Describe returns the description of a context's writer, nil if it is unknown.
 func (eng *Engine) Describe(ctx context.Context) *writer.Writer { return eng.writerOf(ctx) }
 
-// KeepWriters raises the features that entries with writers and causes need, for a caller that cannot do without them.
+// KeepWriters raises the features that entries with writers and causes need, for a caller that cannot continue without
+// them.
 func (eng *Engine) KeepWriters(ctx context.Context) error { return eng.log.RaiseNow(ctx, needsWriters) }
 
-// Append is wal.FileLog.Append for entries that carry the number of their writer. The first entry of a writer is
-// preceded by a commit that explains the number. Edits by hand have no writer: the process that adopts one did not make
-// it.
+// Append is like wal.FileLog.Append, for entries that have the number of their writer. A commit before the first entry
+// of a writer explains the number. Edits by hand have no writer: the process that adopts an edit did not make it.
 func (eng *Engine) Append(ctx context.Context, b *wal.Batch) (wal.LSN, error) {
 	if w := eng.writerOf(ctx); w != nil && !edited(b) {
 		n := eng.state.OwnWriter(w)
@@ -143,8 +143,8 @@ func (eng *Engine) Append(ctx context.Context, b *wal.Batch) (wal.LSN, error) {
 	return eng.log.Append(ctx, b)
 }
 
-// ExplainWriter explains the number of a context's writer, for a caller that is about to take an Exclusive: while one
-// is held, no feature can be raised.
+// ExplainWriter commits the explanation of the number of a context's writer. It is for a caller that is about to take
+// an Exclusive: while an Exclusive is held, no feature can be raised.
 func (eng *Engine) ExplainWriter(ctx context.Context) error {
 	w := eng.writerOf(ctx)
 	if w == nil || eng.state.OwnWriter(w) != 0 {
@@ -162,8 +162,8 @@ func deletes(b *wal.Batch) bool {
 	return !slices.ContainsFunc(b.Entries, func(e wal.Entry) bool { return !e.Delete })
 }
 
-// explain commits the explanation of a writer and returns its number. It returns 0 if the store cannot keep writers
-// now: a write does not fail because of that.
+// explain commits the explanation of a writer and returns the writer's number. It returns 0 if the store cannot record
+// writers now: a write does not fail because of that.
 func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (uint32, error) {
 	first := eng.log.Features()&wal.FeatureWriters == 0 // then nothing is explained yet
 	if ok, err := eng.mayExplain(ctx); !ok {
@@ -214,7 +214,7 @@ func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (ui
 	}
 }
 
-// mayExplain reports whether the store keeps writers. It raises the features for that if necessary.
+// mayExplain reports whether the store records writers. It raises the features for that if necessary.
 func (eng *Engine) mayExplain(ctx context.Context) (bool, error) {
 	if eng.log.Features()&needsWriters == needsWriters {
 		return true, nil
@@ -242,7 +242,7 @@ func (eng *Engine) writersFile() *writerfile.File {
 	return writerfile.New(eng.env.FS, eng.env.Dir, eng.log.UUID())
 }
 
-// explainedBelow returns the newest writer that wal/writers explains below a position; see
+// explainedBelow returns the newest writer that wal/writers explains at a position below below; see
 // state.State.Explained.
 func (eng *Engine) explainedBelow(below uint64) (writer.Writer, error) {
 	f := eng.writersFile()
@@ -250,7 +250,7 @@ func (eng *Engine) explainedBelow(below uint64) (writer.Writer, error) {
 	return w, eng.env.IOError("reading", f.Path(), err)
 }
 
-// readWriters reads wal/writers. whole is false if the file is missing or a line of it does not verify.
+// readWriters reads wal/writers. whole is false if the file is missing or one of its lines has a wrong checksum.
 func (eng *Engine) readWriters() (t *writer.Table, size int64, whole bool, err error) {
 	f := eng.writersFile()
 	t, size, whole, err = f.Read()
@@ -260,7 +260,7 @@ func (eng *Engine) readWriters() (t *writer.Table, size int64, whole bool, err e
 	return t, size, whole, eng.env.IOError("reading", f.Path(), err)
 }
 
-// lostNumber returns the greatest number that log and archive explain, for a store whose wal/writers is lost.
+// lostNumber returns the greatest writer number that log and archive explain, for a store whose wal/writers is lost.
 func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
 	t, _, whole, err := eng.readWriters()
 	if err == nil && !whole {
@@ -272,8 +272,9 @@ func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
 	return most, err
 }
 
-// SaveWriters makes the explanations below a position durable in wal/writers: an index is about to cover them, after
-// which the log may release them. The caller holds flush.lock, or has the store alone.
+// SaveWriters writes the explanations of writers below a position to wal/writers, and syncs the file. It is called
+// before an index covers these entries, after which the log may release them. The caller must hold flush.lock, or have
+// the store alone.
 func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
 	if eng.log.Features()&wal.FeatureWriters == 0 {
 		return nil
@@ -334,7 +335,7 @@ func (eng *Engine) RestoreWriters(store [16]byte, list []writer.Writer) error {
 }
 
 // Writers returns the writers that the store can name, in the order in which they were explained. If wal/writers is
-// damaged, that includes those that log and archive explain.
+// damaged, the result includes the writers that log and archive explain.
 func (eng *Engine) Writers(ctx context.Context) (*writer.Table, error) {
 	recent := eng.state.Writers() // first: writers that leave the state are in the file by then
 	t, size, whole, err := eng.readWriters()
@@ -347,7 +348,8 @@ func (eng *Engine) Writers(ctx context.Context) (*writer.Table, error) {
 	return t, err
 }
 
-// Writer returns the writer of a version whose entry has a number. For an unknown writer it returns only the number.
+// Writer returns the writer with this number in the entry of a version. For an unknown writer it returns only the
+// number.
 func (eng *Engine) Writer(number uint32, version uint64) writer.Writer {
 	unknown := writer.Writer{Number: number}
 	if number == 0 {
@@ -384,9 +386,9 @@ func (eng *Engine) Writer(number uint32, version uint64) writer.Writer {
 // UnknownWriter is the name of the writer of a version whose writer is not known.
 const UnknownWriter = "unknown"
 
-// WrittenBy returns a function that reports whether a version is by a writer, which name selects by its number, by one
-// of its names (writer.Writer.Is), or as UnknownWriter. No version below first is by that writer. A number selects the
-// writer to which it was issued last.
+// WrittenBy returns a function that reports whether a version is by the named writer. name is a writer's number, one
+// of its names (writer.Writer.Is), or UnknownWriter. No version below first is by that writer. If a number was issued
+// more than once, it selects the last writer.
 func (eng *Engine) WrittenBy(ctx context.Context,
 	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
 	t, err := eng.Writers(ctx)
@@ -406,7 +408,8 @@ func (eng *Engine) WrittenBy(ctx context.Context,
 	return set.Has, set.First(), nil
 }
 
-// Resolve sets By to the condition of Writers. If the names cannot be read, no version matches.
+// Resolve sets f.By to a function that checks f.Writers. If the names of the writers cannot be read, no version
+// passes.
 func (eng *Engine) Resolve(ctx context.Context, f *Filters) {
 	if len(f.Writers) == 0 {
 		return

@@ -9,18 +9,19 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// FlushEvery is the longest time that a change waits for its file, except during a purge: see yields.
+// FlushEvery is the maximum time from a change until its file is written, except during a purge: see yields.
 const FlushEvery = time.Second
 
-// RestFactor is the ratio of the rest between two rounds to the round before, during which writers have the disk, while
-// there are writes: files, unlike the log, can wait. It applies to all processes together. With a separate rest for
-// each, four processes wrote files during half of a burst, and their puts reached 36,000/s instead of the 66,000/s
-// without that.
+// RestFactor is the ratio of the rest between two flush rounds to the duration of the round before, while there are
+// writes. During a rest writers have the disk: files, unlike the log, can wait. It applies to all processes together.
+// With a separate rest for each, four processes wrote files during half of a burst, and their puts reached 36,000/s
+// instead of the 66,000/s without that.
 const RestFactor = 9
 
-// RestAfter returns how long the flushers rest after a round. wrote reports whether there were writes during the round,
-// more whether it left more to do. After a burst, files need not wait for writers. The fuller the backlog (1: at its
-// bound), the shorter the rest; from slowFrom on, where writers are slowed, there is none.
+// RestAfter returns the duration for which the flushers rest after a round that took this time. wrote reports whether
+// there were writes during the round, more whether the round left more to do. After a burst, files need not wait for
+// writers. full is how full the backlog is (1: at its bound): the fuller, the shorter the rest; from slowFrom on,
+// where writers are slowed, there is no rest.
 func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration {
 	if more && (!wrote || full >= slowFrom) {
 		return 0
@@ -32,11 +33,11 @@ func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration
 	return rest
 }
 
-// shortRest is a rest that is not ended when writers are slowed: another process is flushing.
+// shortRest is the duration of a rest that continues when writers are slowed: another process is flushing.
 const shortRest = RestFactor * 2 * time.Millisecond
 
-// Resting returns how much is left of a rest that a process has announced to all. A rest longer than FlushEvery is
-// ignored.
+// Resting returns the remaining duration of a rest that a process has announced to all processes. It ignores a rest
+// longer than FlushEvery.
 func (fl *Flusher) Resting() time.Duration {
 	if fl.uptime == nil {
 		return 0
@@ -49,8 +50,8 @@ func (fl *Flusher) Resting() time.Duration {
 }
 
 // Run flushes in the background when enough has changed, and once a second if any process has changed something. It
-// also records that this process is alive. It returns when ctx ends, after the current round; to cancel that round, so
-// that the next one repeats its files, end rounds.
+// also records that this process is alive. When ctx ends, Run returns after the current flush round; when rounds ends,
+// it also cancels that round, whose files the next round writes again.
 func (fl *Flusher) Run(ctx, rounds context.Context) {
 	ctx = Unpaced(ctx)
 	tick := time.NewTicker(FlushEvery)
@@ -122,7 +123,7 @@ func (fl *Flusher) BeatInline() {
 	}
 }
 
-// RoundInline runs a background round in the caller after every so many commits, if nothing runs in the background.
+// RoundInline runs a background round in the caller, after every so many commits, if nothing runs in the background.
 func (fl *Flusher) RoundInline(ctx context.Context) {
 	if n := fl.engine.Env().System.Rounds; n > 0 && fl.engine.Env().System.Inline && fl.commits.Add(1)%n == 0 {
 		fl.FlushBackground(ctx)
@@ -137,14 +138,14 @@ func (fl *Flusher) beat(ctx context.Context) {
 	fl.host.Upkeep(ctx)
 }
 
-// FlushBackground runs a round if there is anything to do and no other process is flushing. It returns how long to rest
-// then, and announces that to all processes; did is false if there was nothing to do.
+// FlushBackground runs a round if there is anything to do and no other process is flushing. It returns the duration of
+// the rest that follows, and announces the rest to all processes; did is false if there was nothing to do.
 func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did bool) {
 	return fl.flushBackground(ctx, ctx)
 }
 
-// flushBackground is FlushBackground. When ctx ends, no further round begins; when rounds ends, the current round ends
-// too.
+// flushBackground is like FlushBackground. When ctx ends, no further round begins; when rounds ends, the current round
+// ends too.
 func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Duration, did bool) {
 	durable := fl.engine.Log().Durable()
 	if fl.engine.Log().Damage() != nil ||
@@ -183,17 +184,17 @@ func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Durat
 	return rest, true
 }
 
-// yielded is the purge to which the background rounds left flush.lock last, and since when.
+// yielded is the purge to which the background rounds last left flush.lock, and the time since when.
 type yielded struct {
 	to    uint64
 	since time.Time
 }
 
-// yields reports whether flush.lock is left to a purge that is running in any process. The purge writes to files
-// everything that came before it, and each round beside it makes it longer: the purge must overwrite what rounds
-// displace meanwhile, and rounds write their part of the index twice. Measured with four busy processes: four to eight
-// rounds and 10,000 displaced files during a purge. Flushers continue once writers are slowed by the backlog, or when a
-// purge has not ended within the lock wait: its process may have been stopped.
+// yields reports whether the background rounds leave flush.lock to a purge that is running in any process. The purge
+// writes all earlier entries to files, and each round beside it makes it longer: the purge must overwrite the files
+// that rounds displace meanwhile, and rounds write their part of the index twice. Measured with four busy processes:
+// four to eight rounds and 10,000 displaced files during a purge. Flushers continue once writers are slowed by the
+// backlog, or when a purge has not ended within the lock wait: its process may have been stopped.
 func (fl *Flusher) yields() bool {
 	if fl.full() >= slowFrom {
 		return false

@@ -21,13 +21,15 @@ import (
 // are not trusted before the last of them is written, by any process.
 
 const (
-	closingSpill  = 1000        // entries that a clean close leaves to the next replay
-	endingSpill   = 5000        // entries whose words take a second to index
-	endingRepeats = 64          // files of a round of a process that must end soon, if each is synced individually
-	endingJudge   = time.Second // for how long it waits until files that were set aside are judged
+	closingSpill = 1000 // maximum number of entries that a clean close leaves to the next replay
+	endingSpill  = 5000 // number of entries whose words take a second to index
+	// maximum number of files in a round of a process that must end soon, if each file is synced individually
+	endingRepeats = 64
+	// maximum time for which such a process waits until files that were set aside are examined
+	endingJudge = time.Second
 )
 
-// closingPause is for how long flush.lock is released between two rounds: a waiting process has to be woken.
+// closingPause is the duration for which flush.lock is released between two rounds: a waiting process has to be woken.
 const closingPause = 10 * time.Millisecond
 
 func closing(m Merge) bool { return m == mergeClosing || m == mergeEnding }
@@ -84,9 +86,9 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	}
 }
 
-// filedTo reports whether everything before a position is in files, and this process has no other work that needs
-// flush.lock. A process that must end soon leaves it to others to trust the files again, and to replace a damaged
-// index.
+// filedTo reports whether all entries before a position are in files, and this process has no other work that needs
+// flush.lock. A process that must end soon leaves it to other processes to mark the files as trusted again, and to
+// replace a damaged index.
 func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 	return fl.engine.Log().Flushed() >= until &&
 		(m == mergeEnding || !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load()) && !fl.leftovers &&
@@ -94,7 +96,7 @@ func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 }
 
 // lockClosing waits for flush.lock, and waits again as long as files are written meanwhile. It returns nil without an
-// error if everything before a position is in files, and another process still has the lock.
+// error if all entries before a position are in files, and another process still has the lock.
 func (fl *Flusher) lockClosing(ctx context.Context, m Merge, until wal.LSN) (*wal.Held, error) {
 	for {
 		filed, flushed := fl.engine.Log().Pace().FiledTo(), fl.engine.Log().Flushed()

@@ -16,20 +16,22 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// oldIndex is the set of files of the index before it is written without the purged data.
+// oldIndex is the set of files that the index had before it is written again without the purged data.
 type oldIndex []oldTable
 
 type oldTable struct {
 	name string
-	file *vfs.Doomed // nil: it is unknown whether a process has it mapped
+	file *vfs.Doomed // the open file; nil: it is unknown whether a process has it mapped
 	info vfs.Info
 }
 
-// DoomIndex opens base and delta, the vectors and the views, to overwrite them once they are replaced. A process that
-// still has them mapped must not read zeros, and whether one has is known only after their names are removed.
+// DoomIndex opens base and delta of the index, the vectors and the views, so that they can be overwritten once they
+// are replaced. A process that still has them mapped must not read zeros, and whether one has is known only after
+// their names are removed.
 //
-// If a file of a view cannot be seen or opened right now, a purge ends before anything replaces the file: its bytes
-// would then be in free blocks, where no purge finds them. Any other round continues, and leaves the views unchanged.
+// If a file of a view cannot be examined or opened at the moment, a purge ends before anything replaces the file: its
+// bytes would then be in free blocks, where no purge finds them. Any other round continues, and leaves the views
+// unchanged.
 func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (oldIndex, error) {
 	if err := fl.vectors.Lock.Lock(ctx); err != nil {
 		return nil, err
@@ -85,8 +87,8 @@ func (o oldIndex) Close() (err error) {
 	return err
 }
 
-// Wipe overwrites the files that have lost their names since. A file that is a backup now is written again as a backup.
-// The error also means that nothing may be erased in the log yet: see Views.Behind.
+// Wipe overwrites those files that have lost their names since. A file that has become a backup of the index is
+// written again as a backup. An error also means that nothing may be erased in the log yet: see Views.Behind.
 func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
 	verr, behind := fl.views.Behind(held)
 	if verr != nil {
@@ -116,7 +118,7 @@ func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
 	return err
 }
 
-// indexHas reports whether an inode still has its name, or is a backup of the index.
+// indexHas reports whether the file with an inode still has its name path, or is a backup of the index.
 func (fl *Flusher) indexHas(path string, ino uint64) (bool, error) {
 	is := func(path string) (bool, error) {
 		now, err := fl.engine.Env().FS.Stat(path)

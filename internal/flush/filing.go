@@ -25,27 +25,29 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// filing writes the newest versions to their files, for one flush. While some files are on their way to the disk, the
+// filing writes the newest versions of documents to their files, for one flush. While some files are being synced, the
 // next ones are put in place, and finally the index is written. end reports whether all of them are durable, and must
 // be called.
 type filing struct {
 	fl         *Flusher
 	flushed    wal.LSN
-	distrusted bool                               // the existing files may have any contents
-	repeats    bool                               // the flush before this one failed
-	rescues    *rescued                           // for a log that was removed; else nil
-	inflates   atomic.Pointer[errs.InflatedError] // of a rescue: documents compressed more than 64-fold are too large
-	behind     bool                               // files may have versions newer than the known ones
-	readers    []*wal.Reader
-	syncing    *syncing
-	begun      wal.LSN // nothing at or behind it was put in place
-	worked     worked  // scopes with changes among the entries
-	held       bool    // worked was reduced by hold and may be written to files
-	ctx        context.Context
-	err        error // of a barrier
+	distrusted bool     // the existing files may have any contents
+	repeats    bool     // the flush before this one failed
+	rescues    *rescued // for a log that was removed; else nil
+	// for a rescue: documents compressed more than 64-fold are too large for files
+	inflates atomic.Pointer[errs.InflatedError]
+	// the existing files may have versions that are newer than the known ones
+	behind  bool
+	readers []*wal.Reader
+	syncing *syncing
+	begun   wal.LSN // position below which documents were put in place; none at or after it were
+	worked  worked  // keys of the scopes with changes among the entries
+	held    bool    // hold was called: it has removed scopes from worked, and the others may be written to files
+	ctx     context.Context
+	err     error // error of a sync
 }
 
-// syncing is a round on its way to the disk.
+// syncing is a group of files that are being synced.
 type syncing struct {
 	placed *docfile.Placed
 	done   chan error
@@ -59,10 +61,10 @@ func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool)
 	return f
 }
 
-// roundFiles is the most files in a round. The disk should be busy while the next ones are made.
+// roundFiles is the maximum number of files in a group. The disk should be busy while the next files are made.
 const roundFiles = 4096
 
-// roundOf returns how many of the first changes make a round of files.
+// roundOf returns how many of the first changes in list make a group of files.
 func (fl *Flusher) roundOf(list []index.At, most int) int {
 	n := min(1, len(list))
 	for n < min(len(list), most) && list[n].Pos-list[0].Pos < uint64(fl.engine.Env().System.RoundBytes) {
@@ -71,8 +73,8 @@ func (fl *Flusher) roundOf(list []index.At, most int) int {
 	return n
 }
 
-// put puts the newest versions in place, in rounds. All rounds but the last are durable when it returns. With held, the
-// list has all changes behind the files, and put reports its progress.
+// put puts the newest versions in place, in groups of files. When it returns, all groups except the last are durable.
+// With held, the list has all changes that are not in files yet, and put reports its progress.
 func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error {
 	tells := held != nil && slices.IsSortedFunc(list, func(a, b index.At) int { return cmp.Compare(a.Pos, b.Pos) })
 	for first := true; len(list) > 0; first = false {
@@ -122,7 +124,7 @@ func (f *filing) round(ctx context.Context, list []index.At) error {
 	return f.fl.unblock(ctx, src, result.Blocked)
 }
 
-// sync starts making a round durable.
+// sync starts to sync a group of files.
 func (f *filing) sync(placed *docfile.Placed) {
 	f.syncing = &syncing{placed: placed, done: make(chan error, 1)}
 	if f.fl.engine.Env().System.Inline {
@@ -132,7 +134,7 @@ func (f *filing) sync(placed *docfile.Placed) {
 	go func(s *syncing) { s.done <- s.placed.Sync() }(f.syncing)
 }
 
-// wait waits until everything that was put is durable.
+// wait waits until all files that were put in place are durable.
 func (f *filing) wait() error {
 	if s := f.syncing; s != nil {
 		f.syncing = nil
@@ -150,7 +152,7 @@ func (f *filing) wait() error {
 	return f.err
 }
 
-// end waits, and joins the error of the wait to err.
+// end waits until all files are durable, and joins the error of waiting to err.
 func (f *filing) end(err error) error {
 	serr := f.wait()
 	switch {
@@ -163,12 +165,12 @@ func (f *filing) end(err error) error {
 	return err
 }
 
-// frames is the docfile.Source of a round: it reads each frame when it is needed.
+// frames is the docfile.Source of a group of files: it reads each log frame when the frame is needed.
 type frames struct {
 	f    *filing
 	ctx  context.Context
 	list []index.At
-	lent []func() // by worker: releases the document of its last change
+	lent []func() // for each worker: the function that releases the document of its last change
 }
 
 func (f *filing) frames(ctx context.Context, list []index.At) *frames {
@@ -189,7 +191,7 @@ func (s *frames) giveBack(worker int) {
 	}
 }
 
-// Len implements docfile.Source, as do the two methods below.
+// Len implements docfile.Source, as the two methods below do.
 func (s *frames) Len() int { return len(s.list) }
 
 func (s *frames) Folders() []*docfile.Folder {
@@ -212,7 +214,7 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	return is, err
 }
 
-// spares reports whether a document that cannot be written to a file is left out of a rescue, so that the others are
+// spares reports whether a rescue omits a document that cannot be written to a file, so that the other documents are
 // not lost with it.
 func (f *filing) spares(at wal.LSN, err error) bool {
 	over := (*errs.InflatedError)(nil)
@@ -290,8 +292,8 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// standing returns the version of a document that its file should have: the newest below flushed, found along the chain
-// of previous versions; zero if there is none.
+// standing returns the version of a document that the document's file should have: the newest below flushed, found
+// along the chain of previous versions; the zero Version if there is none.
 func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, previous,
 	flushed wal.LSN) (engine.Version, error) {
 	for previous != 0 {
@@ -317,8 +319,9 @@ func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, prev
 	return engine.Version{}, nil
 }
 
-// Ours reports whether a file has a known version of this document: one of the chain, or the one that the index names.
-// For a kind whose files win, the chain ends with the newest version that was adopted from the file.
+// Ours reports whether a file has a known version of a document: one in the chain of versions, or the one that the
+// index names. For a kind whose files have priority over the log, the chain ends with the newest version that was
+// adopted from the file.
 func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info,
 	data func() ([]byte, error)) bool {
 	var content []byte
@@ -351,8 +354,7 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 	return err == nil && same(&line)
 }
 
-// unblock moves anything that is in the place of a document aside, and retries: nothing is lost, and the document is
-// written.
+// unblock moves objects that are in the places of documents aside, and writes the documents: nothing is lost.
 func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.Blocked) error {
 	again := src.f.frames(ctx, nil)
 	defer again.done()
@@ -378,7 +380,7 @@ func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.B
 	return err
 }
 
-// MoveAway moves something that is in the place of a document, and is not a file, to quarantine.
+// MoveAway moves an object that is in the place of a document, and is not a file, to quarantine.
 func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	name := c.Folder.InTheWay(c.Name)
 	if name == "" {

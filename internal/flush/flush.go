@@ -23,8 +23,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Flusher turns durable entries of the log into files and index. Any process may do that for all; the holder of
-// flush.lock does.
+// Flusher turns durable entries of the log into files and index. One process does that for all: the holder of
+// flush.lock.
 type Flusher struct {
 	engine    *engine.Engine
 	vectors   *vectors.Vectors
@@ -33,79 +33,82 @@ type Flusher struct {
 
 	host Host
 
-	files      *docfile.Flusher
-	workers    int
-	kick       chan struct{}
-	urge       chan struct{} // signals that writers are slowed: a rest ends
-	slowed     slowed
-	yielded    yielded
-	made       time.Time
-	indexAfter atomic.Int64         // nanoseconds since made: when to retry an index that could not be written
-	unflushed  atomic.Int64         // changes of this process since the last round
-	commits    atomic.Int64         // by this process, if rounds are counted in commits: System.Rounds
-	lastBeat   atomic.Int64         // when this process last recorded that it is alive, if nothing runs in the background
-	More       atomic.Bool          // the last round left something to do
-	Quiet      atomic.Bool          // no process wrote during the last background round
-	uptime     func() time.Duration // the clock by which processes announce rests; nil: none
-	refusals   refusals
-	rescuing   sync.Mutex // held by Rescue and Close
+	files   *docfile.Flusher
+	workers int
+	kick    chan struct{}
+	urge    chan struct{} // signals that writers are slowed: a rest must end
+	slowed  slowed
+	yielded yielded
+	made    time.Time
+	// time of the next attempt at an index that could not be written, in nanoseconds since made
+	indexAfter atomic.Int64
+	unflushed  atomic.Int64 // number of changes of this process since the last round
+	commits    atomic.Int64 // number of commits by this process, if System.Rounds is a number of commits
+	// time at which this process last recorded that it is alive, if nothing runs in the background
+	lastBeat atomic.Int64
+	More     atomic.Bool          // the last round left something to do
+	Quiet    atomic.Bool          // no process wrote during the last background round
+	uptime   func() time.Duration // the clock by which processes announce rests; nil: none
+	refusals refusals
+	rescuing sync.Mutex // a lock held by Rescue and Close
 
 	inflate   bool       // all documents become files, however highly they are compressed
 	unpacking sync.Mutex // guards unpacksTo
-	unpacksTo wal.LSN    // the documents of entries below it may become files
+	// position below which the documents of all entries may become files, however highly they are compressed
+	unpacksTo wal.LSN
 
-	// Guarded by flush.lock.
-	backupAt   time.Time      // of the newest index backup
+	// Fields guarded by flush.lock.
+	backupAt   time.Time      // time of the newest index backup
 	leftovers  bool           // tmp/ may have files of killed processes
-	aside      []docfile.Edit // by this round, and by earlier ones that failed
-	beside     bool           // an index is written, and followed by the views, beside further rounds
-	following  *following     // the work beside rounds; nil: none
-	indexErr   error          // why the index could not be written
-	indexFails int            // in a row
+	aside      []docfile.Edit // files that were set aside by this round, and by earlier ones that failed
+	beside     bool           // an index is being written, and the views after it, beside further rounds
+	following  *following     // the work that is running beside rounds; nil: none
+	indexErr   error          // the error because of which the index could not be written
+	indexFails int            // number of consecutive failures of writing the index
 	dooming    bool           // this round overwrites the files of the index that it replaces: see flushOverwriting
 	Unlinked   []string       // files of the index that were not overwritten since a purge failed
-	moved      uint64         // bytes of log that rounds have written to files
+	moved      uint64         // number of bytes of log that rounds have written to files
 	earlier    atomic.Bool    // this round began while no purge was announced
-	failed     atomic.Int64   // failed rounds in a row
-	begun      wal.LSN        // this round has put nothing in place at or behind it
-	reached    wal.LSN        // the same for failed rounds, if all were canceled; else 0
-	suspect    wal.LSN        // nothing behind it was written before the store became distrusted
+	failed     atomic.Int64   // number of consecutive failed rounds
+	begun      wal.LSN        // position from which on this round has put no document in place
+	reached    wal.LSN        // the same position for failed rounds, if all were canceled; otherwise 0
+	suspect    wal.LSN        // position after which nothing was written before the store became distrusted
 	trusts     bool           // after this round all files are trusted
 	Lagging    lag
 
-	compared [wal.Folders]atomic.Int64 // by kind: see Compared
-	// the times that the checkpoint has of folders that were changed from outside; else 0
+	compared [wal.Folders]atomic.Int64 // for each kind: see Compared
+	// the times in the checkpoint of folders that other programs changed; otherwise 0
 	uncompared [wal.Folders]int64
 }
 
-// Host is the interface that a flusher calls back: the packages that judge edited files, that delete by age and limits,
-// and that keep working memory. The files of working memory contain what the log has released; a round writes them
-// before it sets the checkpoint.
+// Host is the interface of the packages that a flusher calls: they examine edited files, delete by age and limits, and
+// keep working memory. The files of working memory contain data whose log entries are released; a round writes these
+// files before it sets the checkpoint.
 type Host interface {
-	// JudgeAside judges the files that a round has set aside.
+	// JudgeAside examines the files that a round has set aside, and adopts edits among them.
 	JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Edit)
 	// Upkeep is called every few seconds.
 	Upkeep(ctx context.Context)
 	// CheckParked checks displaced files into which an editor may still save.
 	CheckParked(ctx context.Context)
-	// PutScopes writes the files of scopes, durably. distrusted means that the existing files may have any contents.
-	// spares, if not nil, is called for a scope that cannot be written to a file: if it returns true the others are
-	// written.
+	// PutScopes writes and syncs the files of scopes. distrusted means that the existing files may have any contents.
+	// If a scope cannot be written to a file and spares is not nil, PutScopes calls spares: if it returns true the
+	// other scopes are written.
 	PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(key string, err error) bool) error
-	// MayLag reports whether the file of a scope need not be written for now, and returns the first entry that the file
-	// lacks.
+	// MayLag reports whether the file of a scope need not be written for now. It returns the position of the first
+	// entry that the file lacks.
 	MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool)
-	// OursScope reports whether a file has the document of a scope as this store wrote it, and not a restored older one
-	// from before the position least.
+	// OursScope reports whether a file has the document of a scope as this store wrote it, and not an older one, from
+	// before position least, that another program restored.
 	OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool
 }
 
-// flushWorkers is how many goroutines put files in place: more than two gained nothing on any file system that was
-// tried.
+// flushWorkers is the number of goroutines that put files in place: more than two gained nothing on any file system
+// that was tried.
 const flushWorkers = 2
 
-// New returns a flusher for a store that is being opened, before its log is. rebuilder rebuilds an index that is
-// damaged or missing. With inflate, all documents become files, however highly they are compressed.
+// New returns a flusher for a store that is being opened, before the store's log is. rebuilder rebuilds an index that
+// is damaged or missing. With inflate, all documents become files, however highly they are compressed.
 func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, rebuilder *rebuild.Maker, host Host,
 	inflate bool) (*Flusher, error) {
 	fl := &Flusher{engine: eng, vectors: vs, views: all, host: host, rebuilder: rebuilder, inflate: inflate}
@@ -135,7 +138,7 @@ func (fl *Flusher) Files() *docfile.Flusher { return fl.files }
 // Inflates reports whether all documents become files, however highly they are compressed.
 func (fl *Flusher) Inflates() bool { return fl.inflate }
 
-// Close releases the files that the flusher keeps.
+// Close releases the resources that the flusher keeps between rounds.
 func (f *Flusher) Close() error {
 	f.rescuing.Lock() // the removal of the log may be noticed only now
 	defer f.rescuing.Unlock()
@@ -162,10 +165,10 @@ type Merge int
 
 const (
 	MergeWhenDue Merge = iota
-	MergeFlush         // write the changes, in a delta or, if that is due, a new base
+	MergeFlush         // write the changes, in a delta or, if a merge is due, in a new base
 	MergeAlways        // write everything into a new base
-	MergeFiles         // as MergeWhenDue, and no change waits for its file
-	mergeClosing       // of a store that closes: leaves little for the next open to replay
+	MergeFiles         // as MergeWhenDue, and write all changes to files now
+	mergeClosing       // for a store that closes: leave little for the next open to replay
 	mergeEnding        // as mergeClosing, for a process that must end soon
 )
 
@@ -208,8 +211,8 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 	return timed(held)
 }
 
-// FlushRound runs a round: what changed since flushed is written to files, these are made durable, then the index is
-// written if it is due, and only then the marks move.
+// FlushRound runs a round. It writes the changes since flushed to files, and syncs them; then it writes the index, if
+// that is due; and only then it moves the positions in the checkpoint.
 func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) error {
 	began := fl.engine.Env().Clock()
 	fl.unflushed.Store(0)
@@ -265,12 +268,12 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	return nil
 }
 
-// givenUp reports whether an error means that the work was canceled, not that it cannot be done.
+// givenUp reports whether an error means that the work was canceled, and not that it cannot be done.
 func givenUp(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, errs.ErrSyncFailed)
 }
 
-// tell reports why files or index could not follow the log.
+// tell reports the error because of which files or index do not follow the log.
 func (fl *Flusher) tell(err error) {
 	fl.engine.Health().Flushed(fl.engine.Env().Clock(), err)
 	diskspace.Watch(fl.engine)
@@ -387,14 +390,14 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	return len(list), spilled, nil
 }
 
-// How many files a background round writes at most, so that writers have the disk in between. More if there are no
-// writes.
+// The maximum number of files that a background round writes, so that writers have the disk in between. If there are
+// no writes, the maximum is higher.
 const (
 	PaceFiles  = 1000
 	QuietFiles = 4096
 )
 
-// raiseFound raises the features of kinds of documents that an index made from files contains: no commit has raised
+// raiseFound raises the features of kinds of documents that an index rebuilt from files contains: no commit has raised
 // them.
 func (fl *Flusher) raiseFound(held *wal.Held) error {
 	for _, k := range fl.engine.Present() {
@@ -412,8 +415,8 @@ func (fl *Flusher) raiseFound(held *wal.Held) error {
 	return nil
 }
 
-// Due returns what a round writes to files, and up to where the files are authoritative after it: all changes, or, in
-// the background and at a close, a part.
+// Due returns the changes that a round writes to files, and the position up to which the files are authoritative after
+// it. These are all changes, or, in the background and at a close, a part of them.
 func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := fl.engine.Log().AppliedMark()
 	distrusted, failed := fl.engine.Log().Notes().Distrusted(), fl.failed.Load() > 0
@@ -473,8 +476,8 @@ func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
 	return t
 }
 
-// lookForChanges finds the folders that were changed from outside since the checkpoint: files were deleted, added or
-// renamed by hand. Their times stay as in the checkpoint until the names in the folder were compared with the index
+// lookForChanges finds the folders that other programs changed since the checkpoint: they deleted, added or renamed
+// files. Their times in the checkpoint stay as they are until the names in the folder were compared with the index
 // (Compared): with the time of this round, the next open would see no change.
 func (fl *Flusher) lookForChanges(c wal.Checkpoint) {
 	fl.uncompared = [wal.Folders]int64{}
@@ -486,8 +489,8 @@ func (fl *Flusher) lookForChanges(c wal.Checkpoint) {
 	}
 }
 
-// Compared records that the names in a folder, at its changed time, were compared with the index, and that no file is
-// missing.
+// Compared records that the names in the folder of a kind, as it was at the time changed, were compared with the
+// index, and that no file is missing.
 func (fl *Flusher) Compared(kind int, changed int64) { fl.compared[kind].Store(changed) }
 
 func (fl *Flusher) folderTimes() [wal.Folders]int64 {
@@ -504,7 +507,7 @@ func (fl *Flusher) folderTimes() [wal.Folders]int64 {
 	return t
 }
 
-// judgeAside has the files judged that this round, and earlier ones that failed, have set aside.
+// judgeAside has the Host examine the files that this round, and earlier ones that failed, have set aside.
 func (fl *Flusher) judgeAside(ctx context.Context, held *wal.Held) {
 	aside := fl.aside
 	fl.aside = nil

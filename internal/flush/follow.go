@@ -18,13 +18,13 @@ import (
 //
 // Work beside rounds moves no mark; the flusher does that afterwards, between two rounds (then).
 
-// following is work beside rounds, and what the flusher does after it.
+// following is work that runs beside rounds, and the flusher's next step after it.
 type following struct {
 	done chan struct{}
-	then func() error // nil: nothing
+	then func() error // the next step; nil: none
 }
 
-// start starts work beside the rounds that follow.
+// start starts work that runs beside the rounds that follow. then is called when the work has ended.
 func (fl *Flusher) start(work func(), then func() error) {
 	f := &following{done: make(chan struct{}), then: then}
 	fl.following = f
@@ -34,7 +34,7 @@ func (fl *Flusher) start(work func(), then func() error) {
 	}()
 }
 
-// arrived runs the follow-up of work that has ended; that may start other work.
+// arrived calls the next step of work that has ended; that may start other work.
 func (fl *Flusher) arrived() error {
 	f := fl.following
 	fl.following = nil
@@ -44,7 +44,7 @@ func (fl *Flusher) arrived() error {
 	return f.then()
 }
 
-// followed waits until all work beside rounds is done.
+// followed waits until no work is running beside rounds.
 func (fl *Flusher) followed() (err error) {
 	for fl.following != nil {
 		<-fl.following.done
@@ -53,8 +53,8 @@ func (fl *Flusher) followed() (err error) {
 	return err
 }
 
-// spillBeside reports whether a round may write its index beside the next rounds. A damaged index is rebuilt by the
-// round itself, and a small one is written faster than another mark.
+// spillBeside reports whether a round may write its index beside the next rounds. The round itself rebuilds a damaged
+// index, and a small index is written faster than another checkpoint.
 func (fl *Flusher) spillBeside(m Merge) bool {
 	set := fl.engine.State().Set()
 	if set == nil {
@@ -64,8 +64,8 @@ func (fl *Flusher) spillBeside(m Merge) bool {
 	return m == MergeWhenDue && fl.beside && !fl.dooming && !small(set) && !fl.engine.Damaged().Load()
 }
 
-// writeBeside writes an index beside the rounds that follow. All versions that it names are in files, durably; newer
-// versions in the files are in the log.
+// writeBeside writes an index beside the rounds that follow. All versions that the index names are in files and
+// synced; newer versions in the files are in the log.
 func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling) {
 	var err error
 	fl.start(func() {
@@ -85,8 +85,8 @@ func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling)
 	})
 }
 
-// indexed records that an index was written, or why it was not: then the next attempt is delayed more each time. Files
-// are written meanwhile.
+// indexed records that an index was written, or the error because of which it was not: then the next attempt is
+// delayed more each time. Files are written meanwhile.
 func (fl *Flusher) indexed(ctx context.Context, err error) error {
 	if givenUp(ctx, err) {
 		return err
@@ -105,16 +105,16 @@ func (fl *Flusher) indexed(ctx context.Context, err error) error {
 	return nil
 }
 
-// indexStands resets the failures of writing an index.
+// indexStands resets the count of failures of writing an index.
 func (fl *Flusher) indexStands() {
 	fl.indexErr, fl.indexFails = nil, 0
 	fl.indexAfter.Store(0)
 }
 
-// indexWaits reports whether the next attempt at an index that could not be written is still delayed.
+// indexWaits reports whether the next attempt at writing an index is still delayed, after a failure.
 func (fl *Flusher) indexWaits() bool { return int64(time.Since(fl.made)) < fl.indexAfter.Load() }
 
-// spilledTo moves the mark of the index to one that was written beside rounds.
+// spilledTo moves the position of the index in the checkpoint to that of an index that was written beside rounds.
 func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) error {
 	c, err := fl.engine.Log().Checkpoint()
 	if err != nil {
@@ -130,8 +130,8 @@ func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) e
 	return nil
 }
 
-// follow does the work after a new index, or starts it beside rounds: the views read the index, and the log releases
-// what it covers.
+// follow does the work after a new index, or starts it beside rounds: the views are updated from the index, and the
+// log entries that it covers are released.
 func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	work := func() {
 		fl.views.Round(ctx, held, true)
@@ -149,9 +149,9 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	fl.start(work, nil)
 }
 
-// mapIndex maps the index that was written, from which the views are made. Refresh does not wait for a search of this
-// process that is mapping the index before: the views would follow that one then, and keep what a purge removes from
-// the log behind it.
+// mapIndex maps the index that was written, from which the views are made. Refresh is not enough: it does not wait for
+// a search of this process that is mapping the previous index. Then the views would follow the previous one, and the
+// log after it would keep data that a purge removes.
 func (fl *Flusher) mapIndex(held *wal.Held) error {
 	_ = fl.engine.KeepUp(held)
 	if fl.engine.State().From() < fl.engine.Log().Spilled() {
@@ -161,7 +161,7 @@ func (fl *Flusher) mapIndex(held *wal.Held) error {
 }
 
 // overdue reports whether an index is due for changes that are already in files: none could be written while the views
-// followed the one before.
+// followed the previous index.
 func (fl *Flusher) overdue() bool {
 	flushed, spilled := fl.engine.Log().Flushed(), fl.engine.Log().Spilled()
 	return !fl.indexWaits() && flushed > spilled && int64(flushed-spilled) > fl.engine.Env().System.SpillBytes

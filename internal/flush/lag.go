@@ -19,14 +19,14 @@ import (
 // Flush, Close, purge, a log that has exceeded its budget, and a file that is edited or deleted meanwhile (Files.Look,
 // Files.Gone) let nothing lag.
 
-// lag is guarded by flush.lock.
+// lag records the scopes whose files lag behind the log; guarded by flush.lock.
 type lag struct {
 	Scopes map[string]bool // scopes whose files lag
-	filed  wal.LSN         // everything else below is in files
+	filed  wal.LSN         // position below which everything except these scopes is in files
 }
 
-// hold removes the scopes that may lag from what a round writes to files, and returns up to where the files are
-// authoritative after it. It is called once, before any working memory is written.
+// hold removes the scopes whose files may lag from the changes that a round writes to files. It returns the position
+// up to which the files are authoritative after the round. It is called once, before any working memory is written.
 func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m Merge) (wal.Mark, error) {
 	fl := f.fl
 	behind := &fl.Lagging

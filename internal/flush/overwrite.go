@@ -22,27 +22,28 @@ import (
 // overwritten.
 const PurgeFolder = "tmp/purge"
 
-// Remains lists what could not be overwritten.
+// Remains lists the data that could not be overwritten.
 type Remains struct {
-	Left     []error  // where data may remain, and the remedy
+	Left     []error  // places where data may remain, and the remedy
 	Unlinked []string // files that were removed without being overwritten
 }
 
-// keepsDisplaced reports whether displaced files must not be reused or removed. A round that began before the purge
-// displaces nothing that the purge deletes: between its announcement and its first deletion the purge takes flush.lock.
+// keepsDisplaced reports whether displaced files must not be reused or removed, because a purge has to overwrite them.
+// A round that began before the purge displaces no file that the purge deletes: between its announcement and its first
+// deletion the purge takes flush.lock.
 func (fl *Flusher) keepsDisplaced() bool {
 	// In this order: a purge that fails records that before it ends.
 	return fl.engine.Log().Purges().Running() && !fl.earlier.Load() || fl.engine.Log().Purges().Displaced()
 }
 
-// purgesIn reports whether a name in tmp/ is the folder of a purge that is working on files in it.
+// purgesIn reports whether a name in tmp/ is the folder in which a running purge is working on files.
 func (fl *Flusher) purgesIn(name string) bool {
 	return name == filepath.Base(PurgeFolder) && (fl.dooming || fl.engine.Log().Purges().Running())
 }
 
-// flushOverwriting runs a round while everything that may contain data of a purged memory must be overwritten when it
-// is released: a purge is running in some process, or one has failed and none was done since. The index that the round
-// replaces has lines of the memory.
+// flushOverwriting runs a round while all files that may contain data of a purged memory must be overwritten when they
+// are released. That is so if a purge is running in some process, or if one has failed and none was completed since.
+// The index that the round replaces has lines of the memory.
 func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge) error {
 	var r Remains
 	dir := filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder))
@@ -85,8 +86,8 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 	return nil
 }
 
-// EnterPurgeFolder creates the folder that marks a purge, and overwrites what an interrupted purge has left in it: no
-// other purge uses it at the same time. On a full disk it continues without the folder.
+// EnterPurgeFolder creates the folder that marks a running purge, and overwrites the files that an interrupted purge
+// has left in it: no other purge uses the folder at the same time. On a full disk it continues without the folder.
 func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	// A round that failed has left the old index mapped in this process.
 	_ = fl.engine.Refresh()
@@ -133,16 +134,16 @@ func DropPurgeFolder(fl *Flusher) error {
 	return nil
 }
 
-// lookForPurge checks for an interrupted purge after which none was done.
+// lookForPurge checks for an interrupted purge after which none was completed.
 func (fl *Flusher) lookForPurge(_ *wal.Held) {
 	if !fl.engine.Log().Purges().Drop() && !fl.engine.Log().Purges().Running() {
 		PurgeWasCut(fl)
 	}
 }
 
-// PurgeWasCut checks for the folder of a purge, if none is running and the shared page has no record of a failed one:
-// that purge was killed with all processes. It reports whether the files that the next rounds displace may be of such a
-// purge, or that is unknown now.
+// PurgeWasCut looks for the folder of a purge although none is running and the shared page has no record of a failed
+// one: then that purge was killed with all processes. It reports whether the files that the next rounds displace may
+// have data of such a purge; true also if that is unknown.
 func PurgeWasCut(fl *Flusher) bool {
 	if !fl.engine.Log().Purges().Failed() {
 		info, err := fl.engine.Env().FS.Stat(filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder)))
@@ -156,7 +157,7 @@ func PurgeWasCut(fl *Flusher) bool {
 	return fl.engine.Log().Purges().Displaced()
 }
 
-// endPurge overwrites what an interrupted purge would have overwritten; the round is durable up to flushed.
+// endPurge overwrites the files that an interrupted purge would have overwritten. The round is durable up to flushed.
 func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
 	// a running purge does it itself; work beside rounds has files in tmp/
 	if !fl.engine.Log().Purges().Displaced() || fl.engine.Log().Purges().Running() || fl.following != nil {

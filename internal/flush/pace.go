@@ -43,7 +43,7 @@ const (
 	slack    = 2 * time.Millisecond
 )
 
-// The rate of the flushers that is assumed while it is unknown, and the least rate that is used.
+// The rate of the flushers that is assumed while it is unknown, and the minimum rate that is used.
 const (
 	rateFirst = 16 << 20
 	rateLeast = 256 << 10
@@ -56,13 +56,13 @@ func (fl *Flusher) unfiled() float64 {
 	return float64(fl.engine.Log().Pace().Unfiled()) / float64(fl.engine.Settings().Now().Backlog())
 }
 
-// unspilled returns how full the log since the index is, relative to the bound that it must never exceed. It passes the
-// first half if the work after an index, the words of the views, is slower than the files.
+// unspilled returns how full the log since the index is, relative to the bound that it must never exceed. The value
+// exceeds one half if the work after an index, the words of the views, is slower than writing the files.
 func (fl *Flusher) unspilled() float64 {
 	return float64(fl.engine.Log().Backlog()) / float64(fl.engine.Env().System.BacklogBytes)
 }
 
-// turnOf returns how long the turn of a commit lasts.
+// turnOf returns the duration of the turn of a commit with this number of bytes.
 func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	rate := fl.engine.Log().Pace().Rate()
 	if rate == 0 {
@@ -76,21 +76,21 @@ func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	return turn
 }
 
-// turns returns how many times longer the turn of a commit lasts than its bytes take, for the files and for the index:
-// 1 at slowFrom, from where on the commits are no faster than the files.
+// turns returns factors for the files and for the index: how many times longer the turn of a commit is than the
+// flushers need for the commit's bytes. It is 1 at slowFrom, from where on the commits are no faster than the files.
 func (fl *Flusher) turns() (files, index float64) {
 	of := func(full float64) float64 { return full / max(1-full, 0.01) }
 	return min(slowMost, of(fl.unfiled())), of(fl.unspilled())
 }
 
-// unpaced is the key of a context whose commits are made by a flusher: such a commit would wait for itself.
+// unpaced is the context key for commits that a flusher makes: such a commit would wait for itself.
 type unpaced struct{}
 
 // Unpaced returns a context for commits that are made instead of flushing, or after the last flush.
 func Unpaced(ctx context.Context) context.Context { return context.WithValue(ctx, unpaced{}, true) }
 
-// Pressure makes a writer wait while the log is far ahead of the files. Only then it calls bytes, which returns how
-// many bytes of log the writer adds.
+// Pressure makes a writer wait while the log is far ahead of the files. Only then it calls bytes, which returns the
+// number of bytes of log that the writer adds.
 func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	if ctx.Value(unpaced{}) != nil {
 		return nil
@@ -125,11 +125,12 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	return nil
 }
 
-// stopPause is the time between two checks whether the backlog is below the bound that it must never exceed.
+// stopPause is the interval at which a stopped writer checks whether the backlog is below the bound that it must never
+// exceed.
 const stopPause = 10 * time.Millisecond
 
 // stopped waits until the backlog is below the bound that it must never exceed. If the flushers fail it returns their
-// error. If they make no progress for the lock wait, this writer flushes itself, which succeeds or returns the reason.
+// error. If they make no progress for the lock wait, this writer flushes itself, and returns the error if that fails.
 func (fl *Flusher) stopped(ctx context.Context) error {
 	least, since := int64(math.MaxInt64), time.Now()
 	for {
@@ -182,13 +183,13 @@ func (fl *Flusher) flushAhead(ctx context.Context) error {
 	return nil
 }
 
-// slowed records when writers of this process were slowed.
+// slowed records the times at which writers of this process were slowed.
 type slowed struct {
 	mu    sync.Mutex
-	until time.Time // the last slowed writer waits until then
+	until time.Time // time until which the last slowed writer waits
 }
 
-// slowGap is for how long no writer was slowed before slowing is reported again.
+// slowGap is the duration without a slowed writer after which slowing is reported again.
 const slowGap = 10 * time.Second
 
 // note reports once, when it begins, that writers are slowed.
@@ -204,7 +205,8 @@ func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	}
 }
 
-// behind returns why writers are slowed, and by how many bytes of log the files or the index lag.
+// behind returns the reason for which writers are slowed, and the number of bytes of log by which the files or the
+// index lag.
 func (fl *Flusher) behind() (bytes int64, why string) {
 	rate := "not known yet"
 	if r := fl.engine.Log().Pace().Rate(); r > 0 {
@@ -222,7 +224,7 @@ func (fl *Flusher) behind() (bytes int64, why string) {
 			human.Bytes(bytes), human.Bytes(fl.engine.Settings().Now().Backlog()), rate)
 }
 
-// Slowed returns why commits of any process wait for the flushers; "" if they do not.
+// Slowed returns the reason for which commits of any process wait for the flushers; "" if they do not.
 func (fl *Flusher) Slowed() string {
 	if fl.full() < slowFrom {
 		return ""
@@ -231,8 +233,8 @@ func (fl *Flusher) Slowed() string {
 	return why
 }
 
-// timed measures a round. The function that it returns is called at the end of the round and tells all writers how far
-// the files are and how fast they follow.
+// timed measures a round. The caller calls the returned function at the end of the round; it publishes the position up
+// to which changes are in files, and the rate of the flushers, to all writers.
 func (fl *Flusher) timed() func(held *wal.Held) error {
 	if fl.uptime == nil {
 		return func(*wal.Held) error { return nil }

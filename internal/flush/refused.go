@@ -29,10 +29,10 @@ type refusals struct {
 
 type refusal struct {
 	err  error
-	kept bool // in quarantine
+	kept bool // number of entries that are kept in quarantine
 }
 
-// refusedMost is how many are reported and kept; verify names all of them.
+// refusedMost is the maximum number of invalid entries that are reported and kept; verify names all of them.
 const refusedMost = 1000
 
 // NoteRefused implements state.State's Refused.

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// ReindexNow rebuilds the index; why is the reason.
+// ReindexNow rebuilds the index. why is the reason, for messages.
 func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 	held, err := fl.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -22,8 +22,8 @@ func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 	return fl.reindexRound(ctx, held, why)
 }
 
-// reindexRound is a round whose index is rebuilt, once the files have everything that the log has. If it fails, the
-// next round repeats it as a whole: which files it has written is unknown.
+// reindexRound is a round whose index is rebuilt, once the files have every entry of the log. If it fails, the next
+// round repeats it as a whole: it is unknown which files the failed round has written.
 func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, why error) error {
 	ctx = held.In(ctx)
 	err := fl.reindexAll(ctx, held, why)
@@ -97,7 +97,7 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 	return nil
 }
 
-// Reasons for rebuilding an index, apart from damage that was found.
+// Reasons for rebuilding an index other than damage that was found.
 var (
 	ErrAsked = errors.New("a rebuild was requested")
 	ErrFound = errors.New("repair found the index damaged")

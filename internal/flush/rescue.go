@@ -18,11 +18,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Rescue writes everything that is durable and in no file yet to files, after files of the log were removed while the
-// folder is still the store's (wal.Options.Rescue). It writes documents and working memory, and nothing that belongs to
-// the log: the next process to open the store begins a new log from the files. An *errs.UnfiledError names what could
-// not be written. again reports that a retry may succeed; documents of a forged log that cannot be written to files
-// never will.
+// Rescue writes all entries that are durable and in no file yet to files, after files of the log were removed while
+// the folder is still the store's (wal.Options.Rescue). It writes documents and working memory, and no file of the
+// log: the next process to open the store begins a new log from the files. The error *errs.UnfiledError names the
+// documents that could not be written. again reports that a retry may succeed; documents of a forged log that cannot
+// be written to files never will.
 func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) (again bool, err error) {
 	n, again, err := fl.rescue(ctx)
 	if err == nil {
@@ -33,9 +33,9 @@ func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) (again bool, err err
 	return again, err
 }
 
-// rescueUnrecorded is Rescue for a store that closes while files of the log are being removed, of which only the
-// checkpoint is gone so far: without it no round can end, and the log may be gone before the store is opened again. If
-// the log stays, the next process finds the same entries in it.
+// rescueUnrecorded is like Rescue, for a store that closes while files of the log are being removed, of which only the
+// checkpoint is gone so far. Without the rescue no round can end, and the log may be gone before the store is opened
+// again. If the log stays, the next process finds the same entries in it.
 func (fl *Flusher) rescueUnrecorded(ctx context.Context, _ *wal.Held) error {
 	n, _, err := fl.rescue(ctx)
 	if err == nil {
@@ -45,15 +45,15 @@ func (fl *Flusher) rescueUnrecorded(ctx context.Context, _ *wal.Held) error {
 	return err
 }
 
-// rescued records what a rescue has left out: documents that cannot be written to files. The others must not be lost
-// with them.
+// rescued records the entries that a rescue has omitted, because they cannot be written to files. The others must not
+// be lost with them.
 type rescued struct {
 	fl *Flusher
 
 	mu     sync.Mutex
-	at     map[wal.LSN]bool // of documents
-	scopes map[string]bool  // of working memory
-	err    error            // the reason for one of them
+	at     map[wal.LSN]bool // positions of documents
+	scopes map[string]bool  // keys of scopes of working memory
+	err    error            // the error about one of them
 }
 
 func (r *rescued) sparesDocument(at wal.LSN, err error) {
@@ -72,7 +72,8 @@ func (r *rescued) sparesScope(key string, err error) bool {
 	return true
 }
 
-// rescue returns the number of documents. With an error, again reports that a retry may succeed.
+// rescue writes documents and scopes to files, and returns the number of documents. With an error, again reports that
+// a retry may succeed.
 func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
 	fl.rescuing.Lock()
 	defer fl.rescuing.Unlock()
@@ -123,8 +124,8 @@ func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, err
 	return list, files.end(err)
 }
 
-// unfiledError returns the error that names what a rescue has left out, and the documents of a list that are missing in
-// files. The ids of unreadable entries are unknown.
+// unfiledError returns the error that names the entries that a rescue has omitted, and the documents of list that are
+// missing in files. The ids of unreadable entries are unknown.
 func (fl *Flusher) unfiledError(
 	ctx context.Context, list []index.At, left *rescued, cause error, missing func(e *wal.Entry) bool,
 ) error {
@@ -159,7 +160,7 @@ func (fl *Flusher) nameOf(key string) string {
 }
 
 // isFiled reports whether the file of a document has the version of an entry, or a newer one: the time of a file is
-// that of its commit. For working memory the file does not show that.
+// the time of its commit. For working memory the file's time does not show that.
 func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	k := fl.engine.Kinds().Of(e.Key)
 	if k == nil {
@@ -172,8 +173,8 @@ func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	return err == nil && !info.Mtime.Before(e.Time)
 }
 
-// superseded reports whether the file of a document has a newer version than e. A process that could not read the end
-// of a removed log does not know what another process, which could, has written to files.
+// superseded reports whether the file of a document has a newer version than e. Another process may have written it:
+// one that could read the end of a removed log that this process could not read.
 func (fl *Flusher) superseded(k *engine.Kind, e *wal.Entry) bool {
 	info, err := k.Stat(k.FileName(e.Key[1:]))
 	return err == nil && info.Mtime.After(e.Time)

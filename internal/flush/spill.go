@@ -15,8 +15,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// spillDue reports whether this round writes the index: the log since the last index has exceeded its budget, the index
-// is small, or a flush or a close requests it. more: a round of a close leaves something to the next one.
+// spillDue reports whether this round writes the index: the log since the last index has exceeded its budget, the
+// index is small, or a flush or a close requests it. more means that a round of a close leaves changes to the next
+// round.
 func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	set := fl.engine.State().Set()
 	if set == nil {
@@ -47,22 +48,22 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	return !fl.indexWaits() && (small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes)
 }
 
-// smallBase is the size below which a base is written so quickly that every round writes it.
+// smallBase is the size in bytes below which a base is written so quickly that every round writes it.
 const smallBase = 256 << 10
 
 func small(set *index.Set) bool {
 	return set.Base() == nil || set.Base().Size() < smallBase
 }
 
-// spilling is an index that is being written as of a mark.
+// spilling is an index that is being written, as of a log position.
 type spilling struct {
-	set    *index.Set // the index that it is based on
+	set    *index.Set // the index on which it is based
 	list   []index.Change
 	to     wal.Mark
 	target index.Target
 }
 
-// spillOf writes the index of a round, or returns the index to write beside the next rounds.
+// spillOf writes the index of a round, or returns the index that is to be written beside the next rounds.
 func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, files *filing,
 	m Merge) (beside *spilling, spilled bool, err error) {
 	if !fl.spillBeside(m) {
@@ -77,8 +78,8 @@ func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, fil
 	return nil, true, nil
 }
 
-// spill writes the state as of a mark as a new delta or, merged, as a new base. It is written while the files are on
-// their way to the disk, and takes its place when these are durable.
+// spill writes the state as of a log position as a new delta or, merged, as a new base. It writes the index while the
+// files are being synced, and puts it in place when they are durable.
 func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) error {
 	s, err := fl.spilling(ctx, held, to, files, always)
 	if err != nil {
@@ -110,10 +111,10 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 	return fl.rebuilder.Again(ctx, held, to, s.list, err, false)
 }
 
-// spilling returns the contents of an index as of a mark; nil if there is nothing new. A version that the index names
-// must have been in its file at some time: otherwise the next process that replaces that file would treat this store's
-// own older version as an edit. So a memory that was changed before the mark, and again since, is first written to its
-// file in its current version.
+// spilling returns the contents of an index as of a log position; nil if there is nothing new. A version that the
+// index names must have been in its file at some time: otherwise the next process that replaces that file would treat
+// this store's own older version as an edit. So if a memory was changed before the position, and again since, its
+// current version is written to its file first.
 func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, files *filing,
 	always bool) (*spilling, error) {
 	_ = fl.engine.KeepUp(held)
@@ -145,13 +146,13 @@ func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, fi
 	return &spilling{set: set, list: list, to: to, target: fl.engine.Target(fl.engine.Log().UUID(), to)}, nil
 }
 
-// settleIndex makes an index durable that another process has put in place: that process may have been killed before it
-// did so.
+// settleIndex syncs an index that another process has put in place: that process may have been killed before it did
+// so.
 func (fl *Flusher) settleIndex() error {
 	return fl.engine.Env().IOError("syncing", fl.engine.Env().Dir, fl.engine.Env().FS.SyncDir(fl.engine.Env().Dir))
 }
 
-// write puts an index in its place.
+// write writes an index and puts it in place.
 func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 	ch := index.Changes{List: s.list, Line: func(dst []byte, c index.Change) ([]byte, error) {
 		e, err := fl.engine.Log().ReadAt(ctx, c.Version)
@@ -188,7 +189,7 @@ func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 	return nil
 }
 
-// backupDue arranges that the old base is kept as a backup if the interval is over.
+// backupDue sets the target so that the old base is kept as a backup, if the backup interval is over.
 func (fl *Flusher) backupDue(to *index.Target) {
 	c := fl.engine.Settings().Now()
 	keep, every := c.Backups(), c.BackupEvery()

@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// EmptyTemp removes what killed processes left in tmp/. A file that is neither a temp file of this program nor a known
-// version is a user's work, and goes to quarantine.
+// EmptyTemp removes files that killed processes left in tmp/. It moves a file to quarantine that is neither a
+// temporary file of this program nor a known version of a document: such a file is a user's work.
 func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
 	edits, err := fl.files.EmptyTemp(fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
@@ -29,15 +29,15 @@ func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
 	return err
 }
 
-// ClearTemp removes a file in the place of a folder in tmp/; see docfile.
+// ClearTemp removes a file that is in the place of a folder in tmp/; see docfile.
 func (fl *Flusher) ClearTemp(_ *wal.Held, folder string) error {
 	edits, err := fl.files.ClearTemp(strings.TrimPrefix(folder, "tmp/"))
 	fl.Edited(context.Background(), edits)
 	return err
 }
 
-// sweepTemp removes what processes left in tmp/ that were killed while others have the store open; otherwise it would
-// stay until the log is recovered. Files that may belong to a running process are not touched.
+// sweepTemp removes files in tmp/ of processes that were killed while others have the store open; otherwise the files
+// would stay until the log is recovered. It does not touch files that may belong to a running process.
 func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
 	dead := fl.engine.Log().Processes().Dead()
 	if len(dead) == 0 {
@@ -91,8 +91,8 @@ func (fl *Flusher) places() (list []*docfile.Folder) {
 	return append(list, fl.engine.Kinds().Scopes.Folder)
 }
 
-// inPlace reports whether the inode of a file in tmp/ is also in the place of the document that it contains: a power
-// failure may keep one half of an exchange.
+// inPlace reports whether a file in tmp/ has the same inode as the file in the place of the document that it contains:
+// after a power failure only one half of an exchange of names may remain.
 func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	b, err := data()
 	if err != nil {
@@ -111,8 +111,8 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	return fl.anyOpaque(context.Background(), stands)
 }
 
-// anyOpaque reports whether is returns true for a document that does not contain its id, among those that changed since
-// the index was written: a killed flusher was working on one of these.
+// anyOpaque reports whether is returns true for any document that does not contain its id and that changed since the
+// index was written: a killed flusher was working on one of these.
 func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id string) bool) bool {
 	if !slices.ContainsFunc(fl.engine.Present(), func(k *engine.Kind) bool { return k.Opaque }) {
 		return false
@@ -129,8 +129,8 @@ func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id str
 	return false
 }
 
-// halfWritten reports whether a file is one of the store's documents, complete, incomplete, or written over a longer
-// one and not truncated yet: what a killed flusher leaves. An edit is none of these.
+// halfWritten reports whether a file is a document of the store, complete, incomplete, or written over a longer one
+// and not truncated yet: a killed flusher leaves such files. An edit is not such a file.
 func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool {
 	if len(b) == 0 {
 		return true
@@ -144,7 +144,7 @@ func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) boo
 	return fl.anyOpaque(ctx, func(k *engine.Kind, id string) bool { return fl.halfWrittenOf(ctx, k, id, info, b) })
 }
 
-// halfWrittenOf is halfWritten for the versions of one document.
+// halfWrittenOf is like halfWritten, for the versions of one document.
 func (fl *Flusher) halfWrittenOf(ctx context.Context, k *engine.Kind, id string, info vfs.Info, b []byte) bool {
 	place, err := fl.engine.State().Find(k.Letter, id)
 	if err != nil {
@@ -172,7 +172,8 @@ func (fl *Flusher) halfWrittenOf(ctx context.Context, k *engine.Kind, id string,
 	return false
 }
 
-// leadingID returns the kind and the id with which a document of the store begins; a nil kind if b begins otherwise.
+// leadingID returns the kind and the id at the beginning of b, which may be the beginning of a document; a nil kind if
+// b begins otherwise.
 func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	for _, k := range fl.engine.Kinds().All {
 		if k.Opaque {
@@ -191,7 +192,8 @@ func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	return nil, ""
 }
 
-// LeadingScope returns the key with which the document of a scope begins; false if b begins otherwise.
+// LeadingScope returns the key at the beginning of b, which may be the beginning of a scope's document; false if b
+// begins otherwise.
 func LeadingScope(b []byte) (key string, ok bool) {
 	rest, begins := bytes.CutPrefix(b, []byte("{\n  \"scope\": "))
 	line, _, ends := bytes.Cut(rest, []byte(",\n"))

@@ -16,12 +16,12 @@ import (
 // used from its log until its user confirms that the documents are wanted (Options.Inflate), or deletes them. The
 // setting is not in config.json, because that comes with the store.
 
-// UnpackedMost is how many bytes of such documents, and of such changes of working memory, become files without
-// confirmation.
+// UnpackedMost is the maximum number of bytes of such documents, and of such changes of working memory, that become
+// files without confirmation.
 const UnpackedMost = 256 << 20
 
-// unpacks returns why the document of the entry at a position, which is compressed more than 64-fold, must not become a
-// file: nil if it may.
+// unpacks returns an error if the document of an entry, which is compressed more than 64-fold, must not become a file;
+// nil if it may.
 func (f *filing) unpacks(ctx context.Context, at wal.LSN) error {
 	fl := f.fl
 	if fl.inflate {
