@@ -13,12 +13,12 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Before returns, for each of some places, the id of the memory before it in its session, or "" if there is none.
-// Memories in except are skipped.
+// Before returns, for each of of, which are places of memories, the id of the memory before it in its session, or ""
+// if there is none. It skips memories in except.
 type Before func(ctx context.Context, of []words.Place, except map[string]bool) ([]string, error)
 
-// said is what the embedder is asked to embed for a memory: text. own is the memory's own part of it; as long as own is
-// unchanged, a vector belongs to the memory.
+// said is the text that is embedded for a memory: text. own is the memory's own part of it; as long as own is
+// unchanged, a vector is valid for the memory.
 type said struct{ own, text string }
 
 // texts returns the texts to embed for memories. They include the content of the memory before each in its session,
@@ -75,8 +75,8 @@ func (em *Embedding) before(ctx context.Context, of []*memstore.Memory,
 	return before, err
 }
 
-// together returns, among the memories of some operations, the one before each in its session, and the ids that these
-// operations write.
+// together returns, for each memory that operations put, the memory before it in its session among the put ones, and
+// the ids that the operations write.
 func together(ops []commit.Op, now time.Time) (near map[*memstore.Memory]*memstore.Memory, replaced map[string]bool) {
 	near, replaced = map[*memstore.Memory]*memstore.Memory{}, map[string]bool{}
 	sessions := map[string][]*memstore.Memory{}
@@ -110,7 +110,8 @@ func happened(m *memstore.Memory, now time.Time) int64 {
 	return m.Timestamp.UnixMicro()
 }
 
-// order compares two memories by the order of a session. An id that is assigned on writing is unknown and not compared.
+// order compares two memories by their order in a session. It does not compare ids that are assigned on writing and
+// still unknown.
 func order(a, b *memstore.Memory, now time.Time) int {
 	c := cmp.Compare(happened(a, now), happened(b, now))
 	if c == 0 && a.ID != "" && b.ID != "" {

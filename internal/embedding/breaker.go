@@ -27,18 +27,18 @@ const (
 	forUser                // Reembed or Pending, started by a user: never refused
 )
 
-// standing is what is known about an embedder. Processes share it (kept.go).
+// standing is the shared knowledge about an embedder's failures. Processes share it in a file (kept.go).
 type standing struct {
 	Failures int           `json:"failures"` // time of the first failure
 	Since    time.Time     `json:"since"`    // time of the last failure
-	Last     time.Time     `json:"last"`     // the last one
-	Next     time.Time     `json:"next"`     // while it is down: when the next probe is due
+	Last     time.Time     `json:"last"`     // time of the last failure
+	Next     time.Time     `json:"next"`     // time at which the next probe is due, while the embedder is down
 	Wait     time.Duration `json:"wait"`     // the back-off that ends at Next
 	Error    string        `json:"error"`    // text of the last error
-	Claim    time.Time     `json:"claim"`    // until then another process probes the embedder
+	Claim    time.Time     `json:"claim"`    // time until which another process probes the embedder
 }
 
-// next returns when the embedder is asked again.
+// next returns the time at which the embedder is called again.
 func (s *standing) next() time.Time {
 	if s.Claim.After(s.Next) {
 		return s.Claim
@@ -55,10 +55,10 @@ func (s *standing) due(now time.Time) bool {
 	return !ahead(s.Next, s.Wait) && !ahead(s.Claim, breakerLast)
 }
 
-// Breaker decides whether the embedder may be asked.
+// Breaker decides whether the embedder may be called.
 type Breaker struct {
 	Clock func() time.Time
-	Kept  *Kept // nil: not shared with other processes
+	Kept  *Kept // the shared file; nil: not shared with other processes
 
 	mu      sync.Mutex
 	s       standing
@@ -74,7 +74,7 @@ type call struct {
 	probe bool
 }
 
-// change is how a call changed the state of the breaker.
+// change is a change of the breaker's state by the result of a call.
 type change int
 
 const (
@@ -104,7 +104,7 @@ func (b *Breaker) enter(by waiter, limit time.Duration) (call, error) {
 	return call{by: by, probe: true}, nil
 }
 
-// look loads what other processes know about the embedder.
+// look loads the failures that other processes have recorded.
 func (b *Breaker) look() {
 	if b.Kept == nil || b.probing || b.read && !b.s.down() {
 		return
@@ -180,7 +180,7 @@ func (b *Breaker) save() {
 	}
 }
 
-// rest returns how long the background should wait before it asks an embedder that is down; 0 if it is not down.
+// rest returns how long the background should wait before it calls an embedder that is down; 0 if it is not down.
 func (b *Breaker) rest() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,7 +193,7 @@ func (b *Breaker) rest() time.Duration {
 	return max(min(b.s.next().Sub(b.Clock()), breakerLast), time.Millisecond)
 }
 
-// Health is what is known about the embedder.
+// Health is the state of the embedder, with its failures.
 type Health struct {
 	State    State
 	Since    time.Time
@@ -208,14 +208,14 @@ type State string
 // The states of an embedder.
 const (
 	StateNone    State = ""        // there is no embedder
-	StateUnknown State = "unknown" // not asked yet
+	StateUnknown State = "unknown" // not called yet
 	StateWorks   State = "works"
-	StateFailing State = "failing" // recent calls failed, but it is still asked
-	StateDown    State = "down"    // not asked until Next
+	StateFailing State = "failing" // recent calls failed, but it is still called
+	StateDown    State = "down"    // not called until Next
 	StateProbing State = "probing" // down, with a probe in progress
 )
 
-// Health returns what is known about the embedder, including failures seen by other processes.
+// Health returns the state of the embedder, including failures seen by other processes.
 func (b *Breaker) Health() Health {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -234,8 +234,8 @@ func (b *Breaker) Health() Health {
 	return h
 }
 
-// answered reports whether err is a refusal by an embedder that answered, so that asking again takes no waiting. Errors
-// of package vector/embed implement this.
+// answered reports whether err is a refusal by an embedder that answered: calling it again costs no waiting. Errors of
+// package vector/embed implement this.
 func answered(err error) bool {
 	var a interface{ Answered() bool }
 	return errors.As(err, &a) && a.Answered()

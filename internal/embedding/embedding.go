@@ -39,27 +39,27 @@ type Embedding struct {
 	kick  chan struct{} // signals work, or a reason to try at once
 
 	mu        sync.Mutex
-	Dimension int // of the first vectors that came; 0: none so far
+	Dimension int // the dimension of the first vectors that the embedder returned; 0: none so far
 	err       error
 	up        bool            // it was down and works again, which is not reported yet
 	queue     []string        // ids of memories without a vector, in the order of processing
 	queued    map[string]bool // the ids in queue
-	Scan      bool            // the index may have more such memories, after After
+	Scan      bool            // the index may have more such memories, with ids after After
 	After     string
-	unseen    int64 // about how many those are
-	Again     bool  // a memory found no place in the queue, and may precede After
-	held      bool  // this process computes the vectors of another model
+	unseen    int64 // approximate number of those memories
+	Again     bool  // a memory did not fit into the queue, and its id may precede After
+	held      bool  // this process computes the vectors of another model: nothing is embedded for puts
 }
 
 // Config is the configuration of a store's embedder.
 type Config struct {
-	Call  func(ctx context.Context, texts []string) ([][]float32, error) // nil: there is no embedder
+	Call  func(ctx context.Context, texts []string) ([][]float32, error) // the embedder; nil: there is none
 	Batch int                                                            // maximum number of texts in one call
-	Model string                                                         // of its vectors
+	Model string                                                         // name of the model of its vectors
 	// Fit means that vectors of another dimension are cut or padded.
 	Fit     bool
-	Timeout time.Duration // of a call that a write or a query waits for
-	Service string        // "": failures are not shared with other processes of the user
+	Timeout time.Duration // timeout of a call for which a write or a query waits
+	Service string        // name of the service; "": failures are not shared with other processes of the user
 }
 
 // New returns the embedder of a store. before finds the memory before another in its session.
@@ -284,7 +284,7 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 }
 
 // unsuited reports whether a commit was refused because of vectors from the embedder: another process determined
-// another dimension while it was asked.
+// another dimension while the embedder was called.
 func (em *Embedding) unsuited(ctx context.Context, got []*memstore.Memory, err error) bool {
 	if dim, _, derr := em.vectors.Dimension(ctx); derr != nil || dim == len(got[0].Embedding) {
 		return false // the vector came from the caller

@@ -13,13 +13,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Kept is the file through which the processes of one user share that an embedding service is down: a process that runs
+// Kept is the file in which the processes of one user record that an embedding service is down: a process that runs
 // one command would not find out otherwise. The file is outside of the store, because a copy of the store on another
 // machine uses another service. Its contents are untrusted input.
 type Kept struct {
 	FS     vfs.FS
-	Dir    string // of this user, outside of every store
-	Name   string // of the service and its model
+	Dir    string // folder of this user, outside of every store
+	Name   string // name of the service and its model
 	Random func([]byte) error
 }
 
@@ -27,7 +27,8 @@ const (
 	keptFolder = "embedders"
 	mostKept   = 8 << 10
 	mostError  = 2 << 10
-	// keptFor is how long a record is used: failures of an hour ago are not consecutive with current ones.
+	// keptFor is the maximum age of a record that is used: failures of an hour ago are not consecutive with current
+	// ones.
 	keptFor = time.Hour
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Suits returns why vectors of this embedder may not be stored under model m, or nil if they may.
+// Suits returns an error if vectors of this embedder may not be stored under model m, or nil if they may.
 func (em *Embedding) Suits(m *index.Model) error {
 	name := em.config.Model
 	em.mu.Lock()
@@ -31,8 +31,8 @@ func (em *Embedding) Suits(m *index.Model) error {
 	return nil
 }
 
-// nameModel records the model of the store's vectors in the log, once: the one of config.json or of the vector files,
-// else that of this process. From then on processes with another model are refused.
+// nameModel records the model of the store's vectors in the log, once. It is the model in config.json or in the vector
+// files; otherwise that of this process. From then on processes with another model are refused.
 func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	model := em.vectors.Model()
 	if em.config.Model == "" || model.Name == by.name || model.Next != "" || by.unsure {
@@ -58,15 +58,15 @@ func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	return nil
 }
 
-// maker is how vectors are made: with a template, for a model that the store knows by a name.
+// maker describes how vectors are made: with a template, for a model that the store knows by a name.
 type maker struct {
 	name     string
 	template *template.Template
 	unsure   bool // the existing vectors, which may name the model, could not be read
 }
 
-// now returns how vectors that are stored now are made. If no model is named yet, it decides here; session means that
-// one of the first vectors is for a memory in a session.
+// now returns how vectors that are stored now are made. If the log names no model yet, now decides on one; session
+// means that one of the first vectors is for a memory in a session.
 func (em *Embedding) now(session bool) *maker {
 	model := em.vectors.Model()
 	if model.Name != "" || em.config.Model == "" || model.Next != "" {

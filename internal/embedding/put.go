@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// embedded are vectors by text, kept as long as an operation may need them again.
+// embedded has vectors by the texts that were embedded. They are kept as long as an operation may need them again.
 type embedded map[string][]float32
 
 // Commit commits operations after requesting the vectors that their memories lack. Memories whose vectors are not
@@ -57,9 +57,9 @@ func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Re
 	return nil
 }
 
-// embedAll gives the memories of operations their vectors, in batches. It returns those that got one, and those that
-// have none because the embedder failed. After a failure it does not ask again, so a put waits at most once for a
-// service that is down.
+// embedAll sets the vectors of the memories of operations, in batches. It returns the memories that got a vector, and
+// those that have none because the embedder failed. After a failure it does not call the embedder again, so a put
+// waits at most once for a service that is down.
 func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op,
 	known embedded) (got, waiting []*memstore.Memory, err error) {
 	var want []*memstore.Memory
@@ -130,11 +130,11 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op,
 	return got, waiting, nil
 }
 
-// wantsEmbedding reports whether the embedder must be asked for a memory. It must if the memory has no embedding; if it
-// has the embedding it was read with but a new content; or if the text to embed (template.Own) changed and the
-// embedding is that of the version being replaced. A memory that is put again with an unchanged text takes over the
-// stored embedding. The stored version may change before the commit; the vector belongs to the memory's text in any
-// case.
+// wantsEmbedding reports whether the embedder must be called for a memory. It must in three cases: the memory has no
+// embedding; it has the embedding with which it was read but a new content; or the text to embed (template.Own)
+// changed and the embedding is that of the version being replaced. A memory that is put again with an unchanged text
+// keeps the stored embedding. The stored version may change before the commit; the vector belongs to the memory's text
+// in any case.
 func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, error) {
 	m := o.Memory
 	if !vectors.Embeddable(m.Content) || o.Derived {
@@ -176,7 +176,7 @@ func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, er
 	return by.Own(&old) != by.Own(m) && slices.Equal(old.Embedding, m.Embedding), nil
 }
 
-// Write is commit.Write with embeddings, for operations that are not prepared again.
+// Write is like commit.Write, with embeddings, for operations that are not prepared again.
 func (em *Embedding) Write(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error {
 	return em.Commit(ctx, ops, seen, listed, nil)
 }

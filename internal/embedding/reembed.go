@@ -14,18 +14,18 @@ import (
 
 // Options are the options of Reembed.
 type Options struct {
-	Restart  bool // discard what an earlier run with this model computed
+	Restart  bool // discard the vectors that an earlier run with this model computed
 	Progress func(*Report)
 }
 
 // Report is the result of Reembed, or its progress so far.
 type Report struct {
-	Total    int64     // memories with content, approximately
-	Resumed  int64     // vectors computed by an earlier run
-	Computed int64     // vectors computed by this run
-	Written  int64     // memories that got a new embedding
-	Changed  int64     // embeddings computed again because the content changed
-	Refused  int64     // memories whose content the embedder refuses
+	Total    int64     // approximate number of memories with content
+	Resumed  int64     // number of vectors computed by an earlier run
+	Computed int64     // number of vectors computed by this run
+	Written  int64     // number of memories that got a new embedding
+	Changed  int64     // number of embeddings computed again because the content changed
+	Refused  int64     // number of memories whose content the embedder refuses
 	Refusals []Refusal // the first of these refusals
 }
 

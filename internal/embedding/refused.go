@@ -25,7 +25,7 @@ type Refusal struct {
 }
 
 type refused struct {
-	sum [32]byte // hash of the memory's own part of the text
+	sum [32]byte // hash of the memory's own part of the refused text
 	err error
 }
 
@@ -34,7 +34,7 @@ const refusedTries = 3
 // mostRefusals is the maximum number of refusals in a report.
 const mostRefusals = 1000
 
-// ProbeText is what the embedder is asked to embed while it has accepted no text in this run.
+// ProbeText is the text with which the embedder is called while it has accepted no text in this run.
 const ProbeText = "a text"
 
 // embed returns the vectors of texts. Refused texts have none and are recorded.
@@ -54,7 +54,7 @@ func (r *reembed) embed(ctx context.Context, texts map[string]said, next bool) (
 	return known, r.divide(ctx, ids, texts, next, known, err)
 }
 
-// by returns how vectors are made that are stored at once, or nil for vectors of the next model.
+// by returns how vectors that are stored at once are made, or nil for vectors of the next model.
 func (r *reembed) by(next bool) *maker {
 	if next {
 		return nil
@@ -62,7 +62,7 @@ func (r *reembed) by(next bool) *maker {
 	return r.maker
 }
 
-// passes reports whether an error may be caused by one of the texts.
+// passes reports whether err may be caused by one of the texts.
 func passes(ctx context.Context, err error) bool {
 	var model *errs.ModelError
 	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, vector.ErrDimension)
@@ -83,7 +83,7 @@ func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]said, 
 	return nil
 }
 
-// probe asks for a text that the embedder accepted before.
+// probe calls the embedder with a text that it accepted before.
 func (r *reembed) probe(ctx context.Context, next bool) error {
 	text := r.taken
 	if text == "" {
@@ -145,7 +145,7 @@ func (r *reembed) refuses(id string, sum [32]byte) bool {
 	return ok && was.sum == sum
 }
 
-// askAgain asks once more for all refused texts.
+// askAgain calls the embedder once more for all refused texts.
 func (r *reembed) askAgain(ctx context.Context) error {
 	ids := slices.Sorted(maps.Keys(r.refused))
 	clear(r.refused)
@@ -165,7 +165,7 @@ func (r *reembed) none() error {
 	return nil
 }
 
-// tellRefused adds the memories left without an embedding to the report.
+// tellRefused adds the memories without an embedding to the report.
 func (r *reembed) tellRefused() {
 	r.report.Refused = int64(len(r.refused))
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {

@@ -15,8 +15,8 @@ import (
 )
 
 // dropOthers removes, from a store that is being restored to a past position, the vectors of a re-embedding that was
-// not running at that position but when the backup ended. Nothing would continue that re-embedding, and after a loss of
-// log and index the file would be taken as evidence of one.
+// running when the backup ended but not at that position. Nothing would continue that re-embedding, and after a loss
+// of log and index the file would be taken as evidence of one.
 func (em *Embedding) dropOthers(model *index.Model) error {
 	path := em.vectors.ComputedPath(vectors.ComputedName)
 	f, err := em.engine.Env().FS.OpenFile(path, os.O_RDONLY, 0)
@@ -47,7 +47,7 @@ func (em *Embedding) dropOthers(model *index.Model) error {
 }
 
 // Restore records the model of the vectors, as of the restored position, in the log and config.json of a store that is
-// being restored. The index has it already.
+// being restored. The index already has it.
 func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
 	if err := em.settleRestored(ctx, as); err != nil {
 		return err

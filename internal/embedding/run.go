@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// reembed is one call of Reembed. It computes the vectors (compute), processes what changed meanwhile and switches the
-// model (switch.go), and rewrites the documents (write.go).
+// reembed is one call of Reembed. It computes the vectors (compute), processes the changes made meanwhile and switches
+// the model (switch.go), and rewrites the documents (write.go).
 type reembed struct {
 	em     *Embedding
 	maker  *maker
@@ -27,8 +27,9 @@ type reembed struct {
 	report Report
 
 	refused map[string]refused // memories whose content the embedder refuses
-	taken   string             // a text that it accepted
-	makes   int                // the dimension of its vectors if no content determined it; 0: not asked
+	taken   string             // a text that the embedder accepted
+	// dimension of the embedder's vectors, if no content determined it; 0: the embedder was not called for it
+	makes int
 }
 
 func (r *reembed) tell() {
@@ -72,7 +73,7 @@ func (r *reembed) run(ctx context.Context) (err error) {
 	return r.finish(ctx)
 }
 
-// purgeTries is how often a run starts again because a purge removed its file.
+// purgeTries is the maximum number of times that a run starts again because a purge removed its file.
 const purgeTries = 3
 
 // compute computes all vectors and switches the model to them.
@@ -181,7 +182,7 @@ func (r *reembed) computeAll(ctx context.Context) error {
 	return nil
 }
 
-// contented is the text of a memory, and its version.
+// contented is the text of a memory and the version that has it.
 type contented struct {
 	said
 	version wal.LSN

@@ -20,9 +20,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// switchTries is how often the switch waits for a moment in which nothing was committed since the last check for
-// changes. After that it switches regardless: memories changed by then are processed later, and have no vector until
-// then.
+// switchTries is the maximum number of attempts to find a moment for the switch in which nothing was committed since
+// the last check for changes. After that it switches regardless: memories changed by then are processed later, and
+// have no vector until then.
 const switchTries = 16
 
 // change makes the computed vectors the store's, with one log entry. The entry is valid only if the memories are
@@ -67,9 +67,9 @@ func (r *reembed) change(ctx context.Context) error {
 	}
 }
 
-// contentless returns the change for a store in which no memory has content: what is put from now on is by this model.
-// If there is no vector at all, the store's dimension becomes this model's; otherwise the dimension of deleted vectors
-// would exclude all others.
+// contentless returns the change for a store in which no memory has content: memories put from now on have embeddings
+// by this model. If there is no vector at all, the store's dimension becomes this model's; otherwise the dimension of
+// deleted vectors would exclude all others.
 func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Change, error) {
 	em := r.em
 	c := vectors.ChangeOfModel(model)
@@ -130,7 +130,7 @@ func (r *reembed) askDimension(ctx context.Context) (int, error) {
 	return len(list[ProbeText]), nil
 }
 
-// settleName is settleConfig for a change of the model's name only.
+// settleName is like settleConfig, for a change of the model's name only.
 func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	em := r.em
 	c := em.engine.Settings().Now().Clone()

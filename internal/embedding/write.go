@@ -16,7 +16,7 @@ import (
 )
 
 // goOn continues an earlier run that was interrupted after its switch. done means that this run has the same model.
-// Otherwise the memories left over, which only the other embedder could embed, are embedded by this run.
+// Otherwise this run embeds the remaining memories, which only the other embedder could embed.
 func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err error) {
 	em := r.em
 	if r.file, err = em.vectors.OpenComputed(model.Name, false); err != nil {
@@ -87,7 +87,7 @@ func (r *reembed) forget(ctx context.Context) error {
 	return errors.Join(err, r.em.vectors.Computed().Close(), r.em.vectors.DropComputed())
 }
 
-// rewrite gives the memories the vectors that were computed for them.
+// rewrite stores the vectors that were computed for the memories in their documents.
 func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 	return r.file.All(r.em.config.Batch, func(list []vectors.ComputedVector) error {
 		var ids []string
@@ -103,8 +103,8 @@ func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 	})
 }
 
-// rest processes memories that the file lacks: those changed since, and with pending those without a vector. It returns
-// how many it wrote.
+// rest processes memories that the file of computed vectors lacks: those changed since, and with pending those without
+// a vector. It returns the number of memories that it wrote.
 func (r *reembed) rest(ctx context.Context, model *index.Model, pending bool) (n int64, err error) {
 	em := r.em
 	if err := em.engine.CatchUp(ctx); err != nil {
@@ -168,7 +168,7 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 	return n, err
 }
 
-// write gives memories vectors, in one commit if possible, and returns how many it wrote.
+// write stores vectors in memories, in one commit if possible, and returns the number of memories that it wrote.
 func (r *reembed) write(ctx context.Context, model *index.Model, ids []string,
 	vectors map[string]vectors.ComputedVector) (int64, error) {
 	if len(ids) == 0 {

@@ -18,27 +18,28 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Env is the environment of everything in an open store: its folder, the file system below it, the
-// clock, and the receivers of log messages and events.
+// Env is the environment of all parts of an open store: its folder, the file system below it, the clock, and the
+// receivers of log messages and events.
 type Env struct {
 	Dir string
 	FS  vfs.FS // follows no link inside the store: vfs.Below
 
 	ReadOnly     bool
-	Refused      error // why nothing can be written to the store, if FS is an overlay over it
+	Refused      error // the reason for which nothing can be written to the store, if FS is an overlay over it
 	NoBackground bool
 	LockWait     time.Duration
 	Logger       *slog.Logger
 	Listener     func(Event)
-	Clock        func() time.Time // for times of documents; may jump; tests count its calls. Durations: System.Mono
-	NaiveTimes   *time.Location
-	FileMode     fs.FileMode
-	FolderMode   fs.FileMode
-	Shared       bool // a new store belongs to its folder's group
-	StateDir     string
-	Self         vfs.Users // identifies the folders that belong to this user
-	System       vfs.System
-	Meters       *meter.Meters // nil: nothing is counted
+	// clock for the times of documents; it may jump, and tests count its calls. For durations see System.Mono
+	Clock      func() time.Time
+	NaiveTimes *time.Location
+	FileMode   fs.FileMode
+	FolderMode fs.FileMode
+	Shared     bool // a new store belongs to the group of its folder
+	StateDir   string
+	Self       vfs.Users // identifies folders created by this user
+	System     vfs.System
+	Meters     *meter.Meters // nil: nothing is counted
 
 	release func() // closes the handle of the folder; nil before Hold
 }
@@ -60,7 +61,7 @@ func (e *Env) Hold() error {
 	return nil
 }
 
-// Release closes the handle of Hold.
+// Release closes the handle that Hold has opened.
 func (e *Env) Release() {
 	if e.release != nil {
 		e.release()

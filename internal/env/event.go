@@ -7,16 +7,16 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Event is an occurrence that a host may want to know: see Options.Listener.
+// Event is an occurrence that may be reported to the program that uses the store: see Options.Listener.
 type Event struct {
 	Kind  EventKind
 	Path  string        // relative to the store
 	ID    string        // of the memory, if the event concerns one
 	LSN   uint64        // position in the log, if the event concerns one
 	Note  string        // details for a user
-	Count int           // number of items, for the kinds that say so
-	Bytes int64         // for the kinds that say so
-	Took  time.Duration // for the kinds that say so
+	Count int           // number of items, for the kinds of events below that mention it
+	Bytes int64         // number of bytes, for the kinds of events below that mention it
+	Took  time.Duration // duration, for the kinds of events below that mention it
 	// Writer is the writer of the version that was restored, or of the write that evicted memories or deleted old ones;
 	// Number 0: unknown.
 	Writer writer.Writer
@@ -36,7 +36,7 @@ const (
 	EventLockWait   EventKind = "waited for a lock" // Note names the holder
 	EventRecovered  EventKind = "recovered"         // the log was read after a process ended without Close
 	EventDiskFull   EventKind = "disk full"         //
-	// Bytes are free; Note has how many there should be. Sent once until there is enough space
+	// Bytes are free; Note has the number of bytes that should be free. Sent once until there is enough space
 	EventLowSpace   EventKind = "low space"
 	EventSpaceBack  EventKind = "enough space again"          //
 	EventHealed     EventKind = "log healed"                  // Path was restored; Note names the source
@@ -57,7 +57,8 @@ const (
 	EventRestored EventKind = "memory file put back"  // Path was damaged or missing; restored from log or archive
 	EventEdit     EventKind = "edited file set aside" // Path is in quarantine/
 	EventAdopted  EventKind = "edited file adopted"   //
-	// the file of ID was deleted; its versions are kept in the history; Note: it was the only copy
+	// the file of ID was deleted by hand; the document's versions are kept in the history; Note: the file was the only
+	// copy
 	EventDeleted  EventKind = "deleted by hand"
 	EventWatching EventKind = "edits are watched"            // Note: by notifications or by polling; Err: why by polling
 	EventDrift    EventKind = "files and index do not agree" //

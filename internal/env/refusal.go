@@ -48,7 +48,7 @@ func (e *Env) Explain(err error) error {
 	return err
 }
 
-// ExplainWith is Explain if the refused file may also be in another folder, which is only read.
+// ExplainWith is like Explain, if the refused file may also be in the folder other, which is only read.
 func (e *Env) ExplainWith(err error, other string) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok && places.Within(pe.Path, other) {
 		at := *e
@@ -148,9 +148,9 @@ func (e *Env) describe(p *errs.PermissionError, at string) (vfs.Info, bool) {
 	return info, true
 }
 
-// refuses returns why a file or folder cannot be written by a user, and the remedy; "" if this file is
-// not the cause. The command in the remedy is for this file alone: a whole store is not given away, or
-// opened, because of one of its files. root is the store's folder.
+// refuses returns the reason for which a user cannot write a file or folder, and the remedy; "" if this file is not
+// the cause. The command in the remedy is for this file alone: a whole store must not be given away, or opened,
+// because of one of its files. root is the store's folder.
 func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (why, fix string) {
 	change := "chattr -i "
 	if runtime.GOOS == "darwin" {
@@ -215,8 +215,8 @@ func quotePath(path string) string {
 	return path
 }
 
-// Passing reports whether something could not be read now, which does not mean that it is damaged or
-// missing: the table of open files is full, a cable is loose, the format is newer.
+// Passing reports whether err means that something could not be read at the moment, which does not mean that it is
+// damaged or missing: the table of open files is full, a cable is loose, the format is newer.
 func Passing(err error) bool {
 	var no syscall.Errno
 	return errors.Is(err, errs.ErrNewerFormat) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)

@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// History reads the past from log, archive and files.
+// History reads the past versions of documents from log, archive and files.
 type History struct{ engine *engine.Engine }
 
 // New returns the history of a store.
@@ -31,21 +31,23 @@ func New(eng *engine.Engine) *History { return &History{engine: eng} }
 type Version struct {
 	Kind        string    // "memory" or "assembly"
 	LSN         uint64    // the Version of the memory or assembly at that time
-	Time        time.Time // reading of the clock at the commit; it may be earlier than that of an earlier version
+	Time        time.Time // clock reading at the commit; it may be earlier than that of an earlier version
 	ID          string
-	Deleted     bool          // the version is a deletion; there is no document
-	Size        int64         // of the document, in bytes
-	ContentHash [32]byte      // sha256 of its exact bytes
-	Previous    uint64        // the previous version, which may be a deletion; 0 if there was none
-	FromFile    bool          // in the file, no longer in the log: whether there were earlier versions is unknown
-	HistoryGone bool          // the log that had the earlier versions is gone: see errs.HistoryGoneError
-	Kept        bool          // a copy kept when the version was replaced: whether there were earlier versions is unknown
-	Document    []byte        // the exact bytes of the file; the caller owns them
-	Writer      writer.Writer // the writer; Number 0: unknown
-	Cause       string        // why the store wrote the version: see Changed
-	Redacted    bool          // the content was removed on purpose: Document, Size and ContentHash are zero
-	RedactedAt  time.Time     // when it was redacted
-	RedactedBy  writer.Writer // who redacted it; Number 0: unknown
+	Deleted     bool     // the version is a deletion; there is no document
+	Size        int64    // size of the document, in bytes
+	ContentHash [32]byte // sha256 of the document's exact bytes
+	Previous    uint64   // the previous version, which may be a deletion; 0 if there was none
+	// the version is in the file, and no longer in the log: it is unknown whether there were earlier versions
+	FromFile    bool
+	HistoryGone bool // the error if the log that had the earlier versions is gone: see errs.HistoryGoneError
+	// the version is a copy kept when it was replaced: it is unknown whether there were earlier versions
+	Kept       bool
+	Document   []byte        // the exact bytes of the file; the caller owns them
+	Writer     writer.Writer // the writer; Number 0: unknown
+	Cause      string        // reason for which the store wrote the version: see Changed
+	Redacted   bool          // the content was removed on purpose: Document, Size and ContentHash are zero
+	RedactedAt time.Time     // time of the redaction
+	RedactedBy writer.Writer // writer of the redaction; Number 0: unknown
 }
 
 // Decode returns the version's document as a Memory, ErrNotFound for a deletion.
@@ -82,7 +84,7 @@ func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 	return *a, nil
 }
 
-// Each yields the versions of a document, oldest first, and reports whether it has yielded anything.
+// Each yields the versions of a document, the oldest first, and reports whether there was any.
 func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield func(Version, error) bool) (any bool) {
 	masked := h.mask(k, id, yield)
 	any = h.each(ctx, k, id, masked.give)
@@ -192,7 +194,7 @@ func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yie
 	return ctx.Err()
 }
 
-// standingVersion returns the version in the file.
+// standingVersion returns the version that the file of a document has.
 func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) Version {
 	r := Version{Kind: k.Noun, LSN: v.LSN, ID: id, FromFile: true, Size: int64(len(v.Doc)),
 		ContentHash: sha256.Sum256(v.Doc), Document: append([]byte(nil), v.Doc...)}
@@ -203,9 +205,9 @@ func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) 
 	return r
 }
 
-// timeOf returns when a version was committed that only its file, or a copy of the file, has. The file has the
-// time of the frame, which is later than the clock if the clock was ahead in an earlier commit. If that time is
-// later than now, timeOf returns the time in the index line instead.
+// timeOf returns the time at which a version was committed, for a version that only its file, or a copy of the file,
+// has. The file has the time of the log frame, which is later than the clock if the clock was ahead in an earlier
+// commit. If that time is later than now, timeOf returns the time in the index line instead.
 func (h *History) timeOf(line *index.Entry) time.Time {
 	at := engine.TimeOf(line)
 	if now := h.engine.Env().Clock(); at.After(now) && !line.UpdatedAt.IsZero() && !line.UpdatedAt.After(now) {
@@ -235,7 +237,7 @@ func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
 	return v, nil
 }
 
-// keptVersion returns the version of which an entry is a kept copy.
+// keptVersion returns the older version that an entry e, a kept copy, contains.
 func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 	line, doc, err := state.KeptDocument(h.engine.Codec(), &e, places.StoredMost)
 	v := Version{Kind: k.Noun, LSN: line.Version, Kept: true, ID: e.Key[2:], Document: doc, Size: int64(len(doc)),

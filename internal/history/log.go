@@ -18,30 +18,32 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Commit is what one commit changed.
+// Commit is the set of changes that one commit made.
 type Commit struct {
 	LSN     uint64        // position of the first change
 	Next    uint64        // position after the commit
-	Time    time.Time     // reading of the clock at the commit; it may be earlier than that of an earlier commit
+	Time    time.Time     // clock reading at the commit; it may be earlier than that of an earlier commit
 	Writer  writer.Writer // the writer; Number 0: unknown
 	Changes []Changed     // in log order
 }
 
 // Changed is the change of one document by a commit.
 type Changed struct {
-	LSN      uint64 // the version that the commit made
-	Kind     string // "memory", "assembly" or "working memory"
-	ID       string // for working memory, the key of the scope
-	What     string // "created", "changed" or "deleted"
-	Cause    string // why the store made it: "expired", "evicted", "edited", "upkeep" or "undo"; "": a caller requested it
+	LSN  uint64 // the version that the commit made
+	Kind string // "memory", "assembly" or "working memory"
+	ID   string // for working memory, the key of the scope
+	What string // "created", "changed" or "deleted"
+	// reason for which the store made the change: "expired", "evicted", "edited", "upkeep" or "undo"; "": a caller
+	// requested it
+	Cause    string
 	Previous uint64 // the previous version, which may be a deletion; 0 if there was none
 }
 
 // LogFilter selects commits, and the changes in them.
 type LogFilter struct {
-	Since, Until time.Time // the zero time sets no bound
+	Since, Until time.Time // time bounds; a zero time sets no bound
 	By           func(number uint32, version uint64) bool
-	First        uint64 // no version below this one passes By
+	First        uint64 // a version for which By returns true is not below this position
 	Session      *string
 	ID           *string
 	Deleted      bool   // deletions only
@@ -109,8 +111,8 @@ func (h *History) Log(ctx context.Context, f LogFilter, yield func(Commit, error
 	}
 }
 
-// add adds the changes of companions to a commit, as changes of the documents that they belong to, unless the commit
-// changes these itself.
+// add adds the changes of companions to a commit, as changes of the documents to which the companions belong. It omits
+// those of documents that the commit changes itself.
 func (c *Commit) add(companions []Changed) {
 	if len(companions) == 0 {
 		return
@@ -128,7 +130,8 @@ func (c *Commit) add(companions []Changed) {
 	slices.SortStableFunc(c.Changes, func(a, b Changed) int { return cmp.Compare(a.LSN, b.LSN) })
 }
 
-// commits returns the commits in [from, to) that pass, in log order, and the errors of what could not be read.
+// commits returns the commits in [from, to) that pass the filter, in log order, and the errors about parts that could
+// not be read.
 func (h *History) commits(ctx context.Context, f *LogFilter, from, to wal.LSN) (list []Commit, problems []error) {
 	var c Commit
 	var companions []Changed
@@ -169,15 +172,15 @@ func (h *History) commits(ctx context.Context, f *LogFilter, from, to wal.LSN) (
 	return list, problems
 }
 
-// commit reports whether a commit passes the conditions that are the same for all its changes.
+// commit reports whether a commit passes those conditions of the filter that do not depend on single changes.
 func (f *LogFilter) commit(c *Commit) bool {
 	return (f.Since.IsZero() || !c.Time.Before(f.Since)) && (f.Until.IsZero() || c.Time.Before(f.Until)) &&
 		(f.By == nil || f.By(c.Writer.Number, c.LSN))
 }
 
-// changed returns the change that an entry made, and whether it passes: ok is false also for an entry that changes no
-// document. An entry of a companion, such as the properties of a note, changes the document that it belongs to, also
-// where it deletes the companion.
+// changed returns the change that an entry made. ok is false if the change does not pass the filter, or if the entry
+// changes no document. An entry of a companion, such as the properties of a note, changes the document to which the
+// companion belongs, even if it deletes the companion.
 func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (ch Changed, companion, ok bool, err error) {
 	k := h.engine.Kinds().Of(e.Key)
 	ch = Changed{LSN: e.LSN, What: "changed", Cause: causeOf(e.Cause)}

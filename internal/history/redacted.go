@@ -30,7 +30,7 @@ func (h *History) redactions(k *engine.Kind, id string) ([]purgefile.Row, error)
 	return rows, nil
 }
 
-// redaction returns the redaction of a version.
+// redaction returns the redaction of a version; is is false if the version was not redacted.
 func (h *History) redaction(k *engine.Kind, id string, version uint64) (row purgefile.Row, is bool, err error) {
 	rows, err := h.redactions(k, id)
 	for _, r := range rows {
@@ -48,13 +48,13 @@ func (h *History) redacted(k *engine.Kind, id string, r *purgefile.Row) Version 
 		RedactedBy: h.engine.Writer(r.By, r.Since)}
 }
 
-// masked yields versions, and redacted ones in their places.
+// masked yields the versions of a document, with redacted versions in their places.
 type masked struct {
 	h     *History
 	kind  *engine.Kind
 	id    string
 	rows  []purgefile.Row // rows that are not yielded yet
-	err   error           // why rows is unknown
+	err   error           // error because of which rows is unknown
 	yield func(Version, error) bool
 	any   bool
 	ended bool // the caller has ended the iteration

@@ -20,24 +20,24 @@ import (
 // Change is one committed change of one document, by any process.
 type Change struct {
 	LSN      uint64    // the version that the change made; ascending within a batch
-	Next     uint64    // position to continue from: Watch(ctx, Next)
-	Time     time.Time // reading of the clock at the commit; it may be earlier than that of an earlier change
+	Next     uint64    // position from which to continue: Watch(ctx, Next)
+	Time     time.Time // clock reading at the commit; it may be earlier than that of an earlier change
 	Kind     string    // the noun of the kind: "memory" or "assembly"
 	ID       string
 	Deleted  bool
-	Memory   memstore.Memory   // as written; zero if deleted
-	Assembly assembly.Assembly // likewise
+	Memory   memstore.Memory   // the memory as written; zero if deleted
+	Assembly assembly.Assembly // the assembly as written; zero if deleted
 	Document []byte            // the bytes of a document of another kind; nil if deleted, or if only its companion changed
 	More     bool              // the batch continues in the next change
 	Writer   writer.Writer     // the writer; Number 0: unknown
-	Cause    string            // why the store wrote the change: see Changed
+	Cause    string            // reason for which the store wrote the change: see Changed
 }
 
 // Filter selects changes.
 type Filter struct {
 	Kind    string
 	Session string
-	Only    bool // only changes of Session
+	Only    bool // only changes of documents in Session
 }
 
 // FromNow is the position from which Watch yields only future changes.
@@ -60,7 +60,7 @@ func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(C
 	yield(Change{}, h.explained(err))
 }
 
-// explained returns errs.ErrReplaced in place of an error that is due to the removal of the store's files.
+// explained returns errs.ErrReplaced instead of err if err is a consequence of the removal of the store's files.
 func (h *History) explained(err error) error {
 	if h.engine.BeginUse() != nil {
 		return err
@@ -69,7 +69,7 @@ func (h *History) explained(err error) error {
 	return h.engine.Log().Folder().Explain(err)
 }
 
-// Until yields what is committed from a position on, and ends with the last commit before the call.
+// Until yields the changes committed from a position on, and ends with the last commit before the call.
 func (h *History) Until(ctx context.Context, from uint64, yield func(Change, error) bool) {
 	to, err := h.engine.DurableNow(ctx)
 	for w := (&watcher{h: h, at: from}); err == nil && w.at < to; {
@@ -92,8 +92,8 @@ func (h *History) Until(ctx context.Context, from uint64, yield func(Change, err
 type watched struct {
 	wal.Entry
 	kind  *engine.Kind
-	id    string // of a companion, that of the document that it belongs to
-	alone bool   // a change of a companion, and the batch has none of its document
+	id    string // id of the document; for a change of a companion, of the document to which the companion belongs
+	alone bool   // a change of a companion in a batch without a change of its document
 	next  wal.LSN
 	more  bool // another entry of the batch passed as well
 }
@@ -103,11 +103,11 @@ type watched struct {
 type watcher struct {
 	h       *History
 	filters Filter
-	at      wal.LSN // everything before it is in list, or was yielded
+	at      wal.LSN // position before which every change is in list, or was yielded
 	list    []watched
 }
 
-// begin determines where to read from.
+// begin determines the position from which to read.
 func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	h := w.h
 	if err := h.engine.BeginUse(); err != nil {
@@ -130,7 +130,7 @@ func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	return err
 }
 
-// watchBytes is how much is read at once; more if one commit has more.
+// watchBytes is the number of bytes that are read at once; more if one commit has more.
 const watchBytes = 1 << 20
 
 // read fills list with the changes of some more commits, and waits for the first one. If it returns an error,
@@ -151,7 +151,7 @@ func (w *watcher) read(ctx context.Context) error {
 	return nil
 }
 
-// readMore reads a part of what is durable, if there is anything new.
+// readMore reads a part of the durable log, if there is anything new.
 func (w *watcher) readMore(ctx context.Context) error {
 	h := w.h
 	if err := h.engine.BeginUse(); err != nil {
@@ -205,8 +205,8 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 	return nil
 }
 
-// joined moves the changes of a batch to its beginning except those of companions whose documents the batch changes
-// too, and returns how many remain.
+// joined moves the changes that are to be yielded to the beginning of a batch, and returns their number. It drops
+// changes of companions whose documents the batch also changes.
 func joined(batch []watched) int {
 	if !slices.ContainsFunc(batch, func(e watched) bool { return e.alone }) {
 		return len(batch)

@@ -25,17 +25,16 @@ import (
 type Want struct {
 	Store uuid.UUID
 	At    wal.Mark
-	// version returns the version that an id is known to have had when its document had this hash, zero
-	// if none is known.
+	// version returns the version that an id had when its document had this hash, zero if that is unknown.
 	version func(k *engine.Kind, id string, sum [32]byte) (known, error)
-	model   index.Model // as far as log and archive have it, if the state does not
+	model   index.Model // the model in log and archive, if the state does not have it
 
 	restored *backup.Restored // nil: the store is not being restored
 }
 
-// stray returns the version of a document whose version is unknown. During a change of the model it is a
-// version from before the change, so that the vector computed for its content is used. For a store that
-// is being restored, it is known whether the version is from before.
+// stray returns the version to assign to a document whose version is unknown. During a change of the model it is a
+// version from before the change, so that the vector computed for the document's content is used. For a store that is
+// being restored, it is known whether the version is from before.
 func (r *Want) stray(file string) wal.LSN {
 	if r.model.Switching() && (r.restored == nil || r.restored.Older(file)) {
 		return r.model.Since - 1
@@ -43,12 +42,12 @@ func (r *Want) stray(file string) wal.LSN {
 	return r.At.LSN - 1
 }
 
-// known is the version that has a file's bytes, the FAISS id in its index line, and its times: the file
-// of an adopted edit does not contain them.
+// known is the version that has a file's bytes, the FAISS id in its index line, and its times: the file of an adopted
+// edit does not contain its times.
 type known struct {
 	at               wal.LSN
 	vector           int64
-	by               uint32 // its writer
+	by               uint32 // number of the version's writer
 	created, updated time.Time
 }
 
@@ -57,12 +56,12 @@ func knownOf(at wal.LSN, line *index.Entry) known {
 	return known{at, line.VectorID, line.By, line.CreatedAt, line.UpdatedAt}
 }
 
-// rebuildIndex builds a new base from the files of all kinds. A version that is no longer known becomes
-// one that no frame can have (LSNs are multiples of 8), so a condition on the old version fails and
-// never holds by mistake.
+// rebuildIndex builds a new base from the files of all kinds. A document whose version is no longer known gets a
+// version that no frame can have (LSNs are multiples of 8), so a condition on the old version fails and never holds by
+// mistake.
 //
-// Damaged files are left where they are and reported; a file that cannot be read now is an error: a file
-// that was not read is not an absent one.
+// Damaged files are left where they are and reported; a file that cannot be read now is an error: an unread file must
+// not be treated as an absent one.
 func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, error) {
 	mk.views.Rebuilding(ctx) // views built from the files may differ, as of the same moment
 	var list []index.Change
@@ -108,8 +107,8 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 	return set, len(list), err
 }
 
-// scanFiles adds the documents of a folder to the list, and what is known of them: the ids of their
-// vectors if these differ from the versions, and their times if the files do not contain them.
+// scanFiles adds the documents of a folder to the list, and known facts about them to facts: the ids of their vectors
+// if these differ from the versions, and their times if the files do not contain them.
 func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []index.Change,
 	facts map[string]known) ([]index.Change, error) {
 	first, versions := len(list), map[string]bool{} // the files with a version that log or index have
@@ -169,8 +168,8 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 	return list, nil
 }
 
-// placed returns the documents of a list that can exist beside each other, preferring those with a known
-// version. The file of any other document stays where it is, and is reported.
+// placed returns the documents of a list that can exist beside each other, preferring those with a known version.
+// Files of other documents stay where they are, and are reported.
 func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string]bool) []index.Change {
 	beside, refused := kind.NewBeside(k.Kind, k.Folds()), map[string]bool{}
 	for _, known := range []bool{true, false} {
@@ -187,10 +186,9 @@ func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string
 	return slices.DeleteFunc(list, func(c index.Change) bool { return refused[c.ID] })
 }
 
-// Again replaces the index of a store in use. The files must be durable up to the mark. A damaged index
-// is rebuilt as From does it, which keeps every version. A rebuild on request (asked) does not trust
-// index and backups, however valid they look, and uses the files. It keeps the versions whose document
-// the file still has; see versions.
+// Again replaces the index of a store in use. The files must be durable up to the mark. A damaged index is rebuilt as
+// From does it, which keeps every version. A rebuild on request (asked) ignores index and backups, however valid they
+// look, and uses the files. It keeps the versions whose documents the files still have; see versions.
 func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error,
 	asked bool) error {
 	if err := mk.engine.SaveWriters(ctx, at.LSN); err != nil {

@@ -17,10 +17,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// From builds a new base when the present one cannot be trusted: from the newest older index that is
-// valid and belongs to this log, and what log and archive have since; that keeps every version.
-// Otherwise it uses the files, which are authoritative below r.at but have no versions. from names the
-// older index, "" for the files.
+// From builds a new base when the present one cannot be used. It uses the newest older index that is valid and belongs
+// to this log, and the later entries of log and archive; that keeps every version. Otherwise it uses the files, which
+// are authoritative below r.at but have no versions. from names the older index, "" for the files.
 func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.Set, from string, n int, err error) {
 	older, err := mk.olderIndexes()
 	if err != nil {
@@ -101,8 +100,8 @@ func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *past.Log) (mo
 	return model, nil
 }
 
-// starved reports whether this process lacks a resource at the moment: a file that it could not read is
-// not damaged then.
+// starved reports whether err means that this process lacks a resource at the moment: then a file that it could not
+// read is not damaged.
 func starved(err error) bool {
 	return vfs.IsStarved(err)
 }
@@ -137,8 +136,8 @@ func (mk *Maker) openOlder(name, store string) (*index.Set, error) {
 	return nil, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
 }
 
-// fallBack updates an older index to r.at. It is used only if all its bytes are valid, its chain hash is
-// that of the log, and no record since is missing.
+// fallBack updates an older index to r.at. It uses the index only if all its bytes are valid, its chain hash is that
+// of the log, and no later record is missing.
 func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.Log) (*index.Set, error) {
 	old, err := mk.openOlder(name, r.Store.String())
 	if err != nil {
@@ -176,7 +175,7 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 	return index.Load(mk.engine.Env().FS, mk.engine.Env().Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
 }
 
-// since returns what the log has in [from, to): the newest entry of each key, and the model.
+// since returns the changes that the log has in [from, to): the newest entry of each key, and the model.
 func (mk *Maker) since(ctx context.Context, past *past.Log, from wal.Mark, to wal.LSN,
 	model *index.Model) (*index.Changes, error) {
 	place := map[string]int{}

@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// versions has what is still known of versions while an index is built from the files. A file has the
-// version that was written with its bytes, according to the log, the index that is being replaced, or a
-// backup of it. If none of them knows the bytes, the version is unknown.
+// versions finds the versions of documents while an index is built from the files. A file has the version that was
+// written with its bytes, according to the log, the index that is being replaced, or a backup of it. If none of them
+// has these bytes, the version is unknown.
 type versions struct {
 	mk     *Maker
 	recent map[string]wal.LSN // by key
@@ -73,8 +73,8 @@ func (v *versions) of(ctx context.Context, k *engine.Kind, id string, sum [32]by
 	return known{}, nil
 }
 
-// passingOnly returns err only if its cause may pass: what could not be read now is not unknown, what is
-// damaged is.
+// passingOnly returns err only if its cause may pass. Data that could not be read at the moment must not be treated as
+// unknown; damaged data are.
 func passingOnly(err error) error {
 	if err == nil || errors.Is(err, errs.ErrCorrupt) {
 		return nil

@@ -12,13 +12,13 @@ import (
 // several goroutines.
 type Codec struct {
 	enc, dec sync.Pool
-	most     int // maximum bytes of an inflated document, 0: only the caller's limit
+	most     int // maximum number of bytes of an inflated document, 0: only the caller's limit
 	room     room
 }
 
-// Bound sets the size of the largest document that is inflated: what a frame of the log can have once
-// inflated (segment.Geometry.Limit). No version of this program writes more, so an entry with a larger
-// size is forged. Bound must be called before the Codec is used.
+// Bound sets the size of the largest document that is inflated, in bytes: the largest that a frame of the log can have
+// once inflated (segment.Geometry.Limit). No version of this program writes more, so an entry with a larger size is
+// forged. Bound must be called before the Codec is used.
 func (c *Codec) Bound(limit uint64) { c.most = int(min(limit, math.MaxInt32)) }
 
 func (c *Codec) compress(dst, doc []byte) []byte {

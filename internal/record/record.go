@@ -15,8 +15,8 @@ const (
 	KindDelete = 17
 	KindModel  = 18 // the model of the vectors: see internal/state
 	KindKept   = 19 // a copy of an older version: see Kept
-	KindWriter = 20 // explains the number of a writer
-	KindPurge  = 21 // names what was purged: see internal/purgefile
+	KindWriter = 20 // an explanation of the number of a writer
+	KindPurge  = 21 // names of purged documents: see internal/purgefile
 )
 
 // Key namespaces: the first byte of a key in the log.
@@ -27,7 +27,7 @@ const (
 	Working  = 'w'
 	Model    = 'v' // of the vectors: the key is this byte alone, see internal/state
 	Writer   = 'u' // of explanations of writers: the key is this byte alone, see internal/state
-	Purge    = 'p' // of what was purged: the key is this byte alone, see internal/state
+	Purge    = 'p' // of purges: the key is this byte alone, see internal/state
 	Kept     = 'k' // of copies of older versions: followed by the document's key, see kept.go
 )
 
@@ -45,7 +45,7 @@ type Record struct {
 	Created  bool // there was no version before, or only its deletion
 	Line     []byte
 	Vector   []float32
-	Doc      []byte // uncompressed when encoding; when decoded see View
+	Doc      []byte // the document, uncompressed when encoding; when decoded see View
 }
 
 const (
@@ -61,7 +61,7 @@ const (
 	mostShrunk = 64
 )
 
-// Encode appends a record's value and returns it with its size once inflated.
+// Encode appends a record's value to dst. It returns the value and its size after decompression.
 func (c *Codec) Encode(dst []byte, r *Record) ([]byte, uint32) {
 	at := len(dst)
 	var head [headSize]byte
@@ -172,7 +172,7 @@ func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
 	return c.inflate(make([]byte, 0, v.size), v.doc, v.size)
 }
 
-// Fits returns an error for a document that inflates to more than a log can have.
+// Fits returns an error for a document that inflates to more bytes than a log can have.
 func (c *Codec) Fits(v *View, limit int) error {
 	if c.most > 0 {
 		limit = min(limit, c.most)

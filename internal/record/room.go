@@ -7,24 +7,24 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// How many bytes of documents the goroutines of one store that read many documents have in memory at
-// once. A single larger document is read while no other is.
+// Limits for the documents that the goroutines of one store have in memory at once while they read many. A single
+// larger document is read while no other is in memory.
 const (
 	roomBytes = 64 << 20
-	roomFree  = 256 << 10 // a document of at most so many bytes does not wait, and is not counted
+	roomFree  = 256 << 10 // maximum number of bytes of a document that does not wait, and is not counted
 )
 
-// room bounds how much of the documents that a store reads in the background is in memory at once: for
-// files, the index of words, a verification. A goroutine holds it for one document, and waits for no
-// lock and no other document meanwhile.
+// room limits the number of bytes of documents that a store reads in the background and has in memory at once: for
+// files, the index of words, a verification. A goroutine takes room for one document, and waits for no lock and no
+// other document meanwhile.
 type room struct {
 	once  sync.Once
 	left  *semaphore.Weighted
-	spare sync.Pool // *[]byte, of Lend
+	spare sync.Pool // pool of *[]byte, used by Lend
 }
 
-// Take blocks until a document of n bytes may be in memory. The caller calls give once, when the
-// document is no longer needed.
+// Take blocks until a document of n bytes may be in memory. The caller must call give once, when the document is no
+// longer needed.
 func (c *Codec) Take(ctx context.Context, n int64) (give func(), err error) {
 	if n <= roomFree {
 		return func() {}, nil
@@ -38,8 +38,8 @@ func (c *Codec) Take(ctx context.Context, n int64) (give func(), err error) {
 	return func() { r.left.Release(n) }, nil
 }
 
-// Lend is Doc for a document that is needed for a moment: it waits as Take does, and the bytes are those
-// of the record or of a buffer that is reused once give is called.
+// Lend is like Doc, for a document that is needed only for a moment. It waits as Take does. The bytes are those of the
+// record, or of a buffer that is reused once give is called.
 func (c *Codec) Lend(ctx context.Context, v *View, limit int) (doc []byte, give func(), err error) {
 	if !v.zstd {
 		return v.doc, func() {}, nil

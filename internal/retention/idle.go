@@ -16,18 +16,20 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// SweepOptions says which sessions SweepSessions selects: those that match any of the two criteria.
+// SweepOptions are the criteria by which SweepSessions selects sessions: a session is selected if it meets either of
+// the two.
 type SweepOptions struct {
-	IdleFor time.Duration // select sessions in which nothing was written for so long; 0: none
-	Keep    int           // select all except this many, those that were written to last; 0: none
-	Apply   bool          // delete them; otherwise they are only listed
+	IdleFor time.Duration // select sessions in which nothing was written for this time; 0: no such criterion
+	// select all sessions except this number of those that were written to last; 0: no such criterion
+	Keep  int
+	Apply bool // delete the selected sessions; otherwise they are only listed
 }
 
 // Swept is a session that SweepSessions has selected, and the result.
 type Swept struct {
 	Session Session // as it was found
-	Deleted int64   // memories
-	Spared  bool    // it was used meanwhile
+	Deleted int64   // number of deleted memories
+	Spared  bool    // the session was used meanwhile, and not deleted
 }
 
 // SweepSessions deletes sessions that are no longer used, those unused longest first, and returns them.
@@ -79,8 +81,8 @@ func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept,
 	return list, nil
 }
 
-// sweepTries is how often a session is checked again that may have been used: other sessions share its
-// slot (state.PutsKey).
+// sweepTries is the maximum number of checks of a session that may have been used: other sessions share its slot
+// (state.PutsKey).
 const sweepTries = 100
 
 func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) {
@@ -140,8 +142,8 @@ func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op
 	return ops, is.Memories <= s.Memories && is.Last.Equal(s.Last), nil
 }
 
-// deleteUnused deletes what fits one commit, on the condition that nothing was put into the session, and
-// the rest in further commits.
+// deleteUnused deletes as many memories of a session as fit one commit, on the condition that nothing was put into the
+// session, and the rest in further commits.
 func (r *Retention) deleteUnused(ctx context.Context, ops []commit.Op, unused commit.Reads,
 	listed wal.LSN) (done int, err error) {
 	for len(ops) > 0 {

@@ -25,8 +25,8 @@ const (
 //	the boot of the machine in which the note was made, 32 digits, a space, and how long after
 //	its start, as time.Duration writes it; omitted if unknown
 type SweepNote struct {
-	Cut  time.Time // zero: there is none
-	Boot [2]uint64 // zero: not known
+	Cut  time.Time // time of day in the first line; zero: there is no note
+	Boot [2]uint64 // boot in the second line; zero: unknown
 	Up   time.Duration
 }
 
@@ -39,7 +39,7 @@ func (n *SweepNote) Text() []byte {
 	return b
 }
 
-// ParseSweepNote parses a note. An invalid note results in a zero SweepNote: then the hour begins now.
+// ParseSweepNote parses a note. An invalid note results in the zero SweepNote: then the hour begins now.
 func ParseSweepNote(text string) (n SweepNote) {
 	first, second, _ := strings.Cut(text, "\n")
 	cut, err := time.Parse(time.RFC3339Nano, first)
@@ -58,15 +58,16 @@ func ParseSweepNote(text string) (n SweepNote) {
 	return n
 }
 
-// Hour is the hour that has to pass before something old is deleted. All processes use a note of a time
-// of day; see the top of sweep.go.
+// Hour is the hour that has to pass before anything expired or old is deleted. All processes use the same note of a
+// time of day; see the top of sweep.go.
 type Hour struct {
 	r    *Retention
 	name string
-	Seen sighting // guarded by the caller's lock: that of the sweeper, flush.lock
+	// what this process knows of the note; guarded by the caller's lock: that of the sweeper, or flush.lock
+	Seen sighting
 }
 
-// sighting is when this process first saw a note, by Scopes.Mono.
+// sighting is the time at which this process first saw a note, by Scopes.Mono.
 type sighting struct {
 	note SweepNote
 	At   time.Duration
@@ -124,7 +125,7 @@ func (h *Hour) write(cut time.Time) error {
 	return nil
 }
 
-// judge decides whether the hour of a note is over at the time of day now. If it is, what was old at
+// judge decides whether the hour of a note is over at the time of day now. If it is, everything that was old at
 // note.Cut may be deleted. Otherwise renew is the time for a new note; zero: the note stays.
 func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time) {
 	if note.Cut.IsZero() || note.Cut.After(now) {
@@ -141,11 +142,10 @@ func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time
 	return false, time.Time{}
 }
 
-// HistoryCut returns the time of day by which the age of old history is judged: one at which history was
-// too old already, at least an hour ago. The zero time: there is none yet. The caller holds flush.lock;
-// old reports whether history is too old at the time of day now. If nothing is too old, a note of a time
-// in the future is replaced nevertheless: otherwise the next clock that is ahead, hours later, would
-// find that its hour has passed.
+// HistoryCut returns the time of day by which the age of old history is determined: one at least an hour ago at which
+// history was too old already. The zero time means that there is none yet. The caller holds flush.lock; old reports
+// whether history is too old at the time of day now. If nothing is too old, HistoryCut still replaces a note of a time
+// in the future: otherwise the next clock that is ahead, hours later, would find that its hour has passed.
 func (r *Retention) HistoryCut(now time.Time, old bool) time.Time {
 	h := &r.aged
 	note, err := h.Read()

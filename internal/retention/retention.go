@@ -17,20 +17,20 @@ type Retention struct {
 	commits *commit.Committer
 	counts  *counts.Counts
 	orders  *words.Orders
-	uptime  *scopes.Scopes // has the clock of the machine
-	others  Expirer        // nil: only memories expire
+	uptime  *scopes.Scopes // reads the clock of the machine
+	others  Expirer        // other documents that expire; nil: only memories expire
 
-	Expiry  Hour // of memories
-	aged    Hour // of the history
+	Expiry  Hour // the note about expired memories
+	aged    Hour // the note about the history
 	sweeper Sweeper
 	touched touched
 }
 
 // Expirer has documents other than memories that expire.
 type Expirer interface {
-	// Expired reports whether any of them is expired at a time. It is cheap when called often.
+	// Expired reports whether any of its documents has expired at a time. It must be cheap when called often.
 	Expired(ctx context.Context, at time.Time) (bool, error)
-	// DeleteExpired deletes some of those that were expired at a time, and returns how many.
+	// DeleteExpired deletes some of the documents that had expired at a time, and returns their number.
 	DeleteExpired(ctx context.Context, at time.Time, most int) (int, error)
 }
 

@@ -21,9 +21,9 @@ import (
 type Session struct {
 	ID       string
 	Memories int64
-	Bytes    int64     // of their files
-	First    time.Time // when its first memory was created
-	Last     time.Time // when a memory in it was last written
+	Bytes    int64     // size of the memories' files, in bytes
+	First    time.Time // time at which the session's first memory was created
+	Last     time.Time // time at which a memory in the session was last written
 }
 
 func (s *Session) add(line *index.Entry) {
@@ -37,7 +37,7 @@ func (s *Session) add(line *index.Entry) {
 	}
 }
 
-// One returns one session; ErrNotFound if it has no memory.
+// One returns one session; errs.ErrNotFound if it has no memory.
 func (r *Retention) One(ctx context.Context, id string) (Session, error) {
 	if err := r.engine.CatchUp(ctx); err != nil {
 		return Session{}, err
@@ -57,7 +57,7 @@ func (r *Retention) One(ctx context.Context, id string) (Session, error) {
 
 // sessionChange is a memory of a session that changed since the index was written.
 type sessionChange struct {
-	order string // of its session, as the index sorts them
+	order string // sort position of the change's session in the index
 	line  *index.Entry
 }
 
@@ -83,7 +83,7 @@ func (r *Retention) Each(ctx context.Context, yield func(Session, error) bool) {
 	}
 }
 
-// eachOfIndex is Each by reading the index.
+// eachOfIndex is like Each, and reads the index.
 func (r *Retention) eachOfIndex(ctx context.Context, yield func(Session, error) bool) {
 	changed, err := r.engine.Overlay().Sorted(ctx, r.engine, r.engine.Kinds().Memories)
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *Retention) eachOfIndex(ctx context.Context, yield func(Session, error) 
 	}
 	slices.SortStableFunc(news, func(a, b sessionChange) int { return strings.Compare(a.order, b.order) })
 
-	var s Session // the session being added up
+	var s Session // the session whose memories are being counted
 	current := ""
 	// enter begins a session, after the sessions that come before it.
 	enter := func(order, id string) bool {
@@ -205,7 +205,7 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 	}
 }
 
-// Delete deletes the memories of a session, and returns how many.
+// Delete deletes the memories of a session, and returns their number.
 func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 	if err := r.engine.CatchUp(ctx); err != nil {
 		return 0, err
@@ -232,9 +232,9 @@ func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 	return done, nil
 }
 
-// deletable returns how many deletions fit one commit.
+// deletable returns the number of deletions, from the first one on, that fit one commit.
 func (r *Retention) deletable(n int, id func(i int) string) int {
-	const record = 24 // bytes of a deletion: see package record
+	const record = 24 // size in bytes of a deletion's record: see package record
 	limit, size := r.engine.Log().Limit(), uint64(0)
 	for i := range n {
 		if size += segment.FrameSize(uint64(1 + len(id(i)) + record)); size > limit && i > 0 {

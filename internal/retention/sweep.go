@@ -30,17 +30,17 @@ import (
 // HistoryCut).
 
 const (
-	SweepMost = 1000 // memories deleted at a time
+	SweepMost = 1000 // maximum number of memories deleted at a time
 )
 
 // Sweeper deletes expired memories. If several processes sweep at the same time, one of them deletes.
 type Sweeper struct {
 	mu   sync.Mutex
-	aged time.Time // when this process last searched for memories older than max_age, and found no more
-	from string    // the place up to which it has searched
+	aged time.Time // time at which this process last searched for memories older than max_age, and found no more
+	from string    // the place up to which that search has come
 }
 
-// SweepExpired deletes some of what has been expired for long enough. It is cheap if there is nothing to
+// SweepExpired deletes some of the memories that have been expired for long enough. It is cheap if there is nothing to
 // delete.
 func (r *Retention) SweepExpired(ctx context.Context) error {
 	s := &r.sweeper
@@ -111,7 +111,7 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	return r.Expiry.Note(now)
 }
 
-// SweepUp is SweepExpired for callers without a way to return an error: it logs a failure.
+// SweepUp is like SweepExpired, for callers that cannot return an error: it logs a failure.
 func (r *Retention) SweepUp(ctx context.Context) {
 	if err := r.SweepExpired(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errs.ErrClosed) {
 		r.engine.Env().Logger.Warn("deleting what has expired", "err", err)
@@ -150,7 +150,7 @@ func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool,
 	return len(ids) == SweepMost, err
 }
 
-// committing is Commit or Upkeep of a commit.Committer.
+// committing is the method Commit or Upkeep of a commit.Committer.
 type committing func(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error
 
 // deleteIf deletes memories for which a condition still holds in the commit, and returns how many.

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// touchEvery is how long accesses are collected before they are written.
+// touchEvery is the time for which accesses are collected before they are written.
 const touchEvery = time.Minute
 
 // touchMost is the maximum number of memories whose accesses are collected.
@@ -115,7 +115,7 @@ func (r *Retention) ForgetTouched(ids []string) {
 	}
 }
 
-// Upkeep does what an open store does every few seconds.
+// Upkeep performs the tasks that an open store repeats every few seconds.
 func (r *Retention) Upkeep(ctx context.Context) {
 	if err := r.WriteDue(ctx); err != nil && ctx.Err() == nil {
 		r.engine.Env().Logger.Warn("counting accesses", "err", err)

@@ -14,7 +14,7 @@ import (
 type Consolidation struct {
 	Values []string               // patterns of keys, see working.Match: each matching value becomes a memory
 	Notes  bool                   // the whole scratchpad becomes one memory
-	Keep   bool                   // keep the scope, including what became memories
+	Keep   bool                   // keep the scope, including the values that became memories
 	Memory func(*memstore.Memory) // may change each memory before it is written
 }
 
@@ -60,7 +60,8 @@ func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolida
 	}
 }
 
-// consolidate returns the operations, and the version of the scope from which they were made.
+// consolidate returns the operations that would consolidate a scope, and the version of the scope from which they were
+// computed.
 func (s *scope) consolidate(ctx context.Context, o Consolidation) ([]commit.Op, wal.LSN, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,8 +24,7 @@ import (
 // The decision uses positions only. The time at which the scope was created, perhaps by the clock
 // of another machine, proves nothing.
 
-// chainMost is the maximum number of entries that are read to find one that does not depend on the
-// file.
+// chainMost is the maximum number of entries that are read to find an entry that does not depend on the file.
 const chainMost = 64
 
 // copyDue reports whether the whole document must be copied into the log before changes are made at
@@ -70,11 +69,10 @@ func (s *scope) findWhole(ctx context.Context, reach *wal.Reach) (wal.LSN, error
 	return 0, nil
 }
 
-// wholeAt is the position of the newest entry of the scope that depends neither on earlier entries
-// nor on the file: log and archive can reproduce the scope if they have all entries from that
-// position on.
+// wholeAt is the position of the newest entry of the scope that depends neither on earlier entries nor on the file.
+// Log and archive can reproduce the scope if they have all entries from that position on.
 type wholeAt struct {
-	at   wal.LSN // 0: unknown; if file is set: no entry since the copy
+	at   wal.LSN // the position; 0: unknown. If file is set, 0 means that there is no entry after the copy
 	file bool    // a copy of the file is in quarantine, and at is the first entry after that copy
 }
 

@@ -62,13 +62,13 @@ func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool,
 	return nil
 }
 
-// scopeFiles is the docfile.Source that produces the files of scopes.
+// scopeFiles is the docfile.Source for the files of scopes.
 type scopeFiles struct {
 	ws         *Scopes
 	ctx        context.Context
 	keys       []string
 	distrusted bool
-	spares     func(key string, err error) bool // see flush.Scopes; may be nil
+	spares     func(key string, err error) bool // as in Host.PutScopes of package flush; may be nil
 
 	mu    sync.Mutex
 	wrote map[string]believed
@@ -135,7 +135,7 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// believe records size and time of the files that were written, by which an edit is recognized.
+// believe records size and time of the files that were written: another size or time means that a file was edited.
 func (s *scopeFiles) believe() {
 	w := s.ws
 	for key, is := range s.wrote {
@@ -165,9 +165,9 @@ func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 	return nil
 }
 
-// snapshot returns the content of the scope's file, and what this process knows of the present
-// file. If the content is about to be written, filed is called with the entries behind it that are
-// highly compressed, and may refuse them. After a failed write, the next round lets no file lag.
+// snapshot returns the content of the scope's file, and the state of the present file as far as this process knows it.
+// If the content is about to be written, it calls filed with the later entries that are highly compressed; filed may
+// refuse them. After a failed write, the next flush lets no file lag.
 func (s *scope) snapshot(ctx context.Context,
 	filed func(over *errs.InflatedError) error) (*working.File, believed, error) {
 	for asItIs := false; ; {
@@ -253,9 +253,8 @@ func (ws *Scopes) ReadCopy(ctx context.Context, key string) (backup.Document, er
 	return backup.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
-// OursScope reports whether data is the unedited document of a scope as a store wrote it, and, if
-// least is not 0, as this store wrote it at position least or later. An earlier one was put there
-// by another program.
+// OursScope reports whether data is the unedited document of a scope as a store wrote it, and, if least is not 0, as
+// this store wrote it at position least or later. Another program has put an earlier one in its place.
 func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
 	doc, err := data()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Home is a store as the working.Home of working memory. Closing it leaves the store open.
+// Home gives access to a store as a working.Home. Closing it leaves the store open.
 type Home struct {
 	ws     *Scopes
 	closed atomic.Bool
@@ -77,7 +77,7 @@ func (ws *Scopes) Do(ctx context.Context, r *working.Request) (working.Result, e
 	return s.write(ctx, &asked{r: r})
 }
 
-// DropBare drops a scope without first copying its document into the log: it is for a purge.
+// DropBare drops a scope for a purge: it does not first copy the scope's document into the log.
 func (ws *Scopes) DropBare(ctx context.Context, of working.Scope) error {
 	s := ws.acquire(of)
 	defer ws.release(s)
@@ -115,7 +115,7 @@ func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	}
 }
 
-// Release frees what this process keeps in memory of a scope.
+// Release frees the memory that this process uses for a scope.
 func (h *Home) Release(ctx context.Context, scope working.Scope) error {
 	if err := h.begin(ctx); err != nil {
 		return err

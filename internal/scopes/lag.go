@@ -9,10 +9,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// lacks describes the entries that a scope's file does not include yet, as far as this process
-// knows.
+// lacks describes the entries that a scope's file does not include yet, as far as this process knows them.
 type lacks struct {
-	from  wal.LSN // the first entry
+	from  wal.LSN // position of the first such entry
 	since time.Time
 	bytes int64
 	over  errs.InflatedError // sums of the entries that are compressed more than 64-fold
@@ -32,8 +31,8 @@ func (l *lacks) take(e *loggedWork) {
 	}
 }
 
-// MayLag reports whether the file of a scope need not be written yet, and returns the first entry
-// that the file does not include.
+// MayLag reports whether the file of a scope need not be written yet. It returns the position of the first entry that
+// the file does not include.
 func (ws *Scopes) MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool) {
 	w := ws
 	w.mu.RLock()

@@ -46,7 +46,7 @@ func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, b
 	}
 }
 
-// sync applies to the state all durable entries of the scope. The caller holds mu.
+// sync applies all durable entries of the scope to the state. The caller holds mu.
 func (s *scope) sync(ctx context.Context) error {
 	ws := s.ws
 	var last error
@@ -86,9 +86,8 @@ func (s *scope) path() string {
 	return s.ws.engine.Kinds().Scopes.Name() + "/" + kind.Scopes.FileName(s.key)
 }
 
-// follow applies the entries of the scope that this process has seen since s.lsn. The error wraps
-// engine.ErrMismatch if they do not continue the state, and the caller reads the file again. The
-// caller holds mu.
+// follow applies the entries of the scope after s.lsn that this process has seen. The error wraps engine.ErrMismatch
+// if the entries do not continue the state, and the caller reads the file again. The caller holds mu.
 func (s *scope) follow(ctx context.Context) error {
 	list, err := s.chain(ctx, s.newest.Load(), s.lsn)
 	if err != nil {
@@ -103,8 +102,8 @@ type loggedWork struct {
 	time          time.Time
 	bytes, size   int64             // stored size, and size of the decompressed document
 	over          bool              // compressed more than 64-fold, see package flush
-	whole         bool              // depends on no earlier entry
-	entry         *working.LogEntry // nil: too large to keep, read it again; see chainHeld
+	whole         bool              // the entry depends on no earlier one
+	entry         *working.LogEntry // the decoded entry; nil: too large to keep, read it again; see chainHeld
 }
 
 // chainHeld is the maximum number of bytes of decompressed documents that chain keeps in memory. A
@@ -195,7 +194,7 @@ func (s *scope) play(ctx context.Context, list []loggedWork) error {
 	return nil
 }
 
-// size limits how large entries may make a scope.
+// size tracks how large entries have made a scope, and limits that.
 type size struct{ since int64 }
 
 // stateMost is the maximum size of a state in bytes. Store operations refuse changes long before
@@ -219,9 +218,8 @@ func (b *size) check(s *working.State, added int64, at wal.LSN) error {
 	return nil
 }
 
-// load reads the scope's file and applies the later entries of the log. It asks the overlay before
-// it reads the file: an entry that leaves the overlay in between is in the file. The caller holds
-// mu.
+// load reads the scope's file and applies the later entries of the log. It reads the overlay before it reads the file:
+// an entry that leaves the overlay in between is in the file. The caller holds mu.
 func (s *scope) load(ctx context.Context, breaks uint64) error {
 	ws := s.ws
 	s.state, s.ahead = nil, nil
@@ -246,7 +244,7 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	}
 	if base >= ws.engine.Log().Applied() {
 		if f.Intact {
-			return fmt.Errorf("%w: its file is ahead", engine.ErrMismatch)
+			return fmt.Errorf("%w: the file is ahead of the log", engine.ErrMismatch)
 		}
 		base = 0 // the position was edited by hand
 	}

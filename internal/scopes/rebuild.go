@@ -66,9 +66,9 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	return how, err
 }
 
-// recall replaces a state that cannot be read by the state that log and archive give. It is the
-// state as of an entry of the log, so other users of the scope in this process need not be told. If
-// log and archive have no entry of the scope, recall returns why.
+// recall replaces a state that cannot be read by the state that log and archive produce. It is the state as of an
+// entry of the log, so other users of the scope in this process need not be told. If log and archive have no entry of
+// the scope, recall returns why.
 func (s *scope) recall(ctx context.Context, why error) error {
 	ws := s.ws
 	s.mu.Lock()
@@ -89,8 +89,7 @@ func (s *scope) recall(ctx context.Context, why error) error {
 	return nil
 }
 
-// scopeNamed returns the key of the scope whose file has this name; "" if neither the file nor the
-// log tells.
+// scopeNamed returns the key of the scope whose file has this name; "" if neither the file nor the log shows it.
 func (ws *Scopes) scopeNamed(ctx context.Context, file string) (key string, err error) {
 	if key, err := ws.scopeOf(file); err == nil {
 		return key, nil
@@ -109,7 +108,7 @@ func (ws *Scopes) scopeNamed(ctx context.Context, file string) (key string, err 
 	return "", nil
 }
 
-// played is the state that results from entries of a scope; n is their number.
+// played is the state that results from applying n entries of a scope.
 type played struct {
 	loggedWork
 	state *working.State

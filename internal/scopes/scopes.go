@@ -31,10 +31,10 @@ type Scopes struct {
 	open   map[string]*scope // by key
 	idle   list.List         // of *scope: unused scopes, the least recently used first
 	unused int64             // bytes of the scopes in idle
-	names  sync.Map          // file name → key, for files whose head was read
-	began  time.Time         // when the store was opened, by the wall clock
+	names  sync.Map          // keys by file name, for files whose beginning was read
+	began  time.Time         // time at which the store was opened, by the wall clock
 	mono   func() time.Duration
-	opened time.Duration // the same, by mono
+	opened time.Duration // time at which the store was opened, by mono
 }
 
 // scope is a scope in memory. state results from the durable entries up to lsn; ahead also includes
@@ -44,19 +44,19 @@ type scope struct {
 	key    string
 	scope  working.Scope
 	newest atomic.Uint64 // position of the newest entry applied to the store's state
-	users  int           // users, at and idle are guarded by Scopes.mu
+	users  int           // number of users; users, at and idle are guarded by Scopes.mu
 	at     *list.Element
-	idle   int64        // what the scope contributes to Scopes.unused
+	idle   int64        // size in bytes that the scope contributes to Scopes.unused
 	size   atomic.Int64 // approximate size of the state in bytes
 
 	mu      sync.Mutex
-	state   *working.State // nil: not read yet, or to be read again
+	state   *working.State // the state of the scope; nil: not read yet, or to be read again
 	lsn     wal.LSN        // position of the newest entry in state
 	time    time.Time      // time of that entry
-	breaks  uint64         // number of breaks in following the log when state was read
+	breaks  uint64         // value of State.Breaks when state was read
 	edited  bool           // the file was edited by hand, and the edit is not in the log yet
 	file    believed
-	grown   int64 // bytes of changes that the file does not include
+	grown   int64 // number of bytes of changes that the file does not include
 	lacks   lacks
 	whole   wholeAt // see copy.go
 	ahead   *working.State
@@ -68,18 +68,19 @@ type scope struct {
 	busy    bool // a goroutine commits for all callers
 }
 
-// believed is what this process last wrote to, or read from, a scope's file.
+// believed is the version of a scope's file that this process last wrote or read.
 type believed struct {
 	size  int64
 	mtime time.Time
-	lsn   wal.LSN // position as of which the file is; 0 if unknown, because the file belongs to another log
+	// position of the newest entry that the file includes; 0 if unknown, because the file belongs to another log
+	lsn wal.LSN
 }
 
 // Tuning has parameters that tests change while the store is not in use.
 type Tuning struct {
-	Uptime func() time.Duration // of the host, shared by all processes; nil: unknown
-	Least  int64                // bytes: the file of a smaller scope does not lag
-	Most   int64                // bytes: a change that adds to a scope whose file is this large is refused
+	Uptime func() time.Duration // uptime of the host, shared by all processes; nil: unknown
+	Least  int64                // size in bytes below which the file of a scope does not lag
+	Most   int64                // size in bytes of a scope's file at which changes that add to the scope are refused
 }
 
 // New returns the scopes of working memory of a store.
@@ -123,7 +124,7 @@ func (ws *Scopes) acquire(of working.Scope) *scope {
 	return s
 }
 
-// acquireKey is acquire for a key.
+// acquireKey is like acquire, for a key.
 func (ws *Scopes) acquireKey(key string) (*scope, error) {
 	of, err := working.ParseScope(key)
 	if err != nil {

@@ -25,8 +25,7 @@ import (
 // The uptime is the machine's, even if the host program gave the store another clock, which may
 // jump like any clock. Only a simulated machine (vfs.System) has an uptime of its own, or none.
 
-// putBack is the minimum time by which the wall clock must be behind the ticks to count as set
-// back.
+// putBack is the minimum time by which the wall clock must be behind the ticks to be treated as set back.
 const putBack = time.Minute
 
 func (ws *Scopes) initClock() {
@@ -60,7 +59,7 @@ func (ws *Scopes) Tick() (now, doubted int64) {
 	return ws.began.UnixMilli() + (ws.mono() - ws.opened).Milliseconds(), 0
 }
 
-// sharedTick is Tick by the uptime; ok is false if there is no anchor and none can be set.
+// sharedTick is like Tick, by the machine's uptime; ok is false if there is no anchor and none can be set.
 func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	up = max(up, 1)
 	for {
@@ -83,11 +82,11 @@ func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	}
 }
 
-// moment returns now, the moment at which operations are judged, and logged, the moment that the
-// entry gets. now is never before the newest change, even if another process with another clock
-// made it. While the clock is in doubt, logged has the tick of the newest change, so that applying
-// the entry expires nothing; the changes themselves name what has expired, except in checkpoints,
-// so operations with marks get the real tick. The caller holds mu.
+// moment returns now, the moment at which operations are evaluated, and logged, the moment that the entry records. now
+// is never before the newest change, even if another process with another clock made that change. While the clock is
+// in doubt, logged has the tick of the newest change, so that applying the entry expires nothing. The changes
+// themselves name the expired items, except in checkpoints, so operations with marks get the real tick. The caller
+// holds mu.
 func (s *scope) moment(marks bool) (now, logged working.Moment) {
 	tick, doubted := s.ws.Tick()
 	tick += s.offset

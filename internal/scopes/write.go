@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// sweepEach is how many expired items each change removes: more than a change can add one by
-	// one, so that expired items do not accumulate.
+	// sweepEach is the number of expired items that each change removes: more than a change can add one by one, so
+	// that expired items do not accumulate.
 	sweepEach = 4
-	// entryBytes is the size in bytes from which an entry takes no further operations.
+	// entryBytes is the size in bytes at which no further operation is added to an entry.
 	entryBytes = 1 << 20
 	// entryOps is the maximum number of operations in an entry.
 	entryOps = 1024
-	// scopeLimit is the size of the largest scope file that is read, scopeMost of the largest that
-	// operations may create: a file can be larger than the changes that led to it.
+	// scopeLimit is the size in bytes of the largest scope file that is read, scopeMost of the largest that operations
+	// may create: a file can be larger than the changes that led to it.
 	scopeLimit = 1 << 30
 	scopeMost  = places.StoredMost / 2
 )
@@ -36,15 +36,14 @@ const (
 // asked is an operation that waits to be committed.
 type asked struct {
 	r    *working.Request
-	bare bool           // do not copy what is lost into the log first: it is purged
-	by   *writer.Writer // from the caller's context; nil if it has none
+	bare bool           // do not first copy the lost data into the log: the scope is purged
+	by   *writer.Writer // the writer in the caller's context; nil if it has none
 	res  working.Result
 	err  error
 	done chan struct{}
 }
 
-// sameWriter returns how many operations at the start of list have the same writer: an entry has
-// only one.
+// sameWriter returns the number of operations at the start of list that have the same writer: an entry has only one.
 func sameWriter(list []*asked) int {
 	for i, q := range list {
 		if first := list[0].by; q.by != first && (q.by == nil || first == nil || *q.by != *first) {
@@ -88,7 +87,7 @@ func (s *scope) write(ctx context.Context, q *asked) (working.Result, error) {
 	}
 }
 
-// withdraw removes an operation from the queue, and reports whether it was still there.
+// withdraw removes an operation from the queue, and reports whether the queue still had it.
 func (s *scope) withdraw(q *asked) bool {
 	s.waiting.Lock()
 	defer s.waiting.Unlock()
@@ -101,7 +100,7 @@ func (s *scope) withdraw(q *asked) bool {
 	return false
 }
 
-// drain commits until the queue is empty.
+// drain commits operations until the queue is empty.
 func (s *scope) drain(ctx context.Context) {
 	defer s.ws.engine.Operations().Done()
 	for {
@@ -136,10 +135,10 @@ func (s *scope) drain(ctx context.Context) {
 	}
 }
 
-// commit carries out the first operations of list, as many as fit into one entry, and returns their
-// number. Each is judged on the state that the one before it leaves. The entry is written on the
-// condition that no other process has changed the scope; if one has, commit judges the operations
-// again. If refused is not nil, all operations fail with it.
+// commit carries out the first operations of list, as many as fit into one entry, and returns their number. It
+// evaluates each on the state that the one before it leaves. It writes the entry on the condition that no other
+// process has changed the scope; if one has, it evaluates the operations again. If refused is not nil, all operations
+// fail with it.
 func (s *scope) commit(ctx context.Context, list []*asked, refused error) int {
 	for {
 		n, again, err := len(list), false, refused
@@ -276,8 +275,8 @@ func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 	}
 }
 
-// judge applies operations to ahead and returns the entry for them, its body, and how many
-// operations it takes. The caller holds mu.
+// judge applies operations to ahead and returns the entry for them, its body, and the number of operations in it. The
+// caller holds mu.
 func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, err error) {
 	now, logged := s.moment(marksAny(list))
 	e = &working.LogEntry{At: logged, Fresh: s.ahead.Empty(), Version: s.ahead.Version() + 1}

@@ -17,32 +17,36 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Config has the settings of a store, as opposed to those of a process: config.json. A zero field means
+// Config has the settings of a store, which are in config.json, as opposed to those of a process. A zero field means
 // the default. Nothing that is needed to decode the store is in it.
 type Config struct {
 	// Format marks a folder as a store; the member is called "varve".
 	Format int `json:"varve"`
 
-	IndexBackupCount *int  `json:"index_backup_count,omitempty"` // older indexes that are kept: 3
-	AutoRepair       *bool `json:"auto_repair,omitempty"`        // repair at open what costs little: true
-	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups: 3600
-	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
-	// deleting a file deletes its document; otherwise the file is restored: true
+	IndexBackupCount *int `json:"index_backup_count,omitempty"` // number of older indexes that are kept; default 3
+	// repair small faults when the store is opened; default true
+	AutoRepair     *bool `json:"auto_repair,omitempty"`
+	BackupInterval *int  `json:"backup_interval,omitempty"` // seconds between two index backups; default 3600
+	FlushThreshold *int  `json:"flush_threshold,omitempty"` // number of changes that start a flush; default 20
+	// deleting a file deletes its document; otherwise the file is restored; default true
 	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
-	// patterns of files in notes/ that are not adopted as new notes: IgnoredNotes; empty: none
+	// patterns of files in notes/ that are not adopted as new notes; default IgnoredNotes; empty: none
 	NotesIgnore []string `json:"notes_ignore,omitzero"`
-	// BlockPurged makes putting a text that was purged fail with ErrPurged: false.
+	// BlockPurged makes putting a text that was purged fail with ErrPurged; default false.
 	BlockPurged bool `json:"block_purged,omitempty"`
 
 	// Limits on one document, whether put or edited by hand; stored documents that exceed them can still
 	// be read.
-	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // of one memory's JSON: 16 MiB
-	MaxIDBytes       int `json:"max_id_bytes,omitempty"`       // 1,024
-	MaxDepth         int `json:"max_depth,omitempty"`          // of nesting: 100
-	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"` // 65,536
+	// maximum size of one memory's JSON in bytes; default 16 MiB
+	MaxMemoryBytes int `json:"max_memory_bytes,omitempty"`
+	MaxIDBytes     int `json:"max_id_bytes,omitempty"` // maximum length of an id in bytes; default 1,024
+	MaxDepth       int `json:"max_depth,omitempty"`    // maximum nesting of a document; default 100
+	// maximum number of dimensions of an embedding; default 65,536
+	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"`
 
-	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // 100,000
-	// the half-life of an assembly's activation in seconds: 86,400
+	// maximum number of members of an assembly; default 100,000
+	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"`
+	// half-life of an assembly's activation in seconds; default 86,400
 	ActivationHalfLife int `json:"activation_half_life,omitempty"`
 
 	// Limits on the store; 0: none. The documents in the files count, with embeddings, including
@@ -52,24 +56,25 @@ type Config struct {
 	// nor data that the store adds to existing memories (a later embedding, Touch): these may exceed a
 	// limit, and the next write is refused, or makes room for both.
 	MaxMemories        int64 `json:"max_memories,omitempty"`
-	MaxBytes           int64 `json:"max_bytes,omitempty"` // of all memories' JSON files
+	MaxBytes           int64 `json:"max_bytes,omitempty"` // maximum size of all memories' JSON files in bytes
 	MaxSessionMemories int64 `json:"max_session_memories,omitempty"`
 	MaxSessionBytes    int64 `json:"max_session_bytes,omitempty"`
 
-	AtLimit string `json:"at_limit,omitempty"` // AtLimitRefuse when empty
-	// MaxAge is how many seconds after its last write a memory is deleted, at most an hour or two later,
-	// 0: never. Until then it can be read; only Memory.ExpiresAt hides a memory at once.
+	// what happens to a write that would exceed a limit: AtLimitRefuse when empty
+	AtLimit string `json:"at_limit,omitempty"`
+	// MaxAge is the number of seconds after its last write after which a memory is deleted, at most an hour or two
+	// later; 0: never. Until it is deleted it can be read; only Memory.ExpiresAt hides a memory at once.
 	MaxAge int64 `json:"max_age,omitempty"`
 
-	// How much of the history the store keeps besides what its log has: copies of old segments.
-	HistoryBytes *int64 `json:"history_bytes,omitempty"` // of the copies: 256 MiB; 0: only what the log has
-	HistoryDays  int    `json:"history_days,omitempty"`  // the age at which a copy is removed, 0: never
-	// UnsentBytes is by how much the copies may exceed HistoryBytes while a copy of the store elsewhere
-	// lacks them: 1 GiB; 0: not at all.
+	// Limits of the history that the store keeps in addition to its log: copies of old segments.
+	HistoryBytes *int64 `json:"history_bytes,omitempty"`
+	HistoryDays  int    `json:"history_days,omitempty"` // age in days at which a copy is removed, 0: never
+	// UnsentBytes is the number of bytes by which the copies may exceed HistoryBytes while a copy of the store on
+	// another machine lacks them; default 1 GiB; 0: none.
 	UnsentBytes *int64 `json:"unsent_bytes,omitempty"`
 
-	// How far the log may be ahead of the files: 96 MiB. From half of it on writers are slowed down. A
-	// higher value allows a longer burst and means a longer recovery, but no higher throughput.
+	// BacklogBytes is how far the log may be ahead of the files, in bytes; default 96 MiB. From half of it on writers
+	// are slowed down. A higher value allows a longer burst and means a longer recovery, but no higher throughput.
 	BacklogBytes int64 `json:"backlog_bytes,omitempty"`
 
 	// TextLanguage is the language whose stems are used for searching words: "en" if empty. After a
@@ -80,8 +85,8 @@ type Config struct {
 	Vectors *VectorConfig `json:"vectors,omitempty"`
 }
 
-// TextConfig says which metadata the search for words uses. A change of it takes effect as one of
-// TextLanguage does.
+// TextConfig selects the metadata that the search for words uses. A change of it takes effect in the same way as a
+// change of TextLanguage.
 type TextConfig struct {
 	// Fields has, by the name of a field in a query (speaker, caption, title, tag, category, key), the
 	// members of the metadata with the words of that field; a field that is not in it has its default.
@@ -90,23 +95,24 @@ type TextConfig struct {
 
 // The values of AtLimit: what happens to a write that would exceed a limit.
 const (
-	AtLimitRefuse      = "refuse"       // ErrLimit
+	AtLimitRefuse      = "refuse"       // the write fails with ErrLimit
 	AtLimitEvictOldest = "evict_oldest" // memories that were written longest ago are deleted
-	AtLimitEvictLowest = "evict_lowest" // memories of the lowest quickrecal_score are deleted, of several the oldest
+	// memories with the lowest quickrecal_score are deleted, the oldest first among equal scores
+	AtLimitEvictLowest = "evict_lowest"
 )
 
-// VectorConfig sets what the first embedding would decide otherwise. A store whose vectors differ from
-// it rebuilds them; embeddings that do not fit have no vector.
+// VectorConfig has the properties of vectors that the first embedding would decide otherwise. A store whose vectors
+// differ from it rebuilds them; embeddings that do not fit have no vector.
 type VectorConfig struct {
-	Dimension int    `json:"dimension,omitempty"` // 0: that of the first embedding
+	Dimension int    `json:"dimension,omitempty"` // number of dimensions; 0: that of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty
 	Model     string `json:"model,omitempty"`     // the name of the model that makes the embeddings
 	// the text of a memory that the next re-embedding embeds: "content", "turns", or a text such as
 	// "{previous} {speaker}: {content}"; empty: what is embedded now, for a store's first vectors "turns" if
 	// one is of a memory in a session, else "content"
 	Template string `json:"template,omitempty"`
-	// how a query is embedded, at once: a text such as "search_query: {query}", as the model wants it; empty:
-	// as it is
+	// the text that is embedded for a query, such as "search_query: {query}", as the model requires it; empty: the
+	// query itself. A change takes effect at once.
 	QueryTemplate string `json:"query_template,omitempty"`
 }
 
@@ -147,7 +153,7 @@ func (c *Config) Sources() *query.Sources {
 	return query.DefaultSources()
 }
 
-// Words returns a string that differs if the settings lead to different words.
+// Words returns a string that changes if the settings change in a way that leads to other words in the index of words.
 func (c *Config) Words() string { return c.Language() + " " + c.Sources().Given() }
 
 // VectorSettings returns the settings of the vectors; zero ones if there are none.
@@ -191,7 +197,7 @@ func (c *Config) BackupEvery() time.Duration {
 	return time.Duration(*c.BackupInterval) * time.Second
 }
 
-// FlushAfter returns how many changes begin a round.
+// FlushAfter returns the number of changes that start a flush.
 func (c *Config) FlushAfter() int {
 	if c.FlushThreshold == nil {
 		return 20
@@ -222,10 +228,10 @@ func (c *Config) HalfLife() time.Duration {
 	return time.Duration(c.ActivationHalfLife) * time.Second
 }
 
-// Age returns how long after its last write a memory is deleted; 0: never.
+// Age returns the time after its last write after which a memory is deleted; 0: never.
 func (c *Config) Age() time.Duration { return time.Duration(c.MaxAge) * time.Second }
 
-// History returns the maximum size of the copies of old segments, none if negative or 0, and the age at
+// History returns the maximum size of the copies of old segments, where 0 or less means no copies, and the age at
 // which a copy is removed, 0: never. standard is the size if none is set; 0 means the default.
 func (c *Config) History(standard int64) (bytes int64, age time.Duration) {
 	bytes = cmp.Or(standard, defaultHistory)

@@ -74,7 +74,7 @@ func Parse(text []byte) (*Config, error) {
 	return c, nil
 }
 
-// membersError is the error for members that are not valid.
+// membersError is the error about members that are not valid.
 type membersError struct {
 	names []string
 	errs  []error
@@ -90,8 +90,8 @@ func (e *membersError) Error() string {
 
 func (e *membersError) Unwrap() []error { return e.errs }
 
-// unset returns the first of the invalid members whose default removes something, and that a change has
-// not set; "" if there is none.
+// unset returns the name of the first invalid member whose default removes data, and that a change has not set; "" if
+// there is none.
 func unset(err error, was, is *Config) string {
 	var wrong *membersError
 	if !errors.As(err, &wrong) {
@@ -165,11 +165,11 @@ func memberNames() []string {
 	return names
 }
 
-// rebuild is the remedy where config.json cannot be read, and so is not written.
+// rebuild is the remedy if config.json cannot be read, and therefore is not written.
 const rebuild = "correct config.json, or run memctl repair --apply to rebuild it"
 
-// Write writes config.json durably. Members that this program does not know stay unchanged. temp must be
-// a name that no other process uses.
+// Write writes and syncs config.json. It keeps members that this program does not know. temp must be a name that no
+// other process uses.
 func Write(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) error {
 	name := filepath.Join(dir, Name)
 	members := map[string]json.RawMessage{}

@@ -22,15 +22,15 @@ type Settings struct {
 	env *env.Env
 	now atomic.Pointer[Config]
 
-	unknown atomic.Bool // err is not nil
+	unknown atomic.Bool // the error is not nil: the settings are unknown
 	exists  atomic.Bool // the file has existed, valid or not
-	good    atomic.Bool // Now was read from the file, not made of defaults
+	good    atomic.Bool // the settings were read from the file, and are not only defaults
 
 	mu   sync.Mutex
-	info vfs.Info // of the file when it was last read
-	err  error    // why the file, or members of it, are not valid
+	info vfs.Info // attributes of the file when it was last read
+	err  error    // the error because of which the file, or members of it, are not valid
 
-	asOf atomic.Uint64 // the entry of the log after which the file was read
+	asOf atomic.Uint64 // position of the log entry after which the file was read
 }
 
 // New returns settings with the defaults, until Load, Make or Use is called.
@@ -43,8 +43,8 @@ func New(e *env.Env) *Settings {
 // Now returns the settings in force. They are shared and must not be changed.
 func (s *Settings) Now() *Config { return s.now.Load() }
 
-// History returns how much history may be kept now; see Config.History. It is unlimited while the
-// settings are unknown.
+// History returns the limits for the history now; see Config.History. They are unlimited while the settings are
+// unknown.
 func (s *Settings) History() (bytes int64, age time.Duration) {
 	if s.Unknown() {
 		return math.MaxInt64, 0
@@ -52,23 +52,24 @@ func (s *Settings) History() (bytes int64, age time.Duration) {
 	return s.Now().History(s.env.System.ArchiveBytes)
 }
 
-// Unsent returns how many bytes beyond that may be kept for a copy elsewhere; see Config.Unsent.
+// Unsent returns the number of bytes beyond the limit of History that may be kept for a copy on another machine; see
+// Config.Unsent.
 func (s *Settings) Unsent() int64 { return s.Now().Unsent() }
 
-// Unknown reports whether the file, or members of it, are not valid. Then nothing may be removed because
-// of Now: the defaults and the last valid settings are not what the user has set.
+// Unknown reports whether the file, or members of it, are not valid. Then nothing may be removed because of Now: the
+// defaults and the last valid settings are not those that the user has set.
 func (s *Settings) Unknown() bool { return s.unknown.Load() }
 
 // Exists reports whether the store has a config.json, as far as this process has read it.
 func (s *Settings) Exists() bool { return s.exists.Load() }
 
-// fail sets or clears why the file is not valid; the caller holds mu.
+// fail sets or clears the error about an invalid file; the caller holds mu.
 func (s *Settings) fail(err error) {
 	s.err = err
 	s.unknown.Store(err != nil)
 }
 
-// Err returns why the file, or members of it, are not valid; nil if all are.
+// Err returns the error about an invalid file or invalid members; nil if all are valid.
 func (s *Settings) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +91,7 @@ func (s *Settings) Load() (*Config, error) {
 	return c, err
 }
 
-// Use uses the valid part of a file that as a whole is not; nil if no part is.
+// Use uses c, the valid part of an invalid file, and records err; c is nil if no part is valid.
 func (s *Settings) Use(c *Config, err error) {
 	if c == nil {
 		c = new(Config)
@@ -196,22 +197,23 @@ func (s *Settings) Reread() bool {
 	return true
 }
 
-// tell reports that the file is not valid.
+// tell reports err, because of which the file is not valid.
 func (s *Settings) tell(err error, note string) {
 	s.env.Logger.Warn("config.json is not valid; the last valid settings apply, and nothing is removed by them", "err",
 		err)
 	s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Note: note, Err: err})
 }
 
-// Gone reports whether there is no file: then the folder may be that of a branch without the store, and
+// Gone reports whether config.json does not exist. Then the folder may be that of a git branch without the store, and
 // files of documents must not be restored.
 func (s *Settings) Gone() bool {
 	_, err := s.env.FS.Stat(s.path())
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// AsOf reads the file again unless it was read since an entry of the log that records a change of it. It
-// counts as read only after the reading: otherwise another goroutine could use the settings from before.
+// AsOf reads the file again, unless it was read since the log entry at this position, which records a change of the
+// file. The file counts as read only after the reading: otherwise another goroutine could use the settings from
+// before.
 func (s *Settings) AsOf(entry uint64) {
 	if s.asOf.Load() != entry && s.Reread() {
 		s.asOf.Store(entry)

@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// Agrees returns an error for an index of an earlier log of this folder: one that covers more than this log, which ends
-// at end, or whose log differs from this one. chain returns the log's hash at a position, false if that is unknown.
+// Agrees returns an error for an index of an earlier log of this folder: one that covers more than this log, which
+// ends at end, or that was written for a log that differs from this one. chain returns the log's chain hash at a
+// position, false if that is unknown.
 func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error {
 	if set.Base() == nil {
 		return nil
@@ -26,8 +27,8 @@ func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error
 }
 
 // Rebuilt reports whether a set was made from the files, by this process or by one that was killed before it wrote
-// another set. Such a set may contain changes from after its lsn. All its lines have the version that a rebuild gives,
-// which no frame has.
+// another set. Such a set may contain changes after the position that it covers. All its lines have the version that a
+// rebuild assigns, which no frame has.
 func Rebuilt(set *index.Set) bool {
 	for _, k := range kind.Kinds {
 		for e, err := range set.Range(k.Section, index.Span{}) {

@@ -22,8 +22,8 @@ import (
 // a chain of versions gets an error there. Whether an entry is valid depends only on its own bytes, so all processes,
 // and every replay, agree on it.
 
-// ErrEntry is matched by the error of an entry whose contents no valid entry has; errs.ErrCorrupt is matched too. An
-// entry of a newer program does not match it.
+// ErrEntry is matched by the error about an entry whose contents are invalid; that error also matches errs.ErrCorrupt.
+// An entry of a newer program does not match ErrEntry.
 var ErrEntry = errors.New("not a valid entry")
 
 // Invalid returns the error for an invalid entry.
@@ -37,12 +37,12 @@ func invalid(e *wal.Entry, err error) error {
 // wal): file systems support no later one.
 var mostTime, leastTime = time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Dated reports whether the time of an entry is one that a store assigns.
+// Dated reports whether the time of an entry is one that a store can have assigned.
 func Dated(e *wal.Entry) bool { return !e.Time.Before(leastTime) && !e.Time.After(mostTime) }
 
-// Read returns the record in an entry, with everything verified except the line and the document. Read is the only
-// place where the predecessor of an entry is read: it is smaller than the entry's own position, so a walk from one to
-// the next ends.
+// Read parses the record in an entry, and verifies everything except the line and the document. Read is the only place
+// where the predecessor of an entry is read: it is smaller than the entry's own position, so following the
+// predecessors ends.
 func Read(e *wal.Entry) (record.View, error) {
 	view, err := record.Parse(e.Value)
 	if errors.Is(err, errs.ErrNewerFormat) {
@@ -67,8 +67,8 @@ func Read(e *wal.Entry) (record.View, error) {
 // isOf reports whether the key of an entry, which may be invalid, is that of a document of kind k.
 func isOf(e *wal.Entry, k *kind.Kind) bool { return len(e.Key) > 0 && e.Key[0] == k.Letter }
 
-// checkKey returns an error unless an entry has a valid key, of a document, a scope or another thing of the store, and
-// the kind of record that belongs to the key.
+// checkKey returns an error unless an entry has a valid key, that of a document, a scope or another thing in the log,
+// and the kind of record that belongs to the key.
 func checkKey(e *wal.Entry) error {
 	want := uint8(record.KindPut)
 	if e.Delete {
@@ -181,7 +181,7 @@ func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 	return line, view, nil
 }
 
-// foreignVectors is the least FAISS id that is not a position of a log: ids from there on are those of an import, and
+// foreignVectors is the smallest FAISS id that is not a position of a log: higher ids are those of an import, and
 // those of index.StrayVector.
 const foreignVectors = 1 << 48
 

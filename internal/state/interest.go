@@ -35,7 +35,7 @@ type Interest struct {
 // Key returns the key of the Interest.
 func (i *Interest) Key() string { return i.key }
 
-// Newest returns the version of that key.
+// Newest returns the version of the key: the position of the newest matching document that was put.
 func (i *Interest) Newest() wal.LSN { return i.newest.Load() }
 
 // Match replaces the condition. The function may be called by several goroutines at a time, with the log locked: it
@@ -50,8 +50,8 @@ type interests struct {
 	list  atomic.Pointer[[]*Interest]
 }
 
-// Observe begins an Interest in the documents of a kind. Entries that were read from the log before, and are not
-// applied yet, may be missed: the key is valid only for look-ups from the current end of the log on.
+// Observe begins an Interest in the documents of a kind. It may miss entries that were read from the log before and
+// are not applied yet: the key is valid only for look-ups from the current end of the log on.
 func (s *State) Observe(k *kind.Kind, matches func(id string, doc []byte) bool) *Interest {
 	in := &s.interests
 	in.mu.Lock()
@@ -81,7 +81,7 @@ func (in *interests) all() []*Interest {
 	return nil
 }
 
-// current is Current of an Interest's key; 0 if the Interest has ended.
+// current is like State.Current, for an Interest's key; 0 if the Interest has ended.
 func (in *interests) current(key string) wal.LSN {
 	for _, i := range in.all() {
 		if i.key == key {
@@ -100,10 +100,10 @@ func (in *interests) note(e *wal.Entry) {
 	}
 }
 
-// unseen marks the versions that begin assigns, which no entry has.
+// unseen is the first of the versions that begin assigns to Interests; no entry has such a version.
 const unseen = 1 << 62
 
-// begin assigns a new version to every Interest: which documents were put meanwhile is unknown.
+// begin assigns a new version to every Interest, because it is unknown which documents were put meanwhile.
 func (in *interests) begin(epoch uint64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -121,7 +121,8 @@ func (in *interests) keys(e *wal.Entry) (keys []string) {
 	return keys
 }
 
-// of returns the Interests that match a document that is put. Apply reports entries that cannot be read.
+// of returns the Interests that match a document that entry e puts. It ignores an entry that cannot be read: Apply
+// reports it.
 func (in *interests) of(e *wal.Entry) (of []*Interest) {
 	all := in.all()
 	if e.Delete || !slices.ContainsFunc(all, func(i *Interest) bool { return isOf(e, i.kind) }) {

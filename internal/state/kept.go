@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// KeptIn returns the line of the version of which an entry is a copy, with the number and time of that version. The
-// record is for callers that need the document.
+// KeptIn returns the line of the older version of which an entry is a copy, with the number and time of that version.
+// The record is for callers that need the document.
 func KeptIn(e *wal.Entry) (index.Entry, record.View, error) {
 	view, err := Read(e)
 	if err != nil {
@@ -52,8 +52,8 @@ func keptLine(e *wal.Entry, view *record.View) (index.Entry, error) {
 	return line, nil
 }
 
-// KeptDocument is KeptIn with the document, of at most limit bytes. It verifies that it is the document that the line
-// names.
+// KeptDocument is like KeptIn, and also returns the document, of at most limit bytes. It verifies that the document
+// has the hash in the line.
 func KeptDocument(codec *record.Codec, e *wal.Entry, limit int) (index.Entry, []byte, error) {
 	line, view, err := KeptIn(e)
 	if err != nil {

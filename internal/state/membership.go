@@ -69,16 +69,16 @@ func (s *State) Also(e *wal.Entry) []string {
 // MembersKey returns the key of a memory's membership; with "", the key of all memberships.
 func MembersKey(id string) string { return string(rune(Members)) + id }
 
-// membership is to the sections members and by_member of the set what the overlay is to its lines: it has the
-// assemblies that changed since.
+// membership has the assemblies that changed since the set was written. It relates to the sections members and
+// by_member of the set as the overlay relates to the lines.
 type membership struct {
-	mu sync.Mutex // held for every change
-	// increases after every change, also of the set below: a reader that reads it first has seen everything that it
-	// counts
+	mu sync.Mutex // locked for every change
+	// a number that increases after every change, including a change of the set: a reader that reads epoch first sees
+	// all changes that it counts
 	epoch atomic.Uint64
 	any   atomic.Bool         // there may be an assembly
-	of    map[string]*group   // by assembly, including deleted ones
-	in    map[string][]*group // by memory; includes superseded groups
+	of    map[string]*group   // versions by id of the assembly, including deleted assemblies
+	in    map[string][]*group // versions by id of a member; includes superseded versions
 }
 
 // group is one version of an assembly.
@@ -144,7 +144,7 @@ func (m *membership) swap(set *index.Set) {
 	}
 }
 
-// grouping applies an assembly's entry.
+// grouping applies a log entry of an assembly.
 func (s *State) grouping(e *wal.Entry, line []byte) error {
 	ids, err := assembly.MembersOf(line)
 	if err != nil {
@@ -154,8 +154,8 @@ func (s *State) grouping(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// Containing returns the assemblies that contain a memory, sorted, and the version of MembersKey(id): the highest of
-// their versions.
+// Containing returns the assemblies that contain a memory, sorted, and the version of the key MembersKey(id): the
+// highest version of these assemblies.
 func (s *State) Containing(id string) (assemblies []string, newest uint64, err error) {
 	for {
 		swaps := s.swaps.Load()
@@ -192,7 +192,7 @@ func (s *State) over(id string, below []group, swaps uint64) (assemblies []strin
 	return assemblies, newest, true
 }
 
-// below returns the groups of a memory in the set.
+// below returns the assemblies in the set that contain a memory.
 func (s *State) below(id string) ([]group, error) {
 	set := s.sets.Acquire()
 	if set == nil {
@@ -234,7 +234,7 @@ func (s *State) MembershipRebuilt() bool {
 	return len(s.members.of) > 0
 }
 
-// currentMembers is Current of a memory's membership.
+// currentMembers is like Current, for the key of a memory's membership.
 func (s *State) currentMembers(id string) (wal.LSN, error) {
 	if id != "" {
 		_, newest, err := s.Containing(id)
@@ -246,5 +246,5 @@ func (s *State) currentMembers(id string) (wal.LSN, error) {
 	return 0, nil
 }
 
-// MembersHint returns the Hint of a precondition on what Containing or Grouped return after this call.
+// MembersHint returns the Hint of a precondition on the results of Containing or Grouped after this call.
 func (s *State) MembersHint() uint64 { return s.members.epoch.Load() + 1 }

@@ -22,15 +22,16 @@ type Change struct {
 	Name      string `json:"name,omitempty"`
 	Dimension int    `json:"dim,omitempty"`
 	Since     uint64 `json:"since,omitempty"`
-	Switch    bool   `json:"switch,omitempty"` // Since is this entry
-	Done      bool   `json:"done,omitempty"`
-	Next      string `json:"next,omitempty"`
+	// the entry switches the store to the model: Since is the position of the entry
+	Switch bool   `json:"switch,omitempty"`
+	Done   bool   `json:"done,omitempty"`
+	Next   string `json:"next,omitempty"`
 }
 
 // mostDimension is the largest dimension that a stored document may have, whatever the limit for new ones is.
 const mostDimension = 1 << 20
 
-// models are the model of the set and those of the entries behind it, ascending.
+// models are the model of the set and the models of later log entries, in ascending order.
 type models struct{ list atomic.Pointer[[]index.Model] }
 
 func (m *models) get() []index.Model {
@@ -67,7 +68,7 @@ func (m *models) apply(at uint64, line []byte) error {
 	return nil
 }
 
-// modelIn returns the model in the line of such an entry at a position.
+// modelIn returns the model in the line of an entry that sets the model, at a position.
 func modelIn(at uint64, line []byte) (index.Model, error) {
 	var c Change
 	if err := json.Unmarshal(line, &c); err != nil {
@@ -99,7 +100,7 @@ func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
 	return s.ModelBefore(at), s.from.Load() <= at || len(list) > 0 && list[0].LSN < at
 }
 
-// ModelBefore returns the model as of a position, which must not be below what the current set covers.
+// ModelBefore returns the model as of a position, which must not be below the position that the current set covers.
 func (s *State) ModelBefore(at uint64) index.Model {
 	for _, m := range slices.Backward(s.models.get()) {
 		if m.LSN < at {

@@ -11,10 +11,10 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// PurgeKey is the key of the entries that name what was purged.
+// PurgeKey is the key of the entries that name purged documents.
 const PurgeKey = "p"
 
-// purges are the rows of purges behind the set.
+// purges are the recorded purges in log entries that the set does not cover.
 type purges struct {
 	mu      sync.Mutex
 	list    []purgefile.Row
@@ -38,7 +38,7 @@ func (ps *purges) apply(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// drop drops the rows that a set covers: wal/purges has them.
+// drop drops the rows of entries that a set covers: wal/purges has these rows.
 func (ps *purges) drop(below uint64) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -57,8 +57,8 @@ func dated(rows []purgefile.Row, e *wal.Entry) []purgefile.Row {
 	return rows
 }
 
-// Purges returns the rows of purges behind the current set, in the order of the log and without the UUID of the store,
-// and a number that increases with each change of them.
+// Purges returns the rows of purges in entries that the current set does not cover, in the order of the log and
+// without the UUID of the store. It also returns a number that increases with each change of these rows.
 func (s *State) Purges() ([]purgefile.Row, uint64) {
 	s.purges.mu.Lock()
 	defer s.purges.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *State) PurgeChanges() uint64 {
 	return s.purges.changes
 }
 
-// PurgesIn returns the rows in an entry of the key PurgeKey, as of a store.
+// PurgesIn returns the rows in an entry with the key PurgeKey, for a store.
 func PurgesIn(e *wal.Entry, store [16]byte) ([]purgefile.Row, error) {
 	view, err := Check(e)
 	if err != nil {
@@ -89,8 +89,8 @@ func PurgesIn(e *wal.Entry, store [16]byte) ([]purgefile.Row, error) {
 	return rows, nil
 }
 
-// PastPurges yields the rows that log and archive have in [from, to). It skips entries that are damaged or missing, and
-// returns the first such error.
+// PastPurges yields the rows of purges that log and archive have in [from, to). It skips entries that are damaged or
+// missing, and returns the first such error.
 func PastPurges(ctx context.Context, past *past.Log, from, to wal.LSN, yield func(r purgefile.Row)) error {
 	first, err := past.First(to)
 	if err != nil {

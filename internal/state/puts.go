@@ -35,14 +35,15 @@ const putSlots = 4096
 
 type puts struct {
 	on     atomic.Bool
-	counts [1 + putSlots]atomic.Uint64 // of the store, then of each slot
+	counts [1 + putSlots]atomic.Uint64 // totals of the store, then of each slot
 	bytes  [1 + putSlots]atomic.Uint64
 }
 
-// PutsKey returns the key of how many memories were put into a session; with "", into the store.
+// PutsKey returns the key of the number of memories that were put into a session; with "", into the store.
 func PutsKey(session string) string { return putsKey(Puts, putSlot(session)) }
 
-// PutBytesKey returns the key of how many bytes their documents have.
+// PutBytesKey returns the key of the number of bytes of the documents that were put into a session; with "", into the
+// store.
 func PutBytesKey(session string) string { return putsKey(PutBytes, putSlot(session)) }
 
 func putsKey(letter byte, slot int) string {
@@ -61,7 +62,7 @@ func putSlot(session string) int {
 	return 1 + int(h.Sum32()%putSlots)
 }
 
-// slotOfKey is the inverse of putsKey.
+// slotOfKey returns the slot to which a key belongs; it is the inverse of putsKey.
 func slotOfKey(key string) int {
 	if len(key) != 3 {
 		return 0
@@ -69,8 +70,9 @@ func slotOfKey(key string) int {
 	return (int(key[1])<<8 | int(key[2])) % (1 + putSlots)
 }
 
-// WatchPuts begins to count puts. It returns false if counting had begun already. Entries that were read from the log
-// before, and are not applied yet, are not counted: the totals are valid only for looks from then on.
+// WatchPuts begins to count puts. It returns false if counting had begun before. Entries that were read from the log
+// before, and are not applied yet, are not counted: the totals are valid only for look-ups from the current end of the
+// log on.
 func (s *State) WatchPuts() bool { return !s.puts.on.Swap(true) }
 
 // PutCount returns the total of PutsKey(session).
@@ -93,14 +95,14 @@ func (p *puts) note(e *wal.Entry) {
 	}
 }
 
-// skip is added to the totals when it is unknown what was put. They wrap around: MostPuts is the largest growth that a
-// commit may allow.
+// skip is added to the totals when it is unknown which memories were put. The totals wrap around: MostPuts is the
+// largest growth that a commit may allow.
 const (
 	skip     = 1 << 48
 	MostPuts = skip / 2
 )
 
-// begin adds skip to all totals: anything may have been put meanwhile.
+// begin adds skip to all totals, because any number of memories may have been put meanwhile.
 func (p *puts) begin() {
 	for i := range p.counts {
 		p.counts[i].Add(skip)
@@ -126,13 +128,14 @@ func (s *State) Counts(e *wal.Entry) []wal.Amount {
 	return list
 }
 
-// counted is what an entry adds to the totals.
+// counted has the amounts that an entry adds to the totals.
 type counted struct {
 	slot          int
 	created, size uint64
 }
 
-// of returns what an entry adds to the totals. It returns false if counting has not begun, or the entry puts no memory.
+// of returns the amounts that an entry adds to the totals. It returns false if counting has not begun, or if the entry
+// puts no memory.
 func (p *puts) of(e *wal.Entry) (c counted, ok bool) {
 	if !p.on.Load() || !isOf(e, kind.Memories) || e.Delete {
 		return c, false

@@ -21,14 +21,15 @@ type State struct {
 	mu      sync.Mutex // held by Apply, Begin and Swap; readers take no lock
 	sets    index.Current
 	overlay atomic.Pointer[index.Overlay]
-	from    atomic.Uint64 // lsn of the current set
-	inexact bool          // the set was made from files: it may contain documents that were created behind its lsn
-	swaps   atomic.Uint64 // how often the set was replaced
-	live    [256]int64    // number of things, by kind
-	had     [256]bool     // by kind: whether set or log have, or have had, some
+	from    atomic.Uint64 // position below which the current set covers the log
+	// the set was made from files: it may contain documents that were created after the position that it covers
+	inexact bool
+	swaps   atomic.Uint64 // number of times that the set was replaced
+	live    [256]int64    // number of documents or scopes, by kind
+	had     [256]bool     // for each kind: whether set or log have, or have had, documents of it
 	applied uint64        // the highest position applied
 	mortal  uint64        // the highest position of an applied memory with a time to live
-	lines   sync.Pool     // of *[]byte, for a line that is parsed immediately
+	lines   sync.Pool     // pool of *[]byte, for a line that is parsed immediately
 	members membership
 	breaks  atomic.Uint64 // see Breaks
 
@@ -44,20 +45,20 @@ type State struct {
 	writers   writers
 	purges    purges
 
-	// Explained returns the newest writer that was explained below a position, among those that the state has dropped;
-	// the zero Writer if there is none. It is set before Begin, and must be quick.
+	// Explained returns the newest writer that was explained below a position, among those whose explanations the
+	// state has dropped; the zero Writer if there is none. It is set before Begin, and must be quick.
 	Explained func(below uint64) (writer.Writer, error)
 }
 
-// Place is where the newest version of a key is.
+// Place is the place at which the newest version of a key is stored.
 type Place struct {
 	Version uint64
-	InLog   bool        // in the overlay: its frame is at Version
-	Entry   index.Entry // the line of the index if the version is not in the log
+	InLog   bool        // the version is in the log: its frame is at position Version
+	Entry   index.Entry // the line of the index, if the version is not in the log
 }
 
-// Begin starts over with a set, whose reference it takes over. inexact means that the set was made from the files and
-// not by a spill.
+// Begin starts over with a set, and takes over the caller's reference. inexact means that the set was made from the
+// files and not by a flush.
 func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +234,7 @@ func (s *State) Current(key string) (wal.LSN, error) {
 	return p.Version, err
 }
 
-// Find returns where the newest version of a document is; errs.ErrNotFound if there is none.
+// Find returns the place of the newest version of a document; errs.ErrNotFound if there is none.
 func (s *State) Find(letter byte, id string) (Place, error) {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {
 		if deleted {
@@ -251,7 +252,8 @@ func (s *State) Find(letter byte, id string) (Place, error) {
 	return Place{Version: e.Version, Entry: e}, nil
 }
 
-// Deletion returns the position of the newest entry of a key if it is a deletion that the overlay still has; else 0.
+// Deletion returns the position of the newest entry of a key if that entry is a deletion that the overlay still has;
+// otherwise 0.
 func (s *State) Deletion(letter byte, id string) uint64 {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok && deleted {
 		return pos
@@ -259,7 +261,7 @@ func (s *State) Deletion(letter byte, id string) uint64 {
 	return 0
 }
 
-// Line returns the line of a key in the set, whatever the overlay has.
+// Line returns the line of a key in the set, regardless of the overlay.
 func (s *State) Line(letter byte, id string) (index.Entry, error) {
 	k := kind.Lettered(letter)
 	if k == nil {
@@ -290,8 +292,8 @@ func (s *State) Line(letter byte, id string) (index.Entry, error) {
 	return e, nil
 }
 
-// Changed reports whether a key may have another newest version now than version (0: absent), which was read when the
-// swap counter was since.
+// Changed reports whether the newest version of a key may be another one than version (0: absent) by now. version was
+// read when the swap counter was since.
 func (s *State) Changed(letter byte, id string, version, since uint64) bool {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {
 		if deleted {
@@ -302,7 +304,7 @@ func (s *State) Changed(letter byte, id string, version, since uint64) bool {
 	return s.swaps.Load() != since
 }
 
-// Hint returns the Hint of a precondition on what Find returns after this call.
+// Hint returns the Hint of a precondition on the result of Find after this call.
 func (s *State) Hint() uint64 { return s.swaps.Load() + 1 }
 
 // Unchanged implements wal.Machine.
@@ -318,17 +320,17 @@ func (s *State) Unchanged(p wal.Precondition) bool {
 	return !s.Changed(p.Key[0], p.Key[1:], p.LSN, p.Hint-1)
 }
 
-// Swaps returns how often the set was replaced.
+// Swaps returns the number of times that the set was replaced.
 func (s *State) Swaps() uint64 { return s.swaps.Load() }
 
-// Live returns the number of things of a kind.
+// Live returns the number of documents, or scopes, of a kind.
 func (s *State) Live(letter byte) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.live[letter]
 }
 
-// Had reports whether there is, or was, a thing of a kind, as far as set and log show.
+// Had reports whether there is, or was, a document of a kind, as far as set and log show.
 func (s *State) Had(letter byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -341,7 +343,7 @@ func (s *State) Set() *index.Set { return s.sets.Acquire() }
 // Overlay returns the current overlay.
 func (s *State) Overlay() *index.Overlay { return s.overlay.Load() }
 
-// From returns up to where the current set covers the log.
+// From returns the position below which the current set covers the log.
 func (s *State) From() uint64 {
 	return s.from.Load()
 }
@@ -379,8 +381,8 @@ func (s *State) Swap(set *index.Set) error {
 // Changes returns the newest versions whose positions are in [from, to), in the order of the log, as of one moment.
 func (s *State) Changes(from, to uint64) []index.At { return s.FirstChanges(from, to, math.MaxInt) }
 
-// Moment returns the number of live memories, the Changes from a position on, and up to where the set covers the log,
-// all as of one moment. With mortal it returns no changes if none of them has a time to live.
+// Moment returns the number of live memories, the Changes from a position on, and the position below which the set
+// covers the log, all as of one moment. With mortal it returns no changes if none of them has a time to live.
 func (s *State) Moment(from uint64, mortal bool) (live int64, list []index.At, covered uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

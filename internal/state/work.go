@@ -28,8 +28,8 @@ func (s *State) Work(scope string) uint64 {
 // IsWork reports whether a number that Work has returned is a position.
 func IsWork(at uint64) bool { return at&7 == 0 }
 
-// Breaks returns how often entries were skipped: a set and the files of the scopes have them, and Worked was not called
-// with them.
+// Breaks returns the number of times that entries were skipped: the set and the files of the scopes cover these
+// entries, and Worked was not called with them.
 func (s *State) Breaks() uint64 { return s.breaks.Load() }
 
 // work applies an entry of working memory; mu is held.

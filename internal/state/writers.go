@@ -16,7 +16,8 @@ import (
 // the explanations: each is committed on the condition that the one before it is still the newest.
 const WriterKey = "u"
 
-// writers are the explanations behind the set, and the numbers that were issued to this handle.
+// writers are the explanations of writers in entries that the set does not cover, and the numbers that were issued to
+// this handle.
 type writers struct {
 	mu   sync.Mutex
 	list writer.Table
@@ -55,21 +56,22 @@ func (ws *writers) apply(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// drop drops the explanations that a set covers: wal/writers has them.
+// drop drops the explanations in entries that a set covers: wal/writers has them.
 func (ws *writers) drop(below uint64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.list.Drop(below)
 }
 
-// Writers returns the explanations behind the current set, in the order of the log.
+// Writers returns the explanations of writers in entries that the current set does not cover, in the order of the log.
 func (s *State) Writers() []writer.Writer {
 	s.writers.mu.Lock()
 	defer s.writers.mu.Unlock()
 	return slices.Clone(s.writers.list.All())
 }
 
-// Writer returns the writer of a version whose entry has a number, if that number is explained behind the current set.
+// Writer returns the writer of a version whose entry has a number. It returns false if no entry that the current set
+// does not cover explains that number.
 func (s *State) Writer(number uint32, version uint64) (writer.Writer, bool) {
 	s.writers.mu.Lock()
 	defer s.writers.mu.Unlock()
@@ -93,7 +95,7 @@ func (s *State) NewestWriter() (writer.Writer, error) {
 	return s.Explained(max(below, s.from.Load()))
 }
 
-// WriterIn returns the explanation in an entry of the key WriterKey.
+// WriterIn returns the explanation in an entry with the key WriterKey.
 func WriterIn(e *wal.Entry) (writer.Writer, error) {
 	view, err := Check(e)
 	if err != nil {
@@ -104,8 +106,8 @@ func WriterIn(e *wal.Entry) (writer.Writer, error) {
 	return w, err
 }
 
-// PastWriters yields the explanations that log and archive have below a position. It skips entries that are damaged or
-// missing.
+// PastWriters yields the explanations of writers that log and archive have below a position. It skips entries that are
+// damaged or missing.
 func PastWriters(ctx context.Context, past *past.Log, to wal.LSN, yield func(w writer.Writer)) error {
 	first, err := past.First(to)
 	if err != nil || first >= to {

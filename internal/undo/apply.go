@@ -17,11 +17,11 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// tries bounds how often a plan is remade because other writers changed its documents. Each time
+// tries is the maximum number of plans that are made because other writers changed the plan's documents. Each time
 // another writer has made progress.
 const tries = 100
 
-// partBytes is the size of a commit in an undo of several commits: other writers commit in between.
+// partBytes is the size in bytes of a commit in an undo of several commits: other writers commit in between.
 const partBytes = 4 << 20
 
 // errPlanAgain is returned if the plan is no longer valid.
@@ -80,16 +80,16 @@ func (u *Undoer) Undo(ctx context.Context, o Options) (*Plan, error) {
 type run struct {
 	u     *Undoer
 	s     *selection
-	plan  *Plan // the first one
-	parts bool  // it is several commits
+	plan  *Plan // the first plan
+	parts bool  // the undo makes several commits
 	done  int
 	at    []wal.LSN
 }
 
-// begun reports whether the undo has changed something, and so must continue with what is possible.
+// begun reports whether the undo has changed anything: then it must continue with the possible changes.
 func (r *run) begun() bool { return r.s.continues || len(r.at) > 0 }
 
-// result returns the plan with what was done.
+// result returns the plan, completed with the changes that were made.
 func (r *run) result(p *Plan) *Plan {
 	if r.plan != nil {
 		p = r.plan
@@ -109,7 +109,7 @@ func (r *run) explain(err error) error {
 		len(r.plan.Changes), err)
 }
 
-// by returns the context in which an undo writes: an undo of several commits has a writer of its own.
+// by returns the context in which an undo writes: an undo of several commits has its own writer.
 func (r *run) by(ctx context.Context) context.Context {
 	if !r.parts {
 		return ctx
@@ -153,7 +153,7 @@ func (r *run) apply(ctx context.Context, list []*change) error {
 	return err
 }
 
-// part is one commit of an undo, and what is common to all of them.
+// part is one commit of an undo, with the data that all of its commits share.
 type part struct {
 	*run
 	restoration *commit.Restoration
@@ -161,7 +161,7 @@ type part struct {
 	changes     []*change
 	dirty       bool            // not everything in the plan could be done
 	later       map[string]bool // assemblies that are not restored or deleted yet
-	rest        commit.Effects  // the effects of what is not committed yet, if limits are set
+	rest        commit.Effects  // the effects of the changes that are not committed yet, if limits are set
 }
 
 func (p *part) begin() {
@@ -172,8 +172,8 @@ func (p *part) begin() {
 	p.restoration, p.docs, p.changes = p.u.commits.Restoration(limit), nil, nil
 }
 
-// weigh adds up what the commits of an undo add to the store's size, if limits are set: between two of
-// them there may be more memories than afterwards.
+// weigh adds up by how much the commits of an undo increase the store's size, if limits are set: between two of them
+// there may be more memories than afterwards.
 func (p *part) weigh(ctx context.Context, list []*change) error {
 	if p.rest = nil; !p.parts || counts.LimitsOf(p.u.engine.Settings().Now()) == nil {
 		return nil
@@ -209,7 +209,7 @@ func (p *part) weigh(ctx context.Context, list []*change) error {
 	})
 }
 
-// load adds changes of one phase.
+// load adds the changes of one phase to the commit.
 func (p *part) load(ctx context.Context, list []*change) error {
 	if list[0].What == Delete {
 		for _, c := range list {
@@ -386,7 +386,7 @@ func (p *part) rebuild(ctx context.Context, without func(i int) bool) {
 	}
 }
 
-// halves commits in two parts the changes that are too large for one commit because of assemblies that
+// halves commits changes in two parts, because they are too large for one commit together with the assemblies that
 // change along.
 func (p *part) halves(ctx context.Context, last bool) error {
 	docs, changes := p.docs, p.changes

@@ -14,19 +14,19 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// change is a Change with what is needed to make it.
+// change is a Change with the data needed to make it.
 type change struct {
 	Change
 	kind    *engine.Kind
 	key     string
-	last    wal.LSN  // the newest entry, which is a deletion if Version is 0
-	since   wal.LSN  // the first change that is undone
-	source  wal.LSN  // the entry that has the bytes; 0: nothing is restored
-	members []string // of an assembly that is restored
+	last    wal.LSN  // position of the newest entry, which is a deletion if Version is 0
+	since   wal.LSN  // position of the first change that is undone
+	source  wal.LSN  // position of the entry that has the bytes; 0: nothing is restored
+	members []string // the members of an assembly that is restored
 }
 
-// phase returns the phase of a change: see the package comment. A deleted document of a kind with
-// folders may be in the way of one that is restored.
+// phase returns the phase of a change: see the package comment. For a kind with folders, a deleted document may
+// prevent a restored one.
 func (u *Undoer) phase(c *change) int {
 	group := c.kind == u.engine.Kinds().Assemblies
 	switch {
@@ -94,9 +94,8 @@ func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, erro
 // none is the state of a document that has nothing to undo.
 const none = int32(-2)
 
-// back returns the state to which a document goes back, or none, and where the first of the undone
-// changes is. other is the newest state that others made on top of a change that is to be undone, or
-// none.
+// back returns the state to which a document is restored, or none, and the position of the first undone change. other
+// is the newest state that other writers made after a change that is to be undone, or none.
 func (d *document) back() (target int32, since wal.LSN, other int32) {
 	at, target := d.cur, none
 	for at >= 0 && (d.nodes[at].chosen || d.nodes[at].upkeep) {
@@ -120,7 +119,7 @@ func (d *document) back() (target int32, since wal.LSN, other int32) {
 	return target, since, other
 }
 
-// judge returns the change of a document, and what conflicts with it.
+// judge returns the change of a document, or the conflict that prevents it.
 func (u *Undoer) judge(k *engine.Kind, key string, d *document, to wal.LSN) (*change, *Conflict) {
 	target, since, other := d.back()
 	var conflict *Conflict
@@ -149,7 +148,7 @@ func (u *Undoer) judge(k *engine.Kind, key string, d *document, to wal.LSN) (*ch
 	return c, conflict
 }
 
-// builtUpon returns the conflict with a later version of others.
+// builtUpon returns the conflict with a later version by other writers.
 func (u *Undoer) builtUpon(n *node) *Conflict {
 	if n.unknown {
 		return &Conflict{Err: fmt.Errorf("%w: by a version that the log no longer has", ErrBuiltUpon)}
@@ -174,7 +173,7 @@ func (u *Undoer) builtUpon(n *node) *Conflict {
 	return c
 }
 
-// together drops the changes that depend on others which cannot be made: see the package comment.
+// together drops the changes that depend on changes which cannot be made: see the package comment.
 func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*change, error) {
 	memories, assemblies := u.engine.Kinds().Memories, u.engine.Kinds().Assemblies
 	for {
@@ -207,7 +206,7 @@ func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*chan
 	}
 }
 
-// rests returns why a memory must stay: an assembly that is not undone contains it.
+// rests returns the reason for which a memory must stay: an assembly that is not undone contains it.
 func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) (error, error) {
 	if c.What == Undelete {
 		return nil, nil
@@ -244,7 +243,7 @@ func (u *Undoer) sameVector(ctx context.Context, c *change) (bool, error) {
 	return slices.Equal(was, is), nil
 }
 
-// lacks returns why an assembly cannot be restored: a member would be missing.
+// lacks returns the reason for which an assembly cannot be restored: a member would be missing.
 func (u *Undoer) lacks(c *change, done map[string]*change) (error, error) {
 	k := u.engine.Kinds().Memories
 	var missing []string

@@ -16,10 +16,10 @@ import (
 // batch is a commit of the log, without the documents.
 type batch struct {
 	at, next wal.LSN
-	time     time.Time // the reading of the clock
+	time     time.Time // clock reading at the commit
 	writer   uint32
 	entries  []entry
-	expires  bool // it removed an expired document
+	expires  bool // the commit removed an expired document
 	upkeep   bool // the store changed only derived data
 }
 
@@ -42,7 +42,7 @@ func (b *batch) purge() bool {
 	return slices.ContainsFunc(b.entries, func(e entry) bool { return e.key == state.PurgeKey })
 }
 
-// lost reports whether an error of reading the log is damage or a hole, behind which reading continues.
+// lost reports whether an error of reading the log is damage or a hole, after which reading continues.
 func lost(err error) bool {
 	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
 }
@@ -116,20 +116,20 @@ func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *ba
 type node struct {
 	lsn     wal.LSN
 	writer  uint32
-	parent  int32 // -1: the state before the first commit that is taken back
+	parent  int32 // index of the state before this one; -1: the state before the first commit that is undone
 	cause   uint8
-	chosen  bool // made by a commit that is undone
+	chosen  bool // a commit that is undone made the state
 	upkeep  bool
 	deleted bool
-	unknown bool // the entries between are not in the log
+	unknown bool // the entries between the parent and this state are not in the log
 }
 
 // document is the history of a document in the log since the first commit that is undone.
 type document struct {
-	base  wal.LSN // the entry before that commit; 0: none
-	gone  bool    // there was none, or it was a deletion
-	kept  wal.LSN // the position of a copy of it; 0: none was seen
-	last  wal.LSN // the newest entry
+	base  wal.LSN // position of the entry before that commit; 0: there is none
+	gone  bool    // there was no document before that commit
+	kept  wal.LSN // position of a copy of the version before that commit; 0: none was seen
+	last  wal.LSN // position of the newest entry
 	cur   int32   // the state that the newest entry made
 	nodes []node
 	// undos maps entries of undos to the states that they restored: an undo that undoes another undo
@@ -159,7 +159,7 @@ func (d *document) add(e *entry, writer uint32, chosen, upkeep bool) {
 	d.cur = int32(len(d.nodes) - 1)
 }
 
-// find returns the state that an undo restored.
+// find returns the state that an entry of an undo restored.
 func (d *document) find(e *entry) (int32, bool) {
 	if e.deleted && e.restores == 0 {
 		return d.findAbsent()
@@ -178,9 +178,9 @@ func (d *document) find(e *entry) (int32, bool) {
 	return 0, false
 }
 
-// findAbsent returns the state without a document that an undo restored without naming its entry: an
-// entry that creates a document names the deletion before it only while the overlay has that deletion.
-// It is the last such state from which the present one was made, or else any.
+// findAbsent returns the state without a document that an undo restored without naming its entry: an entry that
+// creates a document names the deletion before it only while the overlay has that deletion. It is the last such state
+// from which the present one was made, or else any such state.
 func (d *document) findAbsent() (int32, bool) {
 	for i := d.cur; i >= 0; {
 		if i = d.nodes[i].parent; d.absent(i) {
@@ -203,7 +203,7 @@ func (d *document) absent(at int32) bool {
 	return d.nodes[at].deleted
 }
 
-// version returns the entry that made a state.
+// version returns the position of the entry that made a state.
 func (d *document) version(at int32) wal.LSN {
 	if at < 0 {
 		return d.base

@@ -16,13 +16,13 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// selection says which commits are undone.
+// selection selects the commits that are undone.
 type selection struct {
 	Options
-	from      wal.LSN // none of them is before this
+	from      wal.LSN // position before which none of the commits is
 	has       func(b *batch) bool
-	continues bool  // the undo was interrupted
-	released  error // commits of the run are no longer kept; nil: none as far as is known
+	continues bool  // the undo was interrupted, and is continued
+	released  error // error if commits of the run are no longer kept; nil: none are known to be missing
 	// left has the documents that turned out to have a conflict when they were to be restored, by key.
 	left map[string]Conflict
 }
@@ -36,7 +36,7 @@ type described struct {
 	Partial  bool      `json:"partial,omitempty"`
 }
 
-// String returns the JSON object that identifies the undo of a selection.
+// String returns the JSON object that describes the undo of a selection.
 func (s *selection) String() string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -152,7 +152,7 @@ func (u *Undoer) resolve(ctx context.Context, o Options) (*selection, error) {
 	return s, nil
 }
 
-// begin returns where the segment of a position begins, but not less than first.
+// begin returns the position at which the segment of position at begins, but at least first.
 func begin(log *past.Log, at, first wal.LSN) wal.LSN {
 	return max(first, log.Geometry.Start(log.SegmentOf(at)))
 }
@@ -239,11 +239,11 @@ func (u *Undoer) interrupted(ctx context.Context, o Options, end wal.LSN) (strin
 	return "", nil
 }
 
-// made is a commit that a writer made.
+// made is a commit, with the facts that the selection of an undo needs.
 type made struct {
 	at      wal.LSN
-	undo    string // the undo of several commits that it belongs to
-	undoing bool   // and not the last one
+	undo    string // the undo of several commits to which the commit belongs
+	undoing bool   // the commit is not the last one of that undo
 	purge   bool   // it names purged or redacted documents
 }
 
@@ -299,7 +299,7 @@ func program(w *writer.Writer) string {
 	return name
 }
 
-// caller returns how an error names the writers that same treats as w.
+// caller returns a description, for an error, of the writers that same treats as equal to w.
 func caller(w *writer.Writer) string {
 	name := w.Name()
 	if name == w.Program {

@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// few is up to how many entries of one segment are read one by one, if the log has them.
+// few is the maximum number of entries of one segment that are read one by one, if the log has them.
 const few = 16
 
 // read yields the entries at the sources of changes, which are sorted by source. A change whose entry is
@@ -112,8 +112,8 @@ func (u *Undoer) document(c *change, e *wal.Entry) (index.Entry, []byte, error) 
 	return line, doc, err
 }
 
-// hidden returns why the version that a change restores is no longer shown: it was redacted or purged.
-// It returns nil if it may be restored.
+// hidden returns an error if the version that a change restores is no longer shown: it was redacted or purged. It
+// returns nil if it may be restored.
 func (c *change) hidden(t *purgefile.Table) error {
 	if c.What == Delete {
 		return nil
@@ -127,7 +127,7 @@ func (c *change) hidden(t *purgefile.Table) error {
 	return nil
 }
 
-// locate finds the bytes that are restored, and drops the changes for which there are none.
+// locate finds the bytes that are restored, and drops the changes for which no bytes exist.
 func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document, list []*change) ([]*change, error) {
 	hidden, err := u.engine.Purged()
 	if err != nil {
@@ -194,7 +194,7 @@ func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document,
 	return slices.DeleteFunc(list, func(c *change) bool { return none[c] }), nil
 }
 
-// members records which memories a restored assembly has.
+// members records the memories that a restored assembly has.
 func (u *Undoer) members(c *change, e *wal.Entry) error {
 	if c.kind != u.engine.Kinds().Assemblies {
 		return nil

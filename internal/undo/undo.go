@@ -24,46 +24,46 @@ type Undoer struct {
 // New returns an Undoer.
 func New(eng *engine.Engine, cm *commit.Committer) *Undoer { return &Undoer{engine: eng, commits: cm} }
 
-// Options choose what is undone: the commit at Position, the commits of Run, or, with neither, the last
+// Options select the commits that are undone: the commit at Position, the commits of Run, or, with neither, the last
 // commit of the caller.
 type Options struct {
 	Position wal.LSN
 	Run      string    // name or number of a writer
-	Since    time.Time // of Run: not before this time
-	Before   wal.LSN   // not at this position or behind it; 0: the end of the log
+	Since    time.Time // of Run, only commits at this time or later
+	Before   wal.LSN   // only commits before this position; 0: up to the end of the log
 	Partial  bool      // skip documents with conflicts
 }
 
-// Plan is what an undo does.
+// Plan describes what an undo does.
 type Plan struct {
 	Options                // Position is set for the last commit of the caller, and Before
-	Commits     int        // that are taken back
-	First, Last wal.LSN    // positions of the first and the last of them
+	Commits     int        // number of commits that are undone
+	First, Last wal.LSN    // positions of the first and the last of these commits
 	Changes     []Change   // in the order in which they are made
 	Conflicts   []Conflict // by kind and id
-	Scopes      []string   // scopes of working memory that the commits changed, which is not undone
+	Scopes      []string   // scopes of working memory that the commits changed; these changes are not undone
 	Unread      []error    // parts of the log that cannot be read, which may have commits that should be undone
 	Continues   bool       // the undo was interrupted and is continued
 	Done        int        // changes that were made
 	Parts       []wal.LSN  // positions of the commits that made them
 }
 
-// What an undo does to a document.
+// The ways in which an undo changes a document.
 const (
-	Restore  = "restore"  // restores an earlier version in place of the present one
-	Undelete = "undelete" // restores a deleted document
-	Delete   = "delete"   // deletes what was created
+	Restore  = "restore"  // an earlier version is restored in place of the present one
+	Undelete = "undelete" // a deleted document is restored
+	Delete   = "delete"   // a document that the commits created is deleted
 )
 
-// Change is what an undo does to one document.
+// Change is the change that an undo makes to one document.
 type Change struct {
 	Kind, ID string
 	What     string
-	Version  wal.LSN // the version that it replaces or deletes; 0: there is none
-	Restores wal.LSN // the version that it restores; of Delete, the deletion before, or 0
+	Version  wal.LSN // the version that the change replaces or deletes; 0: there is none
+	Restores wal.LSN // the version that the change restores; of Delete, the deletion before, or 0
 }
 
-// Conflict is a document that cannot be undone, or not as far back as the first of the commits.
+// Conflict describes a document whose changes cannot be undone, or not as far back as the first of the commits.
 type Conflict struct {
 	Kind, ID string
 	Version  wal.LSN       // the conflicting version; 0: there is none
@@ -71,7 +71,7 @@ type Conflict struct {
 	Err      error         // the reason
 }
 
-// The reasons of conflicts. Others are errors of the store, such as a limit.
+// The reasons of conflicts. Other reasons are errors of the store, such as a limit.
 var (
 	ErrBuiltUpon error = &reason{"others have built upon it", errs.ErrConflict}
 	ErrPurged    error = &reason{"a purge has removed what was before", errors.Join(errs.ErrTruncated, errs.ErrPurged)}
@@ -98,7 +98,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%d conflicts", len(e.Plan.C
 // Unwrap makes the error match errs.ErrConflict.
 func (e *Error) Unwrap() error { return errs.ErrConflict }
 
-// Plan returns what Undo would do. It changes nothing.
+// Plan returns a description of what Undo would do. It changes nothing.
 func (u *Undoer) Plan(ctx context.Context, o Options) (*Plan, error) {
 	s, err := u.selection(ctx, o)
 	if err != nil {

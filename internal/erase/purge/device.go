@@ -6,8 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// overwrites returns why overwriting a file on the store's file system may leave its old blocks unchanged; ""
-// if it does not.
+// overwrites returns the reason for which overwriting a file on the store's file system may leave the old blocks
+// unchanged; "" if it does not.
 func (p *Purger) overwrites() string {
 	v, err := p.engine.Env().FS.Volume(p.engine.Env().Dir)
 	if err != nil {

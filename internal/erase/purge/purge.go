@@ -29,8 +29,8 @@ import (
 
 // Report describes what Purge did.
 type Report struct {
-	Deleted  []string // ids of existing documents
-	TakenOut []string // assemblies that named a missing memory and no longer do
+	Deleted  []string // ids of documents that existed and were deleted
+	TakenOut []string // ids of assemblies from which a missing memory was removed
 	Frames   int      // versions and deletions that were erased from the archive
 	Segments int      // segments of the log that were overwritten
 	Copies   int      // copies of segments in the archive that were rewritten
@@ -38,25 +38,26 @@ type Report struct {
 	// Dropped counts the backups of the index that had a line of a purged document and were removed: damaged
 	// ones, those of another store, and those that there was no space to rewrite.
 	Dropped int
-	// What could not be read in log, archive and backups of the index: it was overwritten, and is lost from the
-	// history.
+	// Errors about parts of log, archive and index backups that could not be read: they were overwritten, and are lost
+	// from the history.
 	Lost []error
 	// Files that were overwritten in quarantine, parked files, and files in memories/, assemblies/ or working/
 	// that belong to no document.
 	Removed []string
-	// Where traces may remain, and the remedy; if there are any, Purge returns them joined. Includes what could
-	// not be overwritten.
+	// Places where traces may remain, and the remedy; if there are any, Purge returns them joined. They include data
+	// that could not be overwritten.
 	Left     []error
 	Mentions []repair.Mention // the user's own files that contain traces: they stay, for the user to handle
 	// Files that can be rebuilt, mostly of the index, which were removed without being overwritten: another
 	// process has them mapped, this user may not write them, or the system cannot tell.
 	Unlinked []string
-	// Why overwriting may not reach the data on the device, and the remedy; "" if the file system overwrites in
-	// place.
-	Device    string
-	Backup    []string // full backups within the folder, and .git: not purged
-	Processes []int    // other processes that have the store open: what they have in memory disappears as they read on
-	Elsewhere []int    // likewise, in another PID namespace
+	// Reason for which overwriting may not reach the data on the device, and the remedy; "" if the file system
+	// overwrites in place.
+	Device string
+	Backup []string // full backups within the folder, and .git, which were not purged
+	// ids of other processes that have the store open: they drop the data in their memory when they read the log
+	Processes []int
+	Elsewhere []int // ids of such processes in another PID namespace
 }
 
 // found reports whether there was anything to purge.
@@ -64,7 +65,7 @@ func (r *Report) found() bool {
 	return len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
 }
 
-// remains adds what a step could not overwrite.
+// remains adds the data that a step could not overwrite to the report.
 func (r *Report) remains(m *flush.Remains) {
 	r.Left, r.Unlinked = append(r.Left, m.Left...), append(r.Unlinked, m.Unlinked...)
 }
@@ -177,8 +178,8 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	return r, nil
 }
 
-// leaveFolder removes the folder that marks an interrupted purge, if this purge has ended before it deleted
-// anything.
+// leaveFolder removes the folder that marks an interrupted purge, if this purge has ended before it deleted any
+// document.
 func (p *Purger) leaveFolder() {
 	if held, err := p.engine.Log().TryLockFlush(); err == nil && held != nil {
 		_ = flush.DropPurgeFolder(p.flusher) // if the folder stays, released files are overwritten until a purge is done
@@ -186,11 +187,11 @@ func (p *Purger) leaveFolder() {
 	}
 }
 
-// learnMost is the number of versions of one document whose content is searched for.
+// learnMost is the maximum number of versions of one document for whose contents files are searched.
 const learnMost = 100
 
-// learn passes the contents of the documents to traces, while these can still be read, and returns the hashes
-// by which their texts are recognised if they return.
+// learn passes the contents of the documents to traces, while these can still be read. It returns the hashes by which
+// the texts of the documents are recognised if they are stored again.
 func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) (*purgefile.Texts, error) {
 	texts, err := p.engine.NewTexts()
 	if err != nil {
@@ -229,7 +230,8 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 	})
 }
 
-// preparePurge enters the folder under flush.lock, because a concurrent round may be using it.
+// preparePurge enters the folder of a running purge, under flush.lock, because a flush that is running may use the
+// folder.
 func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
 	held, err := p.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -339,8 +341,9 @@ func (p *Purger) deleteSome(ctx context.Context, k *engine.Kind, ids []string) e
 	return fmt.Errorf("deleting %s: %w", human.Quote(ids[0]), err)
 }
 
-// commitPurge commits which documents are purged, and up to which version: all versions before this moment. A
-// document that was written again after the deletion is not purged, nor are its later versions.
+// commitPurge commits an entry that names the purged documents, and the position up to which their versions are
+// purged: all versions before this moment. A document that was written again after its deletion is not purged, nor are
+// its later versions.
 func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string) error {
 	if len(ids) == 0 { // versions alone are overwritten
 		return nil
@@ -385,8 +388,8 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 	})
 }
 
-// purgeLocked removes the traces. The order is: the log continues in a new segment; files and index cover
-// everything before it; then nothing needs the older segments, and every place is searched.
+// purgeLocked removes the traces. First, the log continues in a new segment; then files and index are brought up to
+// date with everything before that segment, so that nothing needs the older segments; then every place is searched.
 func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set,
 	texts *purgefile.Texts, cut bool, r *Report) error {
 	made := false
@@ -466,8 +469,8 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	return p.purgeAside(ctx, held, traces, r)
 }
 
-// purgeRoom frees on a full disk what can be freed without writing: the pool, and the backups of the index that
-// would be rewritten.
+// purgeRoom frees space on a full disk without writing: it removes the pool, and those backups of the index that would
+// be rewritten.
 func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
 	edits, err := p.flusher.Files().WipeTemp(p.flusher.Surplus(ctx))
 	p.flusher.Edited(ctx, edits)

@@ -22,7 +22,7 @@ type Purger struct {
 	retention *retention.Retention
 	history   *history.History
 
-	tried atomic.Int64 // when OverwriteDue last tried, Unix nanoseconds; 0: never
+	tried atomic.Int64 // time at which OverwriteDue last tried, in Unix nanoseconds; 0: never
 }
 
 // New returns the Purger of a store.

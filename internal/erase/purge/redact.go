@@ -26,8 +26,8 @@ import (
 type Redaction struct {
 	ID      string
 	Version uint64
-	Already bool     // it was redacted before
-	Equal   []uint64 // other versions of the document with the same text, or the same bytes, which stay
+	Already bool     // the version was redacted before
+	Equal   []uint64 // other versions of the document with the same text, or the same bytes, which are not redacted
 }
 
 // presentError reports an attempt to redact the current version of a document. It matches ErrConflict.
@@ -43,11 +43,11 @@ func (e *presentError) Error() string {
 
 func (e *presentError) Unwrap() error { return errs.ErrConflict }
 
-// text identifies the text of a version.
+// text identifies the text of a version: see textOf.
 type text [sha256.Size]byte
 
-// textOf returns the identity of the text of a version. Two versions that differ only in their times have the
-// same one. Without a text, it is that of the bytes.
+// textOf returns a hash that identifies the text of a version; versions that differ only in their times have the same
+// hash. Without text, it hashes the bytes.
 func textOf(k *engine.Kind, v *history.Version) text {
 	if c, err := k.Parse(v.Document, v.ID); err == nil {
 		if s := strings.TrimSpace(engine.TextOf(&c, v.Document)); s != "" {
@@ -57,8 +57,8 @@ func textOf(k *engine.Kind, v *history.Version) text {
 	return v.ContentHash
 }
 
-// Redact commits that a version of a document is redacted: from then on history shows it without its content.
-// Overwrite overwrites its bytes.
+// Redact commits that a version of a document is redacted: from then on history shows the version without its content.
+// Overwrite overwrites the version's bytes.
 func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version uint64) (*Redaction, error) {
 	if err := p.engine.CatchUp(ctx); err != nil {
 		return nil, err
@@ -130,9 +130,9 @@ func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version 
 		Redacted: true, Time: of.Time.UnixMicro(), Writer: of.Writer.Number, Next: next}})
 }
 
-// Overwrite overwrites the bytes of all versions that are redacted and not overwritten yet, in one pass: in the
-// log and the archive, in displaced files, in the index, the vectors and the words, and copies of them in
-// quarantine. It returns the report of a purge; nil if there is nothing to do.
+// Overwrite overwrites the bytes of all versions that are redacted and not overwritten yet, in one pass: in the log
+// and the archive, in displaced files, in the index, the vectors and the words, and in copies in quarantine. It
+// returns the report of a purge; nil if there is nothing to do.
 func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	rows, err := p.engine.ToOverwrite()
 	if err != nil || len(rows) == 0 {
@@ -198,8 +198,8 @@ func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	return r, p.engine.FinishRedactions(done)
 }
 
-// redacted returns the set that finds redacted versions, and the hashes by which their texts are recognised if
-// they return.
+// redacted returns the set that finds redacted versions, and the hashes by which their texts are recognised if they
+// are stored again.
 func (p *Purger) redacted(ctx context.Context, rows []purgefile.Row) (*trace.Set, *purgefile.Texts, error) {
 	log := p.engine.Log()
 	of := make(map[segment.LSN]purgefile.Key, len(rows))
@@ -256,7 +256,7 @@ func (p *Purger) redacted(ctx context.Context, rows []purgefile.Row) (*trace.Set
 	return traces, texts, ctx.Err()
 }
 
-// redactedText adds a text, unless it is the current text of the document.
+// redactedText adds the hash of a redacted text to texts, unless the text is the current text of the document.
 func (p *Purger) redactedText(ctx context.Context, k *engine.Kind, id, text string, texts *purgefile.Texts) {
 	if v, err := p.engine.Find(ctx, k, id, true); err == nil {
 		if c, err := k.Parse(v.Doc, id); err == nil && engine.TextOf(&c, v.Doc) == text {
@@ -268,7 +268,7 @@ func (p *Purger) redactedText(ctx context.Context, k *engine.Kind, id, text stri
 	}
 }
 
-// overwriteAfter is how long redactions are collected before their bytes are overwritten in the background.
+// overwriteAfter is the time for which redactions are collected before their bytes are overwritten in the background.
 const overwriteAfter = time.Minute
 
 // OverwriteDue overwrites redacted versions in the background, once the oldest redaction is a minute old.

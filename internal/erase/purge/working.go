@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// there returns ErrNotFound unless the document or scope exists now.
+// there returns errs.ErrNotFound unless the document or scope exists now.
 func (p *Purger) there(ctx context.Context, k *engine.Kind, id string) error {
 	if k != p.engine.Kinds().Scopes {
 		_, err := p.engine.Find(ctx, k, id, false)

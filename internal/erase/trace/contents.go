@@ -5,16 +5,17 @@ import (
 	"encoding/binary"
 )
 
-// contents are byte sequences of at least pieceSize bytes, all searched for in one pass, however many there
-// are: a hundred versions of a memory have 800.
+// contents are byte sequences of at least pieceSize bytes, for which files are searched in one pass, however many
+// sequences there are: a hundred versions of a memory have 800.
 type contents struct {
-	pieces map[[pieceSize]byte][][]byte // by their first bytes
-	may    [1 << 10]uint64              // a bit for the first 8 bytes, so that most places are skipped without the map
+	pieces map[[pieceSize]byte][][]byte // the sequences, by their first bytes
+	// a bit set by hashes of the first 8 bytes, so that most places are skipped without the map
+	may [1 << 10]uint64
 }
 
 func (c *contents) none() bool { return len(c.pieces) == 0 }
 
-// bitOf returns the place in may of a sequence that begins like b.
+// bitOf returns the word and the bit in may for a sequence that begins with b.
 func bitOf(b []byte) (word, bit uint64) {
 	h := binary.LittleEndian.Uint64(b) * 0x9e3779b97f4a7c15 >> 48
 	return h / 64, 1 << (h % 64)

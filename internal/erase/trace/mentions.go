@@ -16,17 +16,17 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// How a file mentions a purged document.
+// The ways in which a file mentions a purged document.
 const (
 	mentionsContent = "contains purged text"
 	mentionsName    = "is named after the purged id"
 	mentionsID      = "contains the purged id"
 	mentionsUnknown = "was not searched: larger than 64 MiB"
 
-	pieceSize   = 24 // bytes of a content, enough not to occur by chance
-	pieceLetter = 8  // the number of different bytes that a piece must have for that
-	pieces      = 8  // pieces per content
-	// approximate limit for the pieces of all contents: of very many documents fewer pieces of each are
+	pieceSize   = 24 // length in bytes of a piece of a content, enough not to occur by chance
+	pieceLetter = 8  // number of different bytes that a piece must have, so that it does not occur by chance
+	pieces      = 8  // number of pieces per content
+	// approximate maximum number of pieces of all contents: if there are very many documents, fewer pieces of each are
 	// learned, so that they fit into memory
 	piecesMost = 1 << 18
 )
@@ -50,7 +50,7 @@ func (t *Set) Learn(content string) {
 	}
 }
 
-// LearnDocument records a document of an opaque kind, by whose bytes a copy is recognised wherever it is.
+// LearnDocument records a document of an opaque kind. A copy of it is recognised by its bytes, wherever the copy is.
 func (t *Set) LearnDocument(doc []byte) {
 	if len(doc) > 0 {
 		t.documents[sha256.Sum256(doc)] = true
@@ -58,7 +58,7 @@ func (t *Set) LearnDocument(doc []byte) {
 	t.Learn(string(doc))
 }
 
-// Mentioned returns how a file mentions one of the documents; "" if it does not.
+// Mentioned returns how a file mentions one of the documents, as one of the constants above; "" if it does not.
 func (t *Set) Mentioned(name string, b []byte) string {
 	switch {
 	case t.content.in(b):
@@ -73,9 +73,9 @@ func (t *Set) Mentioned(name string, b []byte) string {
 	return ""
 }
 
-// Strangers returns the files in a store's folder that users have put there: those that do not belong to the
-// log or the index, that purge itself does not search, and that are not directly in memories/. It does not
-// follow links, nor look into .git.
+// Strangers returns the files in a store's folder that users have put there. They do not belong to the log or the
+// index, purge itself does not search them, and they are not directly in memories/. Strangers follows no links, and
+// skips .git.
 func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, err error) {
 	var walk func(rel string, depth int) error
 	walk = func(rel string, depth int) error {
@@ -120,7 +120,7 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 	return paths, err
 }
 
-// foldersIn visits the folders in memories/; in backups/, everything except what belongs to the store.
+// foldersIn calls visit for the folders in memories/; in backups/, for everything that does not belong to the store.
 func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 	names, err := places.Names(fsys, filepath.Join(dir, name))
 	if err != nil {

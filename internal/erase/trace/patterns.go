@@ -2,8 +2,8 @@ package trace
 
 import "slices"
 
-// patterns are sequences of at least two bytes, all searched for in one pass, however many there are. The zero
-// value has none.
+// patterns are sequences of at least two bytes, for which files are searched in one pass, however many there are. The
+// zero value has none.
 type patterns struct {
 	all  map[string]bool
 	lens map[[2]byte][]int // lengths of the patterns with these first bytes, ascending
@@ -24,7 +24,7 @@ func (p *patterns) add(b []byte) {
 	p.may[word] |= bit
 }
 
-// bitOfTwo returns the place in may of two bytes.
+// bitOfTwo returns the word and the bit in may for two bytes.
 func bitOfTwo(two [2]byte) (word int, bit uint64) {
 	n := int(two[0])<<8 | int(two[1])
 	return n / 64, 1 << (n % 64)
@@ -52,7 +52,7 @@ func (p *patterns) in(b []byte) bool {
 	return false
 }
 
-// names are names of files, searched for at the beginning of a text.
+// names are names of files, for which the beginning of a text is searched.
 type names struct {
 	all  map[string]bool
 	lens []int // ascending

@@ -24,8 +24,8 @@ type piece struct {
 	b  []byte
 }
 
-// pieceOf returns the file as a piece; ok is false if it is not one. A segment whose start is damaged is
-// assumed to belong to this log.
+// pieceOf returns a file in quarantine as a piece of the log; ok is false if it is not one. A segment whose start is
+// damaged is assumed to belong to this log.
 func (t *Set) pieceOf(name, from string, b []byte) (p *piece, ok bool) {
 	p = &piece{g: t.Log, b: b}
 	if start, _, err := segment.ParseStart(b); err == nil {
@@ -47,20 +47,20 @@ func (t *Set) pieceOf(name, from string, b []byte) (p *piece, ok bool) {
 	return p, false
 }
 
-// tornTail matches the names of torn tails in quarantine, with their positions; older ones have no hash.
+// tornTail matches the names of torn tails in quarantine. A name has the tail's position; older names have no hash.
 var tornTail = regexp.MustCompile(`^([0-9a-f]{16}-)?torn-tail-([0-9]+)(\.[0-9]+)?\.bin(\.[0-9]+)?(\.part)?$`)
 
-// fate is what happens to a piece of the log.
+// fate is the decision about a piece of the log in quarantine.
 type fate struct {
 	has     bool   // the piece has an entry of a purged document
 	left    []byte // the piece without these entries, if it also has entries of others
-	unknown string // why the user must decide; "" if the user need not
+	unknown string // the reason for which the user must decide about the file; "" if the user need not
 }
 
-// look determines what happens to a piece, and changes its bytes. A sound frame names its own document,
-// whatever else it mentions. Bytes without a sound header do not: they are the end of a torn write, or what a
-// recycled file had before. They are treated as part of a purged document if the piece also has entries of one,
-// or if they name one and the piece has sound entries of others.
+// look decides about a piece of the log, and changes the piece's bytes. A sound frame names its own document, whatever
+// else it mentions. Bytes without a sound header name none: they are the end of a torn write, or the earlier content
+// of a recycled file. They are treated as part of a purged document in two cases: the piece also has entries of one;
+// or the bytes name one, and the piece has sound entries of others.
 func (t *Set) look(p *piece) (f fate) {
 	named := false
 	found := p.g.EraseIn(p.b, p.at, t.Entry, func(b []byte) { named = named || t.proof(b) })
@@ -75,7 +75,7 @@ func (t *Set) look(p *piece) (f fate) {
 	return f
 }
 
-// replace replaces the content of a file in quarantine, and overwrites the old one.
+// replace replaces the content of a file in quarantine, and overwrites the previous content.
 func (t *Set) replace(o Options, temp, path string, b []byte) error {
 	left, err := vfs.ReplaceWiped(o.FS, temp, path, path+doomedSuffix, b, o.fileMode())
 	if left {
@@ -84,9 +84,9 @@ func (t *Set) replace(o Options, temp, path string, b []byte) error {
 	return vfs.Unwiped(&t.unwiped, err)
 }
 
-// Entry reports whether an entry of the log belongs to one of the documents, or to an assembly that had one of
-// the memories: it has the memory's id, and a composite made of its embedding. It also reports true for an
-// entry of working memory that contains pieces of the contents, because the contents may have been made of it.
+// Entry reports whether an entry of the log belongs to one of the documents, or to an assembly that had one of the
+// memories: such an entry has the memory's id, and a composite made of its embedding. It also returns true for an
+// entry of working memory that contains pieces of the contents, because that entry may have been made of them.
 func (t *Set) Entry(at segment.LSN, key string, value []byte) bool {
 	if t.redacted != nil {
 		return t.redactedEntry(at, key, value)
@@ -134,7 +134,7 @@ func (t *Set) worked(value []byte) bool {
 	return err == nil && t.content.in(body)
 }
 
-// proof reports whether b contains more than a mention.
+// proof reports whether b contains more than a mention of one of the documents.
 func (t *Set) proof(b []byte) bool {
 	return t.members.in(b) || t.inPath(b, "/")
 }

@@ -23,19 +23,19 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// doomedSuffix marks a file that is being overwritten, because its remaining bytes would not show which
-// document it belonged to.
+// doomedSuffix marks a file that is being overwritten: after an interruption, the remaining bytes would not show to
+// which document the file belonged.
 const doomedSuffix = ".purged"
 
-// PurgeQuarantine overwrites and removes the files in quarantine that belong to some documents: their files,
-// the notes about them, and, as a whole, other files that name them (an index, the copy of a segment). A
-// segment, or a torn tail, keeps the sound entries of others; one that has bytes which may be theirs and are in
-// no sound entry is left to the user: see Unread. An archived segment that cannot be read completely is
-// removed: see Lost. So is the undo file of an older version that names one of the documents, because nothing
-// reads it any more. PurgeQuarantine may be killed at any point and repeated.
+// PurgeQuarantine overwrites and removes the files in quarantine that belong to the documents of t: their files, the
+// notes about them, and, as a whole, other files that name them (an index, the copy of a segment). Of a segment, or a
+// torn tail, it keeps the sound entries of other documents. If such a file has bytes that may belong to the documents
+// and are in no sound entry, it is left to the user: see Unread. PurgeQuarantine removes an archived segment that
+// cannot be read completely: see Lost. It also removes the undo file of an older version that names one of the
+// documents, because nothing reads it any more. It may be killed at any point and repeated.
 //
-// An index or vectors that were recently moved to quarantine may still be mapped: unlinked lists those that
-// were removed without being overwritten, because a process has them open or this cannot be determined.
+// An index or vectors that were recently moved to quarantine may still be mapped: unlinked lists those that were
+// removed without being overwritten, because a process has them open or that cannot be determined.
 func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 	o Options) (removed, unlinked []string, err error) {
 	folder := filepath.Join(dir, "quarantine")
@@ -169,7 +169,7 @@ func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
 }
 
-// calledByPath is called for a kind whose documents are in subfolders.
+// calledByPath is like called, for a kind whose documents are in subfolders.
 func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
 	if rest, ok := strings.CutPrefix(name, t.kind.Folder+"@"); ok {
 		parked, _, _ := strings.Cut(rest, "@")
@@ -183,8 +183,8 @@ func (t *Set) from(rel string) bool {
 	return kind.At(rel) == t.kind && t.names.all[t.kind.Below(rel)]
 }
 
-// inFile reports whether a file contains one of the documents. left is what can be kept of it, if it is a piece
-// of the log that also has entries of others. Files about which the user must decide are added to unread.
+// inFile reports whether a file contains one of the documents. If the file is a piece of the log that also has entries
+// of others, left is the part to keep. inFile adds files about which the user must decide to unread.
 func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	if t.redacted != nil {
 		return t.redactedFile(fsys, folder, name)

@@ -15,21 +15,20 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Redacted returns the set of single versions of documents, found by their positions. is reports whether the
-// entry at a position, with a key, is one of these versions. What belongs to other versions, and to other
-// documents, stays.
+// Redacted returns the set of single versions of documents, which are found by their positions. is reports whether the
+// entry at a position, with a key, is one of these versions. Data of other versions, and of other documents, stay.
 func Redacted(is func(at segment.LSN, key string) bool) *Set {
 	return &Set{kind: kind.Memories, ids: map[string]bool{}, documents: map[[32]byte]bool{}, learns: pieces,
 		redacted: is}
 }
 
-// LearnVersion records the document of a redacted version, by whose bytes copies are recognised.
+// LearnVersion records the document of a redacted version. Copies of it are recognised by the document's bytes.
 func (t *Set) LearnVersion(k *kind.Kind, id string, doc []byte) {
 	t.documents[sha256.Sum256(doc)] = true
 	t.names.add(k.FileName(id))
 }
 
-// redactedEntry is Entry for a set of redacted versions.
+// redactedEntry is like Entry, for a set of redacted versions.
 func (t *Set) redactedEntry(at segment.LSN, key string, value []byte) bool {
 	if len(key) > 2 && key[0] == record.Kept {
 		view, err := record.Parse(value)
@@ -38,7 +37,7 @@ func (t *Set) redactedEntry(at segment.LSN, key string, value []byte) bool {
 	return t.redacted(at, key)
 }
 
-// redactedFile is inFile for a set of redacted versions.
+// redactedFile is like inFile, for a set of redacted versions.
 func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name), places.CopyMost)
 	switch {
@@ -71,7 +70,7 @@ func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (is bool, left []by
 	return true, p.b, nil
 }
 
-// Stranger reports whether a file in a folder of documents that belongs to no document must be removed.
+// Stranger reports whether a file in a folder of documents must be removed although it belongs to no document.
 func (t *Set) Stranger(name string, b []byte) bool {
 	if t.redacted != nil {
 		return t.documents[sha256.Sum256(b)]

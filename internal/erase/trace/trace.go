@@ -17,44 +17,45 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Options are the file system and the modes of new files.
+// Options are the file system, and the modes of new files.
 type Options struct {
 	FS         vfs.FS
-	FileMode   fs.FileMode // 0 means 0600
+	FileMode   fs.FileMode // mode of new files; 0 means 0600
 	FolderMode fs.FileMode
 }
 
 func (o *Options) fileMode() fs.FileMode { return cmp.Or(o.FileMode, 0o600) }
 
-// Set determines whether a file contains, or belongs to, one of some memories, assemblies, or scopes of working
-// memory.
+// Set determines whether a file contains, or belongs to, one of a number of memories, assemblies, or scopes of working
+// memory: its documents.
 type Set struct {
 	kind    *kind.Kind
 	ids     map[string]bool
-	names   names    // of their files
-	parked  names    // likewise, as in tmp/parked/, for a kind whose documents are in subfolders
-	members patterns // their ids as the first member of a document
-	plain   patterns // ids that are long enough not to occur by chance
-	content contents // pieces of their contents
-	learns  int      // the number of pieces per content that are learned
+	names   names    // names of the documents' files
+	parked  names    // names of the documents' files as in tmp/parked/, for a kind whose documents are in subfolders
+	members patterns // the documents' ids, each as the first member of a document
+	plain   patterns // those ids that are long enough not to occur by chance
+	content contents // pieces of the documents' contents
+	learns  int      // number of pieces that are learned of each content
 	// Hashes of documents of an opaque kind, which do not contain their ids.
 	documents map[[32]byte]bool
 
-	// If not nil, only these versions; see Redacted.
+	// If not nil, the set has only the versions for which it returns true; see Redacted.
 	redacted func(at segment.LSN, key string) bool
 
-	// Log is the geometry of the store's log: used for a piece of the log without a start, so that the entries
-	// of others in it are kept.
+	// Log is the geometry of the store's log. It is used for a piece of the log without a start, so that entries of
+	// other documents in the piece are kept.
 	Log    segment.Geometry
 	unread []Unread
-	copies map[string]string // archived segments in quarantine that may contain traces, by name, and why
+	copies map[string]string // archived segments in quarantine that may contain traces, by name, each with the reason
 
-	unwiped  []error  // what was not overwritten: each a *vfs.UnwipedError
-	unlinked []string // removed without being overwritten: open in a process, or this is unknown
+	unwiped []error // errors about files that were not overwritten: each a *vfs.UnwipedError
+	// files that were removed without being overwritten: a process has them open, or that is unknown
+	unlinked []string
 }
 
-// Unwiped returns what PurgeQuarantine and PurgeParked could not overwrite: each is a *vfs.UnwipedError. A file
-// that has another name is gone from the store; the others stay.
+// Unwiped returns errors about files that PurgeQuarantine and PurgeParked could not overwrite: each is a
+// *vfs.UnwipedError. A file that has another name is gone from the store; the others stay.
 func (t *Set) Unwiped() []error { return t.unwiped }
 
 // Unread is a file in quarantine, or a parked file, that may contain traces: the user must decide whether to
@@ -92,10 +93,10 @@ func (t *Set) ask(folder, name, why string) {
 	t.unread = append(t.unread, Unread{in + name, why})
 }
 
-// rare is the length from which the bare bytes of an id identify it.
+// rare is the length, in bytes, from which on an id in a file is assumed to mean the document.
 const rare = 6
 
-// Of returns the set of some documents of a kind; the ids of scopes are their keys.
+// Of returns the set of the documents with these ids of a kind; the ids of scopes are their keys.
 func Of(k *kind.Kind, ids []string) *Set {
 	t := &Set{kind: k, ids: map[string]bool{}, documents: map[[32]byte]bool{}}
 	t.learns = max(1, min(pieces, piecesMost/max(1, len(ids))))
@@ -124,10 +125,10 @@ func Of(k *kind.Kind, ids []string) *Set {
 	return t
 }
 
-// Stands reports whether a file in memories/, or in assemblies/, has the name of one of their files.
+// Stands reports whether a file in memories/, or in assemblies/, has the name of one of the documents' files.
 func (t *Set) Stands(name string) bool { return t.names.all[name] }
 
-// What quarantine adds before and after a file's name. A dash or a dot alone is not enough: work-notes.json and
+// Texts that quarantine adds before and after a file's name. A dash or a dot alone is not enough: work-notes.json and
 // notes.json.json belong to other memories than notes.json.
 var (
 	beforeName = regexp.MustCompile(`^((([0-9a-f]{16}|unreadable)-)*|.*@)$`)
@@ -155,11 +156,11 @@ type outline struct {
 	Members  json.RawMessage `json:"memory_ids"`
 	Content  *string         `json:"content"`
 	Scope    *string         `json:"scope"`
-	From     string          `json:"from"` // of a note
+	From     string          `json:"from"` // the original path, in a note
 }
 
-// about reports whether a document with an id is one of these. An id alone is not enough: a memory from package
-// importer may name the assembly that it belongs to.
+// about reports whether a document is one of the set. An equal id is not enough: a memory from package importer may
+// name the assembly to which it belongs.
 func (t *Set) about(doc *outline) bool {
 	if t.kind.Opaque {
 		return false
@@ -175,8 +176,8 @@ func (t *Set) about(doc *outline) bool {
 	return group == (t.kind == kind.Assemblies) && id != nil && t.ids[*id]
 }
 
-// Holds reports whether a document, complete or broken, is one of these; what it contains about others is its
-// own.
+// Holds reports whether b is one of the documents, complete or broken. Texts in a document of another id that mention
+// the set's documents do not count.
 func (t *Set) Holds(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil {
@@ -185,8 +186,8 @@ func (t *Set) Holds(b []byte) bool {
 	return t.members.in(b)
 }
 
-// inPath reports whether b contains the path of one of their files, with the given separator between folder and
-// name.
+// inPath reports whether b contains the path of one of the documents' files, with the given separator between folder
+// and name.
 func (t *Set) inPath(b []byte, slash string) bool {
 	folder := []byte(t.kind.Folder + slash)
 	for {
@@ -201,8 +202,8 @@ func (t *Set) inPath(b []byte, slash string) bool {
 	}
 }
 
-// In reports whether b is about one of the documents. A complete document is about the document whose id it
-// has, an assembly also about its members; anything else is about every document that it names.
+// In reports whether b is about one of the documents. A complete document is about the document whose id it has; an
+// assembly is also about its members. Any other text is about every document that it names.
 func (t *Set) In(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" ||
@@ -221,7 +222,7 @@ func (t *Set) In(b []byte) bool {
 	return t.members.in(b) || t.plain.in(b)
 }
 
-// among reports whether a document is an assembly that has one of the memories: its composite is made of the
+// among reports whether a document is an assembly with one of the memories: the assembly's composite is made of the
 // memory's embedding, and older formats contain whole copies.
 func (t *Set) among(doc *outline, b []byte) bool {
 	if t.kind != kind.Memories || doc.Content != nil || doc.Assembly == nil && doc.Members == nil {
