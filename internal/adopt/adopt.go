@@ -10,15 +10,15 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// Adopter judges the files that were changed from outside the store.
+// Adopter examines files that were changed from outside the store, and adopts or restores them.
 type Adopter struct {
 	engine  *engine.Engine
 	vectors *vectors.Vectors
 	commits *commit.Committer
 	flusher *flush.Flusher
 
-	drifts [kind.Most]atomic.Pointer[Drift] // by kind
-	// by kind: the time of the folder when its missing files were judged, Unix nanoseconds
+	drifts [kind.Most]atomic.Pointer[Drift] // results of the last comparison, by kind
+	// for each kind: the time of the folder when its missing files were examined, in Unix nanoseconds
 	settled [kind.Most]atomic.Int64
 	parking parking
 	moves   moves

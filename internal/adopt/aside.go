@@ -16,10 +16,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// AdoptAside adopts files that a round has set aside although they are based on the newest version: a user saved twice,
-// and the second save happened after the first was adopted and before that version was written to its file. The files
-// that were set aside also stay there. If no process watches, nothing was adopted just before, so nothing is to be
-// done.
+// AdoptAside adopts files that a round has set aside although they are based on the newest version. That happens if a
+// user saved twice, and the second save happened after the first was adopted and before that version was written to
+// its file. The files also stay in quarantine. If no process watches, nothing was adopted just before, so there is
+// nothing to do.
 func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
 	if len(aside) == 0 || ed.engine.Log().Processes().Leader() == 0 {
 		return
@@ -59,7 +59,7 @@ func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfi
 	cmt()
 }
 
-// parking is when the background goroutine checks displaced files next.
+// parking is the time at which the background goroutine checks displaced files next.
 type parking struct {
 	parked int
 	pause  time.Duration
@@ -101,8 +101,8 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 	return k, v
 }
 
-// How often a displaced file that a program has open is checked while there are no flushes: a save into it must be
-// reported even if nothing else happens.
+// The intervals at which a displaced file that a program has open is checked while there are no flushes: a save into
+// it must be reported even if nothing else happens.
 const (
 	parkedFirst = flush.FlushEvery
 	parkedMost  = time.Minute

@@ -2,11 +2,11 @@ package adopt
 
 import "context"
 
-// belowMost is how many files LookBelow checks together: they share a commit and a round.
+// belowMost is the maximum number of files that LookBelow checks together: they share a commit and a flush.
 const belowMost = 1024
 
-// LookBelow is Look for the files of a folder that are new or were edited, and whose paths in it begin with a prefix.
-// It returns how many versions this process adopted meanwhile.
+// LookBelow is like Look, for the files of a folder that are new or were edited, and whose paths in the folder begin
+// with a prefix. It returns the number of versions that this process adopted meanwhile.
 func (f *Files) LookBelow(ctx context.Context, folder, prefix string) (adopted int, err error) {
 	before := f.ed.engine.Health().Adoptions()
 	var names []string

@@ -15,12 +15,13 @@ import (
 	"github.com/varve-db/varve/internal/rebuild"
 )
 
-// Drift is how files and index differ, by name: the changes to the folder while no process had the store open.
+// Drift is the difference between the names in a folder and in the index: the changes to the folder while no process
+// had the store open.
 type Drift struct {
-	Checked  bool     // the comparison has been done
+	Checked  bool     // the comparison is complete
 	Missing  []string // ids whose file is missing
 	Stranger []string // files in the folder that belong to no document of its kind
-	Count    int      // of both; the lists have the first of them
+	Count    int      // number of missing ids and strangers; the lists have the first of them
 	Restored []string // missing ids whose file was restored, by auto_repair
 	Deleted  []string // missing ids that were deleted by hand: the deletion was adopted
 }

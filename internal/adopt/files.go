@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Files are the files of a store for its Watcher, which decides which files to check, and when. What is adopted, and
-// what is not, is decided here, as for a file that is edited while no process watches; see the package comment.
+// Files are the files of a store, for its Watcher. The Watcher decides which files are checked, and when. Files
+// decides what is adopted, as for a file that is edited while no process watches; see the package comment.
 type Files struct{ ed *Adopter }
 
 // NewFiles returns the Files of a store.
@@ -36,7 +36,7 @@ func (ed *Adopter) present() []*engine.Kind {
 // Path returns the path of a folder.
 func (f *Files) Path(folder string) string { return filepath.Join(f.ed.engine.Env().Dir, folder) }
 
-// Lead waits until this process is the one that watches the store: until no process does, or the one that did has
+// Lead waits until this process is the one that watches the store: until no other process does, or the other one has
 // closed the store or died. release ends the watch.
 func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	lead, err := f.ed.engine.Log().Processes().Lead(ctx)
@@ -50,10 +50,10 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-// Polls announces to all processes why the files are checked in intervals instead of being watched.
+// Polls announces the reason to all processes for which the files are checked in intervals instead of being watched.
 func (f *Files) Polls(why wal.PollCause) { f.ed.engine.Log().Processes().SetPolling(why) }
 
-// Report reports to the host how the files are watched, with an error if that is limited.
+// Report reports how the files are watched to the program that uses the store, with an error if watching is limited.
 func (f *Files) Report(note string, err error) {
 	if err != nil {
 		f.ed.engine.Env().Logger.Warn("watching the files", "how", note, "err", err)
@@ -81,8 +81,8 @@ func (ed *Adopter) Ignores(k *engine.Kind, name string) bool {
 	return ok && ed.engine.Settings().Now().Ignores(id)
 }
 
-// deletesByHand reports whether a missing file may have been deleted by hand, which must not be judged now. The
-// watching process judges it, or, if none watches, a read once the folder has not changed for a while; neither does
+// deletesByHand reports whether a missing file may have been deleted by hand, and must not be decided about now. The
+// watching process decides, or, if none watches, a read once the folder has not changed for a while. Neither does so
 // while config.json is not valid.
 func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 	if ed.engine.Settings().Unknown() {
@@ -92,8 +92,8 @@ func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 		(ed.engine.Log().Processes().Leader() != 0 || !ed.engine.Log().Notes().Distrusted() && !ed.quiet(k))
 }
 
-// newestOf returns the newest version of a document, and whether it is in its file: if not, a flush is due, which
-// judges the existing file.
+// newestOf returns the newest version of a document, and whether it is in the document's file: if not, a flush is due,
+// which examines the existing file.
 func (ed *Adopter) newestOf(ctx context.Context, k *engine.Kind,
 	id string) (v engine.Version, flushed bool, err error) {
 	to := ed.engine.Log().Flushed() // read first: a version that is not flushed now is not judged

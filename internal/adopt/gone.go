@@ -16,7 +16,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Gone returns the ids of those absent names of a folder that should exist: the store itself has not removed them.
+// Gone returns the ids of the documents of those absent names of a folder whose files should exist: the store itself
+// has not removed them.
 func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids []string, err error) {
 	k, ed := f.folder(folder), f.ed
 	if k == nil || len(absent) == 0 {
@@ -34,7 +35,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 			return nil, err
 		}
 	}
-	var hashed []string // names that do not contain their id
+	var hashed []string // names that do not contain the id of their document
 	for _, name := range absent {
 		id, ok := k.ID(name)
 		switch {
@@ -71,8 +72,8 @@ func (ed *Adopter) unflushed(ctx context.Context, k *engine.Kind, name string) b
 	return err == nil && !flushed
 }
 
-// A folder that is emptied is an accident: if at least massDeletion files, and more than half of all, are missing at
-// once, or all of at least leastEmptied files, none was deleted on purpose.
+// If a folder is emptied, that is an accident: if at least massDeletion files, and more than half of all, are missing
+// at once, or all of at least leastEmptied files, none was deleted on purpose.
 const (
 	massDeletion = 5
 	leastEmptied = 2
@@ -89,8 +90,8 @@ var errUndecided = fmt.Errorf("%w: files are missing, and config.json is not val
 	"restored or adopted as deleted",
 	errs.ErrInvalid)
 
-// Restore creates a folder again that was removed while it was empty: git stash -u removes empty folders, and without a
-// folder there are no notifications. It does not in a git branch without the store.
+// Restore creates a folder again that was removed while it was empty: git stash -u removes empty folders, and without
+// a folder there are no notifications. Restore does nothing in a git branch without the store.
 func (f *Files) Restore(ctx context.Context, folder string) error {
 	k, ed := f.folder(folder), f.ed
 	if k == nil {
@@ -117,7 +118,7 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	return f.settle(ctx, folder, ids, false)
 }
 
-// settle is Settle; unseen means that no process watched when the files were removed.
+// settle is like Settle; unseen means that no process watched when the files were removed.
 func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen bool) error {
 	k, ed := f.folder(folder), f.ed
 	if k == nil || len(ids) == 0 {
@@ -205,7 +206,7 @@ func (ed *Adopter) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.
 	}
 }
 
-// kept returns a version that log or archive still have.
+// kept returns a version of a document that log or archive still have.
 func (ed *Adopter) kept(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Version, error) {
 	v, ok := ed.engine.FromLog(ctx, k, id, at)
 	if !ok {

@@ -16,11 +16,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// JudgeEdit judges a file that differs from what the index names, also when it is checked again. Under flush.lock no
-// process of the store changes files, so it is an edit by hand, or damage.
+// JudgeEdit examines a file that differs from the version that the index names, and checks that again. Under
+// flush.lock no process of the store changes files, so the difference is an edit by hand, or damage.
 //
-// A valid edit is adopted: it goes through the log like every change. A file that cannot be adopted stays where it is,
-// and the error names the reason; while the log still has the version, that is served instead.
+// A valid edit is adopted: it goes through the log like every change. A file that cannot be adopted stays in its
+// place, and the error names the reason; while the log still has the previous version, that version is served instead.
 func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	if err := ed.engine.Writable(); err != nil {
 		return ed.unread(ctx, k, id)
@@ -46,7 +46,7 @@ func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (en
 }
 
 // beingSaved returns the newest version of a document whose file has just been emptied, for a kind whose documents may
-// be empty: an editor that saves in place empties the file first. A later read judges the file.
+// be empty: an editor that saves in place empties the file first. A later read examines the file.
 func (ed *Adopter) beingSaved(ctx context.Context, k *engine.Kind, id string) (engine.Version, bool) {
 	if !k.Opaque {
 		return engine.Version{}, false
@@ -65,7 +65,7 @@ func (ed *Adopter) beingSaved(ctx context.Context, k *engine.Kind, id string) (e
 	return ed.engine.FromLog(ctx, k, id, place.Version)
 }
 
-// unread is JudgeEdit for a handle that may not change anything.
+// unread is like JudgeEdit, for a handle that may not change anything.
 func (ed *Adopter) unread(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	place, err := ed.engine.State().Find(k.Letter, id)
 	if err != nil {
@@ -90,19 +90,19 @@ func (ed *Adopter) judgeLocked(ctx context.Context, held *wal.Held, k *engine.Ki
 	return v.Version, v.Err
 }
 
-// Verdict is the decision about a file that differs from what the index names: see carryOut.
+// Verdict is the decision about a file that differs from the version that the index names: see carryOut.
 type Verdict struct {
 	ID       string
-	name     string         // of the file, for callers with several files
+	name     string         // name of the file, for callers with several files
 	Adopt    *Adoption      // the file is adopted
-	back     bool           // the version is restored into the file; the existing file is set aside
-	restored bool           // it was missing or damaged
-	note     string         // the note of the event about that
+	back     bool           // the version is restored to the file; the existing file is set aside
+	restored bool           // the file was missing or damaged
+	note     string         // the note of the event about the restored file
 	Version  engine.Version // the version that is served
 	Err      error
 }
 
-// verdict judges one file. It changes nothing.
+// verdict decides about one file. It changes nothing.
 func (ed *Adopter) verdict(ctx context.Context, _ *wal.Held, k *engine.Kind, id string) *Verdict {
 	is := &Verdict{ID: id, name: k.FileName(id)}
 	is.Err = ed.decide(ctx, k, is)
@@ -174,8 +174,8 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 	return err
 }
 
-// keepServing leaves a file that cannot be adopted in place, reports it once, and serves the previous version; lost is
-// the error if neither log nor archive has that any more.
+// keepServing leaves a file that cannot be adopted in place, reports it once, and serves the previous version. lost is
+// the error if neither log nor archive has that version any more.
 func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error,
 	what string, lost error) error {
 	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)
@@ -212,7 +212,7 @@ func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Vers
 
 const deletedByHand = "the file was deleted by hand; the log has its content"
 
-// restore restores a missing or damaged file from the log. The round sets the existing file aside, because the store
+// restore restores a missing or damaged file from the log. The flush sets the existing file aside, because the store
 // did not write it.
 func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error) error {
 	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)

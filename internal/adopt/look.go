@@ -17,10 +17,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Look judges files of a folder that may have changed. Files that the store wrote, in any process, are recognised by
+// Look examines files of a folder that may have changed. Files that the store wrote, in any process, are recognised by
 // their time and size at little cost. Edited files are adopted, or reported and left in place: see JudgeEdit. absent
 // has the names of files that do not exist; Gone finds out which of them should. An error ends the call, and is not
-// about one file. Judging a file that has just been emptied, of a kind whose files win, is delayed.
+// about one file. If documents of the kind may be empty, a file that has just been emptied is examined later.
 func (f *Files) Look(ctx context.Context, folder string, names []string) (absent []string, err error) {
 	k := f.folder(folder)
 	if k == nil {
@@ -38,8 +38,8 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	return append(absent, more...), err
 }
 
-// emptied splits names into those that can be judged now, and those of files that have just been emptied: an editor
-// that saves in place empties the file first. After wait they have their contents, or are empty on purpose.
+// emptied splits names into those that can be examined now, and those of files that have just been emptied: an editor
+// that saves in place empties the file first. After wait these have their contents, or are empty on purpose.
 func (ed *Adopter) emptied(k *engine.Kind, names []string) (now, emptied []string, wait time.Duration) {
 	if !k.FileWins {
 		return names, nil, 0
@@ -56,7 +56,7 @@ func (ed *Adopter) emptied(k *engine.Kind, names []string) (now, emptied []strin
 	return now, emptied, wait
 }
 
-// look is Look without the delay.
+// look is like Look, without the delay.
 func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absent []string, err error) {
 	ed := f.ed
 	if err := ed.engine.Log().Folder().InPlace(); err != nil { // the files belong to the next log by now
@@ -95,8 +95,8 @@ func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absen
 	return absent, ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
-// suspects returns the suspects among some files, the names of files that were edited before the version that they are
-// based on was flushed, and the names of files that do not exist.
+// suspects returns those of names that are suspects, the names of files that were edited before the version on which
+// they are based was flushed, and the names of files that do not exist.
 func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind,
 	names []string) (due []Suspect, early, absent []string, err error) {
 	for _, name := range names {
@@ -123,11 +123,11 @@ func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind,
 	return due, early, absent, nil
 }
 
-// Suspect is a file that is to be judged: its size or time differs from the index, or the index does not have it.
+// Suspect is a file that must be examined: its size or time differs from the index, or the index does not have it.
 type Suspect struct {
 	Name, ID string
 	unknown  bool
-	early    bool            // not a suspect yet: see suspects
+	early    bool            // the file is not a suspect yet: see suspects
 	Adopted  func(*Adoption) // if not nil, called after the file was adopted
 }
 
@@ -170,10 +170,10 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	return s, is && flushed, nil
 }
 
-// judgeTries is how often files that are written meanwhile are judged together.
+// judgeTries is the maximum number of attempts to examine files together that are written meanwhile.
 const judgeTries = 3
 
-// JudgeAll judges files, and adopts many in one commit. Its error is not about one of them.
+// JudgeAll examines files, and adopts many in one commit. Its error is not about a single file.
 func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) error {
 	var again []Suspect
 	for try := 0; len(due) > 0; try++ {
@@ -192,8 +192,8 @@ func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) 
 	return nil
 }
 
-// judgeSome judges as many of the first suspects as one commit takes, under one flush.lock. late are those that were
-// written meanwhile.
+// judgeSome examines as many of the first suspects as one commit takes, while it holds flush.lock. late are those that
+// were written meanwhile.
 func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (n int, late []Suspect, err error) {
 	held, err := ed.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -234,7 +234,7 @@ func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect)
 	return n, late, nil
 }
 
-// judgeEach judges each file individually, as reading it does.
+// judgeEach examines each file individually, as reading the document does.
 func (ed *Adopter) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect) error {
 	for _, s := range due {
 		_, err := ed.engine.Find(ctx, k, s.ID, true)
@@ -249,7 +249,7 @@ func (ed *Adopter) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect)
 	return nil
 }
 
-// verdictOf judges a file.
+// verdictOf decides about the file of a suspect.
 func (ed *Adopter) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind, s *Suspect) *Verdict {
 	if !s.unknown {
 		return ed.verdict(ctx, held, k, s.ID)

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// olderLook is how many versions back the vector of an edited file is searched for.
+// olderLook is the number of versions that are searched for the vector of an edited file.
 const olderLook = 100
 
 // withoutOlder replaces the embedding in an edited file of a memory by that of the memory, if the embedding in the file
@@ -44,7 +44,7 @@ func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.P
 	return doc, stood, err == nil, err
 }
 
-// hadBefore reports whether a version below since, going back from at, had the vector.
+// hadBefore reports whether one of the versions from at backwards, and below since, had the vector in p.
 func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, at, since wal.LSN) bool {
 	for range olderLook {
 		v, ok := ed.engine.FromLog(ctx, k, p.ID, at)
@@ -63,7 +63,7 @@ func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Pars
 	return false
 }
 
-// previous returns the version that another one replaced; 0 if there was none, or it is unknown.
+// previous returns the version that the version at position at replaced; 0 if there was none, or if it is unknown.
 func (ed *Adopter) previous(ctx context.Context, k *engine.Kind, id string, at wal.LSN) wal.LSN {
 	if _, view, err := ed.engine.Frame(ctx, k, id, at); err == nil {
 		return view.Previous

@@ -21,20 +21,22 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Bounds on the files that are remembered, for a kind with companions, to recognise a renamed file.
+// Limits on the number of files that are remembered in order to recognise a renamed file, for a kind with companions.
 const (
-	// movedWithin is how long before the loss of a file is noticed the file with the new name may have been adopted.
+	// movedWithin is the maximum time between the adoption of the file with the new name and the moment at which the
+	// loss of the old file is noticed.
 	movedWithin = time.Minute
 	mostInodes  = 1 << 18
 	mostArrived = 1 << 16
 )
 
-// moves is what this process knows of files that were renamed by hand. A file with a new name is adopted as a new
-// document at once, and the old file is missing. When that is settled, the two become one document: see Files.moved.
+// moves is the knowledge of this process about files that were renamed by hand. A file with a new name is adopted as a
+// new document at once, and the old file is missing. When the loss of the old file is confirmed, the two become one
+// document: see Files.moved.
 type moves struct {
 	mu      sync.Mutex
-	inodes  map[string]inode   // of files that were in place, by id
-	arrived map[string]arrival // adopted as new documents, by id
+	inodes  map[string]inode   // inodes of the documents' files, by id
+	arrived map[string]arrival // files that were adopted as new documents, by id
 }
 
 type inode struct{ dev, ino uint64 }
@@ -61,7 +63,7 @@ func (m *moves) saw(k *engine.Kind, id string, info vfs.Info) {
 	m.inodes[id] = inode{info.Dev, info.Ino}
 }
 
-// came records that a file was adopted; lsn is that of the new document, 0 for a new version of an existing one.
+// came records that a file was adopted. lsn is that of the new document, 0 for a new version of an existing one.
 func (m *moves) came(k *engine.Kind, id, name string, data []byte, lsn wal.LSN, now time.Time) {
 	if k.Companion == nil {
 		return
@@ -83,9 +85,10 @@ func (m *moves) came(k *engine.Kind, id, name string, data []byte, lsn wal.LSN, 
 		lsn: lsn, at: now}
 }
 
-// pair returns the recent arrivals that have the files of missing documents, by the id of the missing document: first
-// those with its inode, if like reports that their content can be an edit of it, then those with its content, if only
-// one missing document and one arrival have that. Empty files are not paired by content.
+// pair matches missing documents with recent arrivals that have their files. It returns the arrivals by the id of the
+// missing document. First it matches by inode, if like reports that the arrival's content can be an edit of the
+// document; then by content, if only one missing document and one arrival have that content. It does not match empty
+// files by content.
 func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
 	like func(id string, a arrival) bool) map[string]arrival {
 	m.mu.Lock()
@@ -248,12 +251,12 @@ func alike(was, is []byte) bool {
 	return len(was) > 0 && 2*same >= len(was)
 }
 
-// tick is longer than the step of the clock from which a kernel takes the times of files.
+// tick is longer than the resolution of the clock from which a kernel takes the times of files.
 const tick = 20 * time.Millisecond
 
-// read reads a file that is to be judged. For a kind whose files win, it waits until the last change is longer than a
-// tick ago: the version gets the time of the file, and another change within the tick would not change that time, and
-// so count as damage.
+// read reads a file that is to be examined. For a kind whose files win, it waits until the last change is longer than
+// a tick ago: the version gets the time of the file, and another change within the tick would not change that time,
+// and would look like damage.
 func (ed *Adopter) read(ctx context.Context, k *engine.Kind, name string) (data []byte, info vfs.Info, err error) {
 	for try := 0; ; try++ {
 		data, info, err = k.Read(name, places.StoredMost)

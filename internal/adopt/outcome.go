@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// carryOut carries verdicts out. Each verdict has its own outcome.
+// carryOut carries verdicts out, and records the result of each in the verdict.
 func (ed *Adopter) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	ed.AdoptAll(ctx, held, k, list)
 	var back []*Verdict
@@ -45,14 +45,14 @@ func (ed *Adopter) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind,
 	ed.AdoptAside(ctx, held, restored)
 }
 
-// PutBack restores a version into its file.
+// PutBack writes a version of a document to the document's file again.
 func (ed *Adopter) PutBack(ctx context.Context, held *wal.Held, k *engine.Kind, id string, v engine.Version) error {
 	_, err := ed.putAllBack(ctx, held, k, []*Verdict{{ID: id, Version: v}})
 	return err
 }
 
-// putAllBack restores versions into their files. The store did not write the existing files; the round sets them aside
-// and returns them as edits.
+// putAllBack writes versions of documents to their files again. The store did not write the existing files; the flush
+// sets them aside and returns them as edits.
 func (ed *Adopter) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind,
 	list []*Verdict) ([]docfile.Edit, error) {
 	changes := make([]docfile.Change, len(list))

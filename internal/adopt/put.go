@@ -19,9 +19,9 @@ import (
 // Adoption is a file that a user edited or created, ready to go into the log as a new version.
 type Adoption struct {
 	commit.Part
-	file  []byte          // as it is in the folder
-	doc   []byte          // as it goes into the log
-	stood *engine.Version // an existing version: only the embedding differs, and nothing is written
+	file  []byte          // the bytes in the folder
+	doc   []byte          // the bytes that are written to the log
+	stood *engine.Version // an existing version, from which only the embedding differs: nothing is written
 }
 
 // adoption prepares the bytes of an edited file for the log, except for an embedding of an older model. old is the
@@ -78,7 +78,7 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 	return a, nil
 }
 
-// Adopt adopts one document, in place of a version if there is one.
+// Adopt adopts one document, in place of version old if there is one.
 func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p *engine.Parsed, data []byte,
 	mtime time.Time, old engine.Version) (engine.Version, error) {
 	a, err := ed.adoption(ctx, k, p, data, mtime, old)
@@ -90,8 +90,8 @@ func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p 
 	return v.Version, v.Err
 }
 
-// AdoptAll adopts the files that were judged to be edits, in as few commits as possible. Each has its own outcome: one
-// that another writer wrote meanwhile gets ErrConflict, and the others are adopted.
+// AdoptAll adopts the files whose verdict is to adopt them, in as few commits as possible. Each has its own result:
+// one whose document another writer wrote meanwhile gets ErrConflict, and the others are adopted.
 func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	defer ed.place(ctx, k, list)()
 	var parts []*commit.Part
@@ -132,8 +132,8 @@ func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind,
 	}
 }
 
-// place searches for documents that are in the way of new files, for a kind whose documents are in folders: a verdict
-// about a file that cannot coexist with another document becomes an error. end is called after the commit.
+// place searches for documents that prevent new ones, for a kind whose documents are in folders: a verdict about a
+// file that cannot exist together with another document becomes an error. end must be called after the commit.
 func (ed *Adopter) place(ctx context.Context, k *engine.Kind, list []*Verdict) (end func()) {
 	var created []*Verdict
 	var ids []string

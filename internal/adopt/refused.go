@@ -21,7 +21,7 @@ import (
 // not readable. It stays unchanged, and the previous version is served as long as log or archive have it.
 type RefusedEdit struct {
 	Path string // relative to the store
-	Err  error  // why
+	Err  error  // the reason for which it cannot be adopted
 }
 
 // Refused yields the files that cannot be adopted as they are now, whichever process found or reported them. It checks
@@ -50,7 +50,7 @@ func (ed *Adopter) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	})
 }
 
-// refusal returns why a file cannot be adopted; nil if it can, or need not be.
+// refusal returns the reason for which a file cannot be adopted; nil if it can, or need not be.
 func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (why, err error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	switch {
@@ -116,8 +116,8 @@ func (ed *Adopter) Problems() (problems []error) {
 	return append(problems, ed.vanished()...)
 }
 
-// vanished returns an error for each missing folder of a kind that stores only have once there are such documents, if
-// the store has some: that is an accident, and nothing of it is adopted.
+// vanished returns an error for each missing folder of a kind whose folder exists only once there are such documents,
+// if the store has such documents. That is an accident, and no deletion is adopted because of it.
 func (ed *Adopter) vanished() (problems []error) {
 	for _, k := range ed.engine.Present() {
 		n := ed.engine.State().Live(k.Letter)

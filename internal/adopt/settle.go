@@ -11,22 +11,23 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// settling deletes the documents whose files were deleted by hand, or restores these files, as it does with documents
-// that are in a file with another name. Its errors are not about one of them.
+// settling deletes the documents whose files were deleted by hand, or restores these files. It also restores the
+// documents that are in a file with another name. Its errors are not about a single document.
 type settling struct {
 	ed      *Adopter
 	ctx     context.Context
 	k       *engine.Kind
-	adopt   bool                // a deletion is adopted
-	unseen  bool                // no process watched
-	strays  map[string][]*stray // by id
+	adopt   bool                // deletions are adopted
+	unseen  bool                // no process watched when the files were removed
+	strays  map[string][]*stray // files with another name that contain a missing document, by its id
 	gone    map[string]bool     // all ids, for a kind with companions
 	deleted []*commit.Part
-	last    map[string]bool // of deleted: neither log nor archive has the version, and its file is gone
-	back    []*Verdict      // from log, archive or a stray file
-	edits   []*Verdict      // documents of which only a stray file has a version
-	bytes   int             // of both
-	changed bool            // a flush is due
+	// those of deleted of which neither log nor archive has the version, and whose file is gone
+	last    map[string]bool
+	back    []*Verdict // documents restored from log, archive or a file with another name
+	edits   []*Verdict // documents of which only a file with another name has a version
+	bytes   int        // size in bytes of both
+	changed bool       // a flush is due
 }
 
 func (s *settling) all(ids []string) error {
@@ -75,7 +76,7 @@ func (s *settling) all(ids []string) error {
 	return nil
 }
 
-// findLast records which deleted documents are kept nowhere. They cannot be recovered, but the host is informed.
+// findLast records which deleted documents have no copy any more. They cannot be recovered, but an event reports them.
 func (s *settling) findLast() {
 	if len(s.deleted) == 0 {
 		return
@@ -92,7 +93,7 @@ func (s *settling) findLast() {
 	}
 }
 
-// one decides about one document.
+// one decides about the document with this id.
 func (s *settling) one(held *wal.Held, id string) error {
 	v, gone, err := s.ed.stillGone(s.ctx, held, s.k, id)
 	if err != nil || !gone {
@@ -124,8 +125,8 @@ func (s *settling) one(held *wal.Held, id string) error {
 	return nil
 }
 
-// companion deletes the companion of a deleted document, unless the file of the companion is missing too: then it is
-// among the ids.
+// companion deletes the companion of a deleted document, unless the companion's file is missing too: then it is
+// decided about separately.
 func (s *settling) companion(id string) error {
 	if s.k.Companion == nil {
 		return nil

@@ -15,17 +15,18 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// stray is a file that contains the document of another file, by its id.
+// stray is a file with another name than its document's: it contains the document of another file, by the document's
+// id.
 type stray struct {
-	in   *engine.Kind // the folder that the file is in
+	in   *engine.Kind // the folder that contains the file
 	name string
 }
 
 func (s *stray) path() string { return s.in.Name() + "/" + s.name }
 
-// strays returns the files that contain documents of ids and are not the files of these: a user has renamed or copied
-// them, within the folder or into another one. The names alone do not show that, so strays checks all files, and reads
-// those that differ from the index; backup files of editors (x.json~) are ignored.
+// strays returns files that contain the documents of ids under other names: a user has renamed or copied them, within
+// the folder or into another one. The names alone do not show that, so strays checks all files, and reads those that
+// differ from the index. It ignores backup files of editors (x.json~).
 //
 // A document of an opaque kind does not contain its id, so a file with another name is another document.
 func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[string][]*stray, error) {
@@ -62,7 +63,7 @@ func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[s
 	return found, nil
 }
 
-// read reads the document, of a kind, whatever its id.
+// read reads the file as a document of a kind, with any id.
 func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 	data, _, err = s.in.Read(s.name, places.StoredMost)
 	if err == nil {

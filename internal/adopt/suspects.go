@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// Suspects yields the names in a folder whose files differ from the index in size or time, those that the index does
-// not have, and those whose files do not exist: for Look. It reads no document, and checks each file once. The loop's
-// body may pause to limit the load; there is no other cost for other goroutines.
+// Suspects yields the names of files in a folder that Look must examine: those whose size or time differs from the
+// index, those that the index does not have, and those of the index whose files do not exist. It reads no document,
+// and checks each file once. The loop's body may pause to limit the load; there is no other cost for other goroutines.
 func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		k, ed := f.folder(folder), f.ed
@@ -63,7 +63,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 	}
 }
 
-// Missing returns the names of documents in folders of a tree, and below them, that have no file.
+// Missing returns the names of documents in the folders dirs of a tree, and below them, that have no file.
 func (f *Files) Missing(ctx context.Context, folder string, dirs []string) (names []string, err error) {
 	k, ed := f.folder(folder), f.ed
 	if k == nil || !k.Tree() {

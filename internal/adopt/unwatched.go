@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// quietFor is for how long a folder must be unchanged before a missing file in it counts as deleted: programs delete a
+// quietFor is how long a folder must be unchanged before a missing file in it is treated as deleted: programs delete a
 // file while they save it, and a checkout deletes many.
 const quietFor = 2 * time.Second
 
@@ -50,8 +50,8 @@ func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 	return nil
 }
 
-// quiet reports whether a folder has been unchanged for a while. If the clock is behind that of the file system, it
-// returns true.
+// quiet reports whether the folder of a kind has been unchanged for quietFor. If the clock is behind that of the file
+// system, it returns true.
 func (ed *Adopter) quiet(k *engine.Kind) bool {
 	at, err := ed.changed(k)
 	if err != nil {
@@ -61,7 +61,7 @@ func (ed *Adopter) quiet(k *engine.Kind) bool {
 	return age < 0 || age >= quietFor
 }
 
-// changed returns when the names in the folder of a kind, or in a folder in it, were last changed.
+// changed returns the time at which the names in the folder of a kind, or in a subfolder, were last changed.
 func (ed *Adopter) changed(k *engine.Kind) (at time.Time, err error) {
 	dirs, err := k.Dirs()
 	for _, dir := range dirs {

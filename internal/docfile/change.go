@@ -7,14 +7,14 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Change is what a round does to one document. A round has at most one change for each place.
+// Change is the change of one document by a round. A round has at most one change for each file.
 type Change struct {
 	Folder *Folder
 	Name   string // file name in the folder
 
-	// Delete removes the document; otherwise Bytes is the new content, which may be empty only where
-	// FolderOptions.Empty is set, or Data returns the content when the change is made, so that the contents
-	// of a round need not all be in memory.
+	// Delete removes the document. Otherwise Bytes is the new content, which may be empty only if FolderOptions.Empty
+	// is set; or Data returns the content when the change is made, so that the contents of a round need not all be in
+	// memory.
 	Delete bool
 	Bytes  []byte
 	Data   func() ([]byte, error)
@@ -22,27 +22,25 @@ type Change struct {
 
 	Before Before
 
-	// Ours reports whether data is a version of this document that the caller knows. It is called for a
-	// file that differs from Before. nil: no version is known. With several workers Ours and Data are
-	// called from several goroutines.
+	// Ours reports whether data is a version of this document that the caller knows. It is called for a file that
+	// differs from Before. nil: no version is known. With several workers, several goroutines call Ours and Data.
 	Ours func(info vfs.Info, data func() ([]byte, error)) bool
 
-	// Keep leaves a file that is not ours in its place and skips the change: the last write to the disk
-	// wins, and the caller adopts that file. A file that already has the bytes of the change also stays,
-	// with its own mtime. Without Keep, as after a crash, when a place may hold anything, such a file is
-	// set aside.
+	// Keep leaves a file that is not a known version in its place and skips the change: the last write to the disk
+	// wins, and the caller adopts that file. A file that already has the bytes of the change also stays, with its own
+	// mtime. Without Keep, as after a crash, when a file may have any content, such a file is set aside.
 	Keep bool
-	// Found reports that the bytes were found in the place, with Mtime. If the file is gone by now, another
+	// Found means that the bytes were found in the document's file, with Mtime. If the file is gone by now, another
 	// program removed it, and it is not restored, except after a crash.
 	Found bool
 
 	// ID and the fields below are for the note if an edit is set aside.
 	ID      string
 	Version uint64
-	Known   json.RawMessage // the index line of the file that is expected in the place
+	Known   json.RawMessage // index line of the file that is expected
 }
 
-// Before is what is expected in a document's place. The zero value: nothing.
+// Before describes the file that is expected in a document's place. The zero value: no file.
 type Before struct {
 	Exists bool
 	Size   int64
@@ -56,31 +54,30 @@ func (b Before) matches(info vfs.Info) bool {
 	return b.Exists && b.Size == info.Size && b.Mtime.Equal(info.Mtime)
 }
 
-// Edit is a file that was not ours: another program created it or saved into it. It is in quarantine/,
-// durably, with a note.
+// Edit is a file that the store did not write: another program created it or saved into it. It is in quarantine/,
+// synced, with a note.
 type Edit struct {
-	// Change is the index of the change that met the file; -1: it was found in tmp/, saved into after it
-	// had been displaced, or left there by a process that died.
+	// Change is the index of the change that found the file. -1: the file was in tmp/, because a program saved into it
+	// after it had been displaced, or because a process that died left it there.
 	Change int
-	Folder string // "" when unknown
+	Folder string // folder of the document, "" if unknown
 	Name   string // file name of the document, "" when unknown
 	Where  string // path in the store: quarantine/…
 	Info   vfs.Info
 }
 
-// Blocked is a change that was not made because of what is in its place: a folder, a symbolic link, a
-// special file.
+// Blocked is a change that was not made because of the object in its place: a folder, a symbolic link, a special file.
 type Blocked struct {
 	Change int
 	Err    error
 }
 
-// Result is what a round found. If Round returns an error, Result is valid for the part that was done, and
-// the repetition of the round may report an edit again, with the same Where.
+// Result is the result of a round. If Round returns an error, Result is valid for the part that was done, and the
+// repetition of the round may report an edit again, with the same Where.
 type Result struct {
 	Edits   []Edit
 	Blocked []Blocked
-	// Missing has the changes whose place was empty although a file was expected: another program removed
-	// the file. Puts have restored it.
+	// Missing are the changes of documents whose file was expected and did not exist: another program removed it.
+	// Changes that write a document have restored it.
 	Missing []int
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// judge reports whether the open file is ours, and so surplus once it is displaced.
+// judge reports whether the open file is a version that the store wrote. Then it is surplus once it is displaced.
 func (w *worker) judge(c *Change, f vfs.File, info vfs.Info, data []byte) bool {
 	if info.Size == 0 || info.Mtime.Equal(surplusTime) {
 		return true // nothing to lose; or a temp file of ours that a power loss left in the place
@@ -39,8 +39,8 @@ func contentHash(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// keeps reports whether the file in a place stays: because it is not ours, or because it already has the
-// bytes of the change. Then it is made durable, since the log releases the records of these bytes.
+// keeps reports whether the existing file stays: because the store did not write it, or because it already has the
+// bytes of the change. In the second case keeps syncs the file, since the log releases the records of these bytes.
 func (w *worker) keeps(c *Change, path string, data []byte) (bool, error) {
 	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -75,8 +75,8 @@ func (w *worker) oursEmpty(c *Change, f vfs.File, info vfs.Info) bool {
 	return c.Ours != nil && c.Ours(info, func() ([]byte, error) { return readAll(f, info.Size, w.f.o.Limit) })
 }
 
-// setAside gives an edit that is still in its place a second name in quarantine. It returns the inodes that
-// have such a name. Where hard links are not supported, the edit is left to inspect.
+// setAside gives an edit that is still in its place a second name in quarantine. It returns the inodes that have such
+// a name. If hard links are not supported, setAside does nothing, and inspect handles the edit.
 func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, error) {
 	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -101,8 +101,8 @@ func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, 
 	return []inode{inodeOf(k.info)}, nil
 }
 
-// inspect decides what becomes of the file that was displaced to path: next temp file, removed, parked, or
-// moved to quarantine. If it is not a regular file, plain is false, and nothing was done.
+// inspect decides what becomes of the file that was displaced to path: it is the next temp file, or it is removed,
+// parked, or moved to quarantine. If it is not a regular file, plain is false, and nothing was done.
 func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []inode) (plain bool, err error) {
 	f, writable, err := openDisplaced(w.f.o.FS, path)
 	if err != nil {

@@ -9,33 +9,32 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// tempDepth is the depth to which tmp/ is searched: tmp/<token>/<worker>/<file>.
+// tempDepth is the number of levels of tmp/ that are searched: tmp/<token>/<worker>/<file>.
 const tempDepth = 3
 
-// Surplus reports whether the bytes of a file in tmp/ that is not marked as surplus are known or worthless
-// (such as a temp file of another package). path is relative to the store.
+// Surplus reports whether the bytes of a file in tmp/ that is not marked as surplus are known or worthless (such as a
+// temp file of another package). path is relative to the store.
 type Surplus = func(path string, info vfs.Info, data func() ([]byte, error)) bool
 
-// EmptyTemp removes the files that processes left in tmp/, of all tokens, and returns the edits that it
-// found there. The caller holds flush.lock, and has opened a store that was not closed, or found that the
-// last holder died. Live engines tolerate that their pool is gone.
+// EmptyTemp removes the files that processes left in tmp/, of all tokens, and returns the edits that it found there.
+// The caller holds flush.lock, and has opened a store that was not closed, or found that the last holder of the lock
+// died. Live engines tolerate that their pool is gone.
 //
-// surplus is called for each file that is not marked as surplus; nil: no file is surplus then. A file that
-// is neither marked nor surplus is moved to quarantine. A file that another process has open is parked.
-// Displaced documents are overwritten before they are removed, since a purge that was killed may have left
-// them.
+// EmptyTemp calls surplus for each file that is not marked as surplus; nil: no such file is surplus. It moves a file
+// that is neither marked nor surplus to quarantine. It parks a file that another process has open. It overwrites
+// displaced documents before it removes them, since a purge that was killed may have left them.
 func (f *Flusher) EmptyTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, false)
 }
 
-// WipeTemp is EmptyTemp for a purge: it overwrites every file that it removes, including half-written files
-// of other packages, and the pools of live engines, which hold older versions of replaced documents. A file
-// that it cannot overwrite is parked.
+// WipeTemp is like EmptyTemp, for a purge: it overwrites every file that it removes, including half-written files of
+// other packages, and the pools of live engines, which have older versions of replaced documents. A file that it
+// cannot overwrite is parked.
 func (f *Flusher) WipeTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, true)
 }
 
-// SweepTemp is EmptyTemp for the files of some processes only: of reports whether a name in tmp/ belongs to
+// SweepTemp is like EmptyTemp, for the files of some processes only: of reports whether a name in tmp/ belongs to
 // them.
 func (f *Flusher) SweepTemp(of func(name string) bool, surplus Surplus) ([]Edit, error) {
 	e := emptying{f: f, surplus: surplus, of: of}
@@ -75,11 +74,11 @@ func (f *Flusher) emptyTemp(surplus Surplus, all bool) ([]Edit, error) {
 type emptying struct {
 	f       *Flusher
 	surplus Surplus
-	all     bool                   // for a purge
-	of      func(name string) bool // whose files; nil: all
+	all     bool                   // overwrite all files, for a purge
+	of      func(name string) bool // reports whether files of a name are to be removed; nil: all are
 	edits   []Edit
 	fails   []error
-	placed  bool // the moves of the displaced files are durable
+	placed  bool // the removal of the displaced files from their places is durable
 }
 
 func (e *emptying) fail(doing, path string, err error) {
@@ -154,8 +153,8 @@ func (e *emptying) wipe(dir string, list []*temp) {
 	}
 }
 
-// settled makes it durable that displaced files have left their places; otherwise a loss of power could put
-// an inode back into its place, overwritten.
+// settled syncs the removal of displaced files from their places; otherwise a loss of power could restore an
+// overwritten inode in its place. It reports whether it succeeded.
 func (e *emptying) settled() bool {
 	if e.placed || e.f.o.Places == nil {
 		return true

@@ -20,18 +20,20 @@ type Options struct {
 	Token  string // required: unique for each engine, also of different processes; [A-Za-z0-9_-]{1,40}
 
 	Clock   func() time.Time // required: for notes, and for how long files are parked where leases are not supported
-	Workers int              // goroutines of a round; 0 and 1: inline in the caller's, in order
-	Direct  int              // a round of up to so many files syncs each file; 0 means 64, negative: all rounds do
-	Pool    int              // displaced files that a worker keeps between rounds; 0 means 64
-	Limit   int64            // largest file that is read to decide whether it is ours; 0 means 64 MiB
+	Workers int              // number of goroutines of a round; 0 and 1: none, changes are made in the caller, in order
+	// maximum number of files in a round that syncs each file separately; 0 means 64, negative: all rounds do
+	Direct int
+	Pool   int // number of displaced files that a worker keeps between rounds; 0 means 64
+	// size in bytes of the largest file that is read to decide whether the store wrote it; 0 means 64 MiB
+	Limit int64
 
-	// TempFiles is how many files a worker creates in one folder before it continues in another; 0 means
+	// TempFiles is the number of files that a worker creates in one folder before it continues in another; 0 means
 	// 65,536.
 	TempFiles int
-	// Keeps reports whether a purge is running in any process: nothing that is displaced is reused or
-	// removed, since the purge overwrites it. nil: never.
+	// Keeps reports whether a purge is running in any process. Then no displaced file is reused or removed, since the
+	// purge overwrites it. nil: never.
 	Keeps func() bool
-	// Leaves reports whether a name in tmp/ must be left alone now because a purge works there. nil: never.
+	// Leaves reports whether a name in tmp/ must not be touched now because a purge is working there. nil: never.
 	Leaves func(name string) bool
 	// Places returns the folders of documents: files that were displaced from them are overwritten only
 	// when their removal from there is durable.
@@ -79,12 +81,12 @@ type Flusher struct {
 	quarantine *Quarantine
 	workers    []*worker
 	parked     parkedList
-	ready      bool // the folders exist
-	last       bool // see Last
-	fresh      bool // no inode may be used again in this round
+	ready      bool // the folders of this engine exist
+	last       bool // set by Last
+	fresh      bool // inodes must not be reused in this round
 	distrust   bool // a round failed: each file of the next one is synced separately
 
-	spares func(c *Change) bool // see Spare
+	spares func(c *Change) bool // set by Spare
 }
 
 // NewFlusher returns a Flusher. It does not access the disk.
@@ -102,14 +104,13 @@ func NewFlusher(o Options) (*Flusher, error) {
 	return f, nil
 }
 
-// Distrust keeps the next round from reusing any inode. Call it before the first round after opening a
-// store that was not closed, since the files in place may not be what was written last. A failed round has
-// the same effect.
+// Distrust keeps the next round from reusing any inode. Call it before the first round after opening a store that was
+// not closed, since the files in place may not be the ones that were written last. A failed round has the same effect.
 func (f *Flusher) Distrust() { f.fresh = true }
 
-// Repeat announces that the next round repeats part of a failed one: it uses fresh inodes and syncs each
-// file separately. The round after a failed one does so by itself; call Repeat before each round if the
-// repetition takes several.
+// Repeat announces that the next round repeats part of a failed one: it uses new inodes and syncs each file
+// separately. The round after a failed one does so by itself; call Repeat before each round if the repetition takes
+// several rounds.
 func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 
 // Last sets whether the rounds that follow are the last before Close: files that they displace are at once
@@ -117,14 +118,14 @@ func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 // on a file system with one journal, and Close has no names left to write.
 func (f *Flusher) Last(is bool) { f.last = is }
 
-// Spare tells the rounds that follow, through of, for which changes a purge by this process does not need
-// the displaced file: such files, if they are as the last durable round left them, are reused, as outside
-// of a purge. A file that is deleted may belong to an interrupted purge, and is kept. nil: the purge needs
-// all.
+// Spare sets a function for the rounds that follow. It reports for a change whether a purge by this process does not
+// need the displaced file. Such files, if they are unchanged since the last durable round, are reused, as without a
+// purge. A file that is deleted may belong to an interrupted purge, and is kept. nil: the purge needs all displaced
+// files.
 func (f *Flusher) Spare(of func(c *Change) bool) { f.spares = of }
 
-// prepare creates the folders of this engine, durably, so that a displaced file is not lost with its
-// folder. It runs before each round, since another process may have emptied tmp/.
+// prepare creates the folders of this engine and syncs them, so that a displaced file is not lost with its folder. It
+// runs before each round, since another process may have emptied tmp/.
 func (f *Flusher) prepare() error {
 	for _, w := range f.workers {
 		w.moveOn()
@@ -139,8 +140,8 @@ func (f *Flusher) prepare() error {
 // keeps reports whether displaced files are kept for a purge.
 func (f *Flusher) keeps() bool { return f.o.Keeps != nil && f.o.Keeps() }
 
-// Wipe overwrites this engine's pool, durably, and removes it. The files in the places are durable, since a
-// round that fails leaves no pool.
+// Wipe overwrites this engine's pool, syncs and removes it. The documents' files are durable, since a round that fails
+// leaves no pool.
 func (f *Flusher) Wipe() error {
 	var all []error
 	for _, w := range f.workers {

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// readTries bounds how often Read starts again because the file was replaced while it was being opened.
-// Each attempt fails only if another replacement comes within microseconds.
+// readTries is the maximum number of attempts of Read. An attempt fails only if the file is replaced within the
+// microseconds in which it is being opened.
 const readTries = 100
 
 // Folder is one folder of documents, such as memories/. All methods may be
@@ -22,15 +22,15 @@ const readTries = 100
 type Folder struct {
 	l    Layout
 	name string
-	dir  string // path, with the separator behind it
+	dir  string // path of the folder, with a trailing separator
 	o    FolderOptions
 }
 
 // FolderOptions are the properties of a folder. The zero value is a folder of JSON documents.
 type FolderOptions struct {
-	// Tree: a name is a path with slashes, and documents are in subfolders. See the package comment.
+	// Tree means that a name is a path with slashes, and documents are in subfolders. See the package comment.
 	Tree bool
-	// Empty: an empty file is a valid document; otherwise it is damage.
+	// Empty means that an empty file is a valid document; otherwise it is damage.
 	Empty bool
 }
 
@@ -45,7 +45,7 @@ func (l Layout) FolderOf(name string, o FolderOptions) *Folder {
 // Name returns the folder's own name.
 func (f *Folder) Name() string { return f.name }
 
-// Make creates the folder if it is missing, durably. It refuses a symbolic link.
+// Make creates the folder if it is missing, and syncs its parent. It refuses a symbolic link.
 func (f *Folder) Make() error {
 	if err := checkName(f.name); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (f *Folder) Make() error {
 	return f.l.makeFolder(f.name)
 }
 
-// Check returns an error if the folder is missing or is something else.
+// Check returns an error if the folder is missing or another object is in its place.
 func (f *Folder) Check() error { return f.l.checkFolder(filepath.Clean(f.dir)) }
 
 // Path returns the path of a document in the file system.
@@ -67,7 +67,7 @@ func (f *Folder) Path(name string) string {
 // rel returns the path of a document relative to the store.
 func (f *Folder) rel(name string) string { return f.name + "/" + name }
 
-// Stat describes what is in a document's place, without opening or following it.
+// Stat returns the attributes of the object in a document's place, without opening or following it.
 func (f *Folder) Stat(name string) (vfs.Info, error) {
 	if err := f.checkName(name); err != nil {
 		return vfs.Info{}, err
@@ -158,7 +158,7 @@ func (f *Folder) regular(name string, info vfs.Info) error {
 		errs.ErrInvalid)
 }
 
-// readAll reads size bytes from the start, unless they are zeros: see vfs.ReadText.
+// readAll reads size bytes from the start of r; if they are zeros, see vfs.ReadText.
 func readAll(r io.ReaderAt, size, limit int64) ([]byte, error) {
 	if limit > 0 && size > limit {
 		return nil, fmt.Errorf("%w: %d bytes (limit: %d)", errs.ErrTooLarge, size, limit)

@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Special moves into quarantine what cannot have a second name or is not hashed: a folder, a symbolic link,
-// a FIFO, a file that is too large. It renames and never opens it, and does not touch the target of a link.
-// The note is durable first, so a killed process leaves at most a note without its subject.
+// Special moves an object into quarantine that cannot have a second name or is not hashed: a folder, a symbolic link,
+// a FIFO, a file that is too large. It renames the object, never opens it, and does not touch the target of a link. It
+// syncs the note first, so a killed process leaves at most a note without its object.
 func (q *Quarantine) Special(name string, n Note) (where string, err error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return "", err
@@ -66,19 +66,19 @@ func (q *Quarantine) noteOfAnother(target, from string) bool {
 	return err != nil || json.Unmarshal(b, &n) != nil || n.From != from
 }
 
-// Intruder moves something that is not a folder, and is in the place of one, into quarantine; see Special.
+// Intruder moves an object that is in the place of a folder, and is not a folder, into quarantine; see Special.
 func (q *Quarantine) Intruder(name string) (where string, err error) {
 	return q.Special(name, Note{Why: "found in the place of a folder of the store"})
 }
 
-// Aside moves something that is not a regular file, and is in the place of one, into quarantine; see
+// Aside moves an object that is in the place of a regular file, and is not one, into quarantine; see
 // Quarantine.Special.
 func (f *Flusher) Aside(name string, n Note) (where string, err error) {
 	return f.quarantine.Special(name, n)
 }
 
-// ClearTemp moves to quarantine what is in the place of a folder in tmp/ and is not one. Nothing in tmp/
-// justifies refusing to work, and what another program put there is kept.
+// ClearTemp moves an object that is in the place of a folder in tmp/, and is not a folder, to quarantine. Nothing in
+// tmp/ is a reason to refuse to work, and a file that another program put there is kept.
 func (f *Flusher) ClearTemp(elem ...string) ([]Edit, error) {
 	if err := f.o.checkFolder(f.o.path(tempFolder)); err != nil {
 		return nil, ignoreMissing(err)
@@ -100,8 +100,8 @@ func (f *Flusher) clear(name string) ([]Edit, error) {
 		Info: vfs.Info{Mode: info.Mode, Mtime: info.Mtime}}}, nil
 }
 
-// MoveBeside renames what is in the place of quarantine/ itself to another name in the same folder, and
-// returns that name.
+// MoveBeside renames the object in the place of quarantine/ itself to another name in the same folder, and returns
+// that name.
 func MoveBeside(fsys vfs.FS, name string) (beside string, err error) {
 	for i := 1; i <= copies; i++ {
 		to := name + ".aside." + strconv.Itoa(i)

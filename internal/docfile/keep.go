@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Keep gives a file a second name in quarantine, durably, after writing its note, and returns that name as
-// a path in the store. The file stays in its place: replacing or removing it then loses nothing. Where hard
-// links are not supported, it is copied, up to HashMost bytes.
+// Keep gives a file a second name in quarantine and syncs it, after it has written the file's note. It returns that
+// name as a path in the store. The file stays in its place: replacing or removing it then loses nothing. If hard links
+// are not supported, Keep copies the file, up to HashMost bytes.
 func (q *Quarantine) Keep(name string, n Note) (where string, err error) {
 	f, err := q.l.FS.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {

@@ -16,19 +16,19 @@ import (
 // The folders of a store that this package owns.
 const (
 	tempFolder       = "tmp"
-	parkedFolder     = "parked" // in tmp
+	parkedFolder     = "parked" // name of the folder in tmp
 	quarantineFolder = QuarantineFolder
 )
 
-// QuarantineFolder is where things are set aside.
+// QuarantineFolder is the name of the folder of files that were set aside.
 const QuarantineFolder = "quarantine"
 
-// Layout says where the root of a store is and how its files are created.
+// Layout describes where the root of a store is and how the store's files are created.
 type Layout struct {
 	FS         vfs.FS
 	Root       string      // the store's folder
-	FileMode   fs.FileMode // 0 means 0600
-	FolderMode fs.FileMode // 0 means 0700
+	FileMode   fs.FileMode // mode of new files; 0 means 0600
+	FolderMode fs.FileMode // mode of new folders; 0 means 0700
 }
 
 func (l Layout) fileMode() fs.FileMode {
@@ -142,8 +142,8 @@ func failure(doing, what string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, what, err)
 }
 
-// syncFailure is failure for a sync that failed. If nothing could be opened for it, no sync was attempted,
-// so no page was marked clean.
+// syncFailure is like failure, for a sync that failed. If the file could not be opened for the sync, no sync was
+// attempted, so the system has not dropped any unwritten data.
 func syncFailure(what string, err error) error {
 	if vfs.IsUnopened(err) {
 		return failure("open to sync", what, err)

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// HashMost is the largest file that is hashed when it is set aside. It is enough for all but the index and
-// the vectors of millions of memories: these have no hash, and are distinguished by size and time. Reading
-// a sparse file of terabytes would take hours, under flush.lock.
+// HashMost is the size in bytes of the largest file that is hashed when it is set aside. It is enough for all files
+// except the index and the vectors of millions of memories: these have no hash, and are distinguished by size and
+// time. Reading a sparse file of terabytes would take hours, under flush.lock.
 const HashMost = 1 << 30
 
-// documentMost exceeds any limit that config.json can set for a document.
+// documentMost is a size in bytes above any limit that config.json can set for a document.
 const documentMost = 256 << 20
 
 // hashMostOf returns the limit corresponding to HashMost for a file, by its path in the store.
@@ -25,8 +25,8 @@ func hashMostOf(rel string) int64 {
 	return documentMost
 }
 
-// Unhashed returns why a file at a path in the store has no hash when it is set aside, or "" if it is small
-// enough and not sparse.
+// Unhashed returns the reason for which a file at a path in the store is not hashed when it is set aside, or "" if it
+// is small enough and not sparse.
 func Unhashed(rel string, size int64, sparse bool) string {
 	if most := hashMostOf(rel); size > most {
 		return fmt.Sprintf("not hashed: %d bytes, over the limit of its kind, %d", size, most)

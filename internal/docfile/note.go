@@ -5,26 +5,27 @@ import (
 	"time"
 )
 
-// Note says why a file is in quarantine. It is written beside the file as JSON.
+// Note records why a file is in quarantine. It is written beside the file as JSON.
 type Note struct {
 	Why     string    `json:"why"`
 	When    time.Time `json:"when"`
 	From    string    `json:"from"` // path in the store
 	ID      string    `json:"id,omitempty"`
-	Version uint64    `json:"version,omitempty"` // newest known when it was set aside
+	Version uint64    `json:"version,omitempty"` // newest known version of the document when the file was set aside
 
-	// Size and the fields below describe what was set aside; Quarantine fills them in.
+	// Size and the fields below describe the file that was set aside; Quarantine sets them.
 	Size  int64     `json:"size"`
 	Mtime time.Time `json:"mtime"`
-	Hash  string    `json:"content_hash,omitempty"` // absent when the file could not be read, or was not
-	// NotHashed says why it was not read, as of a file that is larger than HashMost.
+	// hash of the file; absent if the file was not or could not be read
+	Hash string `json:"content_hash,omitempty"`
+	// NotHashed is the reason for which the file was not read, such as that it is larger than HashMost.
 	NotHashed string `json:"not_hashed,omitempty"`
 
-	Expected *Expected       `json:"expected,omitempty"` // what should have been in the place
-	Known    json.RawMessage `json:"known,omitempty"`    // the index line: session, times, score, hash
+	Expected *Expected       `json:"expected,omitempty"` // the file that should have been in the place
+	Known    json.RawMessage `json:"known,omitempty"`    // the document's index line: session, times, score, hash
 }
 
-// Expected is what was expected of a file that turned out to be different.
+// Expected describes the file that was expected in the place of a different one.
 type Expected struct {
 	Size  int64     `json:"size"`
 	Mtime time.Time `json:"mtime"`

@@ -14,17 +14,17 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// parkedFor is how long a parked file waits where leases are not supported.
+// parkedFor is how long a parked file is kept if leases are not supported.
 const parkedFor = time.Minute
 
-// believed is what was known of a displaced file when it was parked.
+// believed describes a displaced file as it was known when it was parked.
 type believed struct {
 	folder, name string
-	size         int64 // -1: the file is not ours, whatever its size
+	size         int64 // size in bytes; -1: the store did not write the file, whatever its size
 	mtime        time.Time
 }
 
-// parkedName returns the name of a parked file, and parseParked parses it: see the package comment.
+// parkedName returns the name of a parked file; parseParked parses it. See the package comment.
 func (b believed) parkedName(since time.Time, token string, n uint64) string {
 	mtime := int64(0)
 	if b.size >= 0 {
@@ -54,7 +54,7 @@ type parkedList struct {
 	loaded bool
 	seq    uint64
 	dirty  bool   // the folder has entries that are not durable
-	moved  []Edit // what was in the place of the folder, until it is reported
+	moved  []Edit // the object that was in the place of the folder, until it is reported
 }
 
 func (p *parkedList) dir() string { return p.f.o.path(tempFolder, parkedFolder) }
@@ -95,7 +95,7 @@ func (f *Flusher) Parked() int {
 	return len(f.parked.names)
 }
 
-// clear moves away what is in the place of the folder and is not one.
+// clear moves away an object that is in the place of the folder and is not a folder.
 func (p *parkedList) clear() error {
 	moved, err := p.f.ClearTemp(parkedFolder)
 	p.moved = append(p.moved, moved...)

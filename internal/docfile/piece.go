@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	noteMost = 64 << 20 // bytes of a note: it may have a line of the index
+	noteMost = 64 << 20 // maximum size of a note in bytes; a note may contain a line of the index
 
 	// The undo files of stores that an older version repaired. Nothing reads them anymore.
 	undoHead = "repair-"
@@ -29,17 +29,17 @@ func IsUndo(name string) bool {
 	return strings.HasPrefix(name, undoHead) && strings.HasSuffix(name, undoTail)
 }
 
-// Piece is one thing in quarantine/.
+// Piece is a file or folder in quarantine/.
 type Piece struct {
 	Name string
 	Info vfs.Info
-	Note *Note // nil: none, or one that cannot be read
-	Err  error // why the note cannot be read
-	Lone bool  // it is a note whose subject is gone
+	Note *Note // the note; nil: there is none, or it cannot be read
+	Err  error // the error because of which the note cannot be read
+	Lone bool  // the piece is a note whose file is gone
 }
 
-// Pieces returns what is in quarantine, the oldest first, without interrupted writes and without files that
-// a purge overwrites next. Pieces that are removed meanwhile are omitted.
+// Pieces returns the pieces in quarantine, the oldest first, without interrupted writes and without files that a purge
+// is about to overwrite. It omits pieces that are removed meanwhile.
 func (q *Quarantine) Pieces() ([]Piece, error) {
 	names, err := q.names()
 	if err != nil {
@@ -65,7 +65,7 @@ func (q *Quarantine) Pieces() ([]Piece, error) {
 	return list, nil
 }
 
-// Count returns how many things are in quarantine, and how many of these have a note. Undo files are not counted.
+// Count returns the number of pieces in quarantine, and how many of them have a note. It does not count undo files.
 func (q *Quarantine) Count() (n, noted int, err error) {
 	names, err := q.names()
 	for _, name := range names {
@@ -103,7 +103,7 @@ func (q *Quarantine) names() ([]string, error) {
 	return names, nil
 }
 
-// Piece returns one thing in quarantine by its name, fs.ErrNotExist if nothing has that name.
+// Piece returns the piece in quarantine with this name; fs.ErrNotExist if there is none.
 func (q *Quarantine) Piece(name string) (Piece, error) {
 	p := Piece{Name: name}
 	if err := checkPiece(name); err != nil {
@@ -155,10 +155,9 @@ func (q *Quarantine) Open(name string) (vfs.File, error) {
 	return f, nil
 }
 
-// Drop removes pieces and their notes, durably, and returns the names of those that it removed. A folder is
-// removed with everything in it, and no link is followed. missing returns the error for a name that does
-// not exist. Only the holder of flush.lock may call Drop: a round may rely on bytes of an edit that are
-// already in quarantine.
+// Drop removes pieces and their notes, syncs the folder, and returns the names of the removed ones. It removes a
+// folder with everything in it, and follows no link. missing returns the error for a name that does not exist. Only
+// the holder of flush.lock may call Drop: a round may rely on bytes of an edit that are already in quarantine.
 func (q *Quarantine) Drop(ctx context.Context, names []string, missing func(name string) error) ([]string, error) {
 	var dropped []string
 	var fails []error
@@ -228,7 +227,7 @@ func (q *Quarantine) removeAll(path string) error {
 	return q.l.FS.Remove(path)
 }
 
-// When returns the time at which a piece was set aside: that of its note, else of its last change.
+// When returns the time at which a piece was set aside: the time in its note, or else of its last change.
 func (p *Piece) When() time.Time {
 	if p.Note != nil && !p.Note.When.IsZero() {
 		return p.Note.When

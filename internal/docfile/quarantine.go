@@ -23,8 +23,8 @@ import (
 const (
 	noteSuffix = ".note.json"
 	partSuffix = ".part"
-	unreadable = "unreadable" // instead of a hash
-	// copies bounds how many files of equal bytes there are because other processes had them open.
+	unreadable = "unreadable" // text in a name instead of a hash
+	// maximum number of files with equal bytes that exist because other processes had them open
 	copies = 100
 )
 
@@ -33,14 +33,14 @@ type Quarantine struct {
 	l     Layout
 	clock func() time.Time
 
-	// While no other process adds to it, as during a round: the files there, by the hash with which their
-	// names begin. nil: not listed yet.
+	// The names of the files in the folder, by the hash with which the names begin. They are remembered only while no
+	// other process adds to the folder, as during a round. nil: not listed yet.
 	mu      sync.Mutex
 	listing bool
 	listed  map[string][]string
 }
 
-// list starts or stops remembering the files of the folder, and forgets what was remembered.
+// list starts or stops remembering the names in the folder, and forgets those that were remembered.
 func (q *Quarantine) list(on bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -138,8 +138,8 @@ func (q *Quarantine) File(name string, n Note) (where string, err error) {
 	return k.where, nil
 }
 
-// Bytes puts into quarantine bytes that are not a file of their own, such as the cut tail of the log. name
-// is only for readers; the same bytes are kept once.
+// Bytes writes bytes that are not in a file of their own, such as the cut tail of the log, to a file in quarantine.
+// name is part of the file's name, for readers only; the same bytes are kept once.
 func (q *Quarantine) Bytes(name string, data []byte, n Note) (where string, err error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return "", err
@@ -170,20 +170,21 @@ func (q *Quarantine) Bytes(name string, data []byte, n Note) (where string, err 
 type keptState int
 
 const (
-	keptNot    keptState = iota // hard links are not supported: rename it to where
-	keptLinked                  // has a second name in quarantine
-	keptEqual                   // the same bytes are already there
+	// not kept, because hard links are not supported: the caller must rename the file to where
+	keptNot    keptState = iota
+	keptLinked           // the file has a second name in quarantine
+	keptEqual            // a file with the same bytes is already in quarantine
 )
 
 type kept struct {
-	where  string // in the store
-	target string // path
+	where  string // path in the store
+	target string // path in the file system
 	info   vfs.Info
 	state  keptState
 }
 
-// take moves name into quarantine. f is open on it, or nil if it may not be opened. granted: no other
-// process has it open, so that it can be removed if the same bytes are already there; otherwise another
+// take moves name into quarantine. f is open on it, or nil if it may not be opened. granted means that no other
+// process has the file open, so that it can be removed if the same bytes are already in quarantine; otherwise another
 // process may still save into it.
 func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, error) {
 	k, err := q.keep(f, name, n, granted)
@@ -204,8 +205,8 @@ func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, 
 	return k, q.sync()
 }
 
-// keep gives name a second name in quarantine, durably, after writing its note. A file that is in two
-// folders survives the loss of either half of a later rename.
+// keep gives name a second name in quarantine and syncs it, after it has written the note. A file that has names in
+// two folders survives the loss of either half of a later rename.
 func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (kept, error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return kept{}, err
@@ -262,8 +263,8 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 	return kept{}, q.tooMany(n.From)
 }
 
-// find looks for the file in quarantine, or, if equalWillDo, for a file with its bytes, under any name: the
-// same file may be set aside from its place at one time and from tmp/ at another.
+// find looks for the file in quarantine under any name, or, if equalWillDo, for a file with the same bytes. The same
+// file may be set aside from its place at one time and from tmp/ at another.
 func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	if sum == nil {
 		return k, nil
@@ -292,8 +293,8 @@ func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	return k, nil
 }
 
-// settle makes the bytes durable and hashes them. It returns nil if they cannot be read, exceed the limit
-// of this kind of file, or are mostly holes.
+// settle syncs the bytes of a file and hashes them. It returns nil if they cannot be read, exceed the limit of this
+// kind of file, or are mostly holes.
 func (q *Quarantine) settle(f vfs.File, from string, info *vfs.Info) (sum []byte, err error) {
 	if f == nil {
 		return nil, nil
@@ -341,12 +342,12 @@ func (q *Quarantine) sameBytes(name string, size int64, sum []byte) bool {
 	return err == nil && string(h.Sum(nil)) == string(sum)
 }
 
-// doomedSuffix is the ending of the name of a file that a purge is going to overwrite; see package trace.
+// doomedSuffix is the ending of the name of a file that a purge is about to overwrite; see package trace.
 const doomedSuffix = ".purged"
 
-// isUnfinished reports whether a name in quarantine/ is that of an interrupted write or of a file that a
-// purge is going to overwrite. Files that are set aside never get such a name: they would not be listed,
-// and a purge would remove them.
+// isUnfinished reports whether a name in quarantine/ is that of an interrupted write or of a file that a purge is
+// about to overwrite. Files that are set aside never get such a name: they would not be listed, and a purge would
+// remove them.
 func isUnfinished(name string) bool {
 	return strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, doomedSuffix)
 }
@@ -371,7 +372,7 @@ func (q *Quarantine) target(sum []byte, from string, i int) string {
 	return q.l.path(quarantineFolder, prefix+"-"+name)
 }
 
-// note writes the note of target unless it has one: the first note knew most.
+// note writes the note of target, unless target has one: the first note has the most information.
 func (q *Quarantine) note(target string, n Note) error {
 	name := target + noteSuffix
 	if _, err := q.l.FS.Stat(name); err == nil {

@@ -15,20 +15,19 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Source gives a round its changes, each when it is to be made, so that they need not all be in memory.
+// Source provides the changes of a round, each when it is to be made, so that they need not all be in memory.
 type Source interface {
 	Len() int
 	// Folders returns every folder that a change may be in.
 	Folders() []*Folder
-	// Change fills in change i for a worker (0 … Workers-1). A worker calls it with increasing i; what c
-	// refers to is valid until the worker's next call. It returns false if there is nothing to do. With
-	// several workers it is called by several goroutines.
+	// Change fills in change i for a worker (0 … Workers-1). A worker calls it with increasing i; the data to which c
+	// refers are valid until the worker's next call. It returns false if there is nothing to do. With several workers,
+	// several goroutines call it.
 	Change(worker, i int, c *Change) (bool, error)
 }
 
-// Round puts the changes in place and makes them durable. If it returns nil, all changes except those in
-// Result.Blocked are durable; after an error none may be treated as durable, and the caller repeats the
-// round with at least these changes.
+// Round makes the changes and syncs them. If it returns nil, all changes except those in Result.Blocked are durable.
+// After an error none may be treated as durable, and the caller repeats the round with at least these changes.
 func (f *Flusher) Round(ctx context.Context, changes []Change) (Result, error) {
 	for i := range changes {
 		if err := changes[i].Folder.checkName(changes[i].Name); err != nil {
@@ -70,8 +69,8 @@ type Placed struct {
 	folders []string
 }
 
-// Put is the first part of Round. Unless it returns an error, End must be called with what Sync returned.
-// Other rounds may be put meanwhile; if Sync fails, they must be repeated as well.
+// Put is the first part of Round: it puts the files in place. Unless it returns an error, End must be called with the
+// result of Sync. Other rounds may be put meanwhile; if Sync fails, they must be repeated as well.
 func (f *Flusher) Put(ctx context.Context, src Source) (*Placed, Result, error) {
 	p := &Placed{r: &round{f: f, ctx: ctx, src: src}}
 	err := p.run()
@@ -101,7 +100,7 @@ func (p *Placed) Sync() error {
 	return p.r.syncInner()
 }
 
-// End finishes the round. err is what Sync returned, and End returns it.
+// End finishes the round. err is the result of Sync, and End returns it.
 func (p *Placed) End(err error) error {
 	if p.barrier != nil {
 		_ = p.barrier.Close()
@@ -146,7 +145,7 @@ type round struct {
 
 	mu    sync.Mutex
 	res   Result
-	inner map[string]bool // paths of the folders in trees that a change was in
+	inner map[string]bool // paths of the folders in trees that contain changed documents
 }
 
 func (p *Placed) run() (err error) {
@@ -224,7 +223,7 @@ func (r *round) work() error {
 	return errors.Join(fails...)
 }
 
-// share is how many changes a worker takes at once: adjacent ones, which its source reads together.
+// share is the number of changes that a worker takes at once: adjacent ones, which its source reads together.
 const share = 32
 
 // workOne makes changes until none is left or one fails.
@@ -279,7 +278,7 @@ func (r *round) missing(i int) {
 	r.mu.Unlock()
 }
 
-// entered records the folders in a tree that a change was in, which become durable with the round.
+// entered records the folders in a tree that contain a changed document; they are synced with the round.
 func (r *round) entered(c *Change) {
 	if !c.Folder.o.Tree {
 		return
@@ -294,8 +293,8 @@ func (r *round) entered(c *Change) {
 	}
 }
 
-// syncInner syncs those folders in trees that the round was in and that still exist. The removal of a
-// folder is durable when its parent is synced; something else may be in its place by now.
+// syncInner syncs those folders in trees that contain changed documents and that still exist. The removal of a folder
+// is durable when its parent is synced; another object may be in its place by now.
 func (r *round) syncInner() error {
 	isFolder := func(dir string) bool {
 		info, err := r.f.o.FS.Stat(dir)

@@ -19,7 +19,7 @@ var surplusTime = time.Date(1985, 10, 26, 1, 20, 0, 0, time.UTC)
 // temp is a file in this worker's temp folder that holds no user's work.
 type temp struct {
 	path string
-	file vfs.File // open and, when it was used before, leased; nil once closed
+	file vfs.File // the open file, leased if it was used before; nil once closed
 	size int64
 }
 
@@ -53,12 +53,13 @@ func (w *worker) take() (*temp, error) {
 	return w.create()
 }
 
-// reopen takes a file out of the pool. It returns nil if the file is gone or was changed. A changed file is
-// left for EmptyTemp to judge.
+// reopen takes a file out of the pool. It returns nil if the file is gone or was changed. A changed file is left for
+// EmptyTemp to examine.
 //
-// Close calls reopen without flush.lock, so another process may empty tmp/ between our open and our lease:
-// it finds the file open, parks it, and removes our folder. Then the inode is no longer ours to overwrite.
-// Once we have the lease the other process cannot open the file, so the name stays.
+// Close calls reopen without flush.lock, so another process may empty tmp/ between this process's open and its lease.
+// That process finds the file open, parks it, and removes the folder. Then the inode no longer belongs to this process
+// and must not be overwritten. Once this process has the lease, the other process cannot open the file, so the name
+// stays.
 func (w *worker) reopen(path string) (*temp, error) {
 	file, err := w.f.o.FS.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +78,7 @@ func (w *worker) reopen(path string) (*temp, error) {
 	return nil, file.Close()
 }
 
-// leadsTo reports whether the name is still that of this inode.
+// leadsTo reports whether the name path still belongs to the inode in info.
 func (w *worker) leadsTo(path string, info vfs.Info) bool {
 	at, err := w.f.o.FS.Stat(path)
 	return err == nil && inodeOf(at) == inodeOf(info)
@@ -104,10 +105,10 @@ func (w *worker) create() (*temp, error) {
 	}
 }
 
-// moveOn continues in another folder when many files were created in this one. ext4 searches for a free
-// inode starting at the block group of the folder: where two hundred groups behind it are full, it looks at
-// all of them for each file, a third of the cost of creating a file. A new folder is placed where there is
-// room. If none can be created, the worker stays in this one.
+// moveOn continues in another folder when many files were created in this one. ext4 searches for a free inode starting
+// at the block group of the folder. If the next two hundred groups are full, it looks at all of them for each file,
+// which is a third of the cost of creating a file. A new folder is placed where there is room. If none can be created,
+// the worker stays in this folder.
 func (w *worker) moveOn() {
 	if w.made < w.f.o.TempFiles || w.cur != nil || len(w.spare)+len(w.doomed) > 0 { // the pool is in one folder
 		return

@@ -17,11 +17,12 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Limits on the name of a document in a tree, besides those of the file system.
+// Limits on the name of a document in a tree, in addition to those of the file system.
 const (
-	MostDepth   = vfs.Deepest - 4 // elements of a path
-	MostElement = 255             // bytes of an element
-	MostPath    = 1280            // bytes of a path: of 1,024 that a user sees, including what is escaped in file names
+	MostDepth   = vfs.Deepest - 4 // maximum number of elements of a path
+	MostElement = 255             // maximum number of bytes of an element
+	// maximum number of bytes of a path: 1,024 that a user sees, and the bytes that escapes add in file names
+	MostPath = 1280
 )
 
 // CheckPath returns an error unless name is the path of a document in a tree. What is invalid on some of
@@ -72,7 +73,7 @@ func (f *Folder) checkName(name string) error {
 	return checkName(name)
 }
 
-// ancestors returns the paths of the folders that a document is in, the outermost first, without f itself.
+// ancestors returns the paths of the folders that contain a document, the outermost first, without f itself.
 func (f *Folder) ancestors(name string) (dirs []string) {
 	if !f.o.Tree {
 		return nil
@@ -85,8 +86,8 @@ func (f *Folder) ancestors(name string) (dirs []string) {
 	return dirs
 }
 
-// enter checks the folders that a document is in: each must exist, and none may be a link, which would lead
-// out of the store. A folder in whose place is a regular file is missing.
+// enter checks the folders that contain a document: each must exist, and none may be a link, which would lead out of
+// the store. A regular file in the place of a folder means that the folder is missing.
 func (f *Folder) enter(name string) error {
 	for _, dir := range f.ancestors(name) {
 		info, err := f.l.FS.Stat(dir)
@@ -102,8 +103,8 @@ func (f *Folder) enter(name string) error {
 	return nil
 }
 
-// missing returns the error for a document of a tree in whose place is a folder: the document does not
-// exist, although documents may be in the folder. It returns nil for anything else.
+// missing returns the error for a document of a tree if a folder is in its place: the document does not exist,
+// although documents may be in the folder. Otherwise it returns nil.
 func (f *Folder) missing(name string, info vfs.Info) error {
 	if !f.o.Tree || !info.Mode.IsDir() {
 		return nil
@@ -115,7 +116,7 @@ func notFolder(rel string, mode fs.FileMode) error {
 	return &blockedError{rel: rel, mode: mode}
 }
 
-// blockedError reports something that is in the place of a folder of documents.
+// blockedError is the error about an object in the place of a folder of documents.
 type blockedError struct {
 	rel  string
 	mode fs.FileMode
@@ -126,8 +127,8 @@ func (e *blockedError) Error() string {
 }
 func (e *blockedError) Unwrap() error { return errs.ErrInvalid }
 
-// makeFolders creates the folders that a document is in, each durable in its parent. A *blockedError names
-// what is in the place of one.
+// makeFolders creates the folders that contain a document, and syncs each in its parent. A *blockedError names the
+// object in the place of a folder.
 func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 	for _, dir := range f.ancestors(name) {
 		info, err := f.l.FS.Stat(dir)
@@ -191,8 +192,8 @@ func (f *Folder) Rename(from, to string) error {
 	return nil
 }
 
-// InTheWay returns the name of what is in the place of a document, or of a folder that it is in; "" if
-// there is nothing but folders above it.
+// InTheWay returns the name of an object that prevents creating a document: it is in the place of the document, or of
+// a folder that contains the document. "" if there is none.
 func (f *Folder) InTheWay(name string) string {
 	if !f.o.Tree {
 		return name
@@ -286,7 +287,7 @@ func ParkedName(name string) string {
 	return "%~" + hex.EncodeToString(sum[:8]) + "-" + human.Tail(name, parkedMost/2)
 }
 
-// unparked returns the name of the document from the name of a parked file, as far as that has it.
+// unparked returns the name of the document, or the part of it that the name of a parked file contains.
 func unparked(name string) string {
 	return strings.NewReplacer("%25", "%", "%2F", "/", "%40", "@").Replace(name)
 }

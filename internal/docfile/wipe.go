@@ -10,14 +10,14 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// DoomedSuffix marks a file in tmp/ that is being overwritten. If the overwriting is interrupted, half of a
-// document would look like a user's work; the mtime may be lost with the power, but the name is durable
-// before the first byte is overwritten.
+// DoomedSuffix marks a file in tmp/ that is being overwritten: if that is interrupted, half of a document would look
+// like a user's work. The mtime is no such mark, because it may be lost with the power; the name is durable before the
+// first byte is overwritten.
 const DoomedSuffix = ".doomed"
 
 func isDoomed(path string) bool { return strings.HasSuffix(path, DoomedSuffix) }
 
-// wipeAtOnce is how many files are held open at once for overwriting.
+// wipeAtOnce is the number of files that are open at once for overwriting.
 const wipeAtOnce = 64
 
 // wipe overwrites surplus files of one folder in tmp/ and removes them. They are open and leased, and their
@@ -56,7 +56,7 @@ func (f *Flusher) wipeSome(dir string, list []*temp) error {
 	return errors.Join(append(all, f.overwrite(doomed))...)
 }
 
-// wipeDirect is up to how many files are synced separately; more files share one barrier.
+// wipeDirect is the maximum number of files that are synced separately; more files share one barrier.
 const wipeDirect = 8
 
 // overwrite overwrites files that already have doomed names, durably, and removes them.

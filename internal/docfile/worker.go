@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// placeTries bounds the attempts at a place that another program keeps changing.
+// placeTries is the maximum number of attempts at a file that another program keeps changing.
 const placeTries = 16
 
 // worker makes changes one after another, in its own temp folder, since file systems serialize operations
@@ -19,16 +19,16 @@ type worker struct {
 	f          *Flusher
 	r          *round // the round in progress
 	number     string
-	name       string   // of its folder in tmp/
+	name       string   // name of its folder in tmp/
 	dir        string   // path of the folder, with a trailing separator
 	past       []string // names of earlier folders that exist, or may exist
-	folders    int      // how many folders it had besides the first
+	folders    int      // number of folders that the worker had besides the first
 	seq        uint64
-	made       int      // files made in the folder
-	cur        *temp    // displaced a moment ago, still open and leased
-	spare      []string // the pool: closed and marked
-	doomed     []string // of the last round: marked, and named as what is overwritten
-	like       vfs.Info // the Info of a newly created file; Ino 0: not known yet
+	made       int      // number of files created in the folder
+	cur        *temp    // the file that was displaced last, still open and leased
+	spare      []string // the pool: names of surplus files, closed and marked
+	doomed     []string // files displaced by the last round, marked as surplus, with names of files to be overwritten
+	like       vfs.Info // attributes of a newly created file; Ino 0: not known yet
 	noExchange bool
 	turns      yield.Turns
 }
@@ -79,8 +79,8 @@ func (w *worker) put(i int, c *Change) error {
 	return err
 }
 
-// place puts t where c says. When placed is true, t's name belongs to the displaced file, and that was
-// handled unless err is set.
+// place puts t in place of the file that c names. When placed is true, t's name belongs to the displaced file, and
+// that file was handled unless err is set.
 func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err error) {
 	path := c.Folder.Path(c.Name)
 	empty := !c.Before.Exists
@@ -120,8 +120,8 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 		c.Folder.rel(c.Name), placeTries)
 }
 
-// makeFolders creates the folders of a document in a tree. blocked: something else is in the place of one,
-// which is recorded.
+// makeFolders creates the folders that contain a document in a tree. blocked reports that another object is in the
+// place of one, which is recorded.
 func (w *worker) makeFolders(i int, c *Change) (blocked bool, err error) {
 	if !c.Folder.o.Tree {
 		return false, nil
@@ -134,8 +134,8 @@ func (w *worker) makeFolders(i int, c *Change) (blocked bool, err error) {
 	return false, err
 }
 
-// replace exchanges t with the file in the place and examines what came out. done is false when nothing was
-// there anymore, or something new came while the place was empty.
+// replace exchanges t with the existing file and examines the displaced one. done is false when there was no file
+// anymore, or when another file appeared while there was none.
 func (w *worker) replace(i int, c *Change, t *temp, data []byte, aside []inode) (done, placed bool, err error) {
 	if w.noExchange {
 		return w.replaceInSteps(i, c, t, data, aside)
@@ -161,10 +161,10 @@ func (w *worker) replace(i int, c *Change, t *temp, data []byte, aside []inode) 
 	return true, false, w.block(i, c)
 }
 
-// replaceInSteps is replace for systems without exchange: it renames the present file away and puts ours
-// into the empty place. Linking the present file and renaming over it would never leave the place empty,
-// but would destroy a file that another program saves between the two calls; a missing file is restored
-// from the log, a lost edit never.
+// replaceInSteps is like replace, for systems without exchange: it renames the existing file away and puts the new one
+// into the empty place. Linking the existing file and renaming over it would never leave the place empty, but would
+// destroy a file that another program saves between the two calls. A missing file is restored from the log; a lost
+// edit cannot be.
 func (w *worker) replaceInSteps(i int, c *Change, t *temp, data []byte, aside []inode) (done, placed bool, err error) {
 	path, away := c.Folder.Path(c.Name), w.newName()
 	switch err := w.f.o.FS.RenameNew(path, away); {
@@ -229,7 +229,7 @@ func (w *worker) remove(i int, c *Change) error {
 	return err
 }
 
-// putBack restores something that was renamed away and is not a regular file.
+// putBack restores an object that was renamed away and is not a regular file.
 func (w *worker) putBack(i int, c *Change, away string) (back bool, err error) {
 	info, err := w.f.o.FS.Stat(away)
 	if err != nil {
@@ -244,7 +244,7 @@ func (w *worker) putBack(i int, c *Change, away string) (back bool, err error) {
 	return true, w.block(i, c)
 }
 
-// block records that the change cannot be made because of what is in its place.
+// block records that the change cannot be made because of the object in its place.
 func (w *worker) block(i int, c *Change) error {
 	info, err := w.f.o.FS.Stat(c.Folder.Path(c.Name))
 	if err != nil {
@@ -270,9 +270,8 @@ const (
 	keptPlace // a file that stays, see Change.Keep
 )
 
-// before examines the place ahead of the exchange. An edit that is seen now gets its second name, in
-// quarantine, while it still has its first, so that even half an exchange, kept by a power loss, cannot
-// lose it.
+// before examines the existing file before the exchange. If it is an edit, the edit gets its second name, in
+// quarantine, while it still has its first, so that even half an exchange, kept by a power loss, cannot lose it.
 func (w *worker) before(i int, c *Change, data []byte) (aside []inode, stands standing, err error) {
 	path := c.Folder.Path(c.Name)
 	info, err := w.f.o.FS.Stat(path)

@@ -28,26 +28,26 @@ type session struct {
 	f       files
 	src     source
 	folders map[string]*folder
-	names   []string // of the folders, in order
+	names   []string // names of the folders, in order
 
-	sweeping chan found  // what the running sweep finds; nil while none runs
-	again    bool        // something was missed while the sweep ran
-	due      time.Time   // when a session without notifications ends
-	stepAt   time.Time   // when pending files are checked; zero if there are none
+	sweeping chan found  // results of the running sweep; nil while none runs
+	again    bool        // an event was lost while the sweep ran: sweep again
+	due      time.Time   // time at which a session without notifications ends
+	stepAt   time.Time   // time at which pending files are checked next; zero if there are none
 	replaced atomic.Bool // the store's folder was replaced: its files are no longer this store's
 }
 
-// folder has what is pending in one folder.
+// folder has the pending files of one folder.
 type folder struct {
 	pending map[string]pending
-	absent  map[string]bool // names that were missing
-	gone    []string        // their ids at the last check
-	looked  time.Time       // the time of that check
-	removed bool            // the folder itself is gone
-	entered []string        // folders in it that are watched only since a moment ago
+	absent  map[string]bool // names of missing files
+	gone    []string        // ids of the documents of missing files, at the last check
+	looked  time.Time       // time of that check
+	removed bool            // the folder itself is missing
+	entered []string        // folders in it that were not watched until a moment ago
 }
 
-// pending has the times of the first and the last event of a file.
+// pending has the times of the first and the last event of a changed file.
 type pending struct{ first, last time.Time }
 
 // found is a file that a sweep has found.
@@ -55,10 +55,10 @@ type found struct{ folder, name string }
 
 // Bounds on a session.
 const (
-	// lookMost is how many files are checked before events are processed again: files that are checked
-	// together cost one commit and one round.
+	// lookMost is the number of files that are checked before events are processed again: files that are checked
+	// together cost one commit and one flush.
 	lookMost = 1024
-	// patience times Quiet is the maximum time that a file is waited for which never is quiet.
+	// patience times Quiet is the maximum time for which the session waits until a file has had no events.
 	patience = 10
 )
 
@@ -71,8 +71,8 @@ func newSession(o *Options, f files, src source, names []string) *session {
 	return s
 }
 
-// run begins with a sweep and continues until ctx or the source ends; without notifications it returns
-// when the next sweep is due, so that the caller can try again to get notifications.
+// run begins with a sweep and continues until ctx or the source ends. Without notifications it returns when the next
+// sweep is due, so that the caller can try again to get notifications.
 func (s *session) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.end(cancel)
@@ -159,7 +159,7 @@ func (s *session) note(folder, name string, now time.Time) {
 	}
 }
 
-// next returns the time at which there is work, if any.
+// next returns the time of the next work; ok is false if there is none.
 func (s *session) next() (at time.Time, ok bool) {
 	sooner := func(t time.Time) {
 		if !ok || t.Before(at) {
@@ -256,7 +256,7 @@ func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.T
 	return more
 }
 
-// missing settles deletions, once no more files have gone since the last check.
+// missing treats files as deleted, once no more files have disappeared since the last check.
 func (s *session) missing(ctx context.Context, name string, fo *folder) {
 	absent := make([]string, 0, len(fo.absent))
 	for file := range fo.absent {
@@ -286,7 +286,7 @@ func (s *session) missing(ctx context.Context, name string, fo *folder) {
 	fo.gone = nil
 }
 
-// restoreFolders lets the store decide about the files of a folder that is gone.
+// restoreFolders calls Restore for a folder that is missing: the store decides about its files.
 func (s *session) restoreFolders(ctx context.Context) {
 	for _, name := range s.names {
 		fo := s.folders[name]

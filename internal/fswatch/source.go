@@ -19,9 +19,10 @@ import (
 // event reports that something happened to a file.
 type event struct {
 	folder, name string
-	// all: to more files than single events can report. ended: the folder is not watched anymore. moved:
-	// a folder in it is gone, with files that have no events of their own. entered: the name is that of
-	// a folder that is watched only since a moment ago; files may have left it without an event.
+	// The kind of event; if none is set, a single file changed. all: more files changed than single events can report.
+	// ended: the folder is not watched anymore. moved: a folder in it is gone, with files that have no events of their
+	// own. entered: the name is that of a folder that was not watched until a moment ago; files may have left it
+	// without an event.
 	all, ended, moved, entered bool
 }
 
@@ -32,7 +33,7 @@ type source interface {
 	Close()
 }
 
-// none is the source where folders cannot be watched.
+// none is the source for a system on which folders cannot be watched.
 type none struct{}
 
 func (none) Events() <-chan event { return nil }
@@ -40,9 +41,10 @@ func (none) Close()               {}
 
 // notified is the source of the system's notifications.
 type notified struct {
-	w       *fsnotify.Watcher
-	folders map[string]string // path to name; "" for that of the store, while it lacks the folder of a kind
-	inner   map[string]event  // the folders in trees, by path; name is their path in the tree
+	w *fsnotify.Watcher
+	// names of the watched folders, by path; "" for the store's folder, while it lacks the folder of a kind
+	folders map[string]string
+	inner   map[string]event // the folders in trees, by path; name is their path in the tree
 	events  chan event
 	done    chan struct{}
 	stopped chan struct{}
@@ -105,7 +107,7 @@ func (n *notified) Close() {
 	_ = n.w.Close()
 }
 
-// queueMost is the maximum number of files in the queue; if there are more, one event stands for all.
+// queueMost is the maximum number of files in the queue; if there are more, a single event represents all of them.
 const queueMost = 100_000
 
 // run takes events from the system as they come, so that the system's queue does not overflow while a

@@ -7,7 +7,7 @@ import (
 
 // A sweep takes at most a tenth of the time, so that users do not notice it.
 const (
-	sweepFiles = 500 // between two pauses
+	sweepFiles = 500 // number of files checked between two pauses
 	sweepRest  = 9
 )
 

@@ -17,13 +17,13 @@ import (
 type Options struct {
 	// Quiet is how long a file must have no event before it is checked; 0 means 300 ms.
 	Quiet time.Duration
-	// Gone is how long a file must be missing before it counts as deleted, and how long no other file
-	// must have been deleted after it; 0 means a second.
+	// Gone is how long a file must be missing before it is treated as deleted, and how long no other file must have
+	// been deleted after it; 0 means a second.
 	Gone time.Duration
 	// Sweep is the pause between two sweeps where folders cannot be watched; 0 means a minute.
 	Sweep time.Duration
 
-	source func(folders map[string]string) (source, error) // for tests
+	source func(folders map[string]string) (source, error) // source of events, for tests
 }
 
 // Watcher watches the files of one store.
@@ -46,7 +46,7 @@ func New(o Options) *Watcher {
 	return &Watcher{o}
 }
 
-// files is *adopt.Files.
+// files has the methods of *adopt.Files that a session calls.
 type files interface {
 	look
 	Lead(ctx context.Context) (release func(), err error)
@@ -56,7 +56,7 @@ type files interface {
 	Polls(why wal.PollCause)
 }
 
-// leadAgain is the wait after a failure to lead for another reason than that another process leads.
+// leadAgain is the wait after a failure to become the leader for another reason than that another process leads.
 const leadAgain = 10 * time.Second
 
 // Watch watches the files until ctx ends, or the store is closed.
@@ -117,14 +117,14 @@ func (w *Watcher) run(ctx context.Context, f files) {
 // limitError is a limit of the system on notifications. With inotify it is ENOSPC, although no disk is
 // full, or EMFILE.
 type limitError struct {
-	what  string // was to be watched
+	what  string // description of what was to be watched
 	cause wal.PollCause
 }
 
 func (e *limitError) Error() string { return e.what + ": " + e.cause.String() }
 func (e *limitError) Unwrap() error { return errs.ErrLimit }
 
-// causeOf returns why a source could not be opened.
+// causeOf returns the reason for which a source could not be opened.
 func causeOf(err error) wal.PollCause {
 	if limit := (*limitError)(nil); errors.As(err, &limit) {
 		return limit.cause
@@ -132,5 +132,5 @@ func causeOf(err error) wal.PollCause {
 	return wal.NoNotices
 }
 
-// sleep reports whether the time passed before ctx ended.
+// sleep waits for d or until ctx ends, and reports whether d passed first.
 func sleep(ctx context.Context, d time.Duration) bool { return vfs.Sleep(ctx, d) == nil }

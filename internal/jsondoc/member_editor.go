@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// MemberEditor writes a document over the text that it was decoded from: every member is compared with
-// its text, and only members that differ are written again. A zero value leaves a null or absent member
-// unchanged.
+// MemberEditor writes a document over the text from which it was decoded: it compares every member with its text, and
+// writes only members that differ. A zero value leaves a null or absent member unchanged.
 type MemberEditor struct {
 	source *Object
 	doc    *Object
@@ -25,8 +24,8 @@ func NewMemberEditor(source *Object, order func() []string, depth int) MemberEdi
 	return MemberEditor{source: source, doc: source.Clone(), order: order, depth: depth}
 }
 
-// Document returns the text, or the first error, which names its member; whole is the name of the whole
-// document in errors.
+// Document returns the new text, or the first error, which names its member; whole is the name of the whole document
+// in errors.
 func (e *MemberEditor) Document(whole string) ([]byte, error) {
 	if e.err != nil {
 		return nil, e.err

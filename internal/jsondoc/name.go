@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// Extension is the end of every document's file name.
+	// Extension is the end of the file name of every document.
 	Extension = ".json"
-	// MaxID is the maximum length of an id in bytes, if the store's config sets no other.
+	// MaxID is the maximum length of an id in bytes, unless the store's config sets another one.
 	MaxID = 1024
 
-	maxPlain = 100 // maximum bytes of an id that is used as a name unchanged
-	maxSlug  = 60  // maximum bytes of the readable part of every other name
-	hashLen  = 26  // base32 characters of the id's sha256: 130 bits
+	maxPlain = 100 // maximum length in bytes of an id that is used as a file name unchanged
+	maxSlug  = 60  // maximum length in bytes of the readable part of every other file name
+	hashLen  = 26  // number of base32 characters of the id's sha256: 130 bits
 )
 
 // FileName returns the file name of the document with this id, including Extension.
@@ -70,8 +70,8 @@ func CheckID(field, id string, limit int) error {
 	return nil
 }
 
-// CheckDocumentID checks the id of a document: it must be valid, and equal to want unless want is "". If
-// it is optional and want is "", it may be missing.
+// CheckDocumentID checks the id of a document: it must be valid, and equal to want unless want is "". If optional is
+// set and want is "", the id may be missing.
 func CheckDocumentID(field, id, want string, optional bool, limit int) error {
 	switch {
 	case id == "" && optional && want == "":

@@ -17,9 +17,9 @@ import (
 // matches errs.ErrInvalid.
 type SyntaxError struct {
 	Offset    int64  // byte offset in the document
-	Truncated bool   // the text is valid as far as it goes, and ends too early
-	Pointer   string // the member, as a JSON pointer (RFC 6901), "" when unknown
-	Err       error  // what is wrong
+	Truncated bool   // the text is valid up to its end, which comes too early
+	Pointer   string // JSON pointer (RFC 6901) to the member, "" if unknown
+	Err       error  // the cause
 }
 
 func (e *SyntaxError) Error() string {

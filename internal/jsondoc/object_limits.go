@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// DeepestDepth is the nesting at which jsontext stops, whatever the limit is.
+// DeepestDepth is the nesting at which package jsontext returns an error, whatever the limit is.
 const DeepestDepth = 10000
 
 // CheckSize returns an error for a document of more bytes than the limit; whole is the name of the

@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MergeValue encodes v as the new value of a member whose text is raw, and keeps the text of every part
-// of raw that v does not change: numbers as they are spelled, names in their order, with new ones sorted
-// behind them. same reports that nothing changed; out is then raw. Errors are as for AppendValue.
+// MergeValue encodes v as the new value of a member whose text is raw. It keeps the text of every part of raw that v
+// does not change: numbers as they are spelled, names in their order; new names follow, sorted. same reports that
+// nothing changed; out is then raw. Errors are as for AppendValue.
 func MergeValue(raw []byte, v any, level, maxDepth int) (out []byte, same bool, err error) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -6,9 +6,8 @@ import (
 	"strconv"
 )
 
-// Number returns the Go value of a JSON number: a float64, or its text as a json.Number if float64 would
-// lose something: an integer or a number of digits that it cannot represent, or a magnitude out of its
-// range.
+// Number returns the Go value of a JSON number: a float64, or its text as a json.Number if float64 would lose
+// information: an integer or a number of digits that it cannot represent, or a magnitude out of its range.
 func Number(raw []byte) any {
 	if f, exact := exactFloat(raw); exact {
 		return f

@@ -12,9 +12,9 @@ import (
 // to 600 bytes while duplicates are detected and it becomes a key of a map (a million of them took 636
 // MB and 22 s), a value up to 70 as a Go value, and either may take only 3 bytes of the text.
 const (
-	MostMembers = 1 << 18 // members of objects, at all levels of a document
-	MostNames   = 1 << 20 // the same for a value of working memory, which is decoded alone and on demand
-	MostValues  = 4 << 20 // in a text that is decoded to a map or a list of any
+	MostMembers = 1 << 18 // maximum number of members of objects, at all levels of a document
+	MostNames   = 1 << 20 // as MostMembers, for a value of working memory, which is decoded separately and on demand
+	MostValues  = 4 << 20 // maximum number of values in a text that is decoded to a map or a list of any
 )
 
 // CheckDepth returns an error for a text that nests deeper than maxDepth (0: MaxDepth) if it is at this
@@ -23,7 +23,7 @@ func CheckDepth(src []byte, level, maxDepth int) error {
 	return checkShape(src, level, maxDepth, math.MaxInt)
 }
 
-// CheckShape is CheckDepth, and also returns an error for a text of more than MostNames names.
+// CheckShape is like CheckDepth, and also returns an error for a text of more than MostNames names.
 func CheckShape(src []byte, level, maxDepth int) error {
 	return checkShape(src, level, maxDepth, MostNames)
 }
@@ -76,8 +76,8 @@ func checkValues(src []byte) error {
 		Err: fmt.Errorf("%w: too many values in lists and objects", errs.ErrTooLarge)}
 }
 
-// CheckCounts returns an error for the encoded text of a value that could not be read again because it
-// has more than MostNames names or MostValues values. A short text has neither.
+// CheckCounts returns an error for the encoded text of a value that could not be decoded again, because it has more
+// than MostNames names or MostValues values. A short text has neither.
 func CheckCounts(written []byte) error { return checkCounts(written, MostNames) }
 
 func checkCounts(written []byte, mostNames int) error {

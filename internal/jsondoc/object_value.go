@@ -24,7 +24,7 @@ import (
 // []any, map[string]any. It shares nothing with raw, which has at most MostValues values.
 func DecodeValue(raw []byte) (any, error) { return decodeValue(raw, Number) }
 
-// DecodeWritten is DecodeValue with each number as a json.Number of its text: 1.10 stays 1.10.
+// DecodeWritten is like DecodeValue, but returns each number as a json.Number with its text: 1.10 stays 1.10.
 func DecodeWritten(raw []byte) (any, error) {
 	return decodeValue(raw, func(raw []byte) any { return stdjson.Number(raw) })
 }

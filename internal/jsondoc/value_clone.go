@@ -2,8 +2,8 @@ package jsondoc
 
 import "reflect"
 
-// CloneMap copies a map as DecodeMap returns it, and typed lists and maps one level down. It stops at
-// maxDepth: a map that contains itself is left to the encoder, which refuses it.
+// CloneMap copies a map as DecodeMap returns it, including typed lists and maps one level down. It copies at most
+// maxDepth levels: a map that contains itself is left to the encoder, which refuses it.
 func CloneMap(m map[string]any, maxDepth int) map[string]any {
 	c := make(map[string]any, len(m))
 	for k, v := range m {

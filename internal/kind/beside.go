@@ -8,23 +8,23 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Beside has documents of a kind whose paths have folders, by the places that they occupy: their files,
-// and the folders of these. It must not be used by several goroutines while Add is called.
+// Beside has documents of a kind whose paths have folders, by the places that they occupy: their files, and the
+// folders that contain the files. It must not be used by several goroutines while Add is called.
 type Beside struct {
 	kind   *Kind
-	folds  bool             // paths are compared by Fold
-	places map[string]place // by the form in which the path is compared
+	folds  bool             // whether paths are compared by Fold
+	places map[string]place // the places, by the form in which a path is compared
 }
 
 // place is what is at a path.
 type place struct {
 	path   string
-	id     string // of a document that is there, or below
+	id     string // id of a document at the path, or below it
 	folder bool
 }
 
-// NewBeside returns the places of some documents that do not clash with each other. folds: paths are
-// compared by Fold.
+// NewBeside returns the places of documents that do not clash with each other. folds means that paths are compared by
+// Fold.
 func NewBeside(k *Kind, folds bool, ids ...string) *Beside {
 	b := &Beside{kind: k, folds: folds, places: map[string]place{}}
 	for _, id := range ids {
@@ -33,7 +33,7 @@ func NewBeside(k *Kind, folds bool, ids ...string) *Beside {
 	return b
 }
 
-// Clash returns the id of a document in b that cannot be beside one with this id, and false if there is
+// Clash returns the id of a document in b that cannot exist together with a document of this id, and false if there is
 // none. A document does not clash with itself.
 func (b *Beside) Clash(id string) (other string, clashes bool) {
 	b.each(id, func(at string, p place) bool {
@@ -45,7 +45,7 @@ func (b *Beside) Clash(id string) (other string, clashes bool) {
 	return other, clashes
 }
 
-// Add adds a document, unless it clashes.
+// Add adds a document, unless it clashes with another one: then it returns what Clash returns.
 func (b *Beside) Add(id string) (other string, clashes bool) {
 	if other, clashes = b.Clash(id); !clashes {
 		b.each(id, func(at string, p place) bool { b.places[at] = p; return true })
@@ -64,13 +64,14 @@ func (b *Beside) each(id string, yield func(at string, p place) bool) {
 	yield(b.fold(path), place{path, id, false})
 }
 
-// Folds reports whether differing paths in Folder may be treated as equal; see Folding, and FoldsAsDisk.
+// Folds reports whether differing paths in Folder may be treated as equal by a file system; see Folding, and
+// FoldsAsDisk.
 func (k *Kind) Folds() bool {
 	_, ok := k.Paths.(Folding)
 	return ok
 }
 
-// fold returns the form in which a path in Folder is compared.
+// fold returns the form of a path in Folder by which the path is compared.
 func (b *Beside) fold(path string) string {
 	if f, ok := b.kind.Paths.(Folding); ok && b.folds {
 		return f.Fold(path)
@@ -78,7 +79,7 @@ func (b *Beside) fold(path string) string {
 	return path
 }
 
-// Clashing returns the error for the creation of a document that cannot be beside another one.
+// Clashing returns the error for the creation of a document that cannot exist together with another one.
 func (k *Kind) Clashing(id, other string) error {
 	why := "their paths differ only in case or in how Unicode is written: choose another path"
 	switch path, with := k.FileName(id), k.FileName(other); {
@@ -88,5 +89,5 @@ func (k *Kind) Clashing(id, other string) error {
 		why = "that is a file, and the path needs a folder in its place: choose another path"
 	}
 	return &errs.FieldError{Field: "path", Value: human.Quote(id),
-		Err: fmt.Errorf("cannot be beside the %s %s: %s", k.Noun, human.Quote(other), why)}
+		Err: fmt.Errorf("conflicts with the %s %s: %s", k.Noun, human.Quote(other), why)}
 }

@@ -20,49 +20,49 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Kind is a kind of document, with everything in which its documents differ from others for code that
-// compares, repairs, copies or erases documents.
+// Kind is a kind of document. It has all differences between kinds that matter to code which compares, repairs, copies
+// or erases documents.
 type Kind struct {
-	At      int    // its index in Kinds
+	At      int    // index of the kind in Kinds
 	Letter  byte   // the first byte of its keys in the log
-	Section int    // of the index; -1: its documents have no lines there
-	Folder  string // of its files
+	Section int    // section of the index; -1: the index has no lines of its documents
+	Folder  string // folder of the documents' files
 	Noun    string
-	IDName  string // the member of a document that has its id
-	Vectors bool   // its documents have vectors; see VectorKind
-	Paths   Paths  // the names of its files; nil: as package jsondoc names them, in one folder
-	// Opaque: its documents are bytes that contain neither their id, which follows from their path, nor
-	// their times. They may be empty. IDName is empty, and Decode needs an id. An edit of a file never
-	// conflicts with the newest version: it replaces that.
+	IDName  string // name of the JSON member that has a document's id
+	Vectors bool   // whether the documents have vectors; see VectorKind
+	Paths   Paths  // names of the documents' files; nil: as package jsondoc names them, in one folder
+	// Opaque means that documents are bytes that contain neither their id, which follows from their path, nor their
+	// times. They may be empty. IDName is empty, and Decode needs an id. An edit of a file never conflicts with the
+	// newest version: it replaces that version.
 	Opaque bool
 	// Feature is the feature that a store gets with its first document of this kind. Before that it has
 	// no folder for the kind, and nothing in its log, index, backups or checkpoint mentions the kind. 0:
 	// every store has the folder from the beginning.
 	Feature wal.Features
-	// FileWins: the last write to the disk wins. A file that is not one of the known versions stays in
-	// its place when a newer version should be put there, and is adopted; its version has the time of
-	// the file. A folder of which most files are gone was deleted on purpose, unless the folder itself
-	// is gone. The kind is Opaque.
+	// FileWins means that the last write to the disk wins. A file that is not one of the known versions stays in its
+	// place when a newer version should replace it, and is adopted; the adopted version has the time of the file. If
+	// most files of a folder are gone, they were deleted on purpose, unless the folder itself is gone. The kind must
+	// be Opaque.
 	FileWins bool
-	// FoldsAsDisk: the Paths are compared by Fold only if the file system of the store does not
-	// distinguish case.
+	// FoldsAsDisk means that Paths are compared by Fold only if the file system of the store does not distinguish
+	// case.
 	FoldsAsDisk bool
 
-	// Companion returns the id of the document, of the same kind, that has what the bytes of another one
-	// cannot contain, such as its previous path. It is deleted and moved with the other document. false:
-	// the id is that of a companion. nil: there are no companions, and a renamed file is another
+	// Companion returns the id of a document's companion: a document of the same kind with properties that the
+	// document's bytes cannot contain, such as its previous path. It is deleted and moved together with the document.
+	// It returns false if id is that of a companion. nil: there are no companions, and a renamed file is another
 	// document.
 	Companion func(id string) (string, bool)
-	// Owner is the inverse of Companion: it returns the id of the document that a companion belongs to; false for the id
-	// of a document. A kind with Companion has it.
+	// Owner is the inverse of Companion: it returns the id of the document to which a companion belongs; false for the
+	// id of a document. Every kind with Companion has it.
 	Owner func(id string) (string, bool)
-	// Moved returns the companion of a document that was at from, up to its version last, and is at
-	// another path now; had is its present companion, empty if there is none.
+	// Moved returns the companion of a document that was moved. The document was at from, up to its version last, and
+	// is at another path now; had is its present companion, empty if there is none.
 	Moved func(from string, last uint64, had []byte) ([]byte, error)
 
 	// Decode decodes a document of this kind. The result may share bytes with data.
 	Decode func(data []byte, o DecodeOptions) (Content, error)
-	// CheckLine checks the members that only lines of this kind have. nil: there are none.
+	// CheckLine verifies the members that only index lines of this kind have. nil: there are none.
 	CheckLine func(line []byte, e *index.Entry) error
 	// QuickLine reports, without parsing the line, that it is valid; false means unknown. nil: every
 	// line is parsed.
@@ -89,7 +89,7 @@ var (
 
 	Kinds = []*Kind{Memories, Assemblies, Notes}
 
-	// Scopes is the kind of the scopes of working memory, for purge only. They have no section and no
+	// Scopes is the kind of the scopes of working memory; it is used only for purges. Scopes have no section and no
 	// vectors.
 	Scopes = &Kind{At: -1, Letter: record.Working, Section: -1, Folder: places.Working, Noun: "working memory",
 		IDName: "scope"}
@@ -141,8 +141,8 @@ func FoldersOf(f wal.Features) []string {
 	})
 }
 
-// Document returns the id of the document that an id belongs to: the id itself or, for that of a companion, the id of
-// the document whose companion it is.
+// Document returns the id of the document to which an id belongs. That is the id itself or, if the id is that of a
+// companion, the id of the document whose companion it is.
 func (k *Kind) Document(id string) (of string, companion bool) {
 	if k.Owner != nil {
 		if of, companion = k.Owner(id); companion {
@@ -155,7 +155,7 @@ func (k *Kind) Document(id string) (of string, companion bool) {
 // Key returns the key of a document in the log.
 func (k *Kind) Key(id string) string { return string(rune(k.Letter)) + id }
 
-// VectorKind returns the kind of its vectors, if it has any.
+// VectorKind returns the kind of the documents' vectors, if they have any.
 func (k *Kind) VectorKind() vector.Kind { return vector.Kind(k.At) }
 
 // Lettered returns the kind whose keys begin with a letter, nil if there is none.
@@ -200,27 +200,28 @@ func Of(key string) *Kind {
 type Limits struct {
 	Memory   memstore.Limits
 	Assembly assembly.Limits
-	Note     int64 // bytes
+	Note     int64 // maximum size of a note in bytes
 }
 
 // DecodeOptions are the options of Decode.
 type DecodeOptions struct {
 	Limits     Limits
 	Location   *time.Location // of times without a zone
-	ID         string         // the id that the document must have; "": any
+	ID         string         // id that the document must have; "": any id
 	IDOptional bool
-	Owned      bool // the result shares no bytes with data
+	Owned      bool // the result must share no bytes with data
 }
 
 // Content is a decoded document, from which index lines and log entries are made.
 type Content struct {
 	ID               string
-	Created, Updated *time.Time // as the document has them; may be filled in
+	Created, Updated *time.Time // times in the document; missing ones may be filled in
 	Vector           []float32
-	Members          []string // of an assembly
+	Members          []string // ids of the members of an assembly
 	Memory           *memstore.Memory
 	Group            *assembly.Assembly
-	Line             func(doc []byte, vectorID int64) ([]byte, error) // vectorID: 0 if it is the version itself
+	// Line returns the index line. vectorID is 0 if it equals the version
+	Line func(doc []byte, vectorID int64) ([]byte, error)
 }
 
 func decodeMemory(data []byte, o DecodeOptions) (Content, error) {
@@ -253,12 +254,12 @@ func decodeNote(data []byte, o DecodeOptions) (Content, error) {
 	return Content{ID: d.ID, Created: &d.Created, Updated: &d.Updated, Line: d.Line}, nil
 }
 
-// quickMemory is index.QuickLine: a replay reads the lines of all memories.
+// quickMemory is index.QuickLine, for memories: a replay reads the lines of all of them.
 func quickMemory(line []byte, id string, size, dims int, vectors uint64) bool {
 	return index.QuickLine(line, record.MemoryFolder, id, size, dims, vectors)
 }
 
-// checkMembers checks the members that the line of an assembly names.
+// checkMembers verifies the members that the line of an assembly names.
 func checkMembers(line []byte, e *index.Entry) error {
 	members, err := assembly.MembersOf(line)
 	if err != nil {
@@ -280,7 +281,7 @@ func (k *Kind) Elsewhere(id string) error {
 	return fmt.Errorf("contains id %s, which belongs in %s", human.Quote(id), k.FileName(id))
 }
 
-// Date fills in the times that a document lacks.
+// Date sets the times that a document lacks.
 func (c *Content) Date(created, updated time.Time) {
 	if c.Created.IsZero() {
 		*c.Created = created
@@ -290,14 +291,14 @@ func (c *Content) Date(created, updated time.Time) {
 	}
 }
 
-// Conflicts reports whether an edit was made from a version older than the newest, whose time of last
-// change is given: then it does not replace the newest.
+// Conflicts reports whether an edit was made from an older version than the newest, whose time of last change is
+// given: then the edit does not replace the newest version.
 func (k *Kind) Conflicts(newest time.Time, edit *Content) bool {
 	return !k.Opaque && !edit.Updated.IsZero() &&
 		edit.Updated.Truncate(time.Microsecond).Before(newest.Truncate(time.Microsecond))
 }
 
-// Size returns a description of how much was decoded.
+// Size returns a description of the size of the decoded document.
 func (c *Content) Size() string {
 	switch {
 	case c.Group != nil:
@@ -308,8 +309,8 @@ func (c *Content) Size() string {
 	return "a document"
 }
 
-// OffsetOf returns the byte at which a document is not valid, -1 if the error does not have it: only
-// JSON errors do.
+// OffsetOf returns the offset of the byte at which a document is not valid. It returns -1 if the error does not have
+// the offset: only JSON errors do.
 func OffsetOf(err error) int64 {
 	var s *jsondoc.SyntaxError
 	if errors.As(err, &s) {

@@ -8,20 +8,20 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Paths maps the documents of a kind to the paths of their files and back. A path is relative to the
-// folder of the kind and has slashes.
+// Paths maps the documents of a kind to the paths of their files and back. A path is relative to the folder of the
+// kind and has slashes.
 //
-// For a kind whose paths have folders (Tree), an id has the same folders as its path: the id of a
-// document in a folder begins with the id for the folder's path, and a slash. docfile.CheckPath has the
-// limits on such a path; a document whose path exceeds them is refused. A document can neither be in the
-// place of another's folder nor below another one, and its creation is refused then: see Beside.
+// For a kind whose paths have folders (Tree), an id has the same folders as its path: the id of a document in a folder
+// begins with the id for the folder's path, and a slash. docfile.CheckPath has the limits on such a path; a document
+// whose path exceeds them is refused. A document cannot be in the place of another document's folder, nor below
+// another document; its creation is refused then: see Beside.
 type Paths interface {
 	// Path returns the path of a document's file. No two ids have the same path, and no path has a line
 	// break, since backups list paths.
 	Path(id string) string
-	// ID returns the id of the document that a path belongs to. It returns false for a path that does
-	// not contain its id, such as one with a hash instead, and then the part of the path that is in the
-	// place of the id.
+	// ID returns the id of the document to which a path belongs. It returns false for a path that does not contain the
+	// id, such as one with a hash instead; then the first result is the part of the path that is in the place of the
+	// id.
 	ID(path string) (id string, ok bool)
 	// IsDocument reports whether a file at a path may be that of a document, as opposed to files of
 	// editors and tools. It may return true for a path that Path never returns.
@@ -41,8 +41,7 @@ type Folding interface {
 	Fold(path string) string
 }
 
-// Portable is implemented by Paths that depend on the operating system, so that a store may have those
-// of another one.
+// Portable is implemented by Paths that depend on the operating system: a store may have paths of another system.
 type Portable interface {
 	Paths
 	// IsPath reports whether a path is that of a document on any of the systems.
@@ -53,12 +52,12 @@ type Portable interface {
 // of Unicode.
 type Normalizing interface {
 	Paths
-	// Normal returns the path that a file with a path should have; false if that is its path already, or
-	// if it is not a document in either form.
+	// Normal returns the path that the file at this path should have. It returns false if the path already is normal,
+	// or if the file is not a document in either form.
 	Normal(path string) (string, bool)
 }
 
-// Normal returns the path in Folder that a file with a path should have: see Normalizing.
+// Normal returns the path in Folder that the file at this path should have: see Normalizing.
 func (k *Kind) Normal(path string) (string, bool) {
 	if p, ok := k.Paths.(Normalizing); ok {
 		return p.Normal(path)
@@ -66,7 +65,7 @@ func (k *Kind) Normal(path string) (string, bool) {
 	return "", false
 }
 
-// jsonPaths is the Paths of a kind whose documents are JSON: <name>.json, in one folder.
+// jsonPaths is the Paths of a kind whose documents are JSON in one folder, in files named <name>.json.
 type jsonPaths struct{}
 
 func (jsonPaths) Path(id string) string { return jsondoc.FileName(id) }
@@ -118,8 +117,8 @@ func (k *Kind) IsFile(rel, id string) bool {
 // Below returns the path in Folder for a path that is relative to the store.
 func (k *Kind) Below(rel string) string { return strings.TrimPrefix(rel, k.Folder+"/") }
 
-// ID returns the id of the document that a path in Folder belongs to. It returns false for a path that
-// does not contain its id, and for any other path.
+// ID returns the id of the document to which a path in Folder belongs. It returns false for a path that does not
+// contain the id, and for any other path.
 func (k *Kind) ID(name string) (id string, ok bool) {
 	id, ok = k.paths().ID(name)
 	return id, ok && k.canBe(name)
@@ -138,11 +137,11 @@ func (k *Kind) IDAt(name string) string {
 	return id
 }
 
-// IsDocument reports whether a file at a path in Folder is named as a document is, as opposed to files
-// of editors, tools and users.
+// IsDocument reports whether a file at a path in Folder has the name of a document, as opposed to files of editors,
+// tools and users.
 func (k *Kind) IsDocument(name string) bool { return k.paths().IsDocument(name) && k.canBe(name) }
 
-// HasDocuments reports whether one of the paths in Folder is named as a document is.
+// HasDocuments reports whether any of the paths in Folder has the name of a document.
 func (k *Kind) HasDocuments(names []string) bool { return slices.ContainsFunc(names, k.IsDocument) }
 
 // Tree reports whether the documents of the kind are in folders in Folder.

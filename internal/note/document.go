@@ -13,13 +13,13 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Document is a note, or a sidecar, as the index has it.
+// Document is a note, or the sidecar of a note, as it is stored in the index.
 type Document struct {
-	ID               string // in the log
+	ID               string // id in the log
 	Created, Updated time.Time
 }
 
-// Decode looks at the bytes of a note, which may be any up to a limit, or of a sidecar.
+// Decode decodes the bytes of a note or of a sidecar. The bytes of a note may be any, up to a limit.
 func Decode(data []byte, id string, limit int64) (*Document, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func Decode(data []byte, id string, limit int64) (*Document, error) {
 	return &Document{ID: id}, nil
 }
 
-// Line is the line of the index, without mtime and version: see package index.
+// Line returns the index line of the document, without mtime and version: see package index.
 func (d *Document) Line(doc []byte, _ int64) ([]byte, error) {
 	dst := append(jsondoc.AppendEscaped([]byte(`{"filepath":"`), record.NoteFolder+"/"+System().Path(d.ID)),
 		`","created_at":`...)

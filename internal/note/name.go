@@ -8,27 +8,27 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Names is how the paths of notes are written as paths of files below the folder of notes. The package comment has
-// the rules. It is kind.Paths.
+// Names maps the paths of notes to paths of files below the folder of notes, and back. The package comment has the
+// rules. It is a kind.Paths.
 type Names struct {
 	windows bool
 }
 
-// System returns the names of the operating system that the program runs on.
+// System returns the Names of the operating system on which the program runs.
 func System() Names { return On(runtime.GOOS) }
 
-// On returns the names of an operating system.
+// On returns the Names of an operating system.
 func On(goos string) Names { return Names{goos == "windows"} }
 
 const (
-	ownFolder  = ".varve" // of the sidecars, in the folder of notes
+	ownFolder  = ".varve" // name of the sidecars' folder in the folder of notes
 	sidecarEnd = ".json"
-	more       = "%+" // ends a part of a long name, and begins the next part
-	device     = "%=" // before a name that Windows would take for a device
-	mostName   = 255  // bytes of the name of a file
+	more       = "%+" // text at the end of a part of a long name, after which the next part follows
+	device     = "%=" // text before a name that Windows would treat as a device
+	mostName   = 255  // maximum number of bytes in the name of a file
 )
 
-// Path returns the path of the file of a note, or of a sidecar, given by its id in the log.
+// Path returns the path of the file of a note, or of a sidecar, with this id in the log.
 func (n Names) Path(id string) string {
 	path, sidecar := strings.CutPrefix(id, sidecarHead)
 	var b strings.Builder
@@ -50,8 +50,8 @@ func (n Names) Path(id string) string {
 	}
 }
 
-// ID returns the id of the note, or of the sidecar, whose file has a path. Of a path that is not one it returns the
-// path itself, which CheckPath refuses, or that is the path of another file.
+// ID returns the id of the note, or of the sidecar, whose file has this path. If the path belongs to neither, ok is
+// false, and the id is the path itself, which CheckPath refuses or which is the path of another file.
 func (n Names) ID(path string) (id string, ok bool) {
 	id, ok = n.read(path)
 	if ok = ok && n.Path(id) == path && checkID(id) == nil; !ok {
@@ -60,7 +60,7 @@ func (n Names) ID(path string) (id string, ok bool) {
 	return id, true
 }
 
-// read undoes Path, without looking at what it makes of the result.
+// read is the inverse of Path. It does not verify that the result is a valid id.
 func (n Names) read(path string) (id string, ok bool) {
 	path, sidecar := strings.CutPrefix(path, ownFolder+"/")
 	var segments []string
@@ -97,8 +97,8 @@ func (n Names) read(path string) (id string, ok bool) {
 	return id, true
 }
 
-// Normal returns the path in normal form C of a file whose path is in another form: macOS and what was copied from it
-// may have names in form D. It is kind.Normalizing.
+// Normal returns the path in Unicode's normal form C of a file whose path is in another form. macOS, and files copied
+// from there, may have names in form D. It implements kind.Normalizing.
 func (n Names) Normal(path string) (string, bool) {
 	if norm.NFC.IsNormalString(path) {
 		return "", false
@@ -117,7 +117,7 @@ func (n Names) IsDocument(path string) bool {
 	return !strings.HasPrefix(path, ".") && !strings.Contains(path, "/.")
 }
 
-// IsOwn reports whether the store gives a path to a file, or to a folder.
+// IsOwn reports whether the store may give this path to a file or, with folder, to a folder.
 func (n Names) IsOwn(path string, folder bool) bool {
 	if !folder {
 		_, ok := n.ID(path)
@@ -142,10 +142,10 @@ func (n Names) IsPath(path, id string) bool {
 	return path == n.Path(id) || path == On("linux").Path(id) || path == On("windows").Path(id)
 }
 
-// Tree is true: notes are in folders.
+// Tree returns true: notes are in folders.
 func (n Names) Tree() bool { return true }
 
-// escape returns the name of a segment, of any length.
+// escape returns the file name for a segment of a path. The name may have any length.
 func (n Names) escape(segment string) string {
 	var b strings.Builder
 	if n.windows && isDevice(segment) {
@@ -171,7 +171,7 @@ func (n Names) escape(segment string) string {
 	return b.String()
 }
 
-// unescape undoes escape.
+// unescape is the inverse of escape.
 func (n Names) unescape(name string) string {
 	if n.windows {
 		name = strings.TrimPrefix(name, device)
@@ -197,7 +197,8 @@ func (n Names) unescape(name string) string {
 
 const hexDigits = "0123456789ABCDEF"
 
-// escaped reports whether a byte at the beginning of a segment, at its end, or in it is written with two digits.
+// escaped reports whether a byte of a segment must be written as an escape of two digits. first and last tell whether
+// it is at the beginning or the end of the segment.
 func (n Names) escaped(c byte, first, last bool) bool {
 	switch {
 	case c == '.' && first, c == '\\':
@@ -208,9 +209,9 @@ func (n Names) escaped(c byte, first, last bool) bool {
 	return strings.IndexByte(`<>:"|?*`, c) >= 0 || last && (c == '.' || c == ' ')
 }
 
-// token looks for an escape that begins with the percent sign at a place: behind any number of 25 the digits of a
-// byte, c, that is escaped there, or one of the marks more and device, where c is 0. It returns where the escape
-// ends, 0 if there is none.
+// token returns the end of the escape that begins with the percent sign at offset at; 0 if there is none. An escape
+// has any number of 25, and then either the two digits of a byte, which is returned as c, or one of the marks more and
+// device, for which c is 0.
 func (n Names) token(name string, at int) (end int, c byte) {
 	end = at + 1
 	for strings.HasPrefix(name[end:], "25") {
@@ -231,7 +232,7 @@ func (n Names) token(name string, at int) (end int, c byte) {
 	return end + 2, byte(hi<<4 | lo)
 }
 
-// isDevice reports whether Windows takes a name for that of a device, whatever its extension is.
+// isDevice reports whether Windows treats a name as that of a device, whatever its extension is.
 func isDevice(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	base = strings.ToUpper(strings.TrimRight(base, " "))
@@ -250,7 +251,8 @@ func isDevice(name string) bool {
 	return false
 }
 
-// appendName appends a name, in folders where it is too long for one file. None of them is cut within a character.
+// appendName appends a name to b. If the name is too long for one file, it is split into folders, never within a
+// character.
 func appendName(b *strings.Builder, name string) {
 	for head := ""; ; head = more {
 		if b.WriteString(head); len(head)+len(name) <= mostName {

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// sidecarHead begins the id of a sidecar in the log: an element that no path of a note has.
+// sidecarHead is the beginning of the id of a sidecar in the log: a segment that no path of a note has.
 const sidecarHead = "./"
 
 // SidecarOf returns the id of the sidecar of the note at a path.
@@ -26,13 +26,14 @@ func SidecarOf(path string) string { return sidecarHead + path }
 // IsSidecar reports whether an id in the log is that of a sidecar.
 func IsSidecar(id string) bool { return strings.HasPrefix(id, sidecarHead) }
 
-// Owner returns the path of the note that a sidecar belongs to; false for the path of a note.
+// Owner returns the path of the note to which a sidecar belongs; false if id is the path of a note.
 func Owner(id string) (string, bool) { return strings.CutPrefix(id, sidecarHead) }
 
-// Companion returns the id of the sidecar of a note; false for the id of a sidecar.
+// Companion returns the id of the sidecar of a note; false if id is that of a sidecar.
 func Companion(id string) (string, bool) { return SidecarOf(id), !IsSidecar(id) }
 
-// Moved returns the sidecar of a note that was at a path, up to a version; had is its sidecar there, empty for none.
+// Moved returns the sidecar of a note that was moved. The note was at from, up to version last; had is the sidecar
+// that it had there, empty for none.
 func Moved(from string, last uint64, had []byte) ([]byte, error) {
 	var s Sidecar
 	if len(had) > 0 {
@@ -45,7 +46,7 @@ func Moved(from string, last uint64, had []byte) ([]byte, error) {
 	return s.Encode()
 }
 
-// Moved returns the sidecar of the note when it is at another path: it was at one, up to a version.
+// Moved returns the sidecar s after a move of its note to another path. The note was at from, up to version last.
 func (s *Sidecar) Moved(from string, last uint64) Sidecar {
 	next := s.Clone()
 	if next.ID == "" {
@@ -55,30 +56,30 @@ func (s *Sidecar) Moved(from string, last uint64) Sidecar {
 	return next
 }
 
-// FirstAfterSidecars is greater than the ids of all sidecars, and less than those of notes behind them.
+// FirstAfterSidecars is greater than the ids of all sidecars, and less than the ids of notes that sort after them.
 const FirstAfterSidecars = sidecarHead + "\U0010FFFF"
 
-// checkID refuses what is neither the path of a note nor the id of a sidecar.
+// checkID returns an error unless id is the path of a note or the id of a sidecar.
 func checkID(id string) error { return CheckPath(strings.TrimPrefix(id, sidecarHead)) }
 
-// MostMoves is how many renames a sidecar has: of more, the oldest are dropped.
+// MostMoves is the maximum number of renames in a sidecar: the oldest ones are dropped.
 const MostMoves = 100
 
-// Move is where a note was before a rename.
+// Move is a path that a note had before a rename.
 type Move struct {
 	Path    string `json:"path"`
-	Version uint64 `json:"version"` // the last one at that path
+	Version uint64 `json:"version"` // the last version of the note at that path
 }
 
-// Sidecar are the properties of a note that are not those of every note at its path. The zero value is a note
-// without any.
+// Sidecar has those properties of a note that cannot be derived from its path and its file. The zero value is for a
+// note without such properties.
 type Sidecar struct {
-	ID       string         // "": ID of the path
-	Moves    []Move         // the oldest first
-	Session  string         // "" for none
-	Expires  time.Time      // zero: never
-	Tags     []string       // sorted, each once
-	Metadata map[string]any // values as package json decodes them
+	ID       string         // id of the note; "": the ID of its path
+	Moves    []Move         // earlier paths, the oldest first
+	Session  string         // session of the note; "" for none
+	Expires  time.Time      // time at which the note expires; zero: never
+	Tags     []string       // tags, sorted and without repetitions
+	Metadata map[string]any // values in the form in which package json decodes them
 }
 
 // sidecarJSON is the form of the file.
@@ -91,20 +92,20 @@ type sidecarJSON struct {
 	Metadata map[string]any `json:"metadata,omitempty"`
 }
 
-// IsZero reports whether a note needs no sidecar.
+// IsZero reports whether a note with these properties needs no sidecar.
 func (s *Sidecar) IsZero() bool {
 	return s.ID == "" && len(s.Moves) == 0 && s.Session == "" && s.Expires.IsZero() && len(s.Tags) == 0 &&
 		len(s.Metadata) == 0
 }
 
-// Clone returns a copy that shares nothing but the values of the metadata.
+// Clone returns a copy that shares only the values of the metadata.
 func (s *Sidecar) Clone() Sidecar {
 	c := *s
 	c.Moves, c.Tags, c.Metadata = slices.Clone(s.Moves), slices.Clone(s.Tags), maps.Clone(s.Metadata)
 	return c
 }
 
-// Encode returns the bytes of the file.
+// Encode returns the bytes of the sidecar's file.
 func (s *Sidecar) Encode() ([]byte, error) {
 	f := sidecarJSON(s.Clone())
 	slices.Sort(f.Tags)
@@ -119,7 +120,8 @@ func (s *Sidecar) Encode() ([]byte, error) {
 	return data, err
 }
 
-// DecodeSidecar reads the bytes of a file. Members that it does not know are an error: they would be lost.
+// DecodeSidecar decodes the bytes of a sidecar's file. Unknown members are an error: they would be lost when the
+// sidecar is written.
 func DecodeSidecar(data []byte) (Sidecar, error) {
 	var f sidecarJSON
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\uFEFF")), &f, json.RejectUnknownMembers(true)); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Replace returns data with its one occurrence of a text replaced. *errs.MatchError where there is none, or more
-// than one. Occurrences may overlap.
+// Replace returns data with the only occurrence of from replaced by to. The error is a *errs.MatchError if there is
+// none, or more than one. Occurrences may overlap.
 func Replace(data []byte, from, to string) ([]byte, error) {
 	if from == "" {
 		return nil, &errs.FieldError{Field: "text", Err: errs.ErrInvalid, Limit: "one byte or more"}
@@ -40,10 +40,10 @@ func Replace(data []byte, from, to string) ([]byte, error) {
 	return append(append(out, to...), data[first+len(from):]...), nil
 }
 
-// matchLines is of how many occurrences a MatchError has the lines.
+// matchLines is the maximum number of occurrences whose lines a MatchError has.
 const matchLines = 1000
 
-// Lines returns how many lines a text has: what is behind the last line break is one, unless it is empty.
+// Lines returns the number of lines of a text. Bytes after the last line break are a line, unless there are none.
 func Lines(data []byte) int {
 	n := bytes.Count(data, []byte("\n"))
 	if len(data) > 0 && data[len(data)-1] != '\n' {
@@ -52,8 +52,8 @@ func Lines(data []byte) int {
 	return n
 }
 
-// Insert returns data with text behind a line, 0 being the beginning. Where that line or the text has no line break
-// at its end, and something follows, it gets one.
+// Insert returns data with text inserted after a line; 0 is the beginning. If that line or the text has no line break
+// at its end, and something follows, a line break is added.
 func Insert(data []byte, line int, text string) ([]byte, error) {
 	if n := Lines(data); line < 0 || line > n {
 		return nil, &errs.FieldError{Field: "line", Value: fmt.Sprint(line),

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// History yields the versions of the note at a path that are still kept, the oldest first: those at the paths that it
-// had before, and those at this one, also of notes that were deleted there. Version.ID is the path of the version. It
-// reports whether there is any.
+// History yields the versions of the note at a path that are still kept, the oldest first. They are the versions at
+// the paths that the note had before, and those at this path, including versions of notes that were deleted there.
+// Version.ID is the path of the version. History reports whether there is any version.
 func (ns *Notes) History(ctx context.Context, path string,
 	yield func(history.Version, error) bool) (any bool, err error) {
 	if err := note.CheckPath(path); err != nil {
@@ -50,7 +50,8 @@ func (ns *Notes) History(ctx context.Context, path string,
 	return any, nil
 }
 
-// began returns the first version of the note that was at a path until it was moved: behind the last deletion there.
+// began returns the first version of a note at the path that it had until a move m: the version after the last
+// deletion there.
 func (ns *Notes) began(ctx context.Context, m note.Move) (from uint64) {
 	ns.history.Each(ctx, ns.kind, m.Path, func(v history.Version, err error) bool {
 		if err == nil && v.Deleted && v.LSN < m.Version {
@@ -61,7 +62,7 @@ func (ns *Notes) began(ctx context.Context, m note.Move) (from uint64) {
 	return from
 }
 
-// At returns one version of the note at a path, or at one of the paths that it had.
+// At returns one version of the note at a path, or at one of the paths that the note had before.
 func (ns *Notes) At(ctx context.Context, path string, version uint64) (history.Version, error) {
 	if err := note.CheckPath(path); err != nil {
 		return history.Version{}, err

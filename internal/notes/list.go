@@ -18,23 +18,24 @@ import (
 type Entry struct {
 	Info
 	Folder bool
-	Notes  int // in a folder; 1 for a note
+	Notes  int // number of notes in a folder; 1 for a note
 }
 
-// ListOptions choose entries. The zero value is all notes.
+// ListOptions select entries. The zero value selects all notes.
 type ListOptions struct {
-	Folder string // "" for all
-	Depth  int    // segments below Folder; a deeper note is in the entry of a folder. 0: without end
+	Folder string // folder whose entries are listed; "" for all
+	Depth  int    // number of segments below Folder; a deeper note is part of the entry of a folder. 0: no limit
 }
 
-// List yields the entries below a folder, in the order of their paths. A folder has the sizes of its notes added up.
+// List yields the entries below a folder, in the order of their paths. The size of a folder is the sum of its notes'
+// sizes.
 func (ns *Notes) List(ctx context.Context, o ListOptions) iter.Seq2[Entry, error] {
 	return ns.reading(ctx, func(yield func(Entry, error) bool) {
 		if err := checkFolder(o.Folder); err != nil || o.Depth < 0 {
 			yield(Entry{}, errors.Join(err, negative(o.Depth)))
 			return
 		}
-		var folder Entry // the last one; "" for none
+		var folder Entry // the folder that was yielded last; "" for none
 		give := func() bool { return folder.Path == "" || yield(folder, nil) }
 		for i, err := range ns.infos(ctx, below(o.Folder)) {
 			if err != nil {
@@ -72,7 +73,7 @@ func negative(depth int) error {
 	return nil
 }
 
-// cut returns the first segments of a path behind its beginning, and whether there are more.
+// cut returns the part of a path up to the depth-th segment after offset from, and whether the path has more segments.
 func cut(path string, from, depth int) (top string, deeper bool) {
 	at := from
 	for n := 1; depth > 0; n++ {
@@ -102,12 +103,12 @@ func below(folder string) string {
 	return folder + "/"
 }
 
-// reading yields what f does, during a use of the store.
+// reading yields the values of f, and keeps the store from being closed meanwhile.
 func (ns *Notes) reading(ctx context.Context, f func(yield func(Entry, error) bool)) iter.Seq2[Entry, error] {
 	return engine.Reading(ctx, ns.engine, f)
 }
 
-// infos yields what the index has of the notes whose paths begin with a prefix, by path.
+// infos yields the Info of the notes whose paths begin with a prefix, from the index, by path.
 func (ns *Notes) infos(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		sidecars, err := ns.sidecars(ctx, prefix)
@@ -133,7 +134,7 @@ func (ns *Notes) infos(ctx context.Context, prefix string) iter.Seq2[Info, error
 	}
 }
 
-// sidecars returns those of the notes whose paths begin with a prefix.
+// sidecars returns the sidecars of the notes whose paths begin with a prefix, by path.
 func (ns *Notes) sidecars(ctx context.Context, prefix string) (map[string]note.Sidecar, error) {
 	list := map[string]note.Sidecar{}
 	for id, err := range ns.engine.IDs(ctx, ns.kind, engine.Filters{Prefix: note.SidecarOf(prefix)}) {
@@ -181,7 +182,7 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// literal is the beginning that all paths have which match a pattern.
+// literal returns the beginning that all paths matching a pattern have in common.
 func literal(pattern string) string {
 	if i := strings.IndexAny(pattern, `*?[\`); i >= 0 {
 		return pattern[:i]
@@ -189,14 +190,15 @@ func literal(pattern string) string {
 	return pattern
 }
 
-// Match is a line of a note.
+// Match is a line of a note for which Grep's condition is true.
 type Match struct {
 	Path string
-	Line int    // from 1
-	Text string // without the line break
+	Line int    // number of the line, from 1
+	Text string // text of the line, without the line break
 }
 
-// Grep yields the lines for which matches is true of the notes in a folder, by path. What is no text is skipped.
+// Grep yields the lines of the notes in a folder for which matches returns true, by path. It skips notes that are not
+// text.
 func (ns *Notes) Grep(ctx context.Context, folder string, matches func(line []byte) bool) iter.Seq2[Match, error] {
 	return engine.Reading(ctx, ns.engine, func(yield func(Match, error) bool) {
 		if err := checkFolder(folder); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Notes are those of an open store.
+// Notes are the notes of an open store.
 type Notes struct {
 	engine  *engine.Engine
 	commits *commit.Committer
@@ -30,19 +30,19 @@ type Notes struct {
 	kind    *engine.Kind
 
 	mu     sync.Mutex
-	judged map[string]judged // by path
+	judged map[string]judged // files as they were examined last, by path
 
 	expiring expiring
 }
 
-// judged is the file of a note as it was judged last, and up to where the log was in files then: a flush that deletes a
-// note leaves the file that a person has saved since, which is another note then.
+// judged describes the file of a note as it was when it was last examined, and the position up to which the log was in
+// files then. A flush that deletes a note leaves a file that a user has saved since: that file is another note then.
 type judged struct {
 	info    vfs.Info
 	flushed wal.LSN
 }
 
-// Disk is *adopt.Files: it adopts what was written to files by hand.
+// Disk adopts files that were written by hand; *adopt.Files implements it.
 type Disk interface {
 	Look(ctx context.Context, folder string, names []string) (absent []string, err error)
 }
@@ -52,7 +52,7 @@ func New(eng *engine.Engine, cm *commit.Committer, h *history.History, d Disk) *
 	return &Notes{engine: eng, commits: cm, history: h, disk: d, kind: eng.Kinds().All[kind.Notes.At]}
 }
 
-// Info is what is known of a note without its content.
+// Info describes a note without its content.
 type Info struct {
 	Path        string
 	ID          string
@@ -61,25 +61,25 @@ type Info struct {
 	ContentHash [32]byte // sha256 of the content
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	By          uint32 // the number of the writer, see package writer
+	By          uint32 // number of the writer, see package writer
 	Properties
 }
 
-// Properties are those of a note that no file has.
+// Properties are the properties of a note that are not in its file.
 type Properties struct {
 	SessionID string
-	ExpiresAt time.Time // zero: never
-	Tags      []string  // sorted
+	ExpiresAt time.Time // time at which the note expires; zero: never
+	Tags      []string  // tags, sorted
 	Metadata  map[string]any
 }
 
-// Note is a note as it was read.
+// Note is a note with its content, as it was read.
 type Note struct {
 	Info
 	Content []byte
 }
 
-// Text reports whether the content is valid UTF-8 without NUL.
+// Text reports whether the content is valid UTF-8 without NUL bytes.
 func (n *Note) Text() bool { return isText(n.Content) }
 
 func isText(b []byte) bool {
@@ -91,10 +91,10 @@ func isText(b []byte) bool {
 	return utf8.Valid(b)
 }
 
-// changeTries is how often a note is changed again that another writer changed meanwhile.
+// changeTries is the maximum number of attempts to change a note that another writer changes meanwhile.
 const changeTries = 1000
 
-// state is a note and its sidecar, of which each may be missing.
+// state is a note and its sidecar; each may be missing.
 type state struct {
 	note, side engine.Version
 	sidecar    note.Sidecar
@@ -121,7 +121,7 @@ func propertiesOf(s *note.Sidecar) Properties {
 	return Properties{SessionID: c.Session, ExpiresAt: c.Expires, Tags: c.Tags, Metadata: c.Metadata}
 }
 
-// load reads a note and its sidecar, with the content of the file, which is adopted first where it was edited.
+// load reads a note and its sidecar, with the content of the file. It first adopts the file if it was edited.
 func (ns *Notes) load(ctx context.Context, path string) (s state, err error) {
 	if err := ns.look(ctx, path); err != nil {
 		return s, err
@@ -138,11 +138,11 @@ func (ns *Notes) load(ctx context.Context, path string) (s state, err error) {
 	return s, err
 }
 
-// mostJudged is of how many files it is remembered how they were when they were judged.
+// mostJudged is the maximum number of files whose last examined state is remembered.
 const mostJudged = 1 << 12
 
-// look has the file of a note judged, if it is not as it was when that was done last: also one whose newest version is
-// not in its file yet, and a file that is no note yet.
+// look has the file of a note examined, unless the file is unchanged since that was last done. This includes a note
+// whose newest version is not in its file yet, and a file that is no note yet.
 func (ns *Notes) look(ctx context.Context, path string) error {
 	if ns.engine.Env().ReadOnly || ns.engine.Log().Notes().Distrusted() {
 		return nil
@@ -178,7 +178,7 @@ func (ns *Notes) look(ctx context.Context, path string) error {
 	return nil
 }
 
-// find returns the newest version of a document, the zero value if there is none.
+// find returns the newest version of a document, the zero Version if there is none.
 func (ns *Notes) find(ctx context.Context, id string) (engine.Version, error) {
 	v, err := ns.engine.Find(ctx, ns.kind, id, true)
 	if errors.Is(err, errs.ErrNotFound) {
@@ -187,7 +187,7 @@ func (ns *Notes) find(ctx context.Context, id string) (engine.Version, error) {
 	return v, err
 }
 
-// failed says which note an error is about.
+// failed adds to an error the path of the note that it is about.
 func failed(path string, err error) error {
 	var conflict *errs.ConflictError
 	if err == nil || errors.As(err, &conflict) {
@@ -196,7 +196,8 @@ func failed(path string, err error) error {
 	return fmt.Errorf("note %s: %w", human.Quote(path), err)
 }
 
-// using is the beginning of a call.
+// using begins a use of the store; the caller must call end. With writes, the store must be writable. It returns an
+// error for an invalid path.
 func (ns *Notes) using(writes bool, paths ...string) (end func(), err error) {
 	for _, path := range paths {
 		if err := note.CheckPath(path); err != nil {
@@ -215,7 +216,7 @@ func (ns *Notes) using(writes bool, paths ...string) (end func(), err error) {
 	return ns.engine.EndUse, nil
 }
 
-// Read returns a note; errs.ErrNotFound if there is none.
+// Read returns the note at a path; errs.ErrNotFound if there is none.
 func (ns *Notes) Read(ctx context.Context, path string) (Note, error) {
 	end, err := ns.using(false, path)
 	if err != nil {
@@ -234,7 +235,7 @@ func (ns *Notes) Read(ctx context.Context, path string) (Note, error) {
 
 func (ns *Notes) now() time.Time { return ns.engine.Env().Clock() }
 
-// holds judges conditions against the newest version.
+// holds returns an error unless the conditions hold for the newest version of the note.
 func (ns *Notes) holds(path string, s *state, c *commit.Conditions) error {
 	at, updated := s.note.LSN, s.note.Line.UpdatedAt
 	if !s.exists(ns.now()) {
@@ -256,15 +257,15 @@ func (ns *Notes) holds(path string, s *state, c *commit.Conditions) error {
 	return nil
 }
 
-// content makes the next content of a note; exists is false where there is none, or none any more.
+// content returns the next content of a note, given the present one; exists is false if there is no note.
 type content func(old []byte, exists bool) ([]byte, error)
 
-// change writes what f makes of the newest content, if that is another one.
+// change writes the content that f returns for the newest content, if it differs.
 func (ns *Notes) change(ctx context.Context, path string, c commit.Conditions, f content) (Info, error) {
 	return ns.changeAt(ctx, path, time.Time{}, c, f)
 }
 
-// changeAt is change with the time of the version; zero: now. A time that is not over yet is now, too.
+// changeAt is like change, with the time of the version; zero or a time in the future means now.
 func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c commit.Conditions,
 	f content) (Info, error) {
 	end, err := ns.using(true, path)
@@ -307,7 +308,7 @@ func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c comm
 	return i, failed(path, err)
 }
 
-// retry runs a change again while another writer was faster.
+// retry calls a function again as long as other writers change the note meanwhile, up to changeTries times.
 func (ns *Notes) retry(ctx context.Context, f func() (Info, error)) (i Info, err error) {
 	for range changeTries {
 		i, err = f()
@@ -319,35 +320,37 @@ func (ns *Notes) retry(ctx context.Context, f func() (Info, error)) (i Info, err
 	return i, err
 }
 
-// Write makes content that of the note at a path, and creates the note if there is none.
+// Write sets the content of the note at a path, and creates the note if there is none.
 func (ns *Notes) Write(ctx context.Context, path string, data []byte, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
 
-// WriteAt is Write with the time at which the content was written.
+// WriteAt is like Write, with the time at which the content was written.
 func (ns *Notes) WriteAt(ctx context.Context, path string, data []byte, at time.Time,
 	c commit.Conditions) (Info, error) {
 	return ns.changeAt(ctx, path, at, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
 
-// Append adds data at the end of a note, and creates it if there is none.
+// Append appends data to a note, and creates the note if there is none.
 func (ns *Notes) Append(ctx context.Context, path string, data []byte, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, func(old []byte, _ bool) ([]byte, error) {
 		return append(append(make([]byte, 0, len(old)+len(data)), old...), data...), nil
 	})
 }
 
-// Edit replaces the one occurrence of a text in a note. *errs.MatchError if there is none, or more than one.
+// Edit replaces the only occurrence of from in a note by to. The error is a *errs.MatchError if there is none, or more
+// than one.
 func (ns *Notes) Edit(ctx context.Context, path, from, to string, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, existing(func(old []byte) ([]byte, error) { return note.Replace(old, from, to) }))
 }
 
-// Insert inserts text behind a line of a note, 0 being its beginning. *errs.FieldError if it has no such line.
+// Insert inserts text after a line of a note; 0 is the beginning. The error is a *errs.FieldError if the note has no
+// such line.
 func (ns *Notes) Insert(ctx context.Context, path string, line int, text string, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, existing(func(old []byte) ([]byte, error) { return note.Insert(old, line, text) }))
 }
 
-// existing is of a note that has to be there.
+// existing returns a content function that fails with errs.ErrNotFound if there is no note.
 func existing(f func(old []byte) ([]byte, error)) content {
 	return func(old []byte, exists bool) ([]byte, error) {
 		if !exists {
@@ -390,7 +393,7 @@ func (ns *Notes) SetProperties(ctx context.Context, path string, p Properties, c
 	return i, failed(path, err)
 }
 
-// sidecarChange returns the change that makes s the sidecar of a note, none where was is the same.
+// sidecarChange returns the change that makes s the sidecar of a note; none if was, the present sidecar, is equal.
 func sidecarChange(path string, s note.Sidecar, was engine.Version) ([]commit.DocumentChange, error) {
 	c := commit.DocumentChange{ID: note.SidecarOf(path), Was: was}
 	if s.ID == note.ID(path) {
@@ -409,12 +412,12 @@ func sidecarChange(path string, s note.Sidecar, was engine.Version) ([]commit.Do
 	return []commit.DocumentChange{c}, nil
 }
 
-// Files are the files of the store: adopt.Files.
+// Files adopts files of the store; *adopt.Files implements it.
 type Files interface {
 	LookBelow(ctx context.Context, folder, prefix string) (adopted int, err error)
 }
 
-// AdoptFiles makes versions of the files in a folder that were written or edited by hand.
+// AdoptFiles adopts the files in a folder that were written or edited by hand, and returns the number of new versions.
 func (ns *Notes) AdoptFiles(ctx context.Context, folder string, files Files) (int, error) {
 	if err := checkFolder(folder); err != nil {
 		return 0, err
@@ -455,7 +458,7 @@ func (ns *Notes) Delete(ctx context.Context, path string, c commit.Conditions) e
 	return failed(path, err)
 }
 
-// deletions are the changes that delete a note with its sidecar.
+// deletions returns the changes that delete a note and its sidecar.
 func deletions(path string, s *state) []commit.DocumentChange {
 	list := []commit.DocumentChange{{ID: path, Delete: true, Was: s.note}}
 	if s.side.LSN != 0 {
@@ -464,7 +467,7 @@ func deletions(path string, s *state) []commit.DocumentChange {
 	return list
 }
 
-// DeleteFolder deletes all notes in a folder, in one commit where it fits one, and returns how many they were.
+// DeleteFolder deletes all notes in a folder, in one commit if they fit into one, and returns the number of notes.
 func (ns *Notes) DeleteFolder(ctx context.Context, folder string) (int, error) {
 	end, err := ns.using(true, folder)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// Rename gives a note another path, or all notes of a folder, in one commit, and returns how many they were. It is
-// refused where the new path has a note or a folder, and into itself.
+// Rename gives a note another path, or moves all notes of a folder, in one commit, and returns the number of notes. It
+// returns an error if the new path has a note or a folder, or if a folder is moved into itself.
 func (ns *Notes) Rename(ctx context.Context, from, to string) (n int, err error) {
 	end, err := ns.using(true, from, to)
 	if err != nil {
@@ -23,7 +23,7 @@ func (ns *Notes) Rename(ctx context.Context, from, to string) (n int, err error)
 	defer end()
 	switch {
 	case from == to:
-		return 0, &errs.FieldError{Field: "path", Value: human.Quote(to), Err: errors.New("is the path that it has")}
+		return 0, &errs.FieldError{Field: "path", Value: human.Quote(to), Err: errors.New("is the note's present path")}
 	case strings.HasPrefix(to, from+"/"):
 		return 0, &errs.FieldError{Field: "path", Value: human.Quote(to), Err: errors.New("is inside of what is renamed")}
 	}
@@ -90,7 +90,7 @@ func (ns *Notes) rename(ctx context.Context, from, to string) (int, error) {
 	return len(paths), nil
 }
 
-// moved are the changes that move a note.
+// moved returns the changes that move a note.
 func (ns *Notes) moved(ctx context.Context, from, to string, s *state) ([]commit.DocumentChange, error) {
 	there, err := ns.load(ctx, to)
 	if err != nil {
@@ -106,7 +106,7 @@ func (ns *Notes) moved(ctx context.Context, from, to string, s *state) ([]commit
 	return append(changes, side...), err
 }
 
-// in returns the paths of the notes in a folder, also of those whose time is over.
+// in returns the paths of the notes in a folder, including expired ones.
 func (ns *Notes) in(ctx context.Context, folder string) (paths []string, err error) {
 	for path, err := range ns.engine.IDs(ctx, ns.kind, engine.Filters{Prefix: folder + "/"}) {
 		if err != nil {

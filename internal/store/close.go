@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 )
 
-// inPlace returns errs.ErrReplaced if the store's folder was replaced, after what could be rescued is in
-// files, joined with an *errs.UnfiledError for what could not. The store is being closed.
+// inPlace returns errs.ErrReplaced if the store's folder was replaced. It first waits until the entries that can be
+// rescued are in files, and joins the error with an *errs.UnfiledError for those that cannot. The store is being
+// closed.
 func (st *Store) inPlace() error {
 	if st.Engine.Env().ReadOnly {
 		return nil
@@ -22,8 +23,8 @@ func (st *Store) inPlace() error {
 	return err
 }
 
-// restoreMost limits the comparison of files and index on closing a handle without background
-// goroutines. The next handle begins again with what is not finished.
+// restoreMost is the maximum time for comparing files and index when a handle without background goroutines is closed.
+// The next handle starts the comparison again if it is not finished.
 const restoreMost = 2 * time.Second
 
 // restoreFiles restores files that were deleted by hand if config.json has adopt_deletions false:

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Copied flushes the store and returns what a backup or a migration copies. With unflushed, a folder to
-// which no files can be written now is not an error: what its files lack is copied from the log.
+// Copied flushes the store and returns the Source of a backup or a migration. With unflushed, it is not an error if no
+// files can be written to the folder now: data that the files lack are copied from the log.
 func (st *Store) Copied(ctx context.Context, unflushed bool) (backup.Source, error) {
 	var again func(context.Context) error
 	if d := st.Engine.Log().Damage(); !st.Engine.Env().ReadOnly || d != nil {
@@ -26,7 +26,7 @@ func (st *Store) Copied(ctx context.Context, unflushed bool) (backup.Source, err
 		case unflushed && vfs.CanWait(err) && !vfs.IsDiskFull(err) && ctx.Err() == nil:
 			// A folder to which no files can be written, such as an immutable one, does not prevent the
 			// copy.
-			st.Engine.Env().Logger.Warn("copying a store whose files cannot be written now: what they lack is taken "+
+			st.Engine.Env().Logger.Warn("copying a store whose files cannot be written now: missing data are taken "+
 				"from the log", "err", err)
 			again = nil
 		default:

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// host implements the upward calls of the parts of a store.
+// host implements the interfaces through which the parts of a store call the packages above them.
 type host struct{ st *Store }
 
 var (

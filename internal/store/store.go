@@ -47,17 +47,17 @@ type Watcher interface {
 type Config struct {
 	Env         *env.Env
 	MustExist   bool
-	SegmentSize int64          // of a new store's log, in bytes
-	CacheBytes  int64          // of documents in memory; not positive: no cache
-	Writer      *writer.Writer // of this handle; nil: unknown
+	SegmentSize int64          // size of a segment of a new store's log, in bytes
+	CacheBytes  int64          // size of the cache of documents in bytes; not positive: no cache
+	Writer      *writer.Writer // writer of this handle; nil: unknown
 	Inflate     bool           // write all documents to files, however highly they are compressed
 	Embedder    embedding.Config
-	Views       []views.Maker // nil: views.All
-	Watcher     Watcher       // nil: edits of the files are not watched
+	Views       []views.Maker // the plugged-in views; nil: views.All
+	Watcher     Watcher       // watches the files for edits; nil: they are not watched
 
-	Unfinished bool             // the store is the copy made by a migration, before it is a store
-	Restored   *backup.Restored // the vectors of a store that is being restored, as far as known
-	Closed     func() error     // called by Close at its end; nil: nothing to do
+	Unfinished bool             // the store is the copy that an unfinished migration has made
+	Restored   *backup.Restored // the vectors of a store that is being restored, as far as they are known
+	Closed     func() error     // Close calls it at its end; nil: it calls nothing
 }
 
 // Store is an open store. Its fields are set by Open, and never afterwards.
@@ -81,8 +81,8 @@ type Store struct {
 
 	closed  func() error
 	stop    context.CancelFunc // stops the background goroutines
-	cut     context.CancelFunc // cancels the flusher's round in progress; both are nil without background goroutines
-	running sync.WaitGroup     // in the background
+	cut     context.CancelFunc // cancels the flush round in progress; both are nil without background goroutines
+	running sync.WaitGroup     // the goroutines that are running in the background
 }
 
 // Open opens the store of an environment, and creates a missing one unless c.MustExist is set. The
@@ -109,7 +109,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return st, nil
 }
 
-// unfinished returns an error for a folder that a killed restore or backup has left.
+// unfinished returns an error for a folder that a restore or a backup has left incomplete because its process was
+// killed.
 func unfinished(c *Config) error {
 	e := c.Env
 	m, is := vfs.Unfinished(e.FS, e.Dir)

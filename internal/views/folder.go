@@ -30,7 +30,7 @@ func (vs *Views) owned() (bool, error) {
 	return string(b) == ignoreText, err
 }
 
-// inTheWay reports whether err means that the path is occupied by something else, so that a retry will not help.
+// inTheWay reports whether err means that another object is at the path, so that a retry will not help.
 func inTheWay(err error) bool { return errors.Is(err, errs.ErrInvalid) || vfs.IsPermission(err) }
 
 // enter raises the feature and creates the folder. It returns false if a process without the feature has the store
@@ -61,7 +61,8 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 	return err == nil, err
 }
 
-// strange returns an error if the folder has files and is not marked as the store's; nothing in it may be changed then.
+// strange returns an error if the folder has files and is not marked as the store's: then nothing in it may be
+// changed.
 func (vs *Views) strange() error {
 	names, err := vs.engine.Env().FS.ReadDir(vs.path())
 	switch {

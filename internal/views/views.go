@@ -34,14 +34,14 @@ type Views struct {
 	list   []view.View // the instances that write files
 	words  *words.Query
 	orders *words.Orders
-	due    atomic.Bool // files may be missing or behind, even if no index is written
+	due    atomic.Bool // files may be missing or older than the index, even if no index is written
 	retry  atomic.Int64
 	as     atomic.Pointer[string] // the settings of the words in the last round
 	rotten atomic.Bool            // a search found damage in the files
-	stale  bool                   // a purge: after the next index no deleted data may stay in the files
-	left   error                  // why some of it will not be overwritten
-	behind bool                   // see Behind
-	kept   error                  // see Keep
+	stale  bool                   // a purge is running: after the next index no deleted data may stay in the files
+	left   error                  // the reason for which some deleted data will not be overwritten
+	behind bool                   // the second result of Behind
+	kept   error                  // the reason given to Keep
 }
 
 // retryAfter is the time between attempts in the background to write files that failed.
@@ -210,7 +210,7 @@ func sameCause(was, err error) bool {
 	return errors.Unwrap(was).Error() == err.Error()
 }
 
-// remember stores the error of the last round for Health, and returns the previous one.
+// remember stores the error of the last round for Health, and returns the error of the round before.
 func (vs *Views) remember(err error) (was error) {
 	h := vs.engine.Health()
 	h.Mu.Lock()
@@ -273,10 +273,10 @@ func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, pur
 	return v.Reset(ctx, set)
 }
 
-// Doom makes the next round rewrite the files without deleted data. It returns the names of the existing files relative
-// to the store, including those of views that this program does not have: their contents are to be overwritten once the
-// files are replaced. Files mapped by this process are released. unseen is an error if some files cannot be listed at
-// the moment.
+// Doom makes the next round rewrite the files without deleted data. It returns the names of the existing files
+// relative to the store, including those of views that this program does not have: their contents must be overwritten
+// once the files are replaced. It releases files that this process has mapped. unseen is an error if some files cannot
+// be listed at the moment.
 func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	vs.stale, vs.left, vs.behind = true, nil, false
 	err := vs.release()
@@ -295,8 +295,8 @@ func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	return names, unseen
 }
 
-// Keep makes the rounds leave all files as they are, for the reason why, while a purge could not open the files that
-// they would replace. nil ends that.
+// Keep makes the rounds leave all files unchanged because of why, while a purge could not open the files that they
+// would replace. nil ends that.
 func Keep(vs *Views, _ *wal.Held, why error) { vs.kept = why }
 
 // release releases the files that this process has mapped.
@@ -321,11 +321,12 @@ func (vs *Views) purgers() (names []string) {
 	return names
 }
 
-// NoteMissed records an error because of which some data to be overwritten will not be.
+// NoteMissed records an error because of which some data will not be overwritten.
 func (vs *Views) NoteMissed(_ *wal.Held, err error) { vs.left = errors.Join(vs.left, err) }
 
-// Behind returns why some data in the files that Doom found remains, or was not overwritten. behind means that files of
-// a view remain which have not processed the latest log entries, so these must not be erased yet.
+// Behind returns the reason for which some data in the files that Doom found remains, or was not overwritten. behind
+// means that some remaining files of a view do not include the latest log entries, so these entries must not be erased
+// yet.
 func (vs *Views) Behind(_ *wal.Held) (why error, behind bool) { return vs.left, vs.behind }
 
 // folders calls visit for the folder of each view that has one.
@@ -351,7 +352,7 @@ func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 	return all
 }
 
-// forget removes the files of all views except some: their contents are no longer trusted.
+// forget removes the files of all views except those named in but: their contents are no longer trusted.
 func (vs *Views) forget(but []string) error {
 	vs.due.Store(len(vs.list) > 0)
 	return vs.folders(func(f *view.Folder, name string) error {
@@ -404,11 +405,12 @@ func (vs *Views) Rebuild(ctx context.Context, held *wal.Held, name string) error
 	return nil
 }
 
-// checkTries is how often files that do not match are compared before they are reported: a round may be replacing them.
+// checkTries is the number of times that files that do not match are compared before they are reported: a round may be
+// replacing them.
 const checkTries = 4
 
-// Findings yields a finding for each view whose files are damaged or differ from the index. Files that are merely
-// behind are not reported: the next flush updates them.
+// Findings yields a finding for each view whose files are damaged or differ from the index. It does not report files
+// that are merely older than the index: the next flush updates them.
 func (vs *Views) Findings(ctx context.Context) iter.Seq[repair.Finding] {
 	return func(yield func(repair.Finding) bool) {
 		for _, maker := range vs.makers {
