@@ -56,7 +56,7 @@ func atLeast(list []found, least float64) []found {
 	return list
 }
 
-// fused returns two windows ranked together. ranks means that ranks count instead of scores.
+// fused returns two windows ranked together. With ranks, places in the windows are used instead of scores.
 func fused(by, near []found, share float64, ranks bool) []found {
 	var words, vector []float64
 	if ranks {
@@ -122,7 +122,7 @@ func stretched(list []found, floor float64) []float64 {
 	return scores
 }
 
-// places returns scores for the ranks of a list; the first is 1.
+// places returns scores for the places of a list; the first is 1.
 func places(list []found) []float64 {
 	scores := make([]float64, len(list))
 	for i := range list {

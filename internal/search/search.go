@@ -33,7 +33,7 @@ func New(eng *engine.Engine, vs *vectors.Vectors, words *view.Query, orders *vie
 	return &Search{engine: eng, vectors: vs, words: words, orders: orders}
 }
 
-// Query describes a search: exactly one of Vector, Like and Text, or Text and Vector.
+// Query describes a search. It has exactly one of Vector, Like and Text, or both Text and Vector.
 type Query struct {
 	// Vector finds memories by their embeddings, which must have the same dimension. The score is the cosine similarity,
 	// or 1/(1+d²) in a store whose metric is l2.
@@ -42,29 +42,32 @@ type Query struct {
 	// model, the search fails with a *ModelError (ErrModel) that names both: even with equal dimensions, the scores would
 	// be meaningless.
 	Model string
-	// Like is the id of a memory: the search finds memories with similar embeddings, without that memory itself.
+	// Like is the id of a memory: the search finds memories with embeddings similar to its embedding, except that
+	// memory itself.
 	Like string
 	// Text finds memories by words; see package internal/words for the definition of a word, the grammar (Parse) and the
 	// score.
 	Text string
 	// Share is the weight of Vector in a query that has Text too; the weight of Text is 1. 0 means 0.25.
 	Share float64
-	// RankFusion makes a query with both add 61/(60 + rank) of either side instead of its scores.
+	// RankFusion makes a query with Text and Vector add 61/(60 + rank) for each of the two searches, instead of their
+	// scores.
 	RankFusion bool
-	// MaxRareTerms, if above 0, takes Text as plain words without the grammar, and uses only that many of them: the
-	// rarest.
+	// MaxRareTerms, if above 0, makes the search treat Text as plain words without the grammar, and use only that many
+	// of them: the rarest.
 	MaxRareTerms int
 
-	// Recency and Importance raise the scores of the best 200, each by at most that multiple of the score. Recency is
-	// multiplied by 2^(−age/HalfLife), where HalfLife 0 means 30 days; Importance by quickrecal_score, limited to 0 to 1.
+	// Recency and Importance raise the scores of the best 200 hits, each by at most this multiple of the score.
+	// Recency is multiplied by 2^(−age/HalfLife), where HalfLife 0 means 30 days; Importance by quickrecal_score,
+	// limited to 0 to 1.
 	Recency    float64
 	HalfLife   time.Duration
 	Importance float64
 
-	// PerSession, if above 0, is the maximum number of hits of one session: the best ones.
+	// PerSession, if above 0, is the maximum number of hits from one session: its best ones.
 	PerSession int
 
-	Explain  bool // sets Hit.Explanation
+	Explain  bool // set Hit.Explanation
 	Fragment int  // the maximum size of Hit.Fragment in bytes; 0: no fragment
 
 	// Note, if not nil, is called with each note on how Text was interpreted.
@@ -72,13 +75,13 @@ type Query struct {
 
 	Limit    int     // the number of hits; 0 means 10
 	Offset   int     // the number of best hits to skip
-	MinScore float64 // hits with a lower score are left out; 0: no minimum
+	MinScore float64 // the minimum score of a hit; 0: no minimum
 
 	// Trim, if not nil, is called with each hit's memory as soon as it is read; data that it removes is not held until
 	// Search returns. A memory may be read more than once.
 	Trim func(*memstore.Memory)
-	// Held, if above 0, bounds the total size in bytes of the documents of all hits. A hit beyond it is marked as Trimmed,
-	// and its Memory has only ID, Version and times. Each document may be as large as max_memory_bytes.
+	// Held, if above 0, is the maximum total size in bytes of the documents of all hits. A hit beyond it is marked as
+	// Trimmed, and its Memory has only ID, Version and times. Each document may be as large as max_memory_bytes.
 	Held int64
 }
 
@@ -87,10 +90,10 @@ type Hit struct {
 	ID     string
 	Score  float64 // greater is better
 	Memory memstore.Memory
-	// The scores of either side, from 0 to 1, in a search by words and a vector.
+	// The scores of the two searches, from 0 to 1, in a search by words and a vector.
 	Words, Vector float64
 
-	Trimmed bool // Memory is incomplete: see Query.Held
+	Trimmed bool // the Memory is incomplete: see Query.Held
 
 	Explanation *memstore.Explanation
 	Fragment    *memstore.Fragment
@@ -99,8 +102,8 @@ type Hit struct {
 // The limits of a Query.
 const (
 	defaultHits = 10
-	MostHits    = 1_000_000 // of Limit + Offset; their ids are held in memory
-	mostVaried  = 10_000    // how many of the best hits PerSession considers; a limit of Limit + Offset too
+	MostHits    = 1_000_000 // limit of Limit + Offset; the ids of the hits are in memory
+	mostVaried  = 10_000    // number of the best hits that PerSession considers; also a limit of Limit + Offset
 )
 
 // Memories returns the best memories that pass the filters, best first, those with equal scores by id.
@@ -123,7 +126,7 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 		least = math.Inf(-1)
 	}
 	told := map[string]bool{}
-	var had []Hit // the result of the last pass, if another follows
+	var had []Hit // the result of the last pass, if another pass follows
 	var hadUnread error
 	for more, again := 0, 0; ; {
 		hits, full, gone, unread, err := s.searchOnce(ctx, &q, &f, n+more, least, told)
@@ -153,11 +156,11 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	}
 }
 
-// goneTries is how often a search starts again because memories expired, were deleted or ceased to pass its filters
-// while it ranked them. After that it returns fewer hits than asked for.
+// goneTries is the maximum number of times that a search starts again because memories expired, were deleted or ceased
+// to pass its filters while it ranked them. After that it returns fewer hits than requested.
 const goneTries = 2
 
-// spare returns how many more hits to rank after gone of them disappeared: as many may disappear again.
+// spare returns the number of additional hits to rank after gone of them disappeared: as many may disappear again.
 func spare(gone int) int { return 2*gone + 8 }
 
 // searchOnce finds the n best hits and reads those after the offset. full means that there may be more, gone is how
@@ -217,7 +220,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 	return hits, full, gone, unread, nil
 }
 
-// ranked returns the n best hits for what the query has: words, vector, or both.
+// ranked returns the n best hits of the query: by words, by vector, or by both.
 func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable,
 	a *asked) ([]found, error) {
 	switch {
@@ -231,8 +234,8 @@ func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int,
 	return s.nearest(ctx, q.Vector, f, n, least, bad, q.Model)
 }
 
-// few counts a hit of a session, and reports whether it is one of the first PerSession. Memories without a session are
-// not limited.
+// few counts a hit from a session, and reports whether it is one of the first PerSession. Memories without a session
+// are not limited.
 func (q *Query) few(seen map[string]int, session string) bool {
 	if session == "" {
 		return true
@@ -341,7 +344,7 @@ type found struct {
 	Score         float64
 	words, vector float64 // scores of a search by both
 	similarity    float64 // of a search by vector
-	recency       float64 // what boosts added to the score
+	recency       float64 // the amount that boosts added to the score
 	importance    float64
 	parts         words.Parts
 	shares        []words.Share
@@ -458,7 +461,7 @@ func bare(m *memstore.Memory) memstore.Memory {
 		UpdatedAt: m.UpdatedAt, ExpiresAt: m.ExpiresAt}
 }
 
-// Scanners returns how many goroutines read vectors or documents.
+// Scanners returns the number of goroutines that read vectors or documents.
 func (s *Search) Scanners() int {
 	if s.engine.Env().System.Inline {
 		return 1

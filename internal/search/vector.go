@@ -14,12 +14,12 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// timedShare limits the look-up of memories by time: if filters on times leave more than 1 in timedShare memories,
-// looking up each costs more than scanning vectors and judging the nearest.
+// timedShare limits the look-up of memories by time. If filters on times leave more than 1 in timedShare memories,
+// looking up each costs more than scanning vectors and checking the nearest.
 const timedShare = 16
 
-// comparedShare limits the comparison of selected memories: if filters leave more than 1 in comparedShare, all are
-// searched.
+// comparedShare limits the comparison of selected memories: if filters leave more than 1 in comparedShare, all vectors
+// are searched.
 const comparedShare = 4
 
 // nearest returns the n memories whose embeddings are nearest to v, exactly. If filters (by session, prefix, words or

@@ -95,14 +95,14 @@ type place struct {
 	held       *heldFolder // nil: the root is opened by its path each time
 }
 
-// under returns the offset in name of the part below a root, or -1 if name is below none. If it is below several roots,
-// the topmost counts, because everything below it is guarded.
+// under returns the offset in name of the part below a root, or -1 if name is below none. If it is below several
+// roots, under uses the topmost, because everything below that is guarded.
 func (b *below) under(name string) int {
 	at, _ := b.place(name)
 	return at
 }
 
-// place is under, and also returns the handle of that root, nil if it has none.
+// place is like under, and also returns the handle of that root, nil if it has none.
 func (b *below) place(name string) (at int, held *heldFolder) {
 	least, literal := -1, -1
 	var heldLiteral *heldFolder
@@ -229,7 +229,7 @@ func (b *below) isRoot(name string) bool {
 	return false
 }
 
-// real is enter including the folder name itself.
+// real is like enter, and includes the folder name itself.
 func (b *below) real(name string) error {
 	if b.under(name) < 0 {
 		return nil

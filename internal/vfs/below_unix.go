@@ -190,7 +190,7 @@ func openBeneath(name string, at, flag int, perm fs.FileMode) (fd int, err error
 	return openFrom(root, rest, flag, perm)
 }
 
-// walk is openFrom for systems that cannot refuse links themselves: it opens one folder at a time.
+// walk is like openFrom, for systems that cannot refuse links themselves: it opens one folder at a time.
 func walk(root int, rest string, flag int, perm fs.FileMode) (fd int, err error) {
 	at := root
 	defer func() {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Doomed is a file that is about to lose its last name, and whose contents must not remain on the disk then.
+// Doomed is a file that is about to lose its last name, and whose contents must not remain on the disk afterwards.
 type Doomed struct {
 	fs     FS
 	f      File
@@ -131,7 +131,7 @@ func (d *Doomed) Close() error {
 	return errors.Join(err, d.f.Close())
 }
 
-// names returns how many names the file has besides the second one.
+// names returns the number of names of the file other than the second one.
 func (d *Doomed) names() (n uint64, info Info, err error) {
 	info, err = d.f.Stat()
 	n = info.Nlink

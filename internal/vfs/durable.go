@@ -11,7 +11,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// MkdirAll creates a folder and its missing parents, each durably. Existing folders are not synced again.
+// MkdirAll creates a folder and its missing parents, and syncs the parent of each. It does not sync existing folders
+// again.
 func MkdirAll(fsys FS, name string, perm fs.FileMode) error {
 	st, err := fsys.Stat(name)
 	switch {
@@ -63,7 +64,7 @@ func readFile(fsys FS, name string, limit int64, read func(f io.ReaderAt, size i
 	return read(f, st.Size)
 }
 
-// WriteDurable replaces a file atomically and durably, through tmp. If it fails, name is the old file or the new one.
+// WriteDurable replaces a file atomically through tmp, and syncs it. If it fails, name is the old file or the new one.
 func WriteDurable(fsys FS, tmp, name string, data []byte, perm fs.FileMode) error {
 	return WriteDurableBy(fsys, tmp, name, func(f io.WriterAt) error {
 		_, err := f.WriteAt(data, 0)
@@ -71,7 +72,7 @@ func WriteDurable(fsys FS, tmp, name string, data []byte, perm fs.FileMode) erro
 	}, perm)
 }
 
-// WriteDurableBy is WriteDurable with the contents that write writes into the file.
+// WriteDurableBy is like WriteDurable, for contents that write writes into the file.
 func WriteDurableBy(fsys FS, tmp, name string, write func(f io.WriterAt) error, perm fs.FileMode) error {
 	// Removed instead of truncated: what a crash left at tmp may be open or linked elsewhere.
 	if err := fsys.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {

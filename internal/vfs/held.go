@@ -22,8 +22,8 @@ func Hold(fsys FS, root string) (held FS, release func(), err error) {
 	return b.hold(root)
 }
 
-// AtPath is Stat of what the path leads to now, without the handles of Hold; ok is false if fsys cannot distinguish the
-// two.
+// AtPath is like Stat, for the file to which the path leads now, without the handles of Hold; ok is false if fsys
+// cannot distinguish the two.
 func AtPath(fsys FS, name string) (info Info, ok bool, err error) {
 	switch fsys.(type) {
 	case osFS, *below:
@@ -34,7 +34,7 @@ func AtPath(fsys FS, name string) (info Info, ok bool, err error) {
 	return info, true, err
 }
 
-// SharedAtPath is OpenShared of the existing page that the path leads to now.
+// SharedAtPath is like OpenShared, for the existing page to which the path leads now.
 func SharedAtPath(name string) (Shared, error) { return openShared(name, false, 0) }
 
 // OpenFolderLock opens a lock on the inode of a folder, which needs no file in it. It returns errors.ErrUnsupported if

@@ -80,7 +80,8 @@ func KindOf(m fs.FileMode) string {
 // a link.
 func ReadRoot(fsys FS, name string) ([]string, error) { return fsys.ReadDir(throughLink(name)) }
 
-// throughLink returns a path that leads to the target of a link to a folder. filepath.Join would remove the suffix.
+// throughLink returns a path that leads to the target of a link to a folder. filepath.Join would remove the suffix
+// that it adds.
 func throughLink(name string) string { return name + "/." }
 
 // lostAndFound is the folder that mkfs creates in the root of a file system for use by fsck.

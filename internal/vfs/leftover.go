@@ -21,14 +21,14 @@ const MarkName = "varve-unfinished.json"
 // markMost is the maximum size of a mark in bytes.
 const markMost = 64 << 10
 
-// Mark is the content of MarkName. The process that makes the folder writes it first, durably, and removes it when the
-// folder is finished. A folder is a leftover only if it has a mark that names the folder itself, and the lock of its
-// maker is free, never because of its name.
+// Mark is the content of MarkName. The process that creates the folder writes the mark first, syncs it, and removes it
+// when the folder is finished. A folder is a leftover only if it has a mark that names the folder itself, and the lock
+// of its creator is free; its name alone never makes it one.
 type Mark struct {
 	Format int       `json:"varve_unfinished"` // MarkFormat
-	Name   string    `json:"name"`             // of the folder; a mark that names another folder is ignored
+	Name   string    `json:"name"`             // name of the folder; a mark that names another folder is ignored
 	Kind   string    `json:"kind"`             // what is being made: backup, restore, view
-	Store  uuid.UUID `json:"store"`            // the store that it is made from
+	Store  uuid.UUID `json:"store"`            // the store from which it is made
 }
 
 // MarkFormat is the version of marks.
@@ -148,7 +148,7 @@ func removeKnown(fsys FS, root, rel string, known func(rel string, folder bool) 
 		return refuse("is a mount point")
 	case info.Mode.IsDir():
 		if depth == 0 {
-			return refuse("lies too deep")
+			return refuse("is nested too deeply")
 		}
 		names, err := fsys.ReadDir(path)
 		if err != nil {

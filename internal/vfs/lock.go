@@ -31,7 +31,7 @@ type lockable interface {
 	tryLock(mode Mode) (bool, error)
 	lock(mode Mode) error
 	unlock() error
-	isNamed(name string) bool // whether name still leads to this file
+	isNamed(name string) bool // reports whether name still leads to this file
 	Close() error
 }
 
@@ -184,7 +184,7 @@ func (l *flock) try(mode Mode) (bool, error) {
 	}
 }
 
-// letGo closes a descriptor that serves one acquire only.
+// letGo closes a descriptor that was opened for one acquire only.
 func (l *flock) letGo() {
 	if !l.keep {
 		l.fd.Close()

@@ -26,7 +26,7 @@ import (
 // cost.
 type manners struct {
 	uid, gid     int         // -1: unchanged
-	file, folder fs.FileMode // bits to add to the mode
+	file, folder fs.FileMode // bits to add to the mode of a file or a folder
 }
 
 // sharedFolder are the mode bits of a folder that its group shares.
@@ -78,7 +78,7 @@ func Alike(fsys FS, dir, other string) error {
 	return s.alike(dir, other)
 }
 
-// mannersIn returns the manners for the folder that name is in; nil if nothing is to be done.
+// mannersIn returns the manners for the folder that contains name; nil if nothing is to be done.
 func (b *below) mannersIn(name string) *manners {
 	if b.under(name) < 0 {
 		return nil

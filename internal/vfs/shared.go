@@ -21,7 +21,7 @@ type words [Words]atomic.Uint64
 // and IsCut reports the fault.
 type page struct {
 	words atomic.Pointer[words] // the mapping, or seen after the first fault
-	seen  words                 // the words that this process loaded or stored last
+	seen  words                 // the values of the words that this process loaded or stored last
 	cut   atomic.Bool
 	unmap func() error
 }

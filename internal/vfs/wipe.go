@@ -66,7 +66,7 @@ func nextData(f File, off, size int64) (from, end int64) {
 	return min(from, size), min(end, size)
 }
 
-// The reasons why a file was not overwritten.
+// The reasons for which a file was not overwritten.
 var (
 	ErrHeld   = errors.New("another program has the file open")
 	ErrLinked = errors.New("the file has another name (a hard link)")
@@ -82,7 +82,7 @@ type UnwipedError struct {
 
 func (e *UnwipedError) Error() string { return e.What() + ": " + e.Help() }
 
-// What returns what happened.
+// What returns a description of what happened.
 func (e *UnwipedError) What() string { return fmt.Sprintf("%s was not overwritten: %v", e.Path, e.Err) }
 
 // Help returns what the user can do.
@@ -127,9 +127,9 @@ func Unwiped(list *[]error, err error) error {
 // caller must sync the folder.
 func Wipe(fsys FS, name string) error { return wipe(fsys, name, false) }
 
-// WipeAlone is Wipe for a file that other processes may be working on: if another process has the file open, it stays
-// unchanged with its name, and WipeAlone returns an *UnwipedError. Without leases this cannot be detected, and the file
-// is wiped.
+// WipeAlone is like Wipe, for a file that other processes may be working on. If another process has the file open, the
+// file stays unchanged with its name, and WipeAlone returns an *UnwipedError. Without leases this cannot be detected,
+// and the file is wiped.
 func WipeAlone(fsys FS, name string) error { return wipe(fsys, name, true) }
 
 func wipe(fsys FS, name string, leased bool) error {
@@ -168,10 +168,10 @@ func wipe(fsys FS, name string, leased bool) error {
 	return nil
 }
 
-// WipeUnmapped is Wipe for a file that other processes may have mapped, which would read zeros instead of valid data:
-// the file is overwritten only if no other process has it open. left means that its last name was removed but its
-// contents were not overwritten, because another process has it open, or because there are no leases and this is
-// unknown.
+// WipeUnmapped is like Wipe, for a file that other processes may have mapped, which would read zeros instead of valid
+// data. It overwrites the file only if no other process has it open. left means that the file's last name was removed
+// but its contents were not overwritten, because another process has it open, or because there are no leases and that
+// is unknown.
 func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
 	switch {

@@ -27,7 +27,7 @@ type Source struct {
 	CatchUp func(context.Context) error
 	// Views yields the findings about the files of the plugged-in views.
 	Views func(context.Context) iter.Seq[repair.Finding]
-	// Config returns what is wrong with the current config.json, or nil.
+	// Config returns an error that describes what is wrong with the current config.json, or nil.
 	Config func() error
 	// Token is the name of this process's own folder in tmp/; "" if the store is not open for writing.
 	Token string
@@ -37,11 +37,12 @@ type Source struct {
 	FileLimit int
 	Limits    kind.Limits
 	Location  *time.Location // for times without a zone
-	// Fits returns why a document of a kind violates the current limits, or nil.
+	// Fits returns an error if a document of a kind violates the current limits, or nil.
 	Fits func(kind byte, id string, doc []byte) error
-	// Creates returns why a document of a kind may not be created beside the existing ones, or nil.
+	// Creates returns an error if a document of a kind may not be created beside the existing ones, or nil.
 	Creates func(kind byte, id string) error
-	// Ignores reports whether a file of no document, at a path in the folder of a kind, is to stay that; nil: none is.
+	// Ignores reports whether a file that belongs to no document, at a path in the folder of a kind, is not to be
+	// adopted; nil: all are.
 	Ignores func(kind byte, path string) bool
 	// Explain adds advice to a system error; it returns nil if it has none.
 	Explain func(error) error

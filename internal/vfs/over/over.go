@@ -20,7 +20,7 @@ type FS struct {
 	gone         *gone
 }
 
-// gone holds the names of the lower folder that were removed.
+// gone has the names of the lower folder that were removed.
 type gone struct {
 	mu    sync.Mutex
 	names map[string]bool

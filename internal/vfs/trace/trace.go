@@ -15,7 +15,8 @@ import (
 // Op is an operation, of the kinds of package wrap.
 type Op = wrap.Op
 
-// Changing is a filter for New. It keeps changes, syncs, locks and stores into shared pages, but no reads and closes.
+// Changing is a filter for New. It returns true for changes, syncs, locks and stores into shared pages, and false for
+// reads and closes.
 func Changing(op *Op) bool {
 	switch op.Kind {
 	case wrap.Lock, wrap.TryLock, wrap.Unlock, wrap.Lease:

@@ -18,8 +18,8 @@ import (
 )
 
 // Evictions chooses the memories to evict when a limit is reached, for the store and for each session with a limit. A
-// list is made by reading all lines, and holds the first 64th of them, but at least leastQueue, so the cost of making
-// it is spread over that many evictions. A list stays exact until it is used up: no memory outside it precedes its last
+// list is made by reading all lines. It has the first 64th of them, but at least leastQueue, so the cost of making it
+// is spread over that many evictions. A list stays exact until it is used up: no memory outside it precedes its last
 // one.
 type Evictions struct {
 	mu     sync.Mutex
@@ -58,9 +58,9 @@ const (
 	mostQueues = 64
 )
 
-// Next claims the first candidate of a session ("" for the store) that is not spared; the caller owns it until Release.
-// c is nil if there is none; busy then reports whether another commit of this process has claimed a candidate that
-// would do.
+// Next claims the first candidate of a session ("" for the store) that is not spared; the caller owns it until
+// Release. c is nil if there is none; busy then reports whether another commit of this process has claimed a suitable
+// candidate.
 func (x *Evictions) Next(ctx context.Context, cs *Counts, session string,
 	spared func(id string) bool) (c *Candidate, busy bool, err error) {
 	x.mu.Lock()

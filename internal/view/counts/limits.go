@@ -35,13 +35,13 @@ func LimitsOf(c *settings.Config) *Limits {
 	return l
 }
 
-// Effect is how an operation changes the sums of a memory and of its session.
+// Effect is the change that an operation makes to the sums of a memory and of its session.
 type Effect struct {
 	Was, Is               Sum
 	WasSession, IsSession string
 }
 
-// Demand is what a commit adds to the store or to a session.
+// Demand is the amount that a commit adds to the store or to a session.
 type Demand struct {
 	Session string // "" : the store
 	Limit   Sum
@@ -49,7 +49,7 @@ type Demand struct {
 	Have    Sum
 }
 
-// Over returns by how much the demand exceeds its limit.
+// Over returns the amount by which the demand exceeds its limit.
 func (d *Demand) Over() Sum {
 	var o Sum
 	if d.Limit.N > 0 && d.Add.N > 0 {
@@ -66,8 +66,8 @@ func (d *Demand) Never() bool {
 	return d.Limit.N > 0 && d.Add.N > d.Limit.N || d.Limit.Bytes > 0 && d.Add.Bytes > d.Limit.Bytes
 }
 
-// Within returns the preconditions under which concurrent puts leave the room that the demand needs. before are the put
-// totals from before the tally was read.
+// Within returns the preconditions under which concurrent puts leave the room that the demand needs. before are the
+// totals of puts that were read before the tally was read.
 func (d *Demand) Within(before Sum) (list []wal.Precondition) {
 	add := func(key string, before, room int64) {
 		list = append(list, wal.Precondition{Key: key, LSN: uint64(before), Most: uint64(min(room, state.MostPuts))})
@@ -94,7 +94,7 @@ func (cs *Counts) Watch() {
 	})
 }
 
-// PutTotals returns the running totals of what was put into a session, or into the store if session is "".
+// PutTotals returns the running totals of the memories put into a session, or into the store if session is "".
 func (cs *Counts) PutTotals(session string) Sum {
 	return Sum{int64(cs.engine.State().PutCount(session)), int64(cs.engine.State().PutSize(session))}
 }

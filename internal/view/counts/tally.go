@@ -16,13 +16,13 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Counts maintains the totals of a store and chooses what to evict.
+// Counts maintains the totals of a store and chooses the memories to evict.
 type Counts struct {
 	engine    *engine.Engine
 	Tally     Tally
 	Evictions Evictions
 	watching  sync.Once
-	putsFrom  atomic.Uint64 // puts from this log position on are counted
+	putsFrom  atomic.Uint64 // log position from which on puts are counted
 }
 
 // Sum is a number of memories and their size in bytes.
@@ -106,7 +106,7 @@ func (t *Tally) Reset(_ context.Context, set *index.Set) error {
 	return nil
 }
 
-// Covered implements view.Fold. A newer index does not change the sums: all that it contains was counted before.
+// Covered implements view.Fold. A newer index does not change the sums: everything in it was counted before.
 func (t *Tally) Covered(set *index.Set) bool {
 	for id, c := range t.over {
 		if c.version < set.LSN() {

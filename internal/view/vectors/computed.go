@@ -50,7 +50,7 @@ type Computed struct {
 type ComputedVector struct {
 	ID      string
 	Version uint64
-	Sum     [32]byte // of the content
+	Sum     [32]byte // hash of the content
 	Vector  []float32
 }
 
@@ -106,7 +106,7 @@ type ComputedHeader struct {
 
 const computedFormat = 2
 
-// serves reports whether a file was begun for a model, and not used by a switch that has ended since.
+// serves reports whether a file was begun for a model, and was not used by a switch that has ended since.
 func (h *ComputedHeader) serves(model string, by *index.Model) bool {
 	return h.Format == computedFormat && h.Model == model && (by.Switching() || h.After >= by.Since)
 }

@@ -12,7 +12,7 @@ type dimensions map[int]dimensionSeen
 
 type dimensionSeen struct {
 	n      int
-	oldest uint64 // log position of the write that brought the oldest one
+	oldest uint64 // log position of the write that brought the oldest vector
 }
 
 // add counts a vector with its number and the version of its memory. A number that is a log position below the version

@@ -14,11 +14,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// looked is what is known about the store's dimension.
+// looked is the knowledge about the store's dimension.
 type looked struct {
-	of  engine.Tables // of the index that was examined
+	of  engine.Tables // the index that was examined
 	at  wal.LSN       // log position below which there is no vector
-	dim int           // 0: none
+	dim int           // the dimension; 0: none
 	by  decider       // zero if the index determined the dimension
 }
 
@@ -26,7 +26,7 @@ type looked struct {
 // on this document until an index records it.
 type decider struct {
 	key    string
-	pos    wal.LSN // its newest version
+	pos    wal.LSN // position of the document's newest version
 	number int64   // number of its vector
 	alone  bool    // no vector of another dimension was seen
 }

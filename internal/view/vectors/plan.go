@@ -25,9 +25,9 @@ type vectorPlan struct {
 	idx   *index.Set
 	set   *vector.Set
 	model index.Model
-	dim   int // of the vectors to write; vectors of another dimension are left out
+	dim   int // dimension of the vectors to write; vectors of another dimension are omitted
 	edits [2][]vector.Edit
-	dims  dimensions // of the lines that were read
+	dims  dimensions // the dimensions in the lines that were read
 	line  []byte
 }
 

@@ -32,7 +32,7 @@ type Vectors struct {
 	view *vector.View
 	upTo wal.LSN       // the overlay of view has all changes below this position
 	by   uint64        // index.Model.Since of the model of the view's vectors
-	of   engine.Tables // of the index that view was opened with
+	of   engine.Tables // the index with which view was opened
 
 	damaged atomic.Bool // a search found damage: verify the files, and rebuild them if needed
 
@@ -65,7 +65,7 @@ func (vs *Vectors) Damaged() *atomic.Bool { return &vs.damaged }
 // Computed returns the index of the vectors that are computed for the next model.
 func (vs *Vectors) Computed() *computedIndex { return &vs.side }
 
-// Healed records that the vectors were compared with an index that does not record which of them are complete.
+// Healed records a comparison of the vectors with an index that does not record which vectors are complete.
 type Healed struct {
 	of   engine.Tables
 	view wal.LSN // position of the vector files

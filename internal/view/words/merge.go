@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	tierFirst  = 64 // maximum rows of segments of the lowest tier
-	tierFactor = 8  // ratio between tiers
-	tierMost   = 8  // segments of a tier that are merged into one
+	tierFirst  = 64 // maximum number of rows of segments of the lowest tier
+	tierFactor = 8  // ratio between the sizes of tiers
+	tierMost   = 8  // number of segments of a tier that are merged into one
 
 	deadInFiles  = 4
 	deadInMemory = 2 // smaller in memory: that lasts until the next index, and is merged beside searches

@@ -39,7 +39,7 @@ func (q *Query) Close() error { return q.files.Close() }
 // Forget releases the mapped files, unless a call is just reading them.
 func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
 
-// Snapshot is what a search reads: the set and analyzer of one moment.
+// Snapshot is the data that a search reads: the set and analyzer of one moment.
 type Snapshot struct {
 	Set      *words.Set
 	Analyzer *analyzer.Analyzer

@@ -44,7 +44,7 @@ const (
 // and the terms.
 const decodedTimes = 3
 
-// Words is the view of words.
+// Words is the view of the words of memories.
 type Words struct {
 	eng     *engine.Engine
 	an      *analyzer.Analyzer
@@ -55,7 +55,7 @@ type Words struct {
 
 	lean    bool                  // documents have no texts: only their sort keys are needed
 	pending map[string]*words.Doc // changes that are not in set yet; nil: deleted
-	size    int                   // of pending, in bytes
+	size    int                   // size of pending, in bytes
 	times   int                   // multiplies the limits of pending: filingTimes on the way to files, else 1
 	written []string              // files that the manifest does not list yet
 	untidy  bool                  // there may be files that the manifest does not list any more
@@ -129,7 +129,7 @@ func (w *Words) Covered(*index.Set) bool {
 	return !w.Outdated() && w.few()
 }
 
-// few reports whether less than pendingRows rows are only in memory.
+// few reports whether fewer than pendingRows rows are only in memory.
 func (w *Words) few() bool {
 	rows, _ := w.loose()
 	return rows < pendingRows
