@@ -160,8 +160,7 @@ func showAdoption(a *cli.App, ad *adoption) error {
 	return a.Out.Flush()
 }
 
-// heard passes what the store did with edits from the store's goroutines, which must not wait, to
-// the goroutine that prints.
+// heard passes events about edits from the store's goroutines, which must not wait, to the goroutine that prints them.
 type heard struct {
 	clock func() time.Time
 	mu    sync.Mutex

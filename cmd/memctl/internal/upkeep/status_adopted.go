@@ -4,14 +4,14 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/adopted"
 )
 
-// adoptedFolder is a folder elsewhere that is a link to a folder of notes.
+// adoptedFolder is a folder outside the store that is a link to a folder of notes in the store.
 type adoptedFolder struct {
 	Link   string `json:"link"`
 	Folder string `json:"folder"`
 	State  string `json:"state"` // adopting, adopted or releasing
 }
 
-// adoptedIn returns the adopted folders of the store in dir, and adds what is wrong with them to the problems.
+// adoptedIn returns the adopted folders of the store in dir. It adds faults of them to the problems.
 func (s *State) adoptedIn(dir string) (list []adoptedFolder) {
 	problem := func(text string) {
 		s.Problems = append(s.Problems, text)
