@@ -24,9 +24,10 @@ func (t *top) sum() (sum float64) {
 	return sessionShare * sum
 }
 
-// best returns the up to n best documents that were scored, pass f and have at least the score least, the best first.
-// If accept is not nil, only documents that it accepts are returned. The number of candidates is not known in advance
-// then, so best orders a growing number of them until n are accepted; a larger list begins with the smaller one.
+// best returns at most n of the documents that were scored: the best ones that pass f and have at least the score
+// least. If accept is not nil, it returns only documents that accept accepts. Then the number of candidates is not
+// known in advance, so best orders a growing number of them until n are accepted; a larger list begins with the
+// smaller one.
 func (s *search) best(f Filter, n int, least float64, accept func(Hit) (bool, error)) ([]Hit, error) {
 	if err := s.sessions(); err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (s *search) best(f Filter, n int, least float64, accept func(Hit) (bool, er
 	}
 }
 
-// ordered returns the up to most best hits of all parts that pass the filter, the best first.
+// ordered returns at most most hits of all parts that pass the filter, the best first.
 func (s *search) ordered(f *Filter, most int, least float64) (hits []Hit, err error) {
 	best := make([]worst, len(s.scratch))
 	err = s.each(len(best), func(i int) (err error) {
@@ -69,7 +70,7 @@ func (s *search) ordered(f *Filter, most int, least float64) (hits []Hit, err er
 	return hits[:min(most, len(hits))], err
 }
 
-// bestOf returns the up to most best hits of part i, as a heap.
+// bestOf returns at most most hits of part i, the best ones, as a heap.
 func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err error) {
 	c, seg := s.scratch[i], s.parts[i].Seg
 	only, some := f.Only[s.parts[i].ID]
@@ -177,7 +178,7 @@ func (s *search) sessions() error {
 	})
 }
 
-// of returns what the session of row r adds to the score of r.
+// of returns the amount that the session of row r adds to the score of r.
 func (s *scratch) of(r uint32) float64 {
 	n := s.session(r)
 	if n == 0 && s.nameless {

@@ -25,7 +25,7 @@ func (s *Segment) find(id string) (r uint32, ok bool, err error) {
 	return s.rowFrom(i, h, id)
 }
 
-// rowFrom returns the row of an id among the entries with hash h, the first of which is i.
+// rowFrom returns the row of an id among the entries with hash h; i is the first of these entries.
 func (s *Segment) rowFrom(i int, h uint64, id string) (r uint32, ok bool, err error) {
 	for ; i < s.Rows; i++ {
 		v, err := s.column64(secHashes, i)
@@ -56,7 +56,7 @@ const walkShare = 64
 // wanted is one of the ids that findAll looks for.
 type wanted struct {
 	hash uint64
-	i    int // index of the id
+	i    int // index of the id in the caller's list
 }
 
 // foundAt is the place of an id, if ok.
@@ -105,8 +105,8 @@ func (v *Set) findAll(ids []string) ([]foundAt, error) {
 	return found, nil
 }
 
-// walkHashes returns the index of the first of the sorted hashes b that is not below h, or their number if all are. It
-// searches from from, which must not be behind the result and is fastest if it is near.
+// walkHashes returns the index of the first hash in b that is not below h, or the number of hashes if all are below. b
+// is sorted. The search starts at from, which must not be after the result, and is fastest if it is near the result.
 func walkHashes(b []byte, from int, h uint64) int {
 	look := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
 	lo, hi := from, from

@@ -7,20 +7,20 @@ import (
 	"github.com/varve-db/varve/internal/words/bitset"
 )
 
-// layout is what a search needs to know about all rows of a part. It is computed on first use.
+// layout has facts about all rows of a part that a search needs. It is computed on first use.
 //
 // Nearly every row is adjacent to its neighbours. A search looks at the neighbours of each row that has a word, so the
 // common case takes one bit per row; for the other rows the search calls Set.next.
 type layout struct {
 	joined   bitset.Set // the next row is its neighbour and live
-	odd      bitset.Set // a neighbour is elsewhere, or behind dead rows
-	shared   bitset.Set // sessions (by number) with rows in other parts too
+	odd      bitset.Set // a neighbour is in another place, or after dead rows
+	shared   bitset.Set // sessions (by number) that also have rows in other parts
 	nameless bool       // session 0 has no name
 	sessions []byte
 	lengths  []byte
 }
 
-// Kept is what package rows has computed from a segment or its live rows.
+// Kept has data that package rows has computed from a segment or its live rows.
 type Kept struct {
 	sync.Mutex
 	Made any
@@ -37,8 +37,9 @@ type layoutOnce struct {
 	kept    Kept
 }
 
-// tally describes the live rows of a part that have a word: their number, how many have it in the name field, the
-// length of the longest content with the word, and whether some row has the word outside its content only.
+// tally describes the live rows of a part that have a word: their number, the number of those that have it in the name
+// field, the length of the longest content with the word, and whether any row has the word in another field than its
+// content.
 type tally struct {
 	df, names int
 	longest   uint32
@@ -64,8 +65,8 @@ func (t *tally) add(o tally) {
 
 // The limits of the cache of tallies. Counting a word with fewer postings is cheaper than caching its tally.
 const (
-	tallyLeast = 256  // the minimum number of postings
-	tallyMost  = 4096 // the maximum number of words
+	tallyLeast = 256  // the minimum number of postings of a cached word
+	tallyMost  = 4096 // the maximum number of cached words
 )
 
 func (o *layoutOnce) tallyOf(term string) (t tally, ok bool) {

@@ -16,7 +16,7 @@ func (s *Segment) Key(o order.Order, r uint32) (int64, error) {
 	return int64(n), err
 }
 
-// Expires returns when row r expires, in microseconds since 1970.
+// Expires returns the time at which row r expires, in microseconds since 1970.
 func (s *Segment) Expires(r uint32) (int64, error) {
 	v, err := s.column64(secExpires, int(r))
 	return int64(v), err
@@ -31,7 +31,7 @@ func (s *Segment) Ranked(o order.Order, at int) (uint32, error) {
 	return r, err
 }
 
-// Line returns the metadata of row r besides words and time.
+// Line returns the metadata of row r other than words and time.
 func (s *Segment) Line(r uint32) (l order.Line, err error) {
 	for i, to := range [...]*int64{&l.Created, &l.Updated, &l.Expires} {
 		v, err := s.column64(secCreated+i, int(r))

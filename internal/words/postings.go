@@ -14,7 +14,7 @@ type postings struct {
 	at   int
 	end  int
 	row  int64
-	left int   // number of postings still to come
+	left int   // number of postings that are not read yet
 	from int64 // groups that end before this row are skipped
 
 	groupLeft int
@@ -113,7 +113,7 @@ func (p *postings) next() (o one, ok bool, err error) {
 	return o, true, nil
 }
 
-// nextBit is next within a group that is a bitmap.
+// nextBit is like next, within a group that is a bitmap.
 func (p *postings) nextBit() (o one, ok bool, err error) {
 	list := p.s.b[p.at:p.groupEnd]
 	i := int(max(p.row+1-p.bitsFrom, 0))
@@ -148,7 +148,8 @@ func (o *one) fields() query.FieldSet {
 	return query.FieldSet(v)
 }
 
-// times returns how often the row has the term in the content, and the weight of the term in the other fields of by.
+// times returns the number of times that the row has the term in the content, and the weight of the term in the other
+// fields of by.
 func (o *one) times(by query.FieldSet) (content, other int32) {
 	if o.tf == nil {
 		if by&query.Of(query.Content) != 0 {

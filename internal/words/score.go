@@ -15,7 +15,7 @@ import (
 // The constants of the score; see the package comment.
 const (
 	k1           = 1.2
-	lengthShare  = 0.4 // b
+	lengthShare  = 0.4 // the constant b of BM25F
 	shareBefore  = 0.5
 	shareBehind  = 0.2
 	sessionShare = 0.3
@@ -33,8 +33,8 @@ type Hit struct {
 
 // Parts are the summands of a score.
 type Parts struct {
-	Own     float64 // from the document and its neighbours
-	Session float64 // from its session
+	Own     float64 // score of the document and its neighbours
+	Session float64 // score that its session adds
 	Self    bool    // the document itself has a word of the query
 }
 
@@ -43,8 +43,8 @@ type Filter struct {
 	Session *string // only rows of this session; nil: of all sessions
 	// From and Before bound the time in microseconds since 1970: From ≤ time < Before. nil: no bound.
 	From, Before *int64
-	Prefix       string // of the id
-	Rarest       int    // how many words of the query to use, the rarest ones; 0: all
+	Prefix       string // beginning of the id
+	Rarest       int    // number of words of the query to use, the rarest ones; 0: all words
 	// Only are the allowed rows by part; of a part without a set, all rows are allowed.
 	Only map[uint64]bitset.Set
 
@@ -66,21 +66,21 @@ type scratch struct {
 	*layout
 	from, to uint32 // the searched rows: from ≤ row < to
 
-	content []int32    // per row: how often its content has the current term
+	content []int32    // for each row: the count of the current term in its content
 	other   []int32    // per row: the weight of the current term in other fields
-	mark    bitset.Set // rows in now
+	mark    bitset.Set // whether a row is in now
 	score   []float64  // per row: the score of the terms so far
 	touched []uint32   // rows with a score
-	now     []uint32   // rows that the current term scores for, by themselves or by a neighbour
-	must    []uint16   // per row: how many of the required words and groups it has
+	now     []uint32   // rows to which the current term gives a score, by themselves or by a neighbour
+	must    []uint16   // for each row: the number of required words and groups that it has
 	not     bitset.Set
 	self    bitset.Set         // rows that have a word of the query themselves
-	either  map[int]bitset.Set // by word of a group: the rows that have it
+	either  map[int]bitset.Set // for each word of a group: the rows that have it
 	posts   []own
 	tally             // of the current term, in all rows
-	far     []place   // rows of other parts that the current term scores for
-	tops    []top     // per session: its best scores
-	shares  []float64 // per session: what it adds to scores
+	far     []place   // rows of other parts to which the current term gives a score
+	tops    []top     // for each session: its best scores
+	shares  []float64 // for each session: the amount that it adds to scores
 }
 
 // own are the count and the weight of a term in a row itself, without its neighbours.
@@ -146,7 +146,7 @@ type search struct {
 	counts   []int // per word that is searched in all fields: the number of documents that have it
 	named    []int // per word that counts as a name: the number of documents that have it in the name field; else 0
 	norms    [256]float64
-	at       int     // the index of the current word
+	at       int     // index of the current word
 	looked   int     // number of words that some document has
 	nearby   float64 // the result of nearbyOf for the last of these words
 	watch    *watch
@@ -513,7 +513,7 @@ func (s *search) spread(i int, o own) error {
 	return nil
 }
 
-// next is Set.next, with a check that the neighbour is among the searched rows.
+// next is like Set.next, and verifies that the neighbour is among the searched rows.
 func (s *search) next(at place, before bool) (place, bool, error) {
 	to, ok, err := s.Set.next(at, before)
 	if c := s.scratch[to.part]; ok && (to.row < c.from || to.row >= c.to) {

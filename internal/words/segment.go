@@ -190,7 +190,7 @@ func (s *Segment) ID(r uint32) ([]byte, error) { return s.spanOf(secIDEnd, secID
 // LSN returns the version of a row.
 func (s *Segment) LSN(r uint32) (uint64, error) { return s.column64(secLSN, int(r)) }
 
-// Time returns when the document of a row happened, in microseconds since 1970.
+// Time returns the time of the memory in a row, in microseconds since 1970.
 func (s *Segment) Time(r uint32) (int64, error) {
 	v, err := s.column64(secTime, int(r))
 	return int64(v), err

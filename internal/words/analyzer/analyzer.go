@@ -14,14 +14,14 @@ import (
 	"github.com/varve-db/varve/internal/text"
 )
 
-// MostTerm is the maximum length of a term in bytes. Longer terms are cut, in documents and in queries.
+// MostTerm is the maximum length of a term in bytes. Longer terms are cut off, in documents and in queries.
 const MostTerm = 64
 
 // mostTerms is the maximum number of words whose terms an Analyzer caches.
 const mostTerms = 1 << 16
 
-// Terms is the version of the terms that New makes. FirstTerms is the version of indexes that record no version: its
-// terms keep letters as they are written, leave out stop words, and have no terms for names with signs.
+// Terms is the version of the terms that New makes. FirstTerms is the version of indexes that record no version: it
+// keeps letters as they are written, omits stop words, and has no terms for names with signs.
 const (
 	Terms      = 2
 	FirstTerms = 1
@@ -131,7 +131,7 @@ type indexed struct {
 	ends  []int  // end of each term in parts
 }
 
-// Once reports whether a term counts at most once in a text, however often the text has it.
+// Once reports whether a term counts at most once in a text, even if it occurs several times.
 func Once(term []byte, quiet bool) bool { return quiet && term[0] < utf8.RuneSelf || term[0] == common }
 
 // Word implements text.Sink.
@@ -239,7 +239,7 @@ func (a *Analyzer) Term(w []byte) []byte {
 	return a.stemOf(w)
 }
 
-// termOf is Term for the terms of version 2 and later.
+// termOf is like Term, for the terms of version 2 and later.
 func (a *Analyzer) termOf(w []byte) []byte {
 	if a.language != English && a.stem != nil {
 		if t := a.stemmed(w); len(t) > 0 {

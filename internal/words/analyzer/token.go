@@ -10,7 +10,7 @@ const (
 	Word  Kind = iota
 	Char       // a character of a script without spaces
 	Pair       // two adjoining characters of such a script; follows the Char of the second
-	Whole      // this and the following kinds: see text.More
+	Whole      // this and the following kinds correspond to those of text.More
 	Number
 	Joined
 	Shorter
@@ -22,12 +22,12 @@ const (
 type Token struct {
 	Kind     Kind
 	Term     []byte // valid during the call
-	Words    int    // the number of preceding words of which this is another form
+	Words    int    // if the token is another form of preceding words: their number
 	From, To int    // byte offsets in the text; not set in FirstTerms
 }
 
 // Tokens calls visit for the words of a text and their other forms, in the order of the text, for a query that chooses
-// between them. In FirstTerms it also visits stop words, which Each leaves out.
+// between them. In FirstTerms it also visits stop words, which Each omits.
 func (a *Analyzer) Tokens(b []byte, visit func(t Token)) {
 	if a.version > FirstTerms {
 		a.read.visit = visit

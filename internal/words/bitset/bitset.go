@@ -8,7 +8,7 @@ type Set []uint64
 // Has reports whether row r is in the set.
 func (b Set) Has(r uint32) bool { return b != nil && b[r>>6]&(1<<(r&63)) != 0 }
 
-// LiveBehind returns the first row after r that is not in the set.
+// LiveBehind returns the first row after r that is not in the set, which has the dead rows.
 func (b Set) LiveBehind(r uint32) uint32 {
 	if r++; b == nil {
 		return r

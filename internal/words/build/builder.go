@@ -16,9 +16,9 @@ import (
 // Doc is a document as it is indexed.
 type Doc struct {
 	ID      string
-	LSN     uint64 // its version
+	LSN     uint64 // version of the document
 	Session string
-	Time    int64 // when it happened, in microseconds since 1970; NoTime: unknown
+	Time    int64 // time of the memory, in microseconds since 1970; NoTime: unknown
 	Texts   []query.Text
 	Terms   []byte // the terms of Texts, made by Analyse, which replace Texts
 	order.Line
@@ -33,7 +33,7 @@ func (d *Doc) Compare(o *Doc) int {
 // NoTime is the time of a document that cannot be read.
 const NoTime = math.MinInt64
 
-// Bytes returns about how much memory a document takes, in bytes.
+// Bytes returns the approximate memory that a document takes, in bytes.
 func (d *Doc) Bytes() int {
 	n := len(d.ID) + len(d.Session) + len(d.Terms) + 100
 	for _, t := range d.Texts {
@@ -58,7 +58,7 @@ func (d *Doc) Analyse(an *analyzer.Analyzer) {
 	d.Texts = nil
 }
 
-// Builder makes segments of documents, one segment after the other.
+// Builder makes segments of documents, one after another.
 type Builder struct {
 	an    *analyzer.Analyzer
 	rows  []Row
@@ -69,7 +69,7 @@ type Builder struct {
 
 	field query.Field            // the field of the text that is read
 	now   []*term                // the terms of the document being added
-	times [][query.Fields]uint32 // counts per field of those in other fields than the content
+	times [][query.Fields]uint32 // counts per field, for terms that occur in other fields than the content
 	many  uint32                 // words in the content of that document
 }
 
@@ -91,7 +91,7 @@ func (b *Builder) Analyzer() *analyzer.Analyzer { return b.an }
 // Rows returns the number of documents added to the current segment.
 func (b *Builder) Rows() int { return len(b.rows) }
 
-// Size returns about how many bytes of memory the added documents take.
+// Size returns the approximate memory that the added documents take, in bytes.
 func (b *Builder) Size() int { return b.size }
 
 // Add adds a document. No other document of the segment may have the same id.

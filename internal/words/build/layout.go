@@ -34,11 +34,11 @@ const (
 const (
 	Magic       = "varvewrd"
 	Format      = 3
-	Sparse      = 2 // the format without bitmaps
+	Sparse      = 2 // the format of segments without bitmaps
 	HeaderBytes = 40 + 8*32
-	OldHeader   = 40 + 8*16 // of format 1
-	BlockBytes  = 64 << 10  // bytes covered by one checksum
-	TermBlock   = 16        // terms per block of the dictionary
-	GroupLen    = 128       // postings per group, the unit that a reader can skip
+	OldHeader   = 40 + 8*16 // length of the header of format 1
+	BlockBytes  = 64 << 10  // number of bytes covered by one checksum
+	TermBlock   = 16        // number of terms in a block of the dictionary
+	GroupLen    = 128       // number of postings in a group, the unit that a reader can skip
 	MostTimes   = 1 << 20   // the maximum count of a word in one field, so that sums of weights do not overflow
 )

@@ -26,12 +26,12 @@ type term struct {
 	first   [8]byte // the memory of list until it is full: most words are rare
 	from    uint32  // offset of its bytes in text
 	size    uint8
-	common  bool   // see analyzer.Common
+	common  bool   // whether the term is that of a stop word, see analyzer.Common
 	as      int32  // 1 + the number of the term of this word; 0: not looked up yet; dropped: not indexed
-	last    int32  // the last document that has it
+	last    int32  // the last document that has the term
 	n       int32  // number of documents that have it
-	content uint32 // its count in the content of the document being added
-	other   int32  // 1 + its index in Builder.times; 0: none
+	content uint32 // count of the term in the content of the document being added
+	other   int32  // 1 + index of the term in Builder.times; 0: none
 }
 
 // dropped is the value of term.as for a word that is not indexed.

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// Row is a document to be written into a segment.
+// Row is a document that is written into a segment.
 type Row struct {
 	ID, Session string
 	LSN         uint64
@@ -39,9 +39,9 @@ type Posting struct {
 type Writer struct {
 	parts    [Sections][]byte
 	postings pieces // the section of the postings; that of parts stays empty
-	count    int    // number of rows to come in all
+	count    int    // total number of rows, including those to come
 	rows     int    // number of rows added so far
-	session  string // of the last row added
+	session  string // session of the last row added
 	total    uint64 // sum of the lengths of the rows
 	names    uint32
 	terms    uint32
@@ -140,7 +140,7 @@ func (w *Writer) sort() {
 	}
 }
 
-// step yields to other goroutines now and then. It is called for each row and for each comparison.
+// step yields to other goroutines from time to time. It is called for each row and for each comparison.
 func (w *Writer) step() {
 	if w.steps++; w.steps%1024 == 0 {
 		w.turns.Give()
@@ -299,7 +299,7 @@ func (w *Writer) Write(give func(b []byte) error) error {
 // sums passes bytes on to give and computes their checksums.
 type sums struct {
 	give  func(b []byte) error
-	block xxhash.Digest // of the current block
+	block xxhash.Digest // checksum of the current block
 	end   int
 	list  []byte
 }

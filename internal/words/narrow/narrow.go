@@ -12,7 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// Cond is the condition that a member of the metadata, or an element of its list, is a text equal to one of Values.
+// Cond is a condition on a member of the metadata: the member, or an element of its list, is a text equal to one of
+// Values.
 type Cond struct {
 	Name   string
 	Values []string
@@ -20,18 +21,18 @@ type Cond struct {
 }
 
 const (
-	mostConds  = 16 // conditions that are looked at; more narrow hardly further
-	mostValues = 64 // values of a condition; a condition with more does not narrow
-	mostTerms  = 16 // words of a value that are looked up; more narrow hardly further
+	mostConds  = 16 // maximum number of conditions that are used; more conditions hardly narrow further
+	mostValues = 64 // maximum number of values of a condition; a condition with more values does not narrow
+	mostTerms  = 16 // maximum number of words of a value that are looked up; more words hardly narrow further
 	mostShare  = 2  // a word that more than 1/mostShare of the rows have does not narrow
-	mostLeast  = 16 // unless at most mostLeast rows have it
-	enough     = 4  // if so few rows of a part are left, no further word is looked up
+	mostLeast  = 16 // minimum of that limit: a word that at most mostLeast rows have always narrows
+	enough     = 4  // number of rows of a part below which no further word is looked up
 )
 
 // Rows are sets of rows by the id of their part. A part without a set means all its rows; nil means all rows.
 type Rows map[uint64]bitset.Set
 
-// wanted is what one condition requires: all terms of at least one of the lists any, in one of the fields in.
+// wanted is the requirement of one condition: all terms of at least one of the lists any, in one of the fields in.
 type wanted struct {
 	in  query.FieldSet
 	any [][]string
@@ -96,8 +97,8 @@ func wantedOf(c *Cond, an *analyzer.Analyzer, from *query.Sources) (w wanted, ok
 	return w, true
 }
 
-// termsOf returns terms of value: those that every text has that equals value or, with begins, starts with it. It
-// returns up to mostTerms, the longest first.
+// termsOf returns the terms of value that are in every text that equals value or, with begins, starts with it. It
+// returns at most mostTerms, the longest first.
 func termsOf(value string, begins bool, an *analyzer.Analyzer) (terms []string) {
 	if begins { // the last word of the value may be longer in the text, or have marks
 		value = value[:1+strings.LastIndexFunc(value, separates)]

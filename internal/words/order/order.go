@@ -26,7 +26,7 @@ const Orders = int(BySize)
 // Line is the metadata, besides time, by which documents are selected and sorted. Times are in microseconds since 1970.
 type Line struct {
 	Created, Updated int64
-	Expires          int64 // Never if it does not expire
+	Expires          int64 // time of expiry; Never if the document does not expire
 	Score            float64
 	Size             uint32
 }

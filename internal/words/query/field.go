@@ -6,8 +6,8 @@ type Field uint8
 // The fields.
 const (
 	Content Field = iota
-	Name          // of the persons it is about or from: speaker, author, name
-	Caption       // of a picture
+	Name          // persons whom the memory is about or from: speaker, author, name
+	Caption       // caption of a picture
 	Date          // year, month and weekday of the time
 	Title
 	Tags

@@ -16,8 +16,8 @@ type Mark struct {
 // mostMarks is the maximum number of marks in a text.
 const mostMarks = 1 << 12
 
-// Marks returns where the words of the query are in text s of field f, in order: at most the first mostMarks places.
-// Adjoining pairs of characters of scripts without spaces that have a character in common become one mark.
+// Marks returns the places in text s of field f that have words of the query, in order; at most mostMarks. Adjoining
+// pairs of characters of scripts without spaces that have a character in common become one mark.
 func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 	exact, prefixes := map[string]int{}, []int{}
 	for i, w := range q.All {
@@ -79,7 +79,7 @@ func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 	return list
 }
 
-// marks is Marks for version 2 and later of the terms.
+// marks is like Marks, for version 2 and later of the terms.
 func (q *Query) marks(b []byte, exact map[string]int, prefixes []int, an *analyzer.Analyzer) (list []Mark) {
 	an.Tokens(b, func(t analyzer.Token) {
 		if len(list) >= mostMarks {

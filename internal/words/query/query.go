@@ -30,13 +30,13 @@ type Query struct {
 // Word is a word of a query.
 type Word struct {
 	Term   string
-	Fields FieldSet // the fields that it is searched in
-	Prefix bool     // matches all words that begin with Term
-	Common bool     // with Prefix: matches stop words too
-	Not    bool     // excluded: documents with it are not found
-	Must   bool     // required: documents without it are not found
-	Either bool     // it belongs to a group
-	Quiet  bool     // a condition that adds nothing to scores
+	Fields FieldSet // the fields in which the word is searched
+	Prefix bool     // all words that begin with Term match
+	Common bool     // with Prefix: stop words match too
+	Not    bool     // the word is excluded: documents with it are not found
+	Must   bool     // the word is required: documents without it are not found
+	Either bool     // the word belongs to a group
+	Quiet  bool     // the word is a condition that adds nothing to scores
 }
 
 // phrase is a sequence of words, or, if it has no words, literal text.

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Sources maps members of the metadata to the fields that their words are indexed in.
+// Sources maps members of the metadata to the fields in which their words are indexed.
 type Sources struct {
 	fields [Fields][]string
 	given  FieldSet

@@ -27,7 +27,7 @@ func (r *Row) compare(o *Row) int {
 // Of returns the key of the row in an order.
 func (r *Row) Of(o order.Order) (int64, error) { return r.part.Seg.Key(o, r.row) }
 
-// Expires returns when the row expires, in microseconds since 1970; order.Never if it does not.
+// Expires returns the time at which the row expires, in microseconds since 1970; order.Never if it does not expire.
 func (r *Row) Expires() (int64, error) { return r.part.Seg.Expires(r.row) }
 
 // Named returns the id of the row.

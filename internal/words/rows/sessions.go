@@ -12,12 +12,12 @@ import (
 	"github.com/varve-db/varve/internal/words/order"
 )
 
-// Session sums up the live documents of a session.
+// Session describes the live documents of a session.
 type Session struct {
 	ID          string
-	Key         string // the sort key of sessions
+	Key         string // the key by which sessions are sorted
 	Rows, Bytes int64
-	First, Last int64 // the earliest creation and the latest update
+	First, Last int64 // the earliest creation and the latest update of its documents
 
 	row uint32 // its first row in the segment
 	end uint32
