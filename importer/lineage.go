@@ -272,7 +272,7 @@ func (f *folder) unknownHistory() error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.history.activations)) {
 		if _, ok := f.run.groups[id]; !ok {
-			reason := fmt.Sprintf("activated %s by the stats, but it has no file and no entry in the index",
+			reason := fmt.Sprintf("the stats count it as activated %s, but the assembly has no file and no entry in the index",
 				human.Count(int(f.history.activations[id]), "time", "times"))
 			if err := f.problem(Problem{Path: f.history.stats, ID: id, Kind: KindGhost, Reason: reason}); err != nil {
 				return err

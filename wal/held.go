@@ -15,7 +15,7 @@ import (
 type Held struct {
 	l        *FileLog
 	unlocked atomic.Bool
-	rescue   bool // the lock was taken for a rescue (Options.Rescue): the lock file itself is gone
+	rescue   bool // flush.lock is held for a rescue (Options.Rescue): the lock file itself is gone
 }
 
 // errNotHeld reports a bug in the caller.

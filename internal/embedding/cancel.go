@@ -26,7 +26,7 @@ func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 		if m.Switching() {
 			return "",
 				fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that "+
-					"model, which ends it, or with another, which the store changes to then", errs.ErrConflict, human.Quote(m.Name))
+					"model to finish the change, or with another model to change to that one", errs.ErrConflict, human.Quote(m.Name))
 		}
 		if m.Next != "" {
 			model = m.Next

@@ -162,7 +162,7 @@ func (r *Retention) HistoryCut(now time.Time, old bool) time.Time {
 		}
 	}
 	if err != nil {
-		r.engine.Env().Logger.Warn("old history stays: the time at which it was too old cannot be noted", "err", err)
+		r.engine.Env().Logger.Warn("old history is kept: the time at which it was too old cannot be recorded", "err", err)
 	}
 	return time.Time{}
 }

@@ -69,7 +69,7 @@ func (t *Set) look(p *piece) (f fate) {
 		f.left = p.b
 	}
 	if !f.has && found.Unknown > 0 {
-		f.unknown = fmt.Sprintf("%s of it are in no sound entry of the log, next to %s of others",
+		f.unknown = fmt.Sprintf("%s of the file belong to no sound entry of the log, beside %s of other documents",
 			human.Bytes(int64(found.Unknown)), human.Count(found.Others, "entry", "entries"))
 	}
 	return f

@@ -370,7 +370,7 @@ func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (m
 			continue
 		case err != nil:
 			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, kind.OffsetOf(err), err
-			f.Stake, f.Heals = "this "+k.Noun+"; log and archive are searched for it when the store is open", repair.BySalvage
+			f.Stake, f.Heals = "this "+k.Noun+"; once the store is open, log and archive are searched for it", repair.BySalvage
 			if errors.Is(err, jsondoc.ErrMergeConflict) {
 				f.Heals = repair.ByMoving // one side of a conflict is not the document
 			}

@@ -186,7 +186,7 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 		return nil, err
 	}
 	if own := k.FileName(c.ID); own != name && h.holds(k, own, c.ID) { // the file in the right place is used
-		return aside(k.Elsewhere(c.ID).Error() + ", which is there"), nil
+		return aside(k.Elsewhere(c.ID).Error() + ", and that file exists"), nil
 	}
 	if other != "" && h.holds(k, other, c.ID) {
 		is := aside((&twiceError{other}).Error())

@@ -40,9 +40,9 @@ func (v *Run) temp() error {
 			continue
 		}
 		if err := v.report(repair.Finding{Kind: repair.Leftover, Path: "tmp/" + name, Offset: -1,
-			Stake: "space; or an edit that was displaced at the moment of a crash",
+			Stake: "disk space, or an edit that was displaced at the moment of a crash",
 			Heals: repair.ByMoving, Next: repair.NextRepair,
-			Err: fmt.Errorf("its process has ended; after an unclean end the next flush examines it")}); err != nil {
+			Err: fmt.Errorf("the process of the file has ended; after an unclean end the next flush examines it")}); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ type committedError struct {
 func (e *committedError) Error() string {
 	switch {
 	case e.done && errors.Is(e.err, varve.ErrReplaced):
-		return "the change was committed to the store that was there before; check before you repeat it;  " + e.err.Error()
+		return "the change was committed to the previous store at this path; check before you repeat it; " + e.err.Error()
 	case e.done:
 		return "the change is committed and durable, do not repeat it; " + e.err.Error()
 	}

@@ -233,9 +233,9 @@ func uninstall(ctx context.Context, a *cli.App, s *settings) error {
 		return err
 	}
 	if stopped != nil {
-		a.Note("the unit is removed; systemd, which cannot be reached, was not told: %v", stopped)
+		a.Note("the unit is removed; systemd cannot be reached and was not notified: %v", stopped)
 	} else if err := systemctl(ctx, s, []string{"daemon-reload"}); err != nil {
-		a.Note("the unit is removed, but systemd was not told: %v", err)
+		a.Note("the unit is removed, but systemd was not notified: %v", err)
 	}
 	tell(a, result{Unit: name, File: path, Store: store, System: s.system}, "removed ")
 	return nil

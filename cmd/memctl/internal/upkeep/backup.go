@@ -52,7 +52,7 @@ func isBackups(dir, store string) bool {
 
 // unsound prints each fault of a backup, and returns the last one.
 func unsound(a *cli.App, err error) error {
-	const fix = "restore it, which takes what is sound, or another backup; if the store still exists, make a new " +
+	const fix = "restore the sound part of it, or restore another backup; if the store still exists, make a new " +
 		"backup: memctl backup DIR"
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		faults := all.Unwrap()
