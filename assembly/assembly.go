@@ -27,7 +27,7 @@ type Assembly struct {
 	CreationTime    time.Time // time at which the group was created
 	LastAccessTime  time.Time
 	AccessCount     int64
-	ActivationLevel float64 // as of LastActivation; see ActivationAt
+	ActivationLevel float64 // activation level at the time LastActivation; see ActivationAt
 	LastActivation  time.Time
 	ActivationCount int64
 

@@ -125,7 +125,7 @@ type Source struct {
 	only   string    // the only file in it that is read, "" for all
 	stream io.Reader // lines; then root and only are not used
 	name   string    // name of the stream
-	report Report    // of the last run
+	report Report    // the report of the last run
 }
 
 // Open opens a folder, or a single file of Vizor's or of lines. If format is empty, Open detects

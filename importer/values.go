@@ -139,7 +139,7 @@ func firstLine(in *bufio.Reader) (line []byte, more bool) {
 	}
 }
 
-// afterLine returns what follows the first line that is not empty.
+// afterLine returns the bytes after the first line that is not empty.
 func afterLine(head []byte) []byte {
 	_, rest, _ := bytes.Cut(bytes.TrimLeft(bytes.TrimPrefix(head, bom), " \t\r\n"), []byte("\n"))
 	return rest

@@ -6,14 +6,14 @@ type Explanation struct {
 	// memory and its neighbours, and Session, three tenths of the best three scores of its session. Both are BM25F
 	// scores. They are also set if the query has a vector as well.
 	Own, Session float64
-	Words        []WordShare // in the order of the query, the words that the memory or a neighbour has
+	Words        []WordShare // the words that the memory or a neighbour has, in the order of the query
 	Similarity   float64     // the similarity in a search by vector: the cosine, or 1/(1+d²)
 
 	// the amounts by which recency and importance have raised the score, if the query uses them
 	Recency, Importance float64
 }
 
-// WordShare is what one word of a query contributes to Explanation.Own.
+// WordShare is the amount that one word of a query contributes to Explanation.Own.
 type WordShare struct {
 	Word   string // the word as it is searched for: a stem
 	Score  float64

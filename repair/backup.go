@@ -25,7 +25,7 @@ type BackupInfo struct {
 	Scopes      int64     `json:"scopes,omitempty"`     // number of files of working memory
 	// Others are the numbers of files of other kinds of documents, by folder.
 	Others map[string]int64 `json:"others,omitempty"`
-	Bytes  int64            `json:"bytes"` // of all files
+	Bytes  int64            `json:"bytes"` // size of all files in bytes
 	List   string           `json:"list"`  // sha256 of files.sha256
 
 	// the position at which the copied log begins; the files include everything before it
@@ -98,7 +98,7 @@ func (e *MomentError) Unwrap() error { return errs.ErrTruncated }
 type BackupModel struct {
 	// model at the start of the copied log; files with a mark in files.sha256 have vectors by this model
 	From index.Model `json:"from"`
-	End  index.Model `json:"end"` // when config.json was read, which may be before the log's end
+	End  index.Model `json:"end"` // the model when config.json was read, which may be before the log's end
 }
 
 // BackupComputed describes a backup's copy of the results of a re-embedding that was under way.
@@ -114,14 +114,14 @@ type BackupOptions struct {
 	Progress func(done, total int64)
 }
 
-// RestoreReport reports what was restored.
+// RestoreReport is the result of a restore.
 type RestoreReport struct {
 	Moment     Moment // newest commit in the restored store
 	Memories   int64
 	Assemblies int64
 	Bytes      int64
-	Scopes     int64            // of working memory
-	Others     map[string]int64 // of other kinds of documents, by folder
+	Scopes     int64            // scopes of working memory that were restored
+	Others     map[string]int64 // documents of other kinds that were restored, by folder
 	FromLog    int64            // how many of all these documents were restored from the log
 	// Documents of the backup that were purged since, and are omitted.
 	Purged  int64

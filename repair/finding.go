@@ -162,7 +162,7 @@ type Finding struct {
 	Severity Severity
 	Path     string // path of the file in the store, with slashes
 	Offset   int64  // byte offset in the file, -1 if the finding is about the whole file
-	ID       string // of the memory or assembly, "" if the finding is not about one
+	ID       string // id of the memory or assembly, "" if the finding is not about one
 	LSN      uint64 // position in the log, 0 if the finding has none
 	Stake    string // the data or function that the fault endangers
 	Heals    string // what would repair it, "" if no way is known

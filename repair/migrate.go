@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/places"
 )
 
-// MigrateReport reports what a migration did.
+// MigrateReport is the result of a migration.
 type MigrateReport struct {
 	Store    uuid.UUID
 	LSN      uint64 // log position up to which the copy has all changes of memories

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// Verb is what an action does.
+// Verb is the kind of an action.
 type Verb string
 
 // The verbs, in the order in which they are applied.
@@ -50,7 +50,7 @@ var order = map[Verb]int{
 type Action struct {
 	Do       Verb
 	Path     string // path in the store of the changed file
-	ID       string // of the memory or assembly, "" if the action is not about one
+	ID       string // id of the memory or assembly, "" if the action is not about one
 	From     string // the copy that is used, "" if the action uses none
 	Loses    string // the data that the action loses, "" if it loses none
 	Alone    bool   // the action requires that no other process has the store open

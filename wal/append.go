@@ -38,7 +38,7 @@ type request struct {
 	wake chan wake
 }
 
-// wake is what a waiting goroutine is told to do.
+// wake is the instruction to a waiting goroutine.
 type wake int8
 
 const (

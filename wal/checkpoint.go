@@ -19,7 +19,8 @@ import (
 // Folders is the number of folders whose modification time is in a checkpoint.
 const Folders = 4
 
-// Checkpoint is what a store records about its files in the file checkpoint. A checkpoint is never in the log.
+// Checkpoint is the content of the file checkpoint: the positions and properties that a store records about its files.
+// A checkpoint is never in the log.
 type Checkpoint struct {
 	Sequence    uint64
 	UUID        [16]byte

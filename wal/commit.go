@@ -353,7 +353,7 @@ func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 	return waits, nil
 }
 
-// size returns how many bytes a request takes in the log, including the fields of its entries.
+// size returns the number of bytes that a request takes in the log, including the fields of its entries.
 func (g *group) size(r *request) (n uint64) {
 	if !g.apart && !g.writers {
 		return r.size

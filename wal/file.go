@@ -45,7 +45,7 @@ type FileLog struct {
 	damage atomic.Pointer[errs.CorruptionError]
 
 	q        queue
-	requests sync.Pool         // of *request
+	requests sync.Pool         // pool of *request
 	writing  []byte            // buffer of one write; guarded by append.lock
 	latest   map[string]LSN    // newest entry per key within one write; guarded by append.lock
 	gone     map[string]LSN    // the deletion, for a key that is absent after it; guarded by append.lock
@@ -83,7 +83,7 @@ type Report struct {
 	// The handle is read-only, in a folder of links whose log belongs to another folder: the handle uses no shared
 	// page.
 	Linked   *errs.LinkedError
-	Features Features // of the store when it was opened
+	Features Features // features of the store when it was opened
 }
 
 // TornTail describes the bytes that recovery cut off after the last complete batch.

@@ -36,7 +36,7 @@ func (n Notes) Unsettled() bool {
 type Slot struct {
 	Checkpoint
 	Empty bool  // never written
-	Err   error // why the slot is invalid
+	Err   error // the reason for which the slot is invalid
 }
 
 // CheckpointSlots reads both slots and the length of the file.

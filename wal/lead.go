@@ -145,7 +145,7 @@ func (ps Processes) SetPolling(why PollCause) {
 	ps.l.shared.SetPolls(leader, uint8(why))
 }
 
-// Polling returns why the leader polls, NotPolling if there is no leader or the leader is notified.
+// Polling returns the reason for which the leader polls, NotPolling if there is no leader or the leader is notified.
 func (ps Processes) Polling() PollCause {
 	leader := ps.Leader()
 	if leader == 0 {

@@ -15,7 +15,8 @@ var making = regexp.MustCompile(`^([0-9]+-([0-9]+|renew|own|features|ended|sent)
 // ends in ".new" belongs to the user, and stays.
 func IsMaking(name string) bool { return making.MatchString(name) }
 
-// leftAfter is how long an unfinished segment must be unchanged before the process that created it is considered dead.
+// leftAfter is the time for which an unfinished segment must be unchanged before the process that created it is
+// considered dead.
 const leftAfter = 10 * time.Minute
 
 // dropLeft removes unfinished segments that killed processes have left, each up to the full size of a segment.

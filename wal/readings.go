@@ -39,7 +39,7 @@ func (l *FileLog) lacksFieldsNow() bool {
 	return l.lacksFields()
 }
 
-// refusedFor is how long a log writes no readings after FeatureFields could not be raised: a write must not
+// refusedFor is the time for which a log writes no readings after FeatureFields could not be raised: a write must not
 // fail, nor wait each time, because an older program has the store open.
 const refusedFor = int64(time.Minute / time.Microsecond)
 

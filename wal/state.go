@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// state is how far this process has read and applied the log. Entries between these two positions, which may not be
-// durable yet, are in ahead; only preconditions consider them.
+// state has the positions up to which this process has read the log and applied it. Entries between these two
+// positions, which may not be durable yet, are in ahead; only preconditions consider them.
 type state struct {
 	mu        sync.Mutex
 	w         past.Walker // w.At is the position up to which this process has read

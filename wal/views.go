@@ -161,8 +161,8 @@ func (n Notes) Tidied(held *Held) error {
 	return nil
 }
 
-// IndexRebuilds returns how often, in this boot, the index was rebuilt in place of an existing one. A process that
-// finds another number than at its last call maps the current index, even if spilled has not moved.
+// IndexRebuilds returns the number of times, in this boot, that the index was rebuilt in place of an existing one. A
+// process that finds another number than at its last call maps the current index, even if spilled has not moved.
 func (n Notes) IndexRebuilds() uint64 {
 	if !n.l.shared.Mapped() {
 		return 0

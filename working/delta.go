@@ -56,7 +56,7 @@ func (d *Delta) add(c Change) { d.Changes = append(d.Changes, c) }
 type changeJSON struct {
 	Kind     ChangeKind     `json:"do"`
 	Name     string         `json:"name,omitempty"`
-	Value    jsontext.Value `json:"value,omitzero"` // not omitempty: null and "" are values
+	Value    jsontext.Value `json:"value,omitzero"` // the value; not omitempty, because null and "" are values
 	Deadline int64          `json:"deadline,omitempty"`
 	ID       string         `json:"id,omitempty"`
 	Text     string         `json:"text,omitempty"`

@@ -60,7 +60,7 @@ type opened struct {
 	used  time.Duration // time of the last use
 	at    *list.Element // element in idle; nil: the session is in use, or being closed
 	ready chan struct{} // closed when m or err is set
-	gone  chan struct{} // not nil while the session is being closed; closed afterwards
+	gone  chan struct{} // set while the session is being closed, and closed afterwards; otherwise nil
 	free  chan struct{} // made by a goroutine that waits until the session is unused, and closed then
 }
 

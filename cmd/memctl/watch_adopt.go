@@ -166,7 +166,7 @@ type heard struct {
 	mu    sync.Mutex
 	list  []adoption
 	leads bool          // this process has begun to watch, and that was not reported yet
-	more  chan struct{} // of size 1: signals news
+	more  chan struct{} // a channel of size 1 that signals new lines
 }
 
 func newHeard(clock func() time.Time) *heard {

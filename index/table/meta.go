@@ -26,7 +26,7 @@ const (
 // Meta identifies the store of a table and the log range that it covers.
 type Meta struct {
 	Store   string    // UUID of the store
-	From    uint64    // for a delta: the LSN of its base
+	From    uint64    // LSN of the base, for a delta
 	LSN     uint64    // the table includes every log entry below it
 	Updated time.Time // time at which the table was written, with microseconds
 	Extra   []byte    // a JSON object of the table's owner, nil for none

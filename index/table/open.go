@@ -27,7 +27,7 @@ type Table struct {
 	data     []byte
 	body     int // offset of the metadata, which follows the sections
 	meta     Meta
-	sections []span          // for each section of the schema; empty if the file does not have it
+	sections []span          // spans by section of the schema; empty if the file does not have the section
 	present  int             // number of sections that the file has
 	blocks   []byte          // hashes of the blocks in hex, in the mapped file
 	seen     []atomic.Uint64 // one bit per block that was verified

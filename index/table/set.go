@@ -31,7 +31,7 @@ type Set struct {
 	refs        refcount.Count
 }
 
-// Want is what Load requires of the files.
+// Want has the requirements that the files of Load must meet.
 type Want struct {
 	Store   string // the store's UUID
 	Spilled uint64 // the log may be released up to this position: base and delta must cover everything below it

@@ -18,7 +18,7 @@ type Adopter struct {
 	flusher *flush.Flusher
 
 	drifts [kind.Most]atomic.Pointer[Drift] // results of the last comparison, by kind
-	// for each kind: the time of the folder when its missing files were examined, in Unix nanoseconds
+	// times of the folders, by kind, when their missing files were examined, in Unix nanoseconds
 	settled [kind.Most]atomic.Int64
 	parking parking
 	moves   moves

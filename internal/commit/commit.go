@@ -33,11 +33,11 @@ type Op struct {
 	ID        string
 	Memory    *memstore.Memory // nil together with Assembly: a deletion
 	Assembly  *assembly.Assembly
-	Work      *wal.Entry // of working memory; Memory and Assembly are nil then, and ID is ""
+	Work      *wal.Entry // operation on working memory; Memory and Assembly are nil then, and ID is ""
 	WorkAt    wal.LSN    // the version that the scope must still have
 	Conds     Conditions
 	MustExist bool                         // deleting a missing id is errs.ErrNotFound instead of a no-op
-	When      func(line *index.Entry) bool // of a deletion: nothing is deleted unless this returns true
+	When      func(line *index.Entry) bool // condition of a deletion: nothing is deleted unless it returns true
 	evicted   bool                         // deleted by the store to make room for the other operations
 	// cause for which the store makes the change, one of package wal; 0: a caller requested it
 	Cause        uint8

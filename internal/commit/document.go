@@ -13,7 +13,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// documentTries is how often a write of a document is retried if another writer has written the document meanwhile.
+// documentTries is the number of times that a write of a document is retried if another writer has written the
+// document meanwhile.
 const documentTries = 100
 
 // PutDocument writes a document of a kind without its own rules: no vector, no members, no session, no limit on the

@@ -25,7 +25,7 @@ import (
 // with 4 processes of 16 goroutines that update four memories: 3,700 to 4,000/s when each waited, 6,700 to 8,400/s
 // since.
 
-// follow is what a transaction that has the turn of a single memory knows about that memory.
+// follow is the state of the single memory whose turn a transaction has, as the transaction knows it.
 type follow struct {
 	key   string
 	hint  uint64 // hint about the state before the memory was read

@@ -18,7 +18,7 @@ type Committer struct {
 	counts  *counts.Counts
 	pace    Pace
 	host    Host
-	works   sync.Pool // of *work
+	works   sync.Pool // pool of *work
 	turns   turns
 	embeds  bool // puts may call an embedder
 	fit     bool // cut or pad an embedding of another dimension than the store's

@@ -41,7 +41,7 @@ type Embedding struct {
 	mu        sync.Mutex
 	Dimension int // the dimension of the first vectors that the embedder returned; 0: none so far
 	err       error
-	up        bool            // it was down and works again, which is not reported yet
+	up        bool            // the embedder was down and works again, which is not reported yet
 	queue     []string        // ids of memories without a vector, in the order of processing
 	queued    map[string]bool // the ids in queue
 	Scan      bool            // the index may have more such memories, with ids after After

@@ -102,7 +102,7 @@ func first(c *settings.VectorConfig, session bool) *template.Template {
 	return t
 }
 
-// next returns how a re-embedding makes vectors.
+// next returns a description of how a re-embedding makes vectors.
 func (em *Embedding) next(ctx context.Context) (*maker, error) {
 	model := em.vectors.Model()
 	c := em.engine.Settings().Now().VectorSettings()

@@ -11,7 +11,7 @@ import (
 type Event struct {
 	Kind  EventKind
 	Path  string        // relative to the store
-	ID    string        // of the memory, if the event concerns one
+	ID    string        // id of the memory, if the event concerns one
 	LSN   uint64        // position in the log, if the event concerns one
 	Note  string        // details for a user
 	Count int           // number of items, for the kinds of events below that mention it

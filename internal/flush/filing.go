@@ -33,8 +33,8 @@ type filing struct {
 	flushed    wal.LSN
 	distrusted bool     // the existing files may have any contents
 	repeats    bool     // the flush before this one failed
-	rescues    *rescued // for a log that was removed; else nil
-	// for a rescue: documents compressed more than 64-fold are too large for files
+	rescues    *rescued // the results of a rescue, for a log that was removed; otherwise nil
+	// an error about documents that a rescue omits, because they are compressed more than 64-fold
 	inflates atomic.Pointer[errs.InflatedError]
 	// the existing files may have versions that are newer than the known ones
 	behind  bool
@@ -64,7 +64,7 @@ func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool)
 // roundFiles is the maximum number of files in a group. The disk should be busy while the next files are made.
 const roundFiles = 4096
 
-// roundOf returns how many of the first changes in list make a group of files.
+// roundOf returns the number of changes, from the first one on, that make a group of files.
 func (fl *Flusher) roundOf(list []index.At, most int) int {
 	n := min(1, len(list))
 	for n < min(len(list), most) && list[n].Pos-list[0].Pos < uint64(fl.engine.Env().System.RoundBytes) {
@@ -170,7 +170,7 @@ type frames struct {
 	f    *filing
 	ctx  context.Context
 	list []index.At
-	lent []func() // for each worker: the function that releases the document of its last change
+	lent []func() // functions that release the document of the last change, by worker
 }
 
 func (f *filing) frames(ctx context.Context, list []index.At) *frames {

@@ -76,7 +76,7 @@ type Flusher struct {
 	trusts     bool           // after this round all files are trusted
 	Lagging    lag
 
-	compared [wal.Folders]atomic.Int64 // for each kind: see Compared
+	compared [wal.Folders]atomic.Int64 // times of the folders that were passed to Compared, by kind
 	// the times in the checkpoint of folders that other programs changed; otherwise 0
 	uncompared [wal.Folders]int64
 }

@@ -24,14 +24,14 @@ type Commit struct {
 	Next    uint64        // position after the commit
 	Time    time.Time     // clock reading at the commit; it may be earlier than that of an earlier commit
 	Writer  writer.Writer // the writer; Number 0: unknown
-	Changes []Changed     // in log order
+	Changes []Changed     // the changes, in log order
 }
 
 // Changed is the change of one document by a commit.
 type Changed struct {
 	LSN  uint64 // the version that the commit made
 	Kind string // "memory", "assembly" or "working memory"
-	ID   string // for working memory, the key of the scope
+	ID   string // id of the document; for working memory, the key of the scope
 	What string // "created", "changed" or "deleted"
 	// reason for which the store made the change: "expired", "evicted", "edited", "upkeep" or "undo"; "": a caller
 	// requested it

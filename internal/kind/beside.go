@@ -16,7 +16,7 @@ type Beside struct {
 	places map[string]place // the places, by the form in which a path is compared
 }
 
-// place is what is at a path.
+// place is the use of a path: by a document, or by a folder that contains documents.
 type place struct {
 	path   string
 	id     string // id of a document at the path, or below it

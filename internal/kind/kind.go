@@ -206,7 +206,7 @@ type Limits struct {
 // DecodeOptions are the options of Decode.
 type DecodeOptions struct {
 	Limits     Limits
-	Location   *time.Location // of times without a zone
+	Location   *time.Location // zone of times without a zone
 	ID         string         // id that the document must have; "": any id
 	IDOptional bool
 	Owned      bool // the result must share no bytes with data

@@ -19,8 +19,10 @@ import (
 // has these bytes, the version is unknown.
 type versions struct {
 	mk     *Maker
-	recent map[string]wal.LSN // by key
-	logged map[string]logged  // likewise; these two are used only if the present index did not have the version
+	recent map[string]wal.LSN // versions of the changes since the present index, by key
+	// the newest versions in log and archive, by key; these two are used only if the present index did not have the
+	// version
+	logged map[string]logged
 	older  []*index.Set
 }
 

@@ -27,7 +27,7 @@ type SweepOptions struct {
 
 // Swept is a session that SweepSessions has selected, and the result.
 type Swept struct {
-	Session Session // as it was found
+	Session Session // the session as it was found
 	Deleted int64   // number of deleted memories
 	Spared  bool    // the session was used meanwhile, and not deleted
 }

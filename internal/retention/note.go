@@ -73,8 +73,8 @@ type sighting struct {
 	At   time.Duration
 }
 
-// Passed returns how much time has passed since a note was made, by a clock that cannot be set; false if
-// it was made in another boot.
+// Passed returns the time that has passed since a note was made, by a clock that cannot be set; false if it was made
+// in another boot.
 func (h *Hour) Passed(n *SweepNote) (time.Duration, bool) {
 	if boot, up := h.r.engine.Env().FS.Host().Boot, h.r.uptime.Tune().Uptime; up != nil && boot != [2]uint64{} {
 		passed := up() - n.Up

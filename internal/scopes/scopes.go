@@ -28,8 +28,8 @@ type Scopes struct {
 	tuning Tuning
 
 	mu     sync.RWMutex
-	open   map[string]*scope // by key
-	idle   list.List         // of *scope: unused scopes, the least recently used first
+	open   map[string]*scope // scopes in memory, by key
+	idle   list.List         // list of *scope: unused scopes, the least recently used first
 	unused int64             // bytes of the scopes in idle
 	names  sync.Map          // keys by file name, for files whose beginning was read
 	began  time.Time         // time at which the store was opened, by the wall clock

@@ -13,7 +13,7 @@ import (
 // MostFragment is the maximum of Query.Fragment, in bytes.
 const MostFragment = 1 << 16
 
-// mostSearched is how much of a content is searched for its best fragment, in bytes.
+// mostSearched is the number of bytes of a content that are searched for its best fragment.
 const mostSearched = 1 << 20
 
 // fragmentOf returns the first piece of at most size bytes that has the most different words of the query, or the

@@ -343,7 +343,7 @@ type found struct {
 	ID            string
 	Score         float64
 	words, vector float64 // scores of a search by both
-	similarity    float64 // of a search by vector
+	similarity    float64 // the similarity in a search by vector
 	recency       float64 // the amount that boosts added to the score
 	importance    float64
 	parts         words.Parts

@@ -137,7 +137,7 @@ const (
 	mostBacklog    = 1 << 30
 )
 
-// Backlog returns how many bytes the log may be ahead of the files.
+// Backlog returns the number of bytes by which the log may be ahead of the files.
 func (c *Config) Backlog() int64 { return cmp.Or(c.BacklogBytes, defaultBacklog) }
 
 // Language returns TextLanguage, or the default.
@@ -175,7 +175,7 @@ func (v VectorConfig) Embedded() (*template.Template, error) {
 // VectorsModel returns the name of the model that made the vectors, "" if none is set.
 func (c Config) VectorsModel() string { return c.VectorSettings().Model }
 
-// Backups returns how many backups of the index are kept.
+// Backups returns the number of index backups that are kept.
 func (c *Config) Backups() int {
 	if c.IndexBackupCount == nil {
 		return 3

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/view"
 )
 
-// Source returns what verification reads from the store.
+// Source returns the interface through which verification reads the store.
 func (st *Store) Source() view.Source {
 	token := st.Engine.Token()
 	if st.Engine.Env().ReadOnly {

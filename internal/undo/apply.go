@@ -159,7 +159,7 @@ type part struct {
 	restoration *commit.Restoration
 	docs        []*commit.Restored
 	changes     []*change
-	dirty       bool            // not everything in the plan could be done
+	dirty       bool            // some changes of the plan could not be made
 	later       map[string]bool // assemblies that are not restored or deleted yet
 	rest        commit.Effects  // the effects of the changes that are not committed yet, if limits are set
 }

@@ -244,7 +244,7 @@ type made struct {
 	at      wal.LSN
 	undo    string // the undo of several commits to which the commit belongs
 	undoing bool   // the commit is not the last one of that undo
-	purge   bool   // it names purged or redacted documents
+	purge   bool   // the commit names purged or redacted documents
 }
 
 // newestBy returns the newest commit by some writers in a part of the log, among those that changed

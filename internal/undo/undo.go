@@ -39,8 +39,8 @@ type Plan struct {
 	Options                // Position is set for the last commit of the caller, and Before
 	Commits     int        // number of commits that are undone
 	First, Last wal.LSN    // positions of the first and the last of these commits
-	Changes     []Change   // in the order in which they are made
-	Conflicts   []Conflict // by kind and id
+	Changes     []Change   // the changes, in the order in which they are made
+	Conflicts   []Conflict // the conflicts, by kind and id
 	Scopes      []string   // scopes of working memory that the commits changed; these changes are not undone
 	Unread      []error    // parts of the log that cannot be read, which may have commits that should be undone
 	Continues   bool       // the undo was interrupted and is continued

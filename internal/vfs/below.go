@@ -78,14 +78,14 @@ func (b *below) add(root string, literal bool) {
 	b.roots = append(b.roots, place{root: root, head: head, literal: literal})
 }
 
-// below is osFS with guarded paths. For Stat see there; Volume and Host open nothing.
+// below is an osFS with guarded paths. Its Stat guards only some paths, see there; Volume and Host open nothing.
 type below struct {
 	osFS
 	roots    []place
 	only     bool
 	ways     ways
 	patience *patience   // waits for leases; nil: that of osFS
-	manners  sync.Map    // by path of the folder: *manners
+	manners  sync.Map    // map from the path of a folder to its *manners
 	links    atomic.Bool // a root is reached through a link, or the system cannot refuse links itself
 }
 

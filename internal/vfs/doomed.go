@@ -176,8 +176,9 @@ func (d *Doomed) Wipe() (left bool, err error) {
 	return left, errors.Join(err, d.f.Close())
 }
 
-// ReplaceWiped is WriteDurable for a file that no process maps, whose old contents must not remain on the disk. second
-// is as for Doom, left as for Doomed.Wipe. If the old file has another name, the error is an *UnwipedError.
+// ReplaceWiped is like WriteDurable, for a file that no process maps and whose old contents must not remain on the
+// disk. second is as for Doom, left as for Doomed.Wipe. If the old file has another name, the error is an
+// *UnwipedError.
 func ReplaceWiped(fsys FS, temp, name, second string, data []byte, perm fs.FileMode) (left bool, err error) {
 	old, err := Doom(fsys, name, second, false)
 	if err != nil {

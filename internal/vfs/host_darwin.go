@@ -41,7 +41,7 @@ func birth() uint64 {
 	return birthOf("", began)
 }
 
-// started returns when a process began, in microseconds since 1970.
+// started returns the time at which a process began, in microseconds since 1970.
 func started(pid int) (began uint64, life Life) {
 	if err := unix.Kill(pid, 0); err == unix.ESRCH {
 		return 0, Dead

@@ -54,7 +54,7 @@ func birth() uint64 {
 	return birthOf(space+clock, began)
 }
 
-// started returns when a process of this namespace began, in ticks since boot.
+// started returns the time at which a process of this namespace began, in ticks since boot.
 func started(pid int) (began uint64, life Life) {
 	if err := unix.Kill(pid, 0); err == unix.ESRCH {
 		return 0, Dead

@@ -57,7 +57,7 @@ func birth() uint64 {
 	return birthOf("", began)
 }
 
-// started returns when a process began, in units of 100 ns.
+// started returns the time at which a process began, in units of 100 ns.
 func started(pid int) (began uint64, life Life) {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(pid))
 	if err == windows.ERROR_INVALID_PARAMETER { // no such process

@@ -76,8 +76,8 @@ func KindOf(m fs.FileMode) string {
 	return "a special file"
 }
 
-// ReadRoot is ReadDir for a folder that a user named: the root of a store or of a backup, which may be reached through
-// a link.
+// ReadRoot is like ReadDir, for a folder that a user named: the root of a store or of a backup, which may be reached
+// through a link.
 func ReadRoot(fsys FS, name string) ([]string, error) { return fsys.ReadDir(throughLink(name)) }
 
 // throughLink returns a path that leads to the target of a link to a folder. filepath.Join would remove the suffix
@@ -87,7 +87,7 @@ func throughLink(name string) string { return name + "/." }
 // lostAndFound is the folder that mkfs creates in the root of a file system for use by fsck.
 const lostAndFound = "lost+found"
 
-// Contents is ReadRoot without lost+found at a mount point: a new volume counts as empty.
+// Contents is like ReadRoot, without lost+found at a mount point: a new volume is treated as empty.
 func Contents(fsys FS, name string) ([]string, error) {
 	names, err := ReadRoot(fsys, name)
 	return WithoutLost(fsys, name, names), err

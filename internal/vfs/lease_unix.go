@@ -58,8 +58,8 @@ func (p *patience) open(name string, open func() (int, error)) (int, error) {
 	return -1, &errs.LockError{Path: name, Holder: holder, Err: fmt.Errorf("%w, waited %v", errLeased, left)}
 }
 
-// lock is open for a library that opens the file and locks it without blocking: ok is false, without an error, if
-// another process has the lock.
+// lock is like open, for a library that opens the file and locks it without blocking: ok is false, without an error,
+// if another process has the lock.
 func (p *patience) lock(name string, by func() (bool, error)) (ok bool, err error) {
 	_, err = p.open(name, func() (int, error) {
 		if ok, err = by(); errors.Is(err, unix.EWOULDBLOCK) {

@@ -1,6 +1,6 @@
 package vfs
 
-// Life is what is known about a process.
+// Life is the state of a process, as far as it is known.
 type Life int
 
 // The states of a process.

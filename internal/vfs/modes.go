@@ -32,7 +32,8 @@ type manners struct {
 // sharedFolder are the mode bits of a folder that its group shares.
 const sharedFolder = fs.ModeSetgid | 0o070
 
-// mannersOf returns what a process with an effective user and group must do in a folder; nil for nothing.
+// mannersOf returns the manners of a folder for a process with an effective user and group; nil if there is nothing to
+// set.
 func mannersOf(folder *Info, euid, egid int) *manners {
 	m := &manners{uid: -1, gid: -1}
 	if euid == 0 && (folder.UID != 0 || int(folder.GID) != egid) {

@@ -22,7 +22,7 @@ func newName(name string) string {
 	return fmt.Sprintf("%s.%d-%d.new", name, os.Getpid(), made.Add(1))
 }
 
-// create is openFD for a file that may have to be created.
+// create is like openFD, for a file that may have to be created.
 func (b *below) create(name string, flag int, perm fs.FileMode) (int, error) {
 	var m *manners
 	if flag&os.O_CREATE != 0 {

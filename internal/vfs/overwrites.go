@@ -1,6 +1,6 @@
 package vfs
 
-// Overwrites is what happens to the blocks of a file when its bytes are overwritten.
+// Overwrites describes the effect of overwriting a file's bytes on the blocks of the file.
 type Overwrites int
 
 // The values of Overwrites.

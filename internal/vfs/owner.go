@@ -30,7 +30,7 @@ func Self(getenv func(string) string) Users {
 	return self
 }
 
-// SelfOn is Self for a file system of the operating system; a simulated one has no users.
+// SelfOn is like Self, for a file system of the operating system; a simulated file system has no users.
 func SelfOn(fsys FS, getenv func(string) string) Users {
 	if _, ok := fsys.(osFS); !ok {
 		return nil

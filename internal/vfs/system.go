@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// System is what an engine uses of the machine, with the limits that tests change; the simulator sets it. Zero fields
-// mean the machine's own and the defaults given below.
+// System has the functions of the machine that an engine uses, and the limits that tests change; the simulator sets
+// it. Zero fields mean the machine's own functions and the defaults given below.
 type System struct {
 	FS     FS
 	Inline bool                                       // start no goroutines: all work is done by the caller
-	Rand   io.Reader                                  // for ids, nonces and names
+	Rand   io.Reader                                  // source of random bytes for ids, nonces and names
 	Sleep  func(context.Context, time.Duration) error // waits until the duration has passed or ctx ends
 	// Mono returns the time since any fixed moment and never decreases; nil: the store's clock is used
 	Mono func() time.Duration
@@ -28,5 +28,5 @@ type System struct {
 	WordsRows    int    // memories per segment of words in a rebuild; 131,072
 	Features     uint64 // features that this program supports besides those of its build; see wal.Features
 	Lacks        uint64 // features that this program lacks, to simulate an older one
-	Rounds       int64  // with Inline: commits after which a round runs; 0 means no rounds
+	Rounds       int64  // with Inline: number of commits after which a flush runs; 0 means no flushes
 }

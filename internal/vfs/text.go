@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// textStep is how many bytes of a text are read at a time, and checked for zeros.
+// textStep is the number of bytes of a text that are read at a time, and checked for zeros.
 const textStep = 1 << 20
 
 // sparseMost is the maximum size of a file that is read even if it consists of holes.

@@ -39,7 +39,7 @@ func ReadTypes(fsys FS, name string) ([]Entry, error) {
 	return list, nil
 }
 
-// readTypesBy is readDirBy with the types.
+// readTypesBy is like readDirBy, and also returns the types.
 func readTypesBy(open opener, name string) ([]Entry, error) {
 	d, err := openDir(open, name)
 	if err != nil {

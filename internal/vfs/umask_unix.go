@@ -33,7 +33,7 @@ func owned(fd int, perm fs.FileMode) error {
 	return tolerant(unix.Fchmod(fd, uint32(st.Mode)&0o7777|want))
 }
 
-// ownedFolder is owned for a folder. at and base name it as in the system calls ending in "at".
+// ownedFolder is like owned, for a folder. at and base name the folder as in the system calls ending in "at".
 func ownedFolder(at int, base string, perm fs.FileMode) error {
 	if !umaskTakes() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// wipeStep is how many zeros are written at once.
+// wipeStep is the number of zeros that are written at once.
 const wipeStep = 256 << 10
 
 // Zero overwrites an open file from an offset to its end with zeros, and makes that durable. Whether the device keeps
@@ -21,8 +21,8 @@ func Zero(f File, from int64) error {
 	return f.Datasync() // without metadata, which saves a commit of the journal
 }
 
-// Overwrite is Zero without making it durable. If the file is removed before a sync, its old bytes may stay on the
-// disk, because unwritten data is dropped.
+// Overwrite is like Zero, but does not sync. If the file is removed before a sync, its old bytes may stay on the disk,
+// because unwritten data is dropped.
 func Overwrite(f File, from int64) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -85,7 +85,7 @@ func (e *UnwipedError) Error() string { return e.What() + ": " + e.Help() }
 // What returns a description of what happened.
 func (e *UnwipedError) What() string { return fmt.Sprintf("%s was not overwritten: %v", e.Path, e.Err) }
 
-// Help returns what the user can do.
+// Help returns a remedy for the user.
 func (e *UnwipedError) Help() string {
 	switch {
 	case errors.Is(e.Err, ErrHeld):

@@ -14,7 +14,7 @@ import (
 // Folder is the folder of a view's files. It contains regular files only, no folders.
 type Folder struct {
 	FS         vfs.FS
-	Path       string // of the folder
+	Path       string // path of the folder
 	Temp       string // a file name in tmp/ that only this process uses
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
@@ -64,7 +64,7 @@ func (f *Folder) Write(name string, data []byte) error {
 	return vfs.WriteDurable(f.FS, f.Temp, filepath.Join(f.Path, name), data, f.FileMode)
 }
 
-// pieceBytes is how many bytes WriteBy writes at a time.
+// pieceBytes is the number of bytes that WriteBy writes at a time.
 const pieceBytes = 1 << 20
 
 // WriteBy is like Write; write passes the contents to give in pieces.

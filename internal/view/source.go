@@ -36,7 +36,7 @@ type Source struct {
 	// FileLimit is the maximum size of a document in bytes; Limits bound its contents.
 	FileLimit int
 	Limits    kind.Limits
-	Location  *time.Location // for times without a zone
+	Location  *time.Location // zone of times without a zone
 	// Fits returns an error if a document of a kind violates the current limits, or nil.
 	Fits func(kind byte, id string, doc []byte) error
 	// Creates returns an error if a document of a kind may not be created beside the existing ones, or nil.

@@ -6,9 +6,9 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// Share is what a word of a query adds to the score of a document.
+// Share is the amount that a word of a query adds to the score of a document.
 type Share struct {
-	Word  int // its index in Query.All
+	Word  int // index of the word in Query.All
 	Score float64
 	Near  float64 // the part of Score that comes from the neighbours, from 0 to 1
 }

@@ -53,7 +53,7 @@ func (s *Segment) rowFrom(i int, h uint64, id string) (r uint32, ok bool, err er
 // instead of searching for each id. A scan reads each cache line of hashes once, for all ids in it.
 const walkShare = 64
 
-// wanted is one of the ids that findAll looks for.
+// wanted is an id that findAll searches.
 type wanted struct {
 	hash uint64
 	i    int // index of the id in the caller's list

@@ -21,7 +21,7 @@ type Segment struct {
 	Print    uint64 // the fingerprint of the analyzer
 	Total    uint64 // the sum of the lengths of all rows
 	Format   uint32
-	Sorted   bool // it has lines and orders; false for format 1
+	Sorted   bool // the segment has lines and orders; false for format 1
 
 	b       []byte
 	end     int

@@ -55,7 +55,7 @@ func (p *Part) Deaths() int { return p.deaths }
 // Set is an immutable list of segments with the state of their rows. Changes (With, Merged) return a new set.
 type Set struct {
 	parts []*Part
-	index map[uint64]int // by ID
+	index map[uint64]int // index of a part in the list, by the part's ID
 }
 
 // NewSet returns a set without segments.

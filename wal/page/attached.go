@@ -47,7 +47,7 @@ func (p Page) PID(slot int) int { return int(p.words.Load(wordPIDs + slot)) }
 // see vfs.Host; 0 if it is not recorded.
 func (p Page) Birth(slot int) uint64 { return p.words.Load(wordBirths + slot) }
 
-// Unlisted returns how many attached processes found no place on the list.
+// Unlisted returns the number of attached processes for which the list had no place.
 func (p Page) Unlisted() uint64 { return p.words.Load(wordUnlisted) }
 
 // Claim records that a process is attached and which features it knows, and returns its slot. Apart from the

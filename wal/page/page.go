@@ -182,7 +182,7 @@ func (p Page) Syncing() bool { return p.words.Load(wordSyncing) != 0 }
 // SetSyncing records whether there is a sync that was begun and has not succeeded.
 func (p Page) SetSyncing(on bool) { p.set(wordSyncing, on) }
 
-// Poison returns why appending is forbidden.
+// Poison returns the reason for which appending is forbidden.
 func (p Page) Poison() Poison { return Poison(p.words.Load(wordPoison)) }
 
 // SetPoison records why appending is forbidden.
@@ -222,7 +222,7 @@ func (p Page) Abandoned() bool { return p.words.Load(wordAbandoned) != 0 }
 // SetAbandoned records whether tmp/ must be searched.
 func (p Page) SetAbandoned(on bool) { p.set(wordAbandoned, on) }
 
-// IndexRebuilds returns how often an existing index was replaced by a rebuilt one.
+// IndexRebuilds returns the number of times that an existing index was replaced by a rebuilt one.
 func (p Page) IndexRebuilds() uint64 { return p.words.Load(wordIndexRebuilds) }
 
 // AddIndexRebuild increments the number of index rebuilds.

@@ -18,7 +18,7 @@ func (p Page) Sleeps() bool {
 	return ok
 }
 
-// Releases returns how often a lock was released.
+// Releases returns the number of times that a lock was released.
 func (p Page) Releases(lock int) uint64 { return p.words.Load(wordReleases + lock) }
 
 // Waiters returns the number of processes that sleep until a lock is released, including processes that were killed

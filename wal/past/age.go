@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Began returns when the first frame of a segment was written.
+// Began returns the time at which the first frame of a segment was written.
 func (p *Log) Began(number uint64) (time.Time, error) {
 	_, h, err := p.Start(number)
 	if err == nil && (h.Time <= 0 || h.Time > MostTime) {

@@ -38,7 +38,7 @@ type Entry struct {
 	More     bool   // the next entry belongs to the same batch; set by reading
 	Writer   uint32 // the number of the writer, 0 if unknown; see wal.Batch
 	Cause    uint8  // cause of the entry, one of the causes in package wal; 0: a caller asked for the change
-	Restores LSN    // of an entry that an undo wrote, the version that it restored; 0: none. See package segment
+	Restores LSN    // the version that an undo restored, if an undo wrote the entry; 0: none. See package segment
 	Own      bool   // this handle has written the entry itself; set when the entry is applied
 	Size     uint64 // bytes of log that the entry takes, from LSN on; set by reading
 	Inflated uint32 // size of Value after decompression, in bytes; 0 means len(Value)

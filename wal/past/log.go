@@ -296,9 +296,9 @@ func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
 	return s, h, err
 }
 
-// Oldest returns how far back the log below an LSN is kept without a hole: the first position after a segment's
-// start. whole reports whether the log began there. began is the end of the previous segment: a reader that has
-// read everything below began has missed nothing.
+// Oldest returns the position back to which the log below an LSN is kept without a hole: the first position after a
+// segment's start. whole reports whether the log began there. began is the end of the previous segment: a reader that
+// has read everything below began has missed nothing.
 func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	oldest, began = to, to
 	if to == 0 {

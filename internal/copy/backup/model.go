@@ -260,7 +260,7 @@ func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *repair.Ba
 // Restored describes the vectors in the files of a restored store: their model as of the restored moment, and the
 // files that still have vectors of the previous model.
 type Restored struct {
-	SegmentSize uint64 // of the log
+	SegmentSize uint64 // size of a segment of the log, in bytes
 
 	Model index.Model
 	// Settled reports that config.json is as of this model. Otherwise it may name a later model.

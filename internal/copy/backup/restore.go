@@ -114,7 +114,7 @@ type restore struct {
 
 	features wal.Features // features of the new store
 
-	newest map[string]changed         // by key: the newest entry in the log up to the moment
+	newest map[string]changed         // the newest entry of each key in the log up to the moment
 	names  map[string]bool            // paths of the files of these keys, including the folder
 	scopes map[string]*worklog.Replay // scopes of which the log has entries, by path of the file
 	past   []stretch
@@ -127,7 +127,7 @@ type restore struct {
 	restored Restored
 	writers  *writers
 	gone     *purgefile.Table // the purges that the backup or the living store has recorded
-	purged   bool             // up to the moment, the living store's log has frames that a purge erased
+	purged   bool             // the living store's log has frames up to the moment that a purge erased
 	deleted  map[string]bool  // keys that the living store deleted after the moment; nil: not read yet
 
 	until  wal.LSN // version that corresponds to the requested time; 0: the log has no commit that early

@@ -19,7 +19,7 @@ const (
 	adoptBytes = 4 << 20
 )
 
-// together returns how many actions at the start of list are adoptions that one commit may include.
+// together returns the number of actions at the start of list that are adoptions which one commit may include.
 func together(list []repair.Action) int {
 	edits := func(a *repair.Action) bool { return a.Findings[0].Kind.General() == repair.MemoryEdited }
 	first := &list[0]

@@ -17,7 +17,7 @@ import (
 // verdict is the decision of judge about a file without an entry. Plan and Apply both use it.
 type verdict struct {
 	heals string // as in repair.Finding; the plan takes its action from it
-	why   string // why the file is moved to quarantine
+	why   string // the reason for moving the file to quarantine
 	id    string
 	stake string // what is at stake; "": the Stake that verify reported
 	err   error  // the problem; nil: the error that verify reported

@@ -135,8 +135,8 @@ type Run struct {
 	o       repair.VerifyOptions
 	yield   func(repair.Finding, error) bool
 	sum     *repair.Summary
-	Folders []*docfile.Folder          // by kind
-	names   []func() ([]string, error) // by kind: the names in the folder, listed once
+	Folders []*docfile.Folder          // the folders of documents, by kind
+	names   []func() ([]string, error) // the names in the folders, by kind, listed once
 
 	marks []wal.Mark // positions in the checkpoint, each of which must be the end of a frame of the log
 	// A process does not verify a block again that it has verified once. If the index turns out to be damaged, lines

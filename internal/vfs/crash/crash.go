@@ -44,7 +44,7 @@ type booter struct {
 	d, next *Disk
 	loss    loss
 	rng     *rand.Rand
-	entries map[*inode]map[string]*inode // of folders with surviving pending steps
+	entries map[*inode]map[string]*inode // entries of the folders with surviving pending steps
 	done    map[*inode]*inode
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// inodeCost is what a file counts against the capacity besides its pages, in bytes.
+// inodeCost is the number of bytes that a file uses of the capacity in addition to its pages.
 const inodeCost = 512
 
 // ErrWouldBlock is returned instead of waiting to a process made with NonBlocking.
@@ -24,11 +24,11 @@ type Disk struct {
 	changed  *sync.Cond // a lock or a lease was released
 	boot     uint64
 	gen      *generation
-	seq      uint64 // of the last change
-	ids      uint64 // of the last inode
+	seq      uint64 // number of the last change
+	ids      uint64 // id of the last inode
 	root     *inode
 	pending  []*step // changes of names, in order
-	settled  int     // how many of pending are durable
+	settled  int     // number of elements of pending that are durable
 	wakes    uint64  // counts changes that waiters wait for
 	dirty    map[*inode]struct{}
 	freeInos []uint64
@@ -142,7 +142,7 @@ func (d *Disk) kill(p *Process) {
 type Held struct {
 	Path string
 	PID  int
-	Name string // of the process
+	Name string // name of the process
 	Mode string
 }
 

@@ -10,7 +10,8 @@ func (d *Disk) KeepFreed() {
 	d.keepsFreed = true
 }
 
-// Freed returns what was given up since KeepFreed: one piece for each content that the blocks of a file may have.
+// Freed returns the contents of blocks that were given up since KeepFreed: one piece for each content that the blocks
+// of a file may have.
 func (d *Disk) Freed() []Piece {
 	d.mu.Lock()
 	defer d.mu.Unlock()

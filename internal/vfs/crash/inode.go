@@ -12,17 +12,17 @@ type inode struct {
 	mode  fs.FileMode
 	nlink int
 	name  string // the last name given to it
-	early bool   // its last name was removed before KeepFreed
+	early bool   // its last name was removed before KeepFreed was called
 	descs int    // number of open files, in any process
 	lease *file  // the file that holds a lease, or nil
 
-	entries, durable map[string]*inode // of a folder: the visible entries, and the durable ones
-	steps            []*step           // of a folder: pending steps that involve it
-	last             map[string]*step  // of a folder: the last pending step for a name
+	entries, durable map[string]*inode // the visible entries and the durable ones, if the inode is a folder
+	steps            []*step           // pending steps that involve the folder
+	last             map[string]*step  // the last pending step for each name in the folder
 
 	cache, disk content
 	pending     []change
-	lost        map[int]uint8 // by page: sectors that are neither dirty nor durable
+	lost        map[int]uint8 // sectors that are neither dirty nor durable, by page
 	locks       []*lock       // locks held on it
 
 	version, flatVersion uint64 // version of the content, and of flat

@@ -130,7 +130,7 @@ func (d *Disk) lookup(name string) (dir *inode, base string, in *inode, err erro
 	}
 }
 
-// must is lookup for a name that must exist.
+// must is like lookup, for a name that must exist.
 func (d *Disk) must(name string) (dir *inode, base string, in *inode, err error) {
 	dir, base, in, err = d.lookup(name)
 	if err == nil && in == nil {
@@ -139,7 +139,7 @@ func (d *Disk) must(name string) (dir *inode, base string, in *inode, err error)
 	return dir, base, in, err
 }
 
-// folder is must for a folder.
+// folder is like must, for a folder.
 func (d *Disk) folder(name string) (*inode, error) {
 	_, _, in, err := d.must(name)
 	if err == nil && in.entries == nil {

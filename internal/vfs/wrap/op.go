@@ -79,17 +79,17 @@ func (k Kind) Syncs() bool {
 type Op struct {
 	Kind   Kind
 	Seq    int    // number of the operation on this FS, from 1
-	Path   string // as passed by the caller
+	Path   string // path as the caller passed it
 	To     string // the second name of Rename, RenameNew, Exchange, Link
 	Off    int64
-	Size   int // of a read or write; a hook may lower it
+	Size   int // number of bytes of a read or write; a hook may lower it
 	Length int64
 	Flag   int
 	Perm   fs.FileMode
 	Mode   vfs.Mode
 	Word   int
 	Value  uint64
-	Ctx    context.Context // of Lock
+	Ctx    context.Context // the context of a Lock
 
 	wrapper *FS
 	site    string

@@ -24,7 +24,7 @@ import (
 type Evictions struct {
 	mu     sync.Mutex
 	policy string
-	lists  map[string]*queue // by session, "" the store's
+	lists  map[string]*queue // lists by session; "" for the store
 	taken  map[string]bool   // ids claimed by commits of this process that are in progress
 	turns  turns
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Drift is how far the vector files lag behind the index as both are now. Nothing else is read, and nothing is changed.
-// The next flush or search corrects missing, stale and ghost vectors. Memories and assemblies are counted together.
+// Drift describes how far the vector files lag behind the index, as both are now. Nothing else is read, and nothing is
+// changed. The next flush or search corrects missing, stale and ghost vectors. Memories and assemblies are counted
+// together.
 type Drift struct {
 	Missing int64 // embeddings without a vector
 	Stale   int64 // vectors that differ from the embedding

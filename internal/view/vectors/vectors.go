@@ -46,7 +46,7 @@ type Vectors struct {
 	host Host
 }
 
-// Host is what Vectors calls in the packages above it: the embedder and the committer.
+// Host is the interface of the packages above Vectors that it calls: the embedder and the committer.
 type Host interface {
 	// Embedder returns the name of the embedder of this process, or "" if it has none.
 	Embedder() string
@@ -317,7 +317,7 @@ func (vs *Vectors) Load(prev *vector.Set) (*vector.Set, error) {
 	return nil, vs.engine.Env().IOError("reading", filepath.Join(vs.engine.Env().Dir, vector.Folder), err)
 }
 
-// strangeVectors returns why undamaged vectors do not belong to the current store, or nil if they do.
+// strangeVectors returns an error if undamaged vectors do not belong to the current store, or nil if they do.
 func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	if !set.Exists() {
 		return nil

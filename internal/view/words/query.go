@@ -91,7 +91,7 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 	return s, q.eng.DamageOf(err)
 }
 
-// damagedTries is how often With rebuilds damaged content and searches again.
+// damagedTries is the maximum number of times that With rebuilds damaged content and searches again.
 const damagedTries = 2
 
 // With calls use with a snapshot. If the snapshot turns out to be damaged, With calls use again with one built from the
@@ -121,7 +121,7 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 // Place is the position in a session of a memory that exists or is about to be written.
 type Place struct {
 	Session string
-	Time    int64 // in microseconds since 1970
+	Time    int64 // time of the memory, in microseconds since 1970
 	ID      string
 }
 

@@ -61,7 +61,7 @@ type Words struct {
 	untidy  bool                  // there may be files that the manifest does not list any more
 
 	turns  yield.Turns        // yields to other goroutines while computing
-	maps   map[string]*mapped // by file name
+	maps   map[string]*mapped // mapped files, by name
 	purged bool               // the next Save removes all other files
 	loaded []byte             // the manifest of the loaded files
 	at     wal.Mark           // log position of the loaded files

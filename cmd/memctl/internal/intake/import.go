@@ -20,7 +20,7 @@ type Report struct {
 	Store      string                `json:"store"`
 	tally                            // counts of memories
 	Problems   []importer.Problem    `json:"problems"` // see ProblemsMost
-	Counts     map[importer.Kind]int `json:"counts"`   // of all problems
+	Counts     map[importer.Kind]int `json:"counts"`   // number of problems, by kind
 	Assemblies tally                 `json:"assemblies"`
 	importer.Report
 }
@@ -68,7 +68,7 @@ type Intake struct {
 	Began time.Time // time of the first item without a time; the others follow in the order of the source
 	taken int
 
-	listed [2]map[importer.Kind]int // by kind: number of listed problems, and how many of them are refusals
+	listed [2]map[importer.Kind]int // number of listed problems by kind, and how many of them are refusals
 
 	chunk []item
 	bytes int

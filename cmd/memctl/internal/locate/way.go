@@ -9,8 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/places"
 )
 
-// Way is how a command finds a store. Every way uses Check; TestWays in cmd/memctl has each of
-// them.
+// Way is a way in which a command finds a store. Every way uses Check; TestWays in cmd/memctl has each of them.
 type Way int
 
 // The ways. A path of Named was given by the user for this command (--store, an argument) or for
