@@ -37,6 +37,7 @@ type Config struct {
 
 	// Limits on one document, whether put or edited by hand; stored documents that exceed them can still
 	// be read.
+
 	// maximum size of one memory's JSON in bytes; default 16 MiB
 	MaxMemoryBytes int `json:"max_memory_bytes,omitempty"`
 	MaxIDBytes     int `json:"max_id_bytes,omitempty"` // maximum length of an id in bytes; default 1,024
@@ -67,6 +68,8 @@ type Config struct {
 	MaxAge int64 `json:"max_age,omitempty"`
 
 	// Limits of the history that the store keeps in addition to its log: copies of old segments.
+
+	// maximum size of the copies in bytes; default 256 MiB; 0: only the log
 	HistoryBytes *int64 `json:"history_bytes,omitempty"`
 	HistoryDays  int    `json:"history_days,omitempty"` // age in days at which a copy is removed, 0: never
 	// UnsentBytes is the number of bytes by which the copies may exceed HistoryBytes while a copy of the store on
