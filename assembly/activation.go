@@ -12,10 +12,9 @@ import (
 // DefaultHalfLife is the time in which an activation decays by half if no other half-life is given.
 const DefaultHalfLife = 24 * time.Hour
 
-// ActivationAt returns the level at now: the stored level, halved for each half-life (0:
-// DefaultHalfLife) since LastActivation. So a level decays without a write. A level without a
-// LastActivation does not decay; neither does one whose LastActivation is in the future, because a clock
-// was set back.
+// ActivationAt returns the activation level at now: the stored level, halved for each half-life (0: DefaultHalfLife)
+// since LastActivation. So a level decays without a write. A level does not decay if there is no LastActivation, or if
+// LastActivation is in the future because a clock was set back.
 func (a *Assembly) ActivationAt(now time.Time, halfLife time.Duration) float64 {
 	if halfLife <= 0 {
 		halfLife = DefaultHalfLife
@@ -26,9 +25,9 @@ func (a *Assembly) ActivationAt(now time.Time, halfLife time.Duration) float64 {
 	return a.ActivationLevel * math.Exp2(-float64(now.Sub(a.LastActivation))/float64(halfLife))
 }
 
-// Activate adds boost to the level that remains at now, limits the sum to the range 0 to 1, and
-// increments ActivationCount. A stored level above 1 is reduced to 1. now is truncated to microseconds,
-// and never moves LastActivation back.
+// Activate adds boost to the level that remains at now, limits the sum to the range 0 to 1, and increments
+// ActivationCount. It reduces a stored level above 1 to 1. now is truncated to microseconds, and never moves
+// LastActivation back.
 func (a *Assembly) Activate(now time.Time, boost float64, halfLife time.Duration) error {
 	if math.IsNaN(boost) || math.IsInf(boost, 0) {
 		return &errs.FieldError{Field: "boost", Value: strconv.FormatFloat(boost, 'g', -1, 64),

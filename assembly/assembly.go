@@ -8,13 +8,13 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Assembly is a group of memories. It may be copied; a copy shares the slices and maps, Clone does not.
-// A zero time means that there is none.
+// Assembly is a group of memories. It may be copied; a copy shares the slices and maps, which Clone copies. A zero
+// time means that there is none.
 type Assembly struct {
 	ID          string
 	Name        string
 	Description string
-	MemoryIDs   []string // the members, each once, in the order in which they were added
+	MemoryIDs   []string // ids of the members, each once, in the order in which they were added
 
 	CompositeEmbedding  []float32 // see Composite; nil: none
 	HyperbolicEmbedding []float32 // memstore.Hyperbolic of the composite; nil: none
@@ -24,10 +24,10 @@ type Assembly struct {
 	Tags           []string
 	Topics         []string
 
-	CreationTime    time.Time // when the group was created
+	CreationTime    time.Time // time at which the group was created
 	LastAccessTime  time.Time
 	AccessCount     int64
-	ActivationLevel float64 // as of LastActivation; see ActivationAt
+	ActivationLevel float64 // activation level at the time LastActivation; see ActivationAt
 	LastActivation  time.Time
 	ActivationCount int64
 
@@ -35,11 +35,11 @@ type Assembly struct {
 	// whose document has no such member.
 	Inactive bool
 
-	MergedFrom           []string  // the ids of all assemblies that were merged into it; see Merge
-	VectorIndexUpdatedAt time.Time // set by Prepare: when CompositeEmbedding last changed
+	MergedFrom           []string  // ids of all assemblies that were merged into this one; see Merge
+	VectorIndexUpdatedAt time.Time // time at which CompositeEmbedding last changed; set by Prepare
 	SchemaVersion        string    // assembly_schema_version, as another system wrote it
-	CreatedAt            time.Time // set by the store, kept over all versions
-	UpdatedAt            time.Time // set by the store
+	CreatedAt            time.Time // time of creation; set by the store, the same in all versions
+	UpdatedAt            time.Time // time of the last change; set by the store
 
 	// Version is the LSN of the write that stored this state; 0 if it was not read from a store.
 	Version uint64
@@ -47,8 +47,7 @@ type Assembly struct {
 	// By is the number of the writer of that version; 0 if it is not known. See package writer.
 	By uint32
 
-	// source is the object from which this was decoded, or nil. Copies share it, and it is never
-	// modified.
+	// source is the object from which the Assembly was decoded, or nil. Copies share it, and it is never modified.
 	source *jsondoc.Object
 }
 
@@ -102,8 +101,8 @@ func (a *Assembly) Clone() *Assembly {
 	return &c
 }
 
-// Equal reports whether the fields of both are equal; the documents from which they were decoded,
-// Version and By, are not compared.
+// Equal reports whether the fields of both assemblies are equal. It ignores Version, By, and the documents from which
+// the assemblies were decoded.
 func (a *Assembly) Equal(o *Assembly) bool {
 	mine, other := a.lists(), o.lists()
 	for i := range mine {
@@ -125,8 +124,8 @@ func (a *Assembly) Equal(o *Assembly) bool {
 		(len(a.EmotionProfile) == 0 && len(o.EmotionProfile) == 0 || reflect.DeepEqual(a.EmotionProfile, o.EmotionProfile))
 }
 
-// Decoded reports whether a was decoded from a document: when it is written, members that it does not
-// know stay as in that document.
+// Decoded reports whether a was decoded from a document. If so, members that the program does not know are written as
+// in that document.
 func (a *Assembly) Decoded() bool { return a.source != nil }
 
 type namedTime struct {

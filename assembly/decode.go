@@ -7,12 +7,12 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// DecodeOptions says how to read a document; the zero value is suitable for a file of the store.
+// DecodeOptions are the options of Decode; the zero value is suitable for a file of the store.
 type DecodeOptions struct {
 	Limits     Limits
 	Location   *time.Location // zone of times that have none; nil: UTC
-	ID         string         // the id that the document must have; "": any
-	IDOptional bool           // the document may have no id, and gets one when it is stored
+	ID         string         // the id that the document must have; "": any id
+	IDOptional bool           // the document may lack an id: the assembly gets one when it is stored
 	Owned      bool           // data belongs to the Assembly from now on and need not be copied
 }
 

@@ -83,8 +83,8 @@ func (a *Assembly) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	return w.Document()
 }
 
-// sizeHint estimates the size of the document: 18 bytes a float and its indent, 44 an id (a UUID, its
-// quotes and indent). It is usually enough.
+// sizeHint estimates the size of the document in bytes: 18 bytes for a float and its indent, 44 for an id (a UUID, its
+// quotes and indent). The estimate is usually large enough.
 func (a *Assembly) sizeHint() int {
 	n := 768 + len(a.ID) + len(a.Name) + len(a.Description) + len(a.Description)/16 + 60*len(a.EmotionProfile)
 	for _, list := range a.lists() {
@@ -93,7 +93,7 @@ func (a *Assembly) sizeHint() int {
 	return n + 18*(len(a.CompositeEmbedding)+len(a.HyperbolicEmbedding))
 }
 
-// encodeOver encodes an Assembly over the text that it was decoded from.
+// encodeOver encodes an Assembly over the text from which it was decoded.
 func (a *Assembly) encodeOver(lim Limits) ([]byte, error) {
 	e := jsondoc.NewMemberEditor(a.source, memberOrder, lim.Depth)
 	e.Text(memberID, a.ID)

@@ -8,13 +8,13 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Limits bounds one assembly, in writing and in reading. A zero field means its default.
+// Limits are the limits of one assembly, for writing and for reading. A zero field means its default.
 type Limits struct {
-	AssemblyBytes int // of the encoded document: 16 MiB
-	IDBytes       int // of the id, of the name, and of each id in a list: 1,024
-	Depth         int // of nesting, where the document is level 1: 100, at most 10,000
-	EmbeddingDim  int // numbers in each of the two embeddings: 65,536
-	Members       int // memories in memory_ids, and assemblies in merged_from: 100,000
+	AssemblyBytes int // size of the encoded document in bytes; default 16 MiB
+	IDBytes       int // length of the id, of the name, and of each id in a list, in bytes; default 1,024
+	Depth         int // nesting, where the document is level 1; default 100, at most 10,000
+	EmbeddingDim  int // numbers in each of the two embeddings; default 65,536
+	Members       int // memories in memory_ids, and assemblies in merged_from; default 100,000
 }
 
 // DefaultLimits returns the limits of a store whose config sets none.
@@ -59,7 +59,7 @@ func (l Limits) checkIDs(field string, ids []string) error {
 	return nil
 }
 
-// checkName limits the name, so that the index line stays short.
+// checkName returns an error for a name that is too long: the index line must stay short.
 func (l Limits) checkName(name string) error {
 	if len(name) <= l.IDBytes {
 		return nil

@@ -12,16 +12,16 @@ func CheckMembers(ids []string, limits Limits) error {
 // Has reports whether a memory is a member.
 func (a *Assembly) Has(id string) bool { return slices.Contains(a.MemoryIDs, id) }
 
-// Add appends memories to the members; memories that are members already keep their place. It
-// returns how many were new. The previous contents of the slice are not written to.
+// Add appends memories to the members; memories that are members already keep their place. It returns the number of
+// new members. It does not write to the previous contents of the slice.
 func (a *Assembly) Add(ids ...string) int {
 	was := len(a.MemoryIDs)
 	a.MemoryIDs = united(a.MemoryIDs, ids)
 	return len(a.MemoryIDs) - was
 }
 
-// Remove removes memories and returns how many were members. The previous contents of the slice are
-// not written to.
+// Remove removes memories and returns the number of those that were members. It does not write to the previous
+// contents of the slice.
 func (a *Assembly) Remove(ids ...string) int {
 	out := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -40,8 +40,8 @@ func (a *Assembly) Remove(ids ...string) int {
 	return removed
 }
 
-// united returns list followed by the ids of more that it lacks, each once. It returns list itself if
-// there is nothing to add and no duplicate in it.
+// united returns list followed by the ids of more that list lacks, each once. It returns list itself if there is
+// nothing to add and no duplicate in it.
 func united(list []string, more ...[]string) []string {
 	n := len(list)
 	for _, m := range more {

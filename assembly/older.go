@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// The names of other systems: the older name and the present one.
+// Pairs of a name that other systems used for a member and the present name.
 const (
 	olderID             = "id"
 	olderLastActivation = "last_activated"
@@ -19,18 +19,17 @@ func olderNames() [2][2]string {
 	return [2][2]string{{olderID, memberID}, {olderLastActivation, memberLastActivation}}
 }
 
-// isMemory reports whether a document without assembly_id is a memory, and its id therefore not an older
-// assembly_id: a memory that was moved among the assemblies has an id as well, and a content, which no
-// assembly has.
+// isMemory reports whether a document without assembly_id is a memory. Then its id is not an older form of
+// assembly_id: a memory that was moved among the assemblies has an id as well, and a content, which no assembly has.
 func isMemory(o *jsondoc.Object) bool {
 	_, ok := o.Get("content")
 	return ok
 }
 
-// takeCopies moves the ids of a member memories, which has whole memories or ids, to memory_ids, and
-// removes memories: the copies in it are stale, and would stay so forever. If both members exist, ids
-// that only memories has are appended. A memories of another type stays if memory_ids exists; without
-// memory_ids it is an error, since members would be lost.
+// takeCopies moves the ids in the member memories, which has whole memories or ids, to memory_ids, and removes
+// memories: the copies in it are stale, and would never be updated. If both members exist, it appends the ids that
+// only memories has. If memories has another type, it stays if memory_ids exists; without memory_ids that is an error,
+// since members would be lost.
 func takeCopies(o *jsondoc.Object) (taken bool, err error) {
 	raw, ok := o.Get(olderMembers)
 	if !ok || raw[0] == 'n' {
@@ -81,9 +80,9 @@ func idsOf(raw []byte) ([]string, error) {
 	return ids, err
 }
 
-// dropStale removes an older name beside the present one if the value of the present one has changed,
-// since the older value would then be wrong. It is not updated, because only one known reader uses it,
-// and that one reads both.
+// dropStale removes a member with an older name beside the one with the present name if the value of the present one
+// has changed, since the older value would then be wrong. It does not update the older one, because only one known
+// reader uses it, and that one reads both.
 func (a *Assembly) dropStale(e *jsondoc.MemberEditor) {
 	if raw, ok := a.source.Get(memberID); ok && !jsondoc.EqualString(raw, a.ID) {
 		e.Remove(olderID)
@@ -97,8 +96,8 @@ func (a *Assembly) dropStale(e *jsondoc.MemberEditor) {
 	}
 }
 
-// ReadAs returns the name of the member as which a member of this name is read, "" for a member
-// that is kept unchanged.
+// ReadAs returns the name of the member as which Decode reads a member of this name, "" for a member that it keeps
+// unchanged.
 func ReadAs(name string) string {
 	older := olderNames()
 	return jsondoc.ReadAs(name, memberOrder(), append(older[:], [2]string{olderMembers, memberMemoryIDs})...)

@@ -15,20 +15,20 @@ import (
 // Previous describes the version that a write replaces.
 type Previous struct {
 	CreatedAt time.Time
-	// Document is its text. An Assembly that was not decoded takes over the members that it does not
-	// know, and the text of those that it does not change. Comparing it also shows whether the composite
-	// has changed. A text that cannot be read is ignored: a damaged version must not prevent a valid
-	// one.
+	// Document is the text of the previous version. An Assembly that was not decoded gets the members from it that the
+	// program does not know, and the text of members that are unchanged. Comparing it also shows whether the composite
+	// has changed. A text that cannot be read is ignored: a damaged version must not prevent a valid one.
 	Document []byte
-	// VectorID is the number of the composite in the vector file; 0: none, or not known.
+	// VectorID is the number of the previous version's composite in the vector file; 0: none, or unknown.
 	VectorID int64
 }
 
 // PrepareOptions are settings of the store. The zero value has the defaults.
 type PrepareOptions struct {
 	Limits Limits
-	Rand   io.Reader // for ids; nil: crypto/rand
-	// VectorID is the number that a new composite has from an import; 0: it gets that of its frame.
+	Rand   io.Reader // source of random bytes for ids; nil: crypto/rand
+	// VectorID is the number of a new composite from an import; 0: the number is the position of the new version's
+	// frame.
 	VectorID int64
 	// Misfit reports whether the composite gets no vector because its dimension is not that of the
 	// store. Then VectorIndexUpdatedAt is not set.
@@ -98,7 +98,7 @@ func Prepare(a *Assembly, old *Previous, now time.Time, opts PrepareOptions) (do
 	return doc, line, nil
 }
 
-// parse returns the old document, or nil if there is none or it cannot be read.
+// parse returns the previous document, or nil if there is none or it cannot be read.
 func (p *Previous) parse() *jsondoc.Object {
 	if p.Document == nil {
 		return nil
@@ -112,7 +112,8 @@ func (p *Previous) parse() *jsondoc.Object {
 	return o
 }
 
-// stampVector sets VectorIndexUpdatedAt and returns the number of the vector; 0 means that of the frame.
+// stampVector sets VectorIndexUpdatedAt and returns the number of the vector; 0 means the position of the new
+// version's frame.
 func (a *Assembly) stampVector(before *jsondoc.Object, kept, brought int64, now time.Time) int64 {
 	if len(a.CompositeEmbedding) == 0 {
 		a.VectorIndexUpdatedAt = time.Time{}

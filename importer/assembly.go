@@ -40,8 +40,7 @@ func (f *folder) listGroups() error {
 	return err
 }
 
-// assemblies yields the assemblies, after the last memory, each with the data of merge log and
-// stats about it.
+// assemblies yields the assemblies, after the last memory, each with the data about it from merge log and stats.
 func (f *folder) assemblies() error {
 	slices.Sort(f.groups)
 	f.groups = slices.Compact(f.groups)
@@ -102,8 +101,7 @@ func (f *folder) hasGroupFile(id string) bool {
 	return f.files[groupFolder+"/"+nameOf(id)+".json"] || f.files[nameOf(id)+".json"]
 }
 
-// knownGroup reports whether an assembly exists, by an id as in a mapping: asm: and the assembly's
-// id.
+// knownGroup reports whether an assembly exists. id is in the form of a mapping: asm: and the assembly's id.
 func (f *folder) knownGroup(id string) bool {
 	bare := strings.TrimPrefix(id, "asm:")
 	for _, id := range [...]string{id, bare, "asm:" + bare} {
@@ -120,7 +118,7 @@ func (f *folder) knownGroup(id string) bool {
 // group has data about an assembly from outside its document.
 type group struct {
 	id, note string   // used if the document has no id
-	history  *lineage // nil: none
+	history  *lineage // merge log and stats; nil: none
 }
 
 // group yields an assembly.
@@ -163,7 +161,7 @@ func noLimits() assembly.Limits {
 	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}
 }
 
-// lack is an assembly with members that were not yielded before it.
+// lack is an assembly with members that were not yielded before the assembly.
 type lack struct {
 	path, id string
 	members  int
@@ -174,7 +172,7 @@ func (r *run) unseen(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := r.seen[id]; return ok })
 }
 
-// lacks reports the members that were not yielded after their assembly either.
+// lacks reports the members of such assemblies that were not yielded later either.
 func (r *run) lacks() error {
 	for _, l := range r.lacking {
 		ids := r.unseen(l.ids)
@@ -195,9 +193,9 @@ func (r *run) lacks() error {
 	return nil
 }
 
-// copies examines the copies of whole memories that version 1.8 stores inside an assembly. They are
-// stale (FAILURES 43) and skipped, except a copy of a memory that is nowhere else, which is treated
-// as a memory that was set aside.
+// copies examines the copies of whole memories that version 1.8 stores inside an assembly. They are stale (FAILURES
+// 43), and it skips them, except a copy of a memory that exists nowhere else: it treats that copy as a memory that was
+// set aside.
 func (r *run) copies(name string, doc *object) error {
 	if !slices.Contains(doc.names, "memories") {
 		return nil

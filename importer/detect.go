@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// samples is the maximum number of files of a folder whose contents Detect examines.
+// samples is the maximum number of files in a folder whose contents Detect examines.
 const samples = 32
 
 // Detect returns the format of a folder or file, by file names if they are sufficient, otherwise by
@@ -63,7 +63,7 @@ func Detect(path string) (Format, error) {
 			errs.ErrInvalid, path, indexName)
 }
 
-// isStore reports whether config.json has the member that makes a folder a store.
+// isStore reports whether config.json has the member "varve", which marks a folder as a store.
 func (r *run) isStore() bool {
 	raw, err := r.read("config.json")
 	if err != nil {
@@ -121,11 +121,11 @@ func formatOf(raw []byte) Format {
 	return ""
 }
 
-// formOf returns the format of the first record of a value; JSONL for a memory or assembly of
-// Varve, "" for an unknown one.
+// formOf returns the format of the first record in a value; JSONL for a memory or assembly of Varve, "" for an unknown
+// one.
 func formOf(raw []byte) Format { return formWithin(raw, 0) }
 
-// formWithin is formOf for a value at a nesting depth of lists.
+// formWithin is like formOf, for a value at a nesting depth of lists.
 func formWithin(raw []byte, depth int) Format {
 	if depth > nestMost {
 		return ""

@@ -10,9 +10,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// fromVectors compares an item's embedding with its row in a vector file; if the item has no
-// embedding, it gets the row's vector. The returned problem, if any, is to be yielded after the
-// item.
+// fromVectors compares an item's embedding with the item's row in a vector file; if the item has no embedding, it gets
+// the row's vector. The returned problem, if any, is to be yielded after the item.
 func (r *run) fromVectors(it *Item) (*Problem, error) {
 	v := &r.vectors
 	if !v.any() {
@@ -89,11 +88,11 @@ func embeddingOf(it *Item) (v []float32, name string, err error) {
 	return m.Embedding, "embedding", nil
 }
 
-// nearEnough is the maximum difference between a row and an embedding, relative to the length of
-// the embedding: those systems scaled to length 1 in float32.
+// nearEnough is the maximum difference between a row and an embedding, relative to the length of the embedding. The
+// systems that wrote the rows scaled vectors to length 1 in float32.
 const nearEnough = 1e-4
 
-// alike reports whether a row equals the embedding as it is or scaled to length 1.
+// alike reports whether a row equals the embedding, either unchanged or scaled to length 1.
 func alike(row, embedding []float32) bool {
 	norm := vector.Norm(embedding)
 	var plain, unit float64

@@ -6,14 +6,13 @@ import (
 	"io"
 )
 
-// finiteReader passes JSON on with every bare NaN, Infinity and -Infinity replaced by null:
-// Python's json module writes them, and JSON does not allow them. The contents of strings are not
-// changed.
+// finiteReader passes JSON on, and replaces every bare NaN, Infinity and -Infinity by null: Python's json module
+// writes them, and JSON does not allow them. It does not change the contents of strings.
 type finiteReader struct {
 	src      io.Reader
 	err      error
-	in       []byte // read, not processed yet
-	out      []byte // processed, not passed on yet
+	in       []byte // bytes that are read and not processed yet
+	out      []byte // bytes that are processed and not passed on yet
 	inString bool
 	escaped  bool
 	found    int

@@ -36,17 +36,18 @@ const (
 	Chat       Format = "chat"
 )
 
-// reading is a record of another system converted to the parts of a memory.
+// reading has the parts of a memory into which a record of another system was converted.
 type reading struct {
-	form      Format
-	id        string
-	content   string
-	message   bool // a message of a conversation: it has a position, and its own id and time are not used
+	form    Format
+	id      string
+	content string
+	// the record is a message of a conversation: it has a position, and its own id and time are not used
+	message   bool
 	embedding jsontext.Value
 	timestamp jsontext.Value
 	metadata  []named
 	rest      []named           // other members at the top level
-	renamed   map[string]string // name in the source → name here
+	renamed   map[string]string // renamed members: name in the source → name in the memory
 }
 
 // fields are the members of an object, as a list and by name.
@@ -92,7 +93,7 @@ func (f fields) without(names ...string) []named {
 	return rest
 }
 
-// telling are the names of members that indicate a record of another system.
+// telling has the names of members that indicate a record of another system.
 var telling = []string{"lc", "__data__", "data", "page_content", "memory", "vector", "id_", "doc_id", "role", "type"}
 
 // recognise converts a record of another system; it returns nil for a memory or an assembly of
@@ -143,15 +144,15 @@ func (r *reading) meta(f fields, name string) {
 	}
 }
 
-// say adds metadata, unless the record has metadata of this name.
+// say adds a member to the metadata, unless the record has metadata of this name.
 func (r *reading) say(name, value string) {
 	if value != "" && !slices.ContainsFunc(r.metadata, func(m named) bool { return m.name == name }) {
 		r.metadata = append(r.metadata, named{name, quote(value)})
 	}
 }
 
-// when sets the timestamp to the first of the named members that can be a time, and returns its
-// name; "" if none can.
+// when sets the timestamp to the first of the named members that can be a time, and returns the member's name; "" if
+// none can.
 func (r *reading) when(f fields, names ...string) string {
 	for _, name := range names {
 		if v := f.by[name]; f.kind(name) == '"' || f.kind(name) == '0' {
@@ -403,10 +404,10 @@ func (r *reading) document(id string) []byte {
 
 // where is the position of a record: file and line or element, and the conversation.
 type where struct {
-	path    string // file, file:3 or file[2]
+	path    string // the file, with the line or element: file, file:3 or file[2]
 	session string // name of a conversation, "" if there is none
 	nth     int    // number of the message in the conversation, from 0
-	depth   int    // number of lists around it: see nestMost
+	depth   int    // number of lists around the record: see nestMost
 }
 
 // foreign yields a record of another system.
@@ -432,8 +433,7 @@ func messageID(session string, nth int, content string) string {
 	return "chat-" + hex.EncodeToString(h[:16])
 }
 
-// sessionOf returns the name of the conversation in a file: the file's name without folder and
-// extension.
+// sessionOf returns the name of the conversation in a file: the name of the file without folder and extension.
 func sessionOf(name string) string {
 	base := path.Base(name)
 	return strings.TrimSuffix(base, path.Ext(base))

@@ -49,11 +49,11 @@ const defaultMaxBytes = 64 << 20
 // Item is one memory or one assembly.
 type Item struct {
 	ID       string
-	Assembly bool   // JSON is for assembly.Decode, not for memstore.Decode
+	Assembly bool   // the item is an assembly: JSON is for assembly.Decode, not for memstore.Decode
 	JSON     []byte // one JSON object with the id; the caller may keep it
 	Path     string // position in the source, relative to it; "file:12" is a line
 	Note     string // something unexpected about the item, usually ""
-	VectorID int64  // the number of its vector in the source, 0: none that could be kept
+	VectorID int64  // number of the item's vector in the source; 0: there is none, or it cannot be kept
 
 	// Vector reports whether the document had no embedding and got the vector of the vector file;
 	// see KindVector.
@@ -68,13 +68,13 @@ type Kind string
 
 // The kinds.
 const (
-	KindCorrupt   Kind = "corrupt"        // not JSON, or not an object
+	KindCorrupt   Kind = "corrupt"        // the text is not JSON, or not an object
 	KindUnread    Kind = "unreadable"     // the file could not be read
-	KindTooLarge  Kind = "too large"      // longer than Options.MaxBytes
-	KindMended    Kind = "mended"         // could be read after a correction that the reason names
+	KindTooLarge  Kind = "too large"      // larger than Options.MaxBytes
+	KindMended    Kind = "mended"         // the text could be read after a correction, which the reason names
 	KindWrongID   Kind = "wrong id"       // the file's name does not match the id
 	KindUnindexed Kind = "unindexed"      // the file has no entry in the index
-	KindMissing   Kind = "missing"        // an entry of the index has no file
+	KindMissing   Kind = "missing"        // an entry of the index that has no file
 	KindGhost     Kind = "ghost"          // an id in a vector mapping without file and entry
 	KindDuplicate Kind = "duplicate"      // an id that was already imported from another file
 	KindCopy      Kind = "copy"           // a .bak file
@@ -125,7 +125,7 @@ type Source struct {
 	only   string    // the only file in it that is read, "" for all
 	stream io.Reader // lines; then root and only are not used
 	name   string    // name of the stream
-	report Report    // of the last run
+	report Report    // the report of the last run
 }
 
 // Open opens a folder, or a single file of Vizor's or of lines. If format is empty, Open detects

@@ -25,7 +25,7 @@ type index struct {
 	groupAt  map[string]string // path → assembly id
 }
 
-// indexOwn are the members of the top level that are not entries of the flat form.
+// indexOwn has the members of the top level that are not entries in the flat form.
 var indexOwn = map[string]bool{
 	"metadata": true, "last_updated": true, "count": true, "version": true, "self_model": true,
 	"world_model": true, "by_session": true, "by_expiry": true, "stats": true,
@@ -114,8 +114,8 @@ func (ix *index) flat(id string, val jsontext.Value) {
 	}
 }
 
-// entryOf returns the path, with slashes, and the type in an entry; an entry that is a string is
-// only the path.
+// entryOf returns the path, with slashes, and the type in an entry of the index; an entry that is a string has only
+// the path.
 func entryOf(val jsontext.Value) (file, kind string) {
 	switch val.Kind() {
 	case '"':

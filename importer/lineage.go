@@ -17,12 +17,12 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// lineage is information about assemblies that is stored outside of them: which were merged into
+// lineage is information about assemblies that is stored outside of their files: which assemblies were merged into
 // which, and how often each was activated.
 type lineage struct {
 	merges      []merge
 	into        map[string][]string // target → sources, in the order of the log
-	status      map[string]string   // of the clean-up, by merge event
+	status      map[string]string   // status of the clean-up, by merge event
 	activations map[string]int64
 	mergeLog    string // name of the file that was read, "" if none
 	stats       string
@@ -104,7 +104,7 @@ func (f *folder) readMerges(name string) error {
 	return f.ctx.Err()
 }
 
-// event adds the event of a line, and reports whether the line is one.
+// event adds the event in a line of the merge log, and reports whether the line has one.
 func (l *lineage) event(line []byte) bool {
 	var kind, event, of, target, status string
 	var sources []string
@@ -167,8 +167,8 @@ func (f *folder) readStats(name string) error {
 	return nil
 }
 
-// enrich adds the information of merge log and stats to an assembly. Sources in the log are
-// appended to those that the assembly has; the larger count is used.
+// enrich adds the information in merge log and stats to an assembly. It appends sources in the log to those that the
+// assembly has, and uses the larger count.
 func (l *lineage) enrich(it *Item) error {
 	sources := l.sourcesOf(it.ID)
 	count, counted := l.activations[it.ID]
@@ -272,7 +272,7 @@ func (f *folder) unknownHistory() error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.history.activations)) {
 		if _, ok := f.run.groups[id]; !ok {
-			reason := fmt.Sprintf("activated %s by the stats, but it has no file and no entry in the index",
+			reason := fmt.Sprintf("the stats count it as activated %s, but the assembly has no file and no entry in the index",
 				human.Count(int(f.history.activations[id]), "time", "times"))
 			if err := f.problem(Problem{Path: f.history.stats, ID: id, Kind: KindGhost, Reason: reason}); err != nil {
 				return err

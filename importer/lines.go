@@ -86,11 +86,11 @@ func (r *run) linesOf(src io.Reader, name string) error {
 	}
 }
 
-// errEndless is the error of line for a line longer than longest.
+// errEndless is the error of line for a line that is longer than longest.
 var errEndless = errors.New("the line does not end")
 
-// longest returns the maximum number of bytes that are skipped to find the end of a line: a sparse
-// file may have terabytes without one.
+// longest returns the maximum number of bytes that are skipped to find the end of a line: a sparse file may have
+// terabytes without a line break.
 func (r *run) longest() int { return max(256<<20, 4*r.opts.MaxBytes) }
 
 // line returns the next line. If it is too long, the rest is skipped, so that the next call begins

@@ -16,12 +16,12 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// ordinalMapping maps ids to rows of the vector file; the others map them to the numbers that the
-// vectors have in the file.
+// ordinalMapping is the name of the mapping from ids to rows of the vector file; the other mappings have the numbers
+// of the vectors in the file.
 const ordinalMapping = "id_to_index_mapping.json"
 
-// mappingNames are the files that map an id to its vector. The first one with an id is used; the
-// last two are a Varve store's own, the newer one first.
+// mappingNames has the files that map an id to its vector. The first one with an id is used. The last two are those of
+// a Varve store, the newer one first.
 var mappingNames = []string{"faiss_index.bin.mapping.json", ordinalMapping, "id_to_index.json", deltaMapping,
 	baseMapping}
 
@@ -39,7 +39,7 @@ type key struct {
 	id   string
 }
 
-// String returns the key as those systems wrote it.
+// String returns the key in the form in which those systems wrote it.
 func (k key) String() string {
 	if k.kind == vector.Assemblies {
 		return assemblyPrefix + k.id
@@ -69,11 +69,11 @@ func md5Number(k key) int64 {
 	return n.Mod(n, big.NewInt(math.MaxInt64)).Int64()
 }
 
-// mapping is the content of one of these files.
+// mapping is the content of a mapping file.
 type mapping struct {
 	name  string
 	pairs []pair
-	err   error // why it could not be read any further
+	err   error // the error because of which the rest of the file could not be read
 }
 
 type pair struct {
@@ -82,8 +82,8 @@ type pair struct {
 	err    error // the value is not a number
 }
 
-// readMappings reads the mappings, and determines number and row of the vector of each id. Faults
-// of a mapping are reported later, when the existing ids are known.
+// readMappings reads the mappings, and determines the number and the row of the vector of each id. Faults of a mapping
+// are reported later, when the existing ids are known.
 func (r *run) readMappings(top []string) error {
 	if err := r.openVectors(top); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (r *run) readMapping(m *mapping) error {
 	})
 }
 
-// number collects the numbers, so that vectors can keep them. If two vectors have the same number
+// number collects the numbers of the vectors, so that vectors can keep them. If two vectors have the same number
 // (FAILURES 34), neither keeps it: its owner is unknown.
 func (r *run) number() error {
 	r.numbers = map[key]int64{}
@@ -159,7 +159,7 @@ func (r *run) numberOf(it *Item) int64 {
 	return 0
 }
 
-// ghosts reports ids in the mappings that have neither a file nor an entry, and the faults of the
+// ghosts reports ids in the mappings that have neither a file nor an entry in the index, and the faults of the
 // mappings.
 func (r *run) ghosts(known func(id string) bool) error {
 	for _, m := range r.mapped {
@@ -212,5 +212,5 @@ func (r *run) mappings(top []string) []string {
 	return all
 }
 
-// nameOf returns the id as old versions wrote it in a file name.
+// nameOf returns an id in the form in which old versions wrote it in a file name.
 func nameOf(id string) string { return strings.ReplaceAll(id, ":", "-") }

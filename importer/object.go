@@ -10,19 +10,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// object is a JSON object: its text, and the members by which a record is recognized.
+// object is a JSON object: its text, and those members that show the kind of the record.
 type object struct {
-	text      []byte // the whole object
-	id        string // "" if there is none
+	text      []byte // text of the whole object
+	id        string // the id, "" if there is none
 	idMember  bool   // there is a member "id", of any type
 	idText    bool   // the id is a string that is not empty
 	content   bool   // there is a member content or text that is a string
 	embedding bool
 	bare      bool     // there is no embedding, or an empty one
 	grouping  bool     // there is a member assembly_id or memory_ids
-	group     string   // assembly_id, "" if it is not a string
+	group     string   // the value of assembly_id, "" if it is not a string
 	memories  bool     // a member "memories" that is an object: a session
-	names     []string // of all members
+	names     []string // names of all members
 }
 
 // isAssembly reports whether the object is an assembly. A memory may have an assembly_id too: that

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// vizorID returns an id that is the same for the same record in every run.
+// vizorID returns an id made from parts, which is the same for the same record in every run.
 func vizorID(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -27,7 +27,7 @@ type record struct {
 	content   []byte // a JSON string; nil if there is no value
 	timestamp []byte // a JSON string; nil if there is none
 	metadata  []named
-	odd       string // what could not be converted unchanged
+	odd       string // descriptions of values that could not be converted unchanged
 }
 
 type named struct {
@@ -80,8 +80,8 @@ func asContent(val jsontext.Value) []byte {
 	return quote(string(val))
 }
 
-// body returns the memory without its id. Members of the record's own metadata whose names are
-// already used are nested under "metadata", and so is a member "metadata".
+// body returns the memory without its id. It moves members of the record's own metadata whose names are already used
+// into an object "metadata", and so a member "metadata".
 func (rec *record) body(session, category, key string) []byte {
 	out := member([]byte{'{'}, "content", rec.content)
 	if rec.timestamp != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Report describes what was done with every member of the documents, and with the files that are
-// neither an item nor the subject of a problem.
+// Report describes what was done with every member of the documents, and with those files that are neither an item nor
+// the subject of a problem.
 type Report struct {
 	Members []Member  `json:"members"`
 	Files   []File    `json:"files"`
@@ -19,7 +19,7 @@ type Report struct {
 	Forms   []Form    `json:"forms"`   // formats that were recognized in files of values
 }
 
-// Form is the number of records that were recognized as of a format.
+// Form is a format and the number of records that were recognized in it.
 type Form struct {
 	Format Format `json:"format"`
 	Count  int    `json:"count"`
@@ -35,8 +35,9 @@ type Vectors struct {
 	Taken     int    `json:"taken"` // rows used for documents without an embedding
 	Stale     int    `json:"stale"` // rows that differ from the document's embedding, which is used
 	// rows of another dimension than the embedding of the document, or of the other documents
-	Unfit     int `json:"unfit"`
-	Useless   int `json:"useless"`   // rows that are all zero or not finite, for documents without an embedding
+	Unfit int `json:"unfit"`
+	// rows that are all zero or not finite and belong to documents without an embedding
+	Useless   int `json:"useless"`
 	Unclaimed int `json:"unclaimed"` // rows whose number belongs to no document
 }
 
@@ -45,11 +46,11 @@ type Member struct {
 	Of    string `json:"of"` // memory or assembly
 	Name  string `json:"name"`
 	Count int    `json:"count"` // number of documents that have it
-	// The name under which it is read; "": kept unchanged, as a member that the store does not use.
+	// The name as which the member is read; "": it is kept unchanged, as a member that the store does not use.
 	As string `json:"as,omitempty"`
 }
 
-// File is a file that has only information about others.
+// File is a file that has only information about other documents.
 type File struct {
 	Path string `json:"path"`
 	What string `json:"what"` // what was done with it
@@ -68,7 +69,7 @@ type census struct {
 type memberKey struct {
 	assembly bool
 	name     string
-	as       string // name in the item, if the importer has renamed it
+	as       string // the name of the member in the item, if the importer has renamed it
 }
 
 func newCensus() census { return census{members: map[memberKey]int{}, forms: map[Format]int{}} }

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// errStop ends a run if the consumer has ended the iteration.
+// errStop ends a run because the consumer has ended the iteration.
 var errStop = errors.New("stop")
 
 // run is one pass over a source.
@@ -34,9 +34,9 @@ type run struct {
 	census  census
 }
 
-// origin distinguishes two copies of one memory from two memories with the same id.
+// origin distinguishes two copies of one memory from two different memories with the same id.
 type origin struct {
-	sum  [16]byte // hash of the bytes from which it was read
+	sum  [16]byte // hash of the bytes from which the memory was read
 	path string
 }
 
@@ -86,7 +86,7 @@ func (r *run) item(it Item, raw []byte) (taken bool, err error) {
 	return true, r.problem(*told)
 }
 
-// errTooLarge is the error of read for a file larger than Options.MaxBytes.
+// errTooLarge is the error of read for a file that is larger than Options.MaxBytes.
 var errTooLarge = errors.New("too large")
 
 // open opens a regular file of the source, without waiting for a pipe.

@@ -13,10 +13,9 @@ import (
 // stamp matches the time that backups append to an id in a file name.
 var stamp = regexp.MustCompile(`[_.-]\d{8}[_-]?\d{6}.*$`)
 
-// setAside examines a folder of copies. Most files in corrupted_backups/ are valid: thousands were
-// set aside because of false alarms. So an id that is imported from another file is only counted;
-// an id that is nowhere else is reported, and its newest copy is imported if Options.SetAside is
-// set.
+// setAside examines a folder of copies. Most files in corrupted_backups/ are valid: thousands were set aside because
+// of false alarms. If an id is imported from another file, setAside only counts the copy. If an id exists nowhere
+// else, it reports the id, and imports the newest copy if Options.SetAside is set.
 func (f *folder) setAside(dir string) error {
 	names, err := f.tree(dir)
 	if err != nil {

@@ -18,13 +18,13 @@ type folder struct {
 	*run
 	ix     *index
 	files  map[string]bool // all files in the root, memories/ and assemblies/, and files that the index adds
-	barren map[string]bool // files that could not be read, or were reported
+	barren map[string]bool // files that could not be read, or were reported as having no memory
 	// Files with a matching name and without an embedding: the dimension of the others decides
 	// whether they get one.
 	bare    []string
 	waiting []string // files that are read after all files with a matching name
 	groups  []string // files of assemblies, which come last
-	history lineage  // from merge log and stats
+	history lineage  // information from merge log and stats
 }
 
 func (r *run) synthians() error {
@@ -103,7 +103,7 @@ func derived(name string) bool {
 		strings.HasPrefix(base, "faiss_index") || strings.HasSuffix(base, ".faiss")
 }
 
-// spare records what was done with a derived file. Mappings are reported elsewhere.
+// spare records in the report what was done with a derived file. Mappings are reported elsewhere.
 func (f *folder) spare(name string) {
 	switch base := path.Base(name); {
 	case name == indexName:
@@ -166,7 +166,7 @@ func (f *folder) file(name string) error {
 	return err
 }
 
-// again reads a file with a matching name that was postponed.
+// again reads a postponed file with a matching name.
 func (f *folder) again(name string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {
@@ -196,8 +196,8 @@ func (f *folder) idOf(name string, doc *object) (id, note string) {
 	return stem, "the id is that of the file name"
 }
 
-// place returns the file of a memory's id: the file in the index, whose path may be written in
-// several ways, or the file named after the id.
+// place returns the file of the memory with an id: the file in the index, whose path may be written in several ways,
+// or the file named after the id.
 func (f *folder) place(id string) (string, bool) {
 	plain := id + ".json"
 	for _, p := range [...]string{f.ix.files[id], plain} {
@@ -211,8 +211,7 @@ func (f *folder) place(id string) (string, bool) {
 	return "", false
 }
 
-// late reads a file that was postponed; a reason means that the file replaces the one that should
-// exist.
+// late reads a postponed file; a reason means that the file replaces the one that should exist.
 func (f *folder) late(name, reason string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {
@@ -237,7 +236,7 @@ func (f *folder) late(name, reason string) error {
 	return f.problem(Problem{Path: name, ID: id, Kind: KindWrongID, Reason: reason, Taken: true})
 }
 
-// take yields the memory and the problems of its file.
+// take yields the memory in a file, and the problems of the file.
 func (f *folder) take(name, id, note string, doc *object, raw []byte, mends []string) (bool, error) {
 	taken, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note, names: doc.names}, raw)
 	if err != nil || !taken {
@@ -253,7 +252,7 @@ func (f *folder) take(name, id, note string, doc *object, raw []byte, mends []st
 	return true, err
 }
 
-// bak reads X.bak or X.json.bak, and imports it only if X.json could not be read.
+// bak reads a copy X.bak or X.json.bak, and imports it only if X.json could not be read.
 func (f *folder) bak(name string) error {
 	of := strings.TrimSuffix(strings.TrimSuffix(name, ".bak"), ".json") + ".json"
 	switch {
@@ -282,7 +281,7 @@ func (f *folder) same(a, b string) (bool, error) {
 	return err == nil && bytes.Equal(one, two), err
 }
 
-// folder reads or reports a folder of the root other than memories/.
+// folder reads or reports a folder in the root other than memories/.
 func (f *folder) folder(name string) error {
 	switch name {
 	case "memories":
@@ -334,7 +333,7 @@ func (f *folder) missing() error {
 	return nil
 }
 
-// known reports whether a file or an entry of the index has the id, readable or not.
+// known reports whether a file or an entry of the index has an id, whether the file is readable or not.
 func (f *folder) known(id string) bool {
 	if _, ok := f.seen[id]; ok {
 		return true

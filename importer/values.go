@@ -20,7 +20,7 @@ import (
 // object that contains records (see elements). The form of each record is recognized by its
 // members: see recognise.
 
-// otherFiles are files of llama_index other than documents.
+// otherFiles has descriptions of files of llama_index other than documents.
 var otherFiles = map[string]string{
 	"default__vector_store.json": "vectors: not imported; memctl reindex computes embeddings",
 	"image__vector_store.json":   "vectors of images: not imported",
@@ -139,7 +139,7 @@ func firstLine(in *bufio.Reader) (line []byte, more bool) {
 	}
 }
 
-// afterLine returns what follows the first line that is not empty.
+// afterLine returns the bytes after the first line that is not empty.
 func afterLine(head []byte) []byte {
 	_, rest, _ := bytes.Cut(bytes.TrimLeft(bytes.TrimPrefix(head, bom), " \t\r\n"), []byte("\n"))
 	return rest
@@ -203,8 +203,8 @@ func (r *run) array(src io.Reader, name string) error {
 	return r.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
 }
 
-// boundedReader returns errEndless if the consumer has read more than most bytes since it set read
-// to 0: the decoder keeps a whole element in memory, and an element in a stream may never end.
+// boundedReader returns errEndless if the consumer has read more than most bytes since it set read to 0. Without the
+// limit, the decoder would keep a whole element in memory, and an element in a stream may never end.
 type boundedReader struct {
 	src        io.Reader
 	read, most int
@@ -238,7 +238,7 @@ func (r *run) value(at where, raw []byte) error {
 
 // element is one of the records in an object or array.
 type element struct {
-	name    string // its position in the value
+	name    string // position of the record in the value
 	session string // name of the conversation in the file
 	val     jsontext.Value
 	nth     int
@@ -379,7 +379,7 @@ func (r *run) one(at where, doc *object, raw []byte, mends []string) error {
 // namedMembers is the maximum number of members of an object that a reason names.
 const namedMembers = 8
 
-// whatIsThis returns why an object is not a memory, and the kind of problem.
+// whatIsThis returns the reason for which an object is not a memory, and the kind of problem.
 func whatIsThis(doc *object) (Kind, string) {
 	f := fieldsOf(doc.text)
 	for _, name := range []string{"content", "text"} {

@@ -14,7 +14,7 @@ import (
 // vectorFolders are the folders of vector files and their mappings.
 var vectorFolders = []string{".", "vector_index"}
 
-// vectors are the vector files, and the owners of their rows.
+// vectors has the vector files, and the owners of their rows.
 type vectors struct {
 	files []*vectorFile
 	tried map[string]bool // files that were read or reported
@@ -26,7 +26,7 @@ type vectorFile struct {
 	Vectors
 	file    *os.File
 	index   *vector.Index
-	claimed []bool // rows that a mapping gives to an id, existing or not, or that an item has used
+	claimed []bool // rows that a mapping assigns to an id, existing or not, or that an item has used
 	bare    int    // documents without an embedding whose row has another dimension than the embeddings of others
 }
 
@@ -38,10 +38,10 @@ type place struct {
 
 func (v *vectors) any() bool { return len(v.files) > 0 }
 
-// looked reports whether a file has been or will be reported.
+// looked reports whether a vector file was or will be reported.
 func (v *vectors) looked(name string) bool { return v.tried[name] }
 
-// isVectors reports whether a name is that of a vector file.
+// isVectors reports whether base is the name of a vector file.
 func isVectors(base string) bool {
 	return base == "faiss_index" || strings.HasPrefix(base, "faiss_index") && path.Ext(base) == ".bin" ||
 		path.Ext(base) == ".faiss"
@@ -185,7 +185,7 @@ type numbering int
 
 const (
 	ids  numbering = iota
-	rows           // rows of the file
+	rows           // the numbers are rows of the file
 	either
 )
 
@@ -261,11 +261,11 @@ func (v *vectors) placeOf(it *Item) (place, bool) {
 	return place{}, false
 }
 
-// unclaimedMost is the maximum number of rows of a file that are reported individually.
+// unclaimedMost is the maximum number of rows without an owner that are reported individually, per file.
 const unclaimedMost = 1000
 
-// unclaimed reports the rows without an owner, neither by the mapping in use nor by the md5 of an
-// existing id, and files of another dimension.
+// unclaimed reports the rows that belong to no id, neither by the mapping in use nor by the md5 of an existing id. It
+// also reports files of another dimension.
 func (r *run) unclaimed() error {
 	for _, f := range r.vectors.files {
 		for row, claimed := range f.claimed {

@@ -13,8 +13,8 @@ func (m *Memory) Encode(limits Limits) ([]byte, error) {
 	return doc, err
 }
 
-// encode encodes the document into the buffer if it fits. kept reports that the embedding is that of the
-// text from which m was decoded.
+// encode encodes the document into the buffer if it fits. kept reports that m has the embedding with which it was
+// decoded, unchanged.
 func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, kept bool, err error) {
 	if err := jsondoc.CheckDim(memberEmbedding, len(m.Embedding), lim.EmbeddingDim); err != nil {
 		return nil, false, err
@@ -80,15 +80,15 @@ func (m *Memory) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	return w.Document()
 }
 
-// sizeHint estimates the size of the document: 16 bytes a float and its indent, 60 bytes a metadata
-// member. It is usually enough, and seldom twice too much.
+// sizeHint estimates the size of the document in bytes: 16 bytes for a float and its indent, 60 bytes for a metadata
+// member. The estimate is usually large enough, and seldom twice too large.
 func (m *Memory) sizeHint() int {
 	return 512 + len(m.ID) + len(m.Content) + len(m.Content)/16 + 60*len(m.Metadata) +
 		18*(len(m.Embedding)+len(m.HyperbolicEmbedding))
 }
 
-// encodeOver encodes a Memory over the text that it was decoded from. kept reports that there is an
-// embedding and it was not changed.
+// encodeOver encodes a Memory over the text from which it was decoded. kept reports that there is an embedding and it
+// was not changed.
 func (m *Memory) encodeOver(lim Limits) (doc []byte, kept bool, err error) {
 	e := jsondoc.NewMemberEditor(m.source, memberOrder, lim.Depth)
 	e.Text(memberID, m.ID)

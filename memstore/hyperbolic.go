@@ -2,9 +2,9 @@ package memstore
 
 import "math"
 
-// Hyperbolic maps an embedding into the Poincaré ball, as the systems did that wrote
-// hyperbolic_embedding: e/‖e‖ · tanh(‖e‖/2), the exponential map at the origin for curvature −1. The
-// zero vector is mapped to itself. The store never calls it.
+// Hyperbolic maps an embedding into the Poincaré ball: e/‖e‖ · tanh(‖e‖/2), the exponential map at the origin for
+// curvature −1. It is the mapping of the systems that wrote hyperbolic_embedding. The zero vector is mapped to itself.
+// The store never calls Hyperbolic.
 func Hyperbolic(e []float32) []float32 {
 	var sum float64
 	for _, x := range e {

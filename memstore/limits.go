@@ -2,12 +2,12 @@ package memstore
 
 import "github.com/varve-db/varve/internal/jsondoc"
 
-// Limits bounds one memory, in writing and in reading. A zero field means its default.
+// Limits are the limits of one memory, for writing and for reading. A zero field means its default.
 type Limits struct {
-	MemoryBytes  int // of the encoded document: 16 MiB
-	IDBytes      int // of the id, and of metadata.session_id: 1,024
-	Depth        int // of nesting, where the document is level 1: 100, at most 10,000
-	EmbeddingDim int // numbers in embedding and in hyperbolic_embedding: 65,536
+	MemoryBytes  int // size of the encoded document in bytes; default 16 MiB
+	IDBytes      int // length of the id, and of metadata.session_id, in bytes; default 1,024
+	Depth        int // nesting, where the document is level 1; default 100, at most 10,000
+	EmbeddingDim int // numbers in embedding and in hyperbolic_embedding; default 65,536
 }
 
 // DefaultLimits returns the limits of a store whose config sets none.

@@ -1,6 +1,6 @@
 package memstore
 
-// TakeOverID is the id of the memory that records that a memory file of the MCP reference server was
-// taken over into this store. Without it the file would be taken over again, and memories that were
-// deleted since would return: so neither a limit nor max_age ever deletes it.
+// TakeOverID is the id of a memory that marks a take-over: it records that a memory file of the MCP reference server
+// was imported into this store. Without the mark the file would be imported again, and memories that were deleted
+// since would return. So neither a limit nor max_age ever deletes it.
 const TakeOverID = "import:server-memory"

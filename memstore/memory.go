@@ -8,21 +8,21 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Memory is one memory. It may be copied; a copy shares the slices and maps, Clone does not. A zero time
-// means that there is none.
+// Memory is one memory. It may be copied; a copy shares the slices and maps, which Clone copies. A zero time means
+// that there is none.
 type Memory struct {
 	ID                  string
 	Content             string
 	Embedding           []float32 // nil: none
-	Timestamp           time.Time // when it happened
+	Timestamp           time.Time // time of the event or text that the memory is about
 	QuickRecalScore     float64
 	QuickRecalUpdated   time.Time
 	Metadata            map[string]any // JSON values; a json.Number where float64 would lose digits
 	AccessCount         int64
 	LastAccessTime      time.Time
 	HyperbolicEmbedding []float32 // see Hyperbolic; nil: none
-	CreatedAt           time.Time // set by the store, kept over all versions
-	UpdatedAt           time.Time // set by the store
+	CreatedAt           time.Time // time of creation; set by the store, the same in all versions
+	UpdatedAt           time.Time // time of the last change; set by the store
 	ExpiresAt           time.Time
 
 	// Version is the LSN of the write that stored this state; 0 if it was not read from a store.
@@ -31,8 +31,7 @@ type Memory struct {
 	// By is the number of the writer of that version; 0 if it is not known. See package writer.
 	By uint32
 
-	// source is the object from which this was decoded, or nil. Copies share it, and it is never
-	// modified.
+	// source is the object from which the Memory was decoded, or nil. Copies share it, and it is never modified.
 	source *jsondoc.Object
 }
 
@@ -64,7 +63,7 @@ func memberOrder() []string {
 		memberAccessCount, memberLastAccess, memberHyperbolic, memberCreatedAt, memberUpdatedAt, memberExpiresAt}
 }
 
-// olderNames returns the names that other systems used: the older name and the present one.
+// olderNames returns pairs of a name that other systems used for a member and the present name.
 func olderNames() [3][2]string {
 	return [3][2]string{{"text", memberContent}, {"significance", memberScore}, {"last_access", memberLastAccess}}
 }
@@ -100,8 +99,8 @@ func (m *Memory) Clone() *Memory {
 	return &c
 }
 
-// Equal reports whether the fields of both are equal; the documents from which they were decoded,
-// Version and By, are not compared.
+// Equal reports whether the fields of both memories are equal. It ignores Version, By, and the documents from which
+// the memories were decoded.
 func (m *Memory) Equal(o *Memory) bool {
 	return m.ID == o.ID && m.Content == o.Content && m.QuickRecalScore == o.QuickRecalScore &&
 		m.AccessCount == o.AccessCount &&
@@ -112,12 +111,12 @@ func (m *Memory) Equal(o *Memory) bool {
 		(len(m.Metadata) == 0 && len(o.Metadata) == 0 || reflect.DeepEqual(m.Metadata, o.Metadata))
 }
 
-// Decoded reports whether m was decoded from a document: when it is written, members that it does not
-// know stay as in that document.
+// Decoded reports whether m was decoded from a document. If so, members that the program does not know are written as
+// in that document.
 func (m *Memory) Decoded() bool { return m.source != nil }
 
-// ReadAs returns the name of the member as which a member of this name is read, "" for a member
-// that is kept unchanged.
+// ReadAs returns the name of the member as which Decode reads a member of this name; "" for a member that it keeps
+// unchanged.
 func ReadAs(name string) string {
 	older := olderNames()
 	return jsondoc.ReadAs(name, memberOrder(), older[:]...)

@@ -13,21 +13,21 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Order is an order of a listing other than by id: by a key, whose times are in whole microseconds, and
-// then by id. Every listing with it begins behind At. Place returns the place of the newest listing, and
-// a listing that begins there continues it, whatever was written in between: a memory is omitted or
-// comes twice only if its own key has changed. Concurrent listings need an Order each.
+// Order is an order of a listing other than by id: by a key, whose times are in whole microseconds, and then by id.
+// Every listing with an Order begins after the place At. Place returns the place of the newest listing, and a listing
+// that begins there continues it, whatever was written in between: a memory is omitted or comes twice only if its own
+// key has changed. Concurrent listings need an Order each.
 type Order struct {
 	By   OrderKey
 	Down bool
-	At   *Place // the place behind which listings begin; nil: at the beginning
-	Skip int    // how many of the first memories that pass are skipped
+	At   *Place // the place after which listings begin; nil: at the beginning
+	Skip int    // number of memories that pass and are skipped, the first ones of a listing
 
 	reached *Place // the place of the newest listing; nil: none has yielded
-	of      *Order // in the copy of a listing: the original
+	of      *Order // in the copy of a listing: the Order from which it was copied
 }
 
-// Begin returns a copy for one listing, which moves it. o itself is unchanged, so that it serves the
+// Begin returns a copy for one listing, which changes the copy. o itself is unchanged, so that it can be used for the
 // next listing too.
 func (o *Order) Begin() *Order {
 	return &Order{By: o.By, Down: o.Down, At: o.At, Skip: o.Skip, of: o}
@@ -41,7 +41,7 @@ func (o *Order) Start() {
 	}
 }
 
-// Move moves the copy of a listing behind p.
+// Move sets the place of a listing's copy to p.
 func (o *Order) Move(p Place) {
 	o.At = &p
 	if o.of != nil {
@@ -49,18 +49,18 @@ func (o *Order) Move(p Place) {
 	}
 }
 
-// Place is a place in an order.
+// Place is a place in an order: a memory's key and its id.
 type Place struct {
 	Key int64
 	ID  string
 }
 
-// Compare compares places of an order.
+// Compare compares two places of one order.
 func (p Place) Compare(o Place) int {
 	return cmp.Or(cmp.Compare(p.Key, o.Key), cmp.Compare(p.ID, o.ID))
 }
 
-// OrderKey is the key that precedes the id in an order; package internal/words/order has the same ones.
+// OrderKey is the key by which an order sorts before the id. Package internal/words/order has the same keys.
 type OrderKey int
 
 // The keys.
@@ -75,16 +75,15 @@ const (
 
 var orderNames = []string{"id", "timestamp", "created", "updated", "score", "size"}
 
-// orderMembers maps members of a document to the keys that they are synonyms of.
+// orderMembers maps members of a document to the keys by which an order knows them.
 var orderMembers = map[string]string{"created_at": "created", "updated_at": "updated", "quickrecal_score": "score"}
 
 // OrderNames returns the keys of ParseOrder.
 func OrderNames() []string { return slices.Sorted(slices.Values(orderNames)) }
 
-// ParseOrder returns the order by a key: timestamp (when it happened), created, updated, score, size (of
-// the document) or id; -key is the opposite order. created_at, updated_at and quickrecal_score, as documents
-// have them, are keys too. place is what Place returned, to continue there; "" is
-// the beginning.
+// ParseOrder returns the order by a key: timestamp (when it happened), created, updated, score, size (of the document)
+// or id; -key is the opposite order. It also accepts created_at, updated_at and quickrecal_score, the names in
+// documents. place is a result of Place, from which to continue; "" is the beginning.
 func ParseOrder(key, place string) (*Order, error) {
 	name, down := strings.CutPrefix(key, "-")
 	by := slices.Index(orderNames, cmp.Or(orderMembers[name], name))
@@ -116,7 +115,7 @@ func (o *Order) Key() string {
 	return orderNames[o.By]
 }
 
-// Place returns the place of the newest listing: behind the memory that it yielded last. It is "" at the
+// Place returns the place of the newest listing: after the memory that the listing yielded last. It is "" at the
 // beginning.
 func (o *Order) Place() string {
 	at := cmp.Or(o.reached, o.At)
@@ -126,8 +125,8 @@ func (o *Order) Place() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %s", o.Key(), at.Key, at.ID))
 }
 
-// Compare compares two memories in the order, as for the hits of a search: by time or quickrecal_score,
-// and then by id. A Memory does not know the size of its document, so the order by size is by id here.
+// Compare compares two memories in the order, for the hits of a search: by time or quickrecal_score, and then by id. A
+// Memory does not have the size of its document, so the order by size is by id here.
 func (o *Order) Compare(a, b *Memory) int {
 	n := 0
 	switch o.By {
@@ -146,7 +145,7 @@ func (o *Order) Compare(a, b *Memory) int {
 	return n
 }
 
-// Skips reports whether a memory that passes must be skipped, and counts it.
+// Skips reports whether a memory that passes must be skipped because of Skip, and counts the memory.
 func (o *Order) Skips() bool {
 	if o == nil || o.Skip == 0 {
 		return false

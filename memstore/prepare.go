@@ -19,27 +19,27 @@ import (
 // Previous describes the version that a write replaces.
 type Previous struct {
 	CreatedAt time.Time
-	// Document is its text, if available. A Memory that was not decoded takes over the members that it
-	// does not know, and the text of those that it does not change. A text that cannot be read is
+	// Document is the text of the previous version, if available. A Memory that was not decoded gets the members from
+	// it that the program does not know, and the text of members that are unchanged. A text that cannot be read is
 	// ignored: a damaged version must not prevent a valid one.
 	Document []byte
-	// VectorID is the FAISS id of its vector (index.Entry.Vector), 0 if it has none. A write that leaves
-	// the embedding unchanged keeps the id.
+	// VectorID is the FAISS id of the previous version's vector (index.Entry.Vector), 0 if it has none. A write that
+	// leaves the embedding unchanged keeps the id.
 	VectorID int64
-	// Version is its LSN: for a Memory that was decoded from it, an unchanged embedding is recognized
-	// without Document.
+	// Version is the LSN of the previous version. With it, an unchanged embedding is recognized without Document, for
+	// a Memory that was decoded from that version.
 	Version uint64
 }
 
 // PrepareOptions are settings of the store. The zero value has the defaults.
 type PrepareOptions struct {
 	Limits Limits
-	Rand   io.Reader // for ids; nil: crypto/rand
+	Rand   io.Reader // source of random bytes for ids; nil: crypto/rand
 	// Buffer is memory for document and line, used if it is large enough; they are then valid until the
 	// caller uses Buffer again.
 	Buffer []byte
-	// VectorID is the FAISS id of an imported embedding. It is used unless the embedding is that of the
-	// version before; 0: the id will be the version of this write.
+	// VectorID is the FAISS id of an imported embedding. It is used unless the embedding is that of the version
+	// before; 0: the id is the version of this write.
 	VectorID int64
 	// KeepUpdated keeps the UpdatedAt of m, for a write that changes only derived data.
 	KeepUpdated bool
@@ -108,9 +108,9 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 	return doc, line, nil
 }
 
-// unchanged reports whether the embedding is that of old. kept is the result of comparing it with the
-// text over which m was encoded; that is enough if this text is old's. Otherwise the embedding is
-// compared with old's text.
+// unchanged reports whether the embedding is that of old. kept is the result of comparing the embedding with the text
+// over which m was encoded; that is enough if this text is old's. Otherwise unchanged compares the embedding with
+// old's text.
 func (m *Memory) unchanged(old *Previous, kept bool) bool {
 	if m.source == nil || old.Version != 0 && m.Version == old.Version {
 		return kept
@@ -147,7 +147,7 @@ func (m *Memory) Reworded() bool {
 	return ok && !jsondoc.EqualString(raw, m.Content)
 }
 
-// checkSession returns an error for a session that the index could not store.
+// checkSession returns an error for a session that cannot be stored in the index.
 func (m *Memory) checkSession(lim Limits) error {
 	v := m.Metadata[metadataSessionID]
 	s, ok := v.(string)
@@ -166,8 +166,8 @@ func (m *Memory) checkSession(lim Limits) error {
 	return nil
 }
 
-// Line returns the index line of m with this document; see the package comment. vectorID is the FAISS id
-// of its vector, 0 if that is the version.
+// Line returns the index line of m with this document; see the package comment. vectorID is the FAISS id of the
+// memory's vector, 0 if that is the version.
 func (m *Memory) Line(doc []byte, vectorID int64) ([]byte, error) {
 	return m.appendLine(nil, doc, vectorID)
 }

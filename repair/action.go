@@ -129,7 +129,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	return a, true
 }
 
-// forDocument returns the action for a document whose file has none of its versions.
+// forDocument returns the action for a document whose file matches none of the document's versions.
 func forDocument(a Action, f Finding) (Action, bool) {
 	switch {
 	case f.Severity != Lost:

@@ -25,12 +25,13 @@ type BackupInfo struct {
 	Scopes      int64     `json:"scopes,omitempty"`     // number of files of working memory
 	// Others are the numbers of files of other kinds of documents, by folder.
 	Others map[string]int64 `json:"others,omitempty"`
-	Bytes  int64            `json:"bytes"` // of all files
+	Bytes  int64            `json:"bytes"` // size of all files in bytes
 	List   string           `json:"list"`  // sha256 of files.sha256
 
-	From  Position `json:"from"`  // start of the log; the files include everything before
-	Whole uint64   `json:"whole"` // files may include versions written below this position, and lack earlier ones
-	End   Position `json:"end"`   // end of the log
+	// the position at which the copied log begins; the files include everything before it
+	From  Position `json:"from"`
+	Whole uint64   `json:"whole"` // files may include versions written below this position, and lack earlier versions
+	End   Position `json:"end"`   // the position at which the copied log ends
 
 	First Moment    `json:"first"` // earliest moment that can be restored
 	Last  Moment    `json:"last"`  // newest commit in the backup
@@ -46,20 +47,20 @@ type BackupInfo struct {
 	// Purges is the sha256 of files.purges; "" if that file is missing, because nothing was purged.
 	Purges string `json:"purges,omitempty"`
 
-	// Features are the store's features, a wal.Features in 16 hex digits; "" for none. A program
-	// that restores the backup must know all of them.
+	// Features are the features of the store, a wal.Features in 16 hex digits; "" for none. A program that restores
+	// the backup must support all of them.
 	Features string `json:"features,omitempty"`
 
 	Config  json.RawMessage `json:"config,omitempty"`  // the store's config.json
 	Damaged []DamagedFile   `json:"damaged,omitempty"` // documents that could not be read and are not in the backup
 	Sum     string          `json:"sum"`               // sha256 of this JSON without sum and without white space
 
-	// Left are unfinished backups of this store beside this one that were not removed, each with
-	// the reason: one of their files does not belong to a backup.
+	// Left are unfinished backups of this store in the same folder as this backup that were not removed, each with the
+	// reason: one of their files does not belong to a backup.
 	Left []string `json:"-"`
 }
 
-// Position is a position in a log with the chain hash there, 16 hex digits.
+// Position is a position in a log and the chain hash at that position, in 16 hex digits.
 type Position struct {
 	LSN   uint64 `json:"lsn"`
 	Chain string `json:"chain"`
@@ -74,7 +75,7 @@ type Moment struct {
 // DamagedFile is a document that a backup lacks because it could not be read.
 type DamagedFile struct {
 	ID  string `json:"id"`
-	In  string `json:"in,omitempty"` // its folder, if not memories
+	In  string `json:"in,omitempty"` // the folder of the document, if not memories
 	Why string `json:"why"`
 }
 
@@ -95,11 +96,12 @@ func (e *MomentError) Unwrap() error { return errs.ErrTruncated }
 
 // BackupModel names the models whose vectors a backup has.
 type BackupModel struct {
-	From index.Model `json:"from"` // at the start of the log: marks in the list are by this model
-	End  index.Model `json:"end"`  // when config.json was read, which may be before the log's end
+	// model at the start of the copied log; files with a mark in files.sha256 have vectors by this model
+	From index.Model `json:"from"`
+	End  index.Model `json:"end"` // the model when config.json was read, which may be before the log's end
 }
 
-// BackupComputed describes the copy of the results of a re-embedding under way.
+// BackupComputed describes a backup's copy of the results of a re-embedding that was under way.
 type BackupComputed struct {
 	Size int64  `json:"size"`
 	Sum  string `json:"sum"` // sha256 of the copy
@@ -107,35 +109,35 @@ type BackupComputed struct {
 
 // BackupOptions are the options of a backup.
 type BackupOptions struct {
-	// Progress is called from time to time with the number of memories copied, and the number of
-	// all; total may grow.
+	// Progress is called from time to time with the number of memories copied, and the number of all memories; total
+	// may grow.
 	Progress func(done, total int64)
 }
 
-// RestoreReport reports what was restored.
+// RestoreReport is the result of a restore.
 type RestoreReport struct {
 	Moment     Moment // newest commit in the restored store
 	Memories   int64
 	Assemblies int64
 	Bytes      int64
-	Scopes     int64            // of working memory
-	Others     map[string]int64 // of other kinds of documents, by folder
-	FromLog    int64            // of all of them
+	Scopes     int64            // scopes of working memory that were restored
+	Others     map[string]int64 // documents of other kinds that were restored, by folder
+	FromLog    int64            // how many of all these documents were restored from the log
 	// Documents of the backup that were purged since, and are omitted.
 	Purged  int64
 	Damaged []DamagedFile // documents that could not be read when the backup was made
-	Damage  []Damage      // of the backup itself
-	Left    []string      // as in BackupInfo, beside the restored store
+	Damage  []Damage      // damaged files of the backup itself
+	// leftovers that were not removed, as in BackupInfo, in the folder that contains the restored store
+	Left []string
 }
 
-// Damage is a file of a backup that differs from what was backed up, and what a restore did about
-// it.
+// Damage describes a file of a backup that differs from what was backed up, and what a restore did about it.
 type Damage struct {
-	Path    string // in the backup, as memories/x.json
-	ID      string // of the memory or assembly, "" for another file
+	Path    string // path of the file in the backup, such as memories/x.json
+	ID      string // id of the memory or assembly, "" for another file
 	Why     string
 	Done    string // the source from which the content was restored, or "missing"
-	Missing bool   // a part of it is not in the restored store
+	Missing bool   // a part of the file's content is not in the restored store
 }
 
 // String returns a description in one line.

@@ -14,30 +14,34 @@ type Kind string
 const (
 	ConfigInvalid  Kind = "config invalid"  // config.json cannot be used
 	CheckpointSlot Kind = "checkpoint slot" // a slot does not verify
-	CheckpointMark Kind = "checkpoint mark" // a mark at a position where no frame ends, or another one
-	// below durable, bytes that are not a frame or do not continue the chain
-	SegmentDamaged   Kind = "segment damaged"
-	SegmentMissing   Kind = "segment missing"   // a segment is absent between others, or recovery needs it
-	SegmentForeign   Kind = "segment foreign"   // a segment of another store, or not a segment
-	EntryInvalid     Kind = "entry invalid"     // the frame is sound, its content is not
-	EntryUnknown     Kind = "entry unknown"     // an entry that neither index nor overlay have
-	PurgesDamaged    Kind = "purges damaged"    // a line of what was purged does not verify
-	WritersDamaged   Kind = "writers damaged"   // a line that explains a writer does not verify
-	ArchiveDamaged   Kind = "archive damaged"   // a block does not verify, or the file is cut short
-	HistoryGap       Kind = "history gap"       // an earlier repair left a gap there; the entries around it are kept
-	IndexDamaged     Kind = "index damaged"     // base or delta cannot be used or contradict themselves
-	IndexLine        Kind = "index line"        // a line contradicts its record
-	OverlayWrong     Kind = "overlay wrong"     // a position that is not an entry of its key; in memory only
-	BackupDamaged    Kind = "backup damaged"    // an older index that cannot be used as a fallback
-	MemoryMissing    Kind = "memory missing"    // an entry without its file
-	MemoryEmpty      Kind = "memory empty"      // its file is empty
-	MemoryRot        Kind = "memory rot"        // the bytes changed, the time of the file did not
-	MemoryEdited     Kind = "memory edited"     // saved by hand, and valid
-	MemoryInvalid    Kind = "memory invalid"    // changed, and no longer a valid memory
-	MemoryWrongID    Kind = "memory wrong id"   // its file has another id
-	MemoryStale      Kind = "memory stale"      // its file has an older version
-	MemoryTime       Kind = "memory time"       // only the time of its file changed
-	MemoryUnreadable Kind = "memory unreadable" // the system refuses to read its file, or it is not a regular file
+	// a position of the checkpoint at which no frame ends, or at which the chain hash differs
+	CheckpointMark Kind = "checkpoint mark"
+	// below the durable end, bytes that are not a frame or do not continue the chain
+	SegmentDamaged Kind = "segment damaged"
+	SegmentMissing Kind = "segment missing" // a segment is absent between others, or recovery needs it
+	SegmentForeign Kind = "segment foreign" // a segment of another store, or not a segment
+	EntryInvalid   Kind = "entry invalid"   // the frame is sound, its content is not
+	EntryUnknown   Kind = "entry unknown"   // a log entry that neither index nor overlay has
+	PurgesDamaged  Kind = "purges damaged"  // a line in the list of purged versions has a wrong checksum
+	WritersDamaged Kind = "writers damaged" // a line that describes a writer has a wrong checksum
+	ArchiveDamaged Kind = "archive damaged" // an archived segment with a damaged block, or cut short
+	HistoryGap     Kind = "history gap"     // an earlier repair left a gap there; the entries around it are kept
+	IndexDamaged   Kind = "index damaged"   // base or delta cannot be used or contradict themselves
+	IndexLine      Kind = "index line"      // an index line that contradicts its document
+	// a position in the overlay at which the log has no entry of the key; in memory only
+	OverlayWrong  Kind = "overlay wrong"
+	BackupDamaged Kind = "backup damaged" // an older index that cannot be used as a fallback
+	MemoryMissing Kind = "memory missing" // an entry whose file does not exist
+	MemoryEmpty   Kind = "memory empty"   // the file of the memory is empty
+	// the content of the memory's file changed, the time of the file did not
+	MemoryRot     Kind = "memory rot"
+	MemoryEdited  Kind = "memory edited"   // the memory's file was saved by hand, and is valid
+	MemoryInvalid Kind = "memory invalid"  // the memory's file was changed, and is no longer a valid memory
+	MemoryWrongID Kind = "memory wrong id" // the memory's file has another id
+	MemoryStale   Kind = "memory stale"    // the memory's file has an older version
+	MemoryTime    Kind = "memory time"     // only the time of the memory's file changed
+	// the system refuses to read the memory's file, or the file is not a regular file
+	MemoryUnreadable Kind = "memory unreadable"
 
 	// The same kinds for assemblies.
 	AssemblyMissing    Kind = "assembly missing"
@@ -49,16 +53,19 @@ const (
 	AssemblyStale      Kind = "assembly stale"
 	AssemblyTime       Kind = "assembly time"
 	AssemblyUnreadable Kind = "assembly unreadable"
-	AssemblyMembers    Kind = "assembly members missing" // it has members that do not exist
-	CompositeWrong     Kind = "composite wrong"          // it differs from the one computed from the members
-	IndexMembers       Kind = "index members"            // the index lists other members than the document
+	AssemblyMembers    Kind = "assembly members missing" // an assembly with members that do not exist
+	// a composite that differs from the one computed from the members
+	CompositeWrong Kind = "composite wrong"
+	// the index lists other members of an assembly than the document
+	IndexMembers Kind = "index members"
 
-	VectorsDamaged Kind = "vectors damaged"       // mapping or vectors cannot be used or contradict themselves
-	VectorsBehind  Kind = "vectors behind"        // older than the index records, or missing
-	VectorsPending Kind = "vectors pending"       // not computed yet, because no search needed them
-	VectorMissing  Kind = "vector missing"        // an embedding without vector
-	VectorGhost    Kind = "vector without memory" // or a vector without an assembly or an embedding
-	VectorStale    Kind = "vector stale"          // it differs from the embedding
+	VectorsDamaged Kind = "vectors damaged" // mapping or vectors cannot be used or contradict themselves
+	VectorsBehind  Kind = "vectors behind"  // vectors older than the index records, or missing
+	VectorsPending Kind = "vectors pending" // vectors that are not computed yet, because no search needed them
+	VectorMissing  Kind = "vector missing"  // an embedding without a vector
+	// a vector that belongs to no memory or assembly, or to one without an embedding
+	VectorGhost Kind = "vector without memory"
+	VectorStale Kind = "vector stale" // a vector that differs from the embedding
 	// contents without embeddings in a store with embeddings by a model
 	EmbeddingsPending Kind = "embeddings pending"
 	VectorMisfit      Kind = "vector misfit" // an embedding of another dimension, for which no vector is stored
@@ -67,7 +74,7 @@ const (
 
 	// The file of a scope cannot be read, or the log does not continue its state.
 	WorkingDamaged Kind = "working memory damaged"
-	WorkingEdited  Kind = "working memory edited" // saved by hand, and valid
+	WorkingEdited  Kind = "working memory edited" // the file of a scope was saved by hand, and is valid
 
 	PurgedFile      Kind = "purged text"        // a file whose text was purged: it stays, and is not adopted
 	Stranger        Kind = "file without entry" // a memory or assembly without an entry in the store
@@ -89,8 +96,8 @@ var ofAssembly = map[Kind]Kind{
 	MemoryUnreadable: AssemblyUnreadable,
 }
 
-// OfAssembly returns the kind for an assembly's file that corresponds to k, a kind for a memory's file;
-// it returns any other kind unchanged.
+// OfAssembly returns the kind of finding for an assembly's file that corresponds to k, if k is a kind for a memory's
+// file; it returns any other k unchanged.
 func (k Kind) OfAssembly() Kind {
 	if name, ok := ofAssembly[k]; ok {
 		return name
@@ -98,8 +105,8 @@ func (k Kind) OfAssembly() Kind {
 	return k
 }
 
-// General returns the kind for a memory's file that corresponds to k, a kind for an assembly's file;
-// it returns any other kind unchanged.
+// General returns the kind of finding for a memory's file that corresponds to k, if k is a kind for an assembly's
+// file; it returns any other k unchanged.
 func (k Kind) General() Kind {
 	for memory, name := range ofAssembly {
 		if name == k {
@@ -109,14 +116,14 @@ func (k Kind) General() Kind {
 	return k
 }
 
-// Severity is what a finding means for the data.
+// Severity is how serious a finding is for the data.
 type Severity int
 
 // The severities, in rising order.
 const (
 	Info     Severity = iota // nothing is wrong with the store
 	Healable                 // a second copy exists, or the damaged data can be rebuilt
-	Lost                     // verify knows no other copy
+	Lost                     // no other copy is known to verify
 )
 
 func (s Severity) String() string {
@@ -143,7 +150,7 @@ const (
 	ByRecording  = "recording it as lost"
 	ByDefaults   = "defaults"
 
-	ByDocuments   = "documents" // from the embeddings in the documents
+	ByDocuments   = "documents" // rebuilding from the embeddings in the documents
 	ByEmbedding   = "embedding them"
 	ByRecomputing = "recomputing it"
 	ByTakingOut   = "taking them out"
@@ -153,26 +160,26 @@ const (
 type Finding struct {
 	Kind     Kind
 	Severity Severity
-	Path     string // in the store, with slashes
+	Path     string // path of the file in the store, with slashes
 	Offset   int64  // byte offset in the file, -1 if the finding is about the whole file
-	ID       string // of the memory or assembly, "" if the finding is not about one
+	ID       string // id of the memory or assembly, "" if the finding is not about one
 	LSN      uint64 // position in the log, 0 if the finding has none
-	Stake    string // what is at stake
+	Stake    string // the data or function that the fault endangers
 	Heals    string // what would repair it, "" if no way is known
-	Next     string // the next command to run
+	Next     string // the command to run next
 	Err      error  // the problem
 
-	Remarks Remarks // more facts that decide what repairs it
+	Remarks Remarks // more facts, on which the repair depends
 }
 
-// Remarks are facts about a finding that decide what repairs it.
+// Remarks are facts about a finding on which the repair depends.
 type Remarks uint8
 
 // The remarks.
 const (
-	Released Remarks = 1 << iota // a segment that the log no longer needs
+	Released Remarks = 1 << iota // the damaged segment is one that the log no longer needs
 	Unopened                     // the store could not be opened
-	Absent                       // neither base nor delta exists
+	Absent                       // neither base nor delta of the index exists
 	OtherLog                     // the checkpoint belongs to another log
 )
 

@@ -2,8 +2,8 @@ package repair
 
 import "github.com/varve-db/varve/errs"
 
-// GapIn returns the finding for a gap that an earlier repair left in a copy of a segment. It is not
-// damage: nothing is left to be done.
+// GapIn returns the finding for a gap that an earlier repair left in an archived copy of a segment. The gap is not
+// damage, and needs no repair.
 func GapIn(path string, g *errs.GapError) Finding {
 	return Finding{Kind: HistoryGap, Severity: Info, Path: path, Offset: -1, LSN: g.From, Err: g,
 		Stake: "nothing more: the old versions that were there are lost"}

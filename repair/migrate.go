@@ -10,19 +10,19 @@ import (
 	"github.com/varve-db/varve/internal/places"
 )
 
-// MigrateReport reports what a migration did.
+// MigrateReport is the result of a migration.
 type MigrateReport struct {
 	Store    uuid.UUID
-	LSN      uint64 // position up to which the copy has the memories
+	LSN      uint64 // log position up to which the copy has all changes of memories
 	Memories int64  // number in the copy
-	Bytes    int64  // of these memories
+	Bytes    int64  // size of these memories
 	Copied   int64  // memories that this run wrote; the others were copied before
-	CaughtUp int64  // of Copied: written because they changed during the run
+	CaughtUp int64  // how many of Copied were written because they changed during the run
 	Compared int64  // memories whose bytes were compared with the store's
-	Switched bool   // the new place is the store
-	Removed  bool   // the old one holds the note only, and Left
+	Switched bool   // the new folder has become the store
+	Removed  bool   // the old folder was emptied: only the note and the files in Left remain there
 	Left     []string
-	Damaged  []DamagedFile // documents that cannot be read in the old place: they prevent the switch
+	Damaged  []DamagedFile // documents that cannot be read in the old folder: they prevent the switch
 }
 
 // UnfinishedError means that a folder is the unfinished copy of a store and not yet a store itself:

@@ -9,8 +9,8 @@ import (
 
 // VerifyOptions are the options of Verify; the zero value verifies everything.
 type VerifyOptions struct {
-	// Part and Parts select a sample: the share of the memories' files and of the archive whose
-	// hash is Part of Parts, from 1. All parts together are everything.
+	// Part and Parts select a sample of the memories' files and of the archive: the files whose name's hash falls into
+	// part number Part, counted from 1, of Parts equal parts. All parts together are everything.
 	Part, Parts int
 	// Workers is the number of goroutines that read files; 0 means 2, 1 the caller's goroutine
 	// only.
@@ -44,18 +44,18 @@ func (o *VerifyOptions) Chosen(name string) bool {
 	return h.Sum64()%uint64(o.Parts) == uint64(o.Part-1)
 }
 
-// Summary counts what verify read.
+// Summary counts what a verification read.
 type Summary struct {
-	Memories    int64            // whose files were compared
-	Assemblies  int64            // whose files were compared
+	Memories    int64            // memories whose files were compared
+	Assemblies  int64            // assemblies whose files were compared
 	Others      map[string]int64 // documents of other kinds whose files were compared, by folder; nil: none
 	Scopes      int64            // scopes of working memory whose files were read
-	Files       int64            // read in memories/, assemblies/ and working/
-	Bytes       int64            // read, in files, log and archive
-	Segments    int64            // of the log
-	Archived    int64            // segments of the archive
-	Entries     int64            // of the log
-	Vectors     int64            // in the vector files
+	Files       int64            // files read in memories/, assemblies/ and working/
+	Bytes       int64            // bytes read in files, log and archive
+	Segments    int64            // segments of the log that were read
+	Archived    int64            // segments of the archive that were read
+	Entries     int64            // entries of the log that were read
+	Vectors     int64            // vectors in the vector files
 	Quarantined int64            // files in quarantine/
 	Findings    map[Kind]int64
 	Worst       Severity // the worst severity among the findings

@@ -9,37 +9,38 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// Verb is what an action does.
+// Verb is the kind of an action.
 type Verb string
 
 // The verbs, in the order in which they are applied.
 const (
-	// Whatever is in the place of the folder is moved to quarantine/; a link's target is not
-	// touched.
-	MakeRoom      Verb = "make room for the folder"
-	MoveOut       Verb = "move out of the way"       // something that is not a file, in the place of a file
-	FixConfig     Verb = "write a valid config.json" // invalid members get their defaults
-	NewMarks      Verb = "rewrite the checkpoint"
-	NewLog        Verb = "begin a new log"       // what can be read of the old log is written to files and index
-	SetSegment    Verb = "set the segment aside" // the log has released it: its data are elsewhere, or history
-	SetIndexAside Verb = "set the index aside"   // opening rebuilds it
-	Reopen        Verb = "rebuild log and index" // opening the store does it
-	Rebuild       Verb = "rebuild the index"     // from log and files
-	SetAside      Verb = "set aside"             // into quarantine/, with a note
-	Restore       Verb = "restore the file"      // from the copy in log or archive
+	// An object in the place of a folder is moved to quarantine/; if it is a link, the target is not touched.
+	MakeRoom Verb = "make room for the folder"
+	// an object that is not a file, in the place of a file, is moved to quarantine/
+	MoveOut   Verb = "move out of the way"
+	FixConfig Verb = "write a valid config.json" // invalid members of config.json get their defaults
+	NewMarks  Verb = "rewrite the checkpoint"
+	NewLog    Verb = "begin a new log" // the readable part of the old log is written to files and index
+	// a segment that the log no longer needs is moved: other files have its data, or the data are history
+	SetSegment    Verb = "set the segment aside"
+	SetIndexAside Verb = "set the index aside"   // base and delta are moved; opening the store rebuilds the index
+	Reopen        Verb = "rebuild log and index" // opening the store rebuilds both
+	Rebuild       Verb = "rebuild the index"     // the index is rebuilt from log and files
+	SetAside      Verb = "set aside"             // the file is moved into quarantine/, with a note
+	Restore       Verb = "restore the file"      // the file is restored from the copy in log or archive
 	Adopt         Verb = "adopt"                 // the file's content becomes the newest version
 	Salvage       Verb = "salvage"               // the readable part becomes a version marked as partial
 	RecordLost    Verb = "record as lost"        // a note with all that is known is written; the entry is deleted
-	RebuildScope  Verb = "rebuild the scope"     // from log and archive; its file is set aside
+	RebuildScope  Verb = "rebuild the scope"     // the scope is rebuilt from log and archive; its file is set aside
 	// Members of an assembly that do not exist are removed; see RepairPlan.TakeOutMissing.
 	TakeOut        Verb = "take out what is missing"
-	Recompute      Verb = "recompute the composite" // from the members' embeddings
-	RebuildVectors Verb = "rebuild the vectors"     // from the embeddings in the documents
-	RebuildView    Verb = "rebuild the view"        // from the index
-	Tidy           Verb = "tidy tmp/"               // leftovers of ended processes
+	Recompute      Verb = "recompute the composite" // the composite is computed from the members' embeddings
+	RebuildVectors Verb = "rebuild the vectors"     // the vectors are rebuilt from the embeddings in the documents
+	RebuildView    Verb = "rebuild the view"        // the files of a view are rebuilt from the index
+	Tidy           Verb = "tidy tmp/"               // leftovers of ended processes are removed
 )
 
-// order is the position of a verb in the order of application.
+// order returns the place of a verb in the order of application.
 var order = map[Verb]int{
 	MakeRoom: -1, MoveOut: 0, FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7,
 	SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12,
@@ -49,10 +50,10 @@ var order = map[Verb]int{
 type Action struct {
 	Do       Verb
 	Path     string // path in the store of the changed file
-	ID       string // of the memory or assembly, "" if the action is not about one
-	From     string // the copy that is used, "" if none is
-	Loses    string // the data that are lost, "" if none are
-	Alone    bool   // no other process may have the store open meanwhile
+	ID       string // id of the memory or assembly, "" if the action is not about one
+	From     string // the copy that is used, "" if the action uses none
+	Loses    string // the data that the action loses, "" if it loses none
+	Alone    bool   // the action requires that no other process has the store open
 	Findings []Finding
 }
 
@@ -83,18 +84,17 @@ type RepairPlan struct {
 	Left    []Finding // findings for which no action is possible or necessary
 	Summary Summary
 	Worst   Severity
-	// Processes are the ids of processes that have the store open. Actions with Alone set wait
-	// until they have ended.
+	// Processes are the ids of processes that have the store open. Actions with Alone set wait until these processes
+	// have ended.
 	Processes []int
-	Unsure    []int // those of Processes that may have ended: this process cannot see them
-	Elsewhere []int // ids of processes in another PID namespace, such as a container, as they are there
+	Unsure    []int // the ids among Processes of processes that may have ended: this process cannot see them
+	Elsewhere []int // ids of processes in another PID namespace, such as a container, numbered as in that namespace
 
 	takeOut bool
 	apply   func(context.Context, *RepairPlan) (*RepairReport, error)
 }
 
-// NewPlan returns an empty plan, with the functions that apply it. Programs get their plans from
-// PlanRepair.
+// NewPlan returns an empty plan; its method Apply calls apply. Programs get their plans from PlanRepair.
 func NewPlan(dir string, apply func(context.Context, *RepairPlan) (*RepairReport, error)) *RepairPlan {
 	return &RepairPlan{Dir: dir, apply: apply}
 }
@@ -114,13 +114,12 @@ func (p *RepairPlan) SetFindings(findings iter.Seq2[Finding, error]) error {
 	return nil
 }
 
-// Apply performs the plan, and verifies the store. It repeats this until nothing more can be done,
-// so that damage that shows only after an earlier step is repaired as well. Files that other
-// processes have open are repaired as far as that is safe.
+// Apply performs the plan, and verifies the store. It repeats both until nothing more can be done, so that damage that
+// shows only after an earlier step is repaired as well. Files that other processes have open are repaired as far as
+// that is safe.
 //
-// Apply may be interrupted at any point, and run again: every action checks its target before it
-// changes anything, and keeps the previous file in quarantine/, durably, before it replaces or
-// removes it.
+// Apply may be interrupted at any point, and run again. Every action checks its target before it changes anything, and
+// syncs the previous file in quarantine/ before it replaces or removes the file.
 func (p *RepairPlan) Apply(ctx context.Context) (*RepairReport, error) { return p.apply(ctx, p) }
 
 // TakeOutMissing adds actions that remove missing members from assemblies. Without it they stay: a
@@ -140,7 +139,7 @@ func (p *RepairPlan) TakeOutMissing() {
 	p.Actions = list.sorted()
 }
 
-// Alone returns the number of actions that need that no other process has the store open.
+// Alone returns the number of actions that require that no other process has the store open.
 func (p *RepairPlan) Alone() (n int) {
 	for _, a := range p.Actions {
 		if a.Alone {
@@ -163,7 +162,7 @@ func (p *RepairPlan) add(list *grouped, f Finding) {
 	list.add(a, f)
 }
 
-// grouped is a list of actions, each once, with all findings that it repairs.
+// grouped is a list of actions without repetitions, each with all findings that it repairs.
 type grouped struct {
 	list []Action
 	by   map[string]int

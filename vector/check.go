@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Verify reads everything and yields every error: in the mappings, in each block and the head of the FAISS files, and
-// in ids that differ from the mapping or occur twice. Blocks that an earlier search verified are read again. It needs
-// 16 bytes of heap per vector.
+// Verify reads the whole set and yields every error: in the mappings, in each block and the head of the FAISS files,
+// and in ids that differ from the mapping or occur twice. It also reads blocks again that an earlier search has
+// verified. It needs 16 bytes of heap per vector.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		sound := true

@@ -12,7 +12,7 @@ import (
 type Edit struct {
 	Key    string
 	ID     int64  // the number of the vector; 0: the key has no vector now
-	Handle uint64 // for the caller's Plan.Vector
+	Handle uint64 // a value for the caller's Plan.Vector
 }
 
 // Edits yields edits in the order of their keys as a table writes them, each key once.
@@ -24,8 +24,8 @@ type Edits interface {
 type Plan struct {
 	// Edits returns the edits of a kind. It is called twice, and must return the same edits both times.
 	Edits func(kind Kind) (Edits, error)
-	// Vector appends the vector of an edit, as given, to dst. It is called once for each edit that
-	// has one. ok is false if the edit has no vector after all: then the key gets no row.
+	// Vector appends the vector of an edit to dst, without scaling it. It is called once for each edit that has a
+	// vector. ok is false if the edit has no vector after all: then the key gets no row.
 	Vector func(dst []float32, kind Kind, e Edit) (_ []float32, ok bool, err error)
 }
 
@@ -64,9 +64,9 @@ func (l *listed) Next() (Edit, bool, error) {
 	return e.Edit, true, nil
 }
 
-// Changes returns the edits that change the set. It leaves out edits with the same number and the same bits as in the
-// set, and removals of keys that have no vector. An equal number alone does not suffice: an import may reuse it for
-// another vector.
+// Changes returns the edits that change the set. It omits edits with the same number and the same bits as in the set,
+// and removals of keys that have no vector. An equal number alone does not suffice: an import may reuse it for another
+// vector.
 func (s *Set) Changes(kind Kind, edits []Edit,
 	vector func(dst []float32, kind Kind, e Edit) ([]float32, bool, error)) ([]Edit, error) {
 	var left []Edit

@@ -21,11 +21,11 @@ const (
 	magicIP     = "IxFI"
 	magicL2     = "IxF2"
 
-	// maxDim is far above any limit of a store.
+	// maxDim is a number of dimensions far above any limit of a store.
 	maxDim = 1 << 20
 )
 
-// shape is what a header describes.
+// shape is the content of a FAISS file's header.
 type shape struct {
 	metric Metric
 	dim    int
@@ -105,7 +105,7 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 		{74, le.Uint64(b[74:]), uint64(s.rows) * uint64(s.dim), "numbers"},
 	} {
 		if f.got != f.want {
-			return bad(f.off, "the index has %d %s, its head says %d", f.got, f.what, f.want)
+			return bad(f.off, "the index has %d %s, the header names %d", f.got, f.what, f.want)
 		}
 	}
 	if size != s.size() {

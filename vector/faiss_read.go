@@ -17,7 +17,7 @@ type Index struct {
 	shape
 	ids   []int64
 	byID  []idRow // sorted
-	plain []byte  // one row
+	plain []byte  // row i has id i, for all rows
 }
 
 type idRow struct{ id, row int64 }
@@ -52,11 +52,11 @@ func ReadIndex(name string, r io.ReaderAt, size int64) (*Index, error) {
 	return x, nil
 }
 
-// idsPiece is how many ids are read at once.
+// idsPiece is the number of ids that are read at once.
 const idsPiece = 8 << 10
 
-// readIDs reads the ids in pieces. A file may be as long as its header requires and still be empty (a hole reads as
-// zeros). A duplicate id within a piece ends the reading, so the list grows only with real data.
+// readIDs reads the ids in pieces. A file may have the length that its header requires and still be empty (a hole
+// reads as zeros). A duplicate id within a piece ends the reading, so the list grows only with real data.
 func (x *Index) readIDs() error {
 	le := binary.LittleEndian
 	var head [idsHead]byte

@@ -16,7 +16,7 @@ type faissWriter struct {
 	first  []byte // block 0 once it is full, kept until the number of rows is known
 	buf    []byte // the block being written
 	off    int64  // offset of buf in the file
-	hashes []byte // hex
+	hashes []byte // hashes of the blocks, in hex
 }
 
 func newFAISSWriter(f io.WriterAt, s shape) *faissWriter {

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-const blockSize = 1 << 20 // bytes covered by one hash
+const blockSize = 1 << 20 // number of bytes covered by one hash
 
 var (
 	// errPair means that the FAISS file is not the one that the mapping names: a writer is between its two renames, or the
@@ -31,7 +31,7 @@ type file struct {
 	name    string
 	mapping vfs.Mapping
 	data    []byte
-	hashes  string          // hex
+	hashes  string          // hashes of the blocks, in hex
 	seen    []atomic.Uint64 // one bit per block that was verified
 }
 
@@ -61,7 +61,7 @@ func openFile(fsys vfs.FS, dir, name string, want shape, f faissFile) (*file, er
 	return o, nil
 }
 
-// belongs returns an error if this is not the file that was written with the mapping.
+// belongs returns an error if the file was not written together with the mapping.
 func (f *file) belongs(info vfs.Info, want faissFile) error {
 	if int64(len(f.data)) != want.Size || want.Size != f.size() {
 		return f.damaged(-1, fmt.Errorf("%w: %d bytes, but the mapping requires %d", errPair, len(f.data), want.Size))
@@ -81,7 +81,8 @@ func (f *file) belongs(info vfs.Info, want faissFile) error {
 	return err
 }
 
-// touch verifies the blocks of the bytes [from, to), each once. It must be called under guard.
+// touch verifies the blocks of the bytes [from, to), each only once as long as the file is open. It must be called
+// under guard.
 func (f *file) touch(from, to int64) error {
 	for b := int(from / blockSize); int64(b)*blockSize < to; b++ {
 		bit := uint64(1) << (b & 63)
@@ -111,7 +112,7 @@ func (f *file) bytes(from, to int64) []byte {
 	return f.data[headSize+from*f.rowSize() : headSize+to*f.rowSize()]
 }
 
-// touchRows verifies the blocks of the rows [from, to), each once.
+// touchRows verifies the blocks of the rows [from, to), each only once as long as the file is open.
 func (f *file) touchRows(from, to int64) error {
 	return f.touch(headSize+from*f.rowSize(), headSize+to*f.rowSize())
 }

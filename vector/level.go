@@ -19,12 +19,12 @@ type level struct {
 	t     *table.Table
 	f     *file
 	x     extra
-	next  bool // the FAISS file still has its temporary name next
+	next  bool // the FAISS file still has the temporary name next
 	refs  refcount.Count
-	first [kinds + 1]int64 // the first row of each kind, then the number of rows
+	first [kinds + 1]int64 // number of the first row of each kind; the last element is the number of rows
 
 	once sync.Mutex
-	dead [kinds][]int64 // line numbers of a delta's dead lines; valid once done is set
+	dead [kinds][]int64 // line numbers of a delta's lines that record deletions; valid once done is set
 	done atomic.Bool
 }
 
@@ -64,7 +64,7 @@ func (l *level) openFAISS(fsys vfs.FS, dir string, n names) error {
 	return err
 }
 
-// lines finds a delta's dead lines and the first row of each kind.
+// lines finds a delta's lines that record deletions, and the first row of each kind.
 func (l *level) lines(isDelta bool) error {
 	if l.done.Load() {
 		return nil

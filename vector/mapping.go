@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Kind is the kind of document that a vector belongs to: a section of the mapping.
+// Kind is the kind of document to which a vector belongs: a section of the mapping.
 type Kind int
 
 // The kinds.
@@ -62,7 +62,7 @@ func validID(value []byte) error {
 	return err
 }
 
-// parseID parses a value that is not dead.
+// parseID parses a value that does not record a deletion.
 func parseID(value []byte) (int64, error) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil || n <= 0 || value[0] == '0' || value[0] == '+' {
@@ -71,7 +71,7 @@ func parseID(value []byte) (int64, error) {
 	return n, nil
 }
 
-// extra describes the FAISS file of a mapping, in its metadata.
+// extra describes the FAISS file that belongs to a mapping; it is part of the mapping's metadata.
 type extra struct {
 	Chain     string    `json:"chain"`
 	Metric    string    `json:"metric"`
@@ -104,7 +104,7 @@ func parseExtra(b []byte) (extra, shape, error) {
 	return x, shape{metric: m, dim: x.Dimension}, nil
 }
 
-// assemblyPrefix marks an assembly in a flat mapping of another system.
+// assemblyPrefix marks the id of an assembly in a flat mapping of another system.
 const assemblyPrefix = "asm:"
 
 // ReadMapping parses a mapping from ids to the numbers of vectors, in any of the existing formats, and calls add for

@@ -7,12 +7,12 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// merged is one key of the new file: a vector, or in a new delta also a dead line.
+// merged is one key of the new file, with a vector or, in a new delta, with a deletion.
 type merged struct {
-	enc  []byte // valid until the next one
+	enc  []byte // encoded key, valid until the next call
 	id   int64  // 0: deleted
-	from int    // base, delta or edited
-	row  int64  // in the level
+	from int    // source of the vector: base, delta or edited
+	row  int64  // row in the source
 	edit Edit
 }
 

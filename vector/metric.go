@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Metric is how the similarity of two vectors is computed. Its number is that of FAISS.
+// Metric is the measure by which two vectors are compared. Its value is FAISS's number for it.
 type Metric int32
 
 // The metrics.
@@ -30,7 +30,7 @@ func (m Metric) String() string {
 	return fmt.Sprintf("metric %d", int32(m))
 }
 
-// ParseMetric returns the metric of a name that String returns; "" is IP.
+// ParseMetric returns the metric with this name, as String returns it; "" is IP.
 func ParseMetric(s string) (Metric, error) {
 	switch s {
 	case "", "ip":
@@ -41,7 +41,7 @@ func ParseMetric(s string) (Metric, error) {
 	return 0, &errs.FieldError{Field: "metric", Value: human.Quote(s), Err: errors.New(`must be "ip" or "l2"`)}
 }
 
-// score converts the result of a kernel into a score: the cosine, or 1/(1+d²). A greater score means nearer.
+// score converts the result of a kernel into a score: the cosine, or 1/(1+d²). A greater score means a nearer vector.
 func (m Metric) score(v float32) float64 {
 	if m == L2 {
 		return 1 / (1 + float64(v))
@@ -76,7 +76,7 @@ func Norm(v []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// query returns v as it is compared with rows.
+// query returns v in the form in which it is compared with rows.
 func (m Metric) query(v []float32) []float32 {
 	row := m.Row(make([]byte, 0, 4*len(v)), v)
 	q := make([]float32, len(v))

@@ -13,8 +13,8 @@ func Files() []string {
 	return []string{d.mapping, d.faiss, d.next, b.mapping, b.faiss, b.next}
 }
 
-// Remove removes all files, when no document has a vector anymore. The mappings are removed first,
-// durably: a mapping without its vectors would be damage, while vectors without a mapping are ignored.
+// Remove removes all files, because no document has a vector any more. It removes the mappings first and syncs the
+// folder: a mapping without its vectors would be damage, while vectors without a mapping are ignored.
 func Remove(fsys vfs.FS, dir string) error {
 	for _, step := range [][]string{
 		{levelNames[delta].mapping, levelNames[base].mapping},

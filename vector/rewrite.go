@@ -15,7 +15,7 @@ type rewrite struct {
 	faiss   *faissWriter
 	mapping *table.Writer
 	skip    [kinds]map[string]bool
-	// blocks of each level's FAISS file below this one have been verified again
+	// blocks of each level's FAISS file below this one were verified again
 	verified [2]int64
 }
 

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// chunkBytes is about how much one worker compares at a time, so that the data stays in the core's cache between
-// hashing and comparing.
+// chunkBytes is the approximate number of bytes that one worker compares at a time, so that the data stays in the
+// core's cache between hashing and comparing.
 const chunkBytes = 256 << 10
 
-// scan returns the best k rows of a level that neither the delta nor the overlay hides.
+// scan returns the best k rows of a level, except those that the delta or the overlay hides.
 func (s *search) scan(ctx context.Context, i, k int) ([]candidate, error) {
 	l := s.v.set.levels[i]
 	if l == nil {

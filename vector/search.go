@@ -106,10 +106,10 @@ type search struct {
 	q      *Query
 	vector []float32
 	kernel kernel
-	judged map[string]bool // results of Accept
+	judged map[string]bool // results of Accept, so that it is called once for each key
 }
 
-// value returns a number that is greater the nearer a row is, for the result of a kernel.
+// value converts the result of a kernel to a number that is greater for a nearer row.
 func (s *search) value(x float32) float32 {
 	if s.v.metric == L2 {
 		return -x

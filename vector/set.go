@@ -33,7 +33,7 @@ const (
 	delta
 )
 
-// loadTries is how often Load tries. One retry suffices per write that ends meanwhile.
+// loadTries is the maximum number of attempts of Load. One more attempt is enough for each write that ends meanwhile.
 const loadTries = 8
 
 // Load maps the vectors of a store. If there are none, it returns an empty set with LSN 0. Files that are torn, of
@@ -136,7 +136,7 @@ func (s *Set) fill() error {
 	return nil
 }
 
-// ready computes, on first use, which rows of the base the delta hides.
+// ready determines, on first use, the rows of the base that the delta hides.
 func (s *Set) ready() error {
 	if s.done.Load() {
 		return nil
@@ -182,7 +182,7 @@ func (s *Set) ready() error {
 	return nil
 }
 
-// LSN returns the position below which the set covers everything.
+// LSN returns the position in the log below which the set includes every change.
 func (s *Set) LSN() uint64 { return s.lsn }
 
 // Exists reports whether the set has files.

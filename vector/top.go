@@ -11,7 +11,7 @@ type candidate struct {
 // worse reports whether a ranks after b. Rows are in the order of the ids.
 func worse(a, b candidate) bool { return a.val < b.val || a.val == b.val && a.row > b.row }
 
-// top holds the best k candidates in a heap whose root is the worst of them.
+// top has the best k candidates in a heap whose root is the worst of them.
 type top struct {
 	k    int
 	heap []candidate

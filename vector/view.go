@@ -21,11 +21,12 @@ type View struct {
 	size   int // number of keys in the overlay
 }
 
-// overlay is a growing contiguous matrix. A key has at most one row; a newer vector of the key overwrites it.
+// overlay is a growing contiguous matrix of vectors. A key has at most one row; a newer vector of the key overwrites
+// the row.
 type overlay struct {
 	rows []byte
-	keys []string // by row, in encoded form
-	ids  []int64  // by row; 0: deleted
+	keys []string // encoded keys, by row
+	ids  []int64  // vector numbers, by row; 0: deleted
 	at   map[string]int
 }
 

@@ -14,12 +14,12 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target says where a write goes and what it will cover.
+// Target has the parameters of a write: where it writes, and the part of the log that the new files will cover.
 type Target struct {
 	FS   vfs.FS
 	Dir  string      // the store's folder
 	Temp string      // path of temporary files without their extensions, on the same file system; no other process uses it
-	Perm fs.FileMode // of the files; 0 means 0600
+	Perm fs.FileMode // mode of the files; 0 means 0600
 	// FolderPerm is the mode of vector_index, if it must be created; 0 means 0700.
 	FolderPerm fs.FileMode
 
@@ -34,8 +34,8 @@ type Target struct {
 
 // Written is the result of a write.
 type Written struct {
-	Name    string // of the FAISS file, relative to the store
-	Size    int64  // of the FAISS file
+	Name    string // name of the FAISS file, relative to the store
+	Size    int64  // size of the FAISS file in bytes
 	LSN     uint64
 	Vectors int64 // number of vectors in the resulting set
 	Skipped int   // number of edits whose vector was not available
@@ -70,7 +70,7 @@ func WriteBase(s *Set, to Target, p Plan) (Written, error) {
 	return w, dropDelta(to)
 }
 
-// WriteDelta writes the edits, over those of the set's delta, as the new delta.
+// WriteDelta writes a new delta: the set's delta with the edits applied.
 func WriteDelta(s *Set, to Target, p Plan) (Written, error) {
 	if s.levels[base] == nil {
 		return Written{}, ErrNoBase

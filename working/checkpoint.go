@@ -9,12 +9,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// MaxDescription is the longest description of a checkpoint, in bytes.
+// MaxDescription is the maximum length of a checkpoint's description, in bytes.
 const MaxDescription = 64 << 10
 
 // Snapshot is the state of a scope at one moment.
 type Snapshot struct {
-	Info   CheckpointInfo // zero for the current state
+	Info   CheckpointInfo // description of the checkpoint; zero for the current state
 	Values map[string]any
 	TTL    map[string]time.Duration // remaining lifetimes of the values that expire
 	Task   *Task                    // nil: no task state is set
@@ -119,7 +119,7 @@ func (m *Memory) load(ctx context.Context, id string) (*Snapshot, error) {
 // NewSnapshot returns the Snapshot in the Result of an OpLoad.
 func NewSnapshot(res *Result) (*Snapshot, error) { return asFloat.snapshot(res) }
 
-// NewSnapshotAsWritten is NewSnapshot with numbers as with Options.AsWritten.
+// NewSnapshotAsWritten is like NewSnapshot, with numbers as with Options.AsWritten.
 func NewSnapshotAsWritten(res *Result) (*Snapshot, error) { return asWritten.snapshot(res) }
 
 func (d decoder) snapshot(res *Result) (_ *Snapshot, err error) {

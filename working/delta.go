@@ -18,13 +18,13 @@ type ChangeKind string
 // The kinds of changes.
 const (
 	ChangeAttach  ChangeKind = "attach"  // the scope is created
-	ChangePut     ChangeKind = "put"     // Name, Value, Deadline
-	ChangeDelete  ChangeKind = "del"     // Name
-	ChangeAppend  ChangeKind = "append"  // Text, Keep
+	ChangePut     ChangeKind = "put"     // an item is written; uses Name, Value, Deadline
+	ChangeDelete  ChangeKind = "del"     // an item is deleted; uses Name
+	ChangeAppend  ChangeKind = "append"  // an entry is added to the scratchpad; uses Text, Keep
 	ChangeEmpty   ChangeKind = "empty"   // the scratchpad is emptied
-	ChangeMark    ChangeKind = "mark"    // ID, Text: the current state becomes a checkpoint
-	ChangeDiscard ChangeKind = "discard" // ID: the checkpoint is deleted
-	ChangeRestore ChangeKind = "restore" // ID: the checkpoint's state becomes the current state
+	ChangeMark    ChangeKind = "mark"    // the current state becomes a checkpoint; uses ID, Text
+	ChangeDiscard ChangeKind = "discard" // a checkpoint is deleted; uses ID
+	ChangeRestore ChangeKind = "restore" // the state of a checkpoint becomes the current state; uses ID
 	ChangeDrop    ChangeKind = "drop"    // the scope is removed
 )
 
@@ -39,13 +39,12 @@ type Change struct {
 	Keep     int
 }
 
-// Delta has the changes that an operation makes: results, not conditions. It contains values, but
-// only the ids of checkpoints that are made or restored, so its size is that of the operation's
-// data.
+// Delta has the changes that an operation makes: results, not conditions. It contains values, but only the ids of
+// checkpoints that are made or restored, so its size is that of the operation's data.
 type Delta struct {
 	Changes []Change
-	// Blind: the changes are correct on any state of the scope, so a home need not make sure that
-	// no other change came between Judge and Play.
+	// Blind means that the changes are correct on any state of the scope: a home need not ensure that no other change
+	// came between Judge and Play.
 	Blind bool
 }
 
@@ -57,7 +56,7 @@ func (d *Delta) add(c Change) { d.Changes = append(d.Changes, c) }
 type changeJSON struct {
 	Kind     ChangeKind     `json:"do"`
 	Name     string         `json:"name,omitempty"`
-	Value    jsontext.Value `json:"value,omitzero"` // not omitempty: null and "" are values
+	Value    jsontext.Value `json:"value,omitzero"` // the value; not omitempty, because null and "" are values
 	Deadline int64          `json:"deadline,omitempty"`
 	ID       string         `json:"id,omitempty"`
 	Text     string         `json:"text,omitempty"`

@@ -13,8 +13,8 @@ import (
 type Difference struct {
 	Added   map[string]any    // keys that only the second state has
 	Removed map[string]any    // keys that only the first state has
-	Changed map[string][2]any // keys with different values: that of the first state, that of the second
-	Task    *[2]*Task         // nil: equal
+	Changed map[string][2]any // for each key with different values: the value in the first state, and in the second
+	Task    *[2]*Task         // the task states, if they differ; nil: equal
 
 	NotesAdded   []Note // entries of the scratchpad that only the second state has
 	NotesRemoved []Note // entries of the scratchpad that only the first state has

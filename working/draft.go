@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Draft is a memory to be made from the contents of a session.
+// Draft is a memory that can be made from the contents of a session.
 type Draft struct {
 	Content  string
 	Metadata map[string]any
-	Time     time.Time // zero: no time of its own
+	Time     time.Time // time of the value or note; zero: it has none
 }
 
 // Drafts returns drafts of memories made from a snapshot: one for each value whose key matches one

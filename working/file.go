@@ -13,15 +13,14 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// File is the document of a scope as a store keeps it: with its position in the log, and a
-// checksum.
+// File is the document of a scope as a store keeps it, including the scope's position in the log and a checksum.
 type File struct {
 	Scope Scope
 	State *State
 	Store string    // the UUID of the store in whose log LSN is a position
 	LSN   uint64    // position of the newest entry included
 	Whole uint64    // position of the newest entry that depends on no earlier one; 0: unknown
-	Time  time.Time // time of the entry at LSN; the file's mtime
+	Time  time.Time // time of the log entry at LSN, which is also the file's mtime
 	// Intact reports whether the checksum matches, which means that a store wrote these bytes.
 	Intact bool
 }

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// Home keeps the working memory of any number of scopes. It performs operations, each completely or
-// not at all, in one order for all users of the home. JSON, reserved keys and defaults are the task
-// of Memory, not of a Home. See the package comment for why operations are data.
+// Home keeps the working memory of any number of scopes. It performs operations, each completely or not at all, in one
+// order for all users of the home. JSON, reserved keys and defaults are the task of Memory, not of a Home. See the
+// package comment for the reason why operations are data.
 //
-// The caller owns the memory of a Result, the home that of an Op: the other side must not write to
-// it.
+// The caller owns the memory of a Result, the home that of an Op: the other side must not write to it.
 type Home interface {
 	// Do carries out one operation. An error that does not match
 	// ErrOutcomeUnknown means that nothing was done.
@@ -23,7 +22,7 @@ type Home interface {
 	Release(ctx context.Context, s Scope) error
 	// Name returns "memory", "store" or "redis".
 	Name() string
-	// Check returns nil if the home answers.
+	// Check returns nil if the home can be reached.
 	Check(ctx context.Context) error
 	Close() error
 }
@@ -37,22 +36,22 @@ type Fallback interface {
 // Request is an operation on a scope.
 type Request struct {
 	Scope  Scope
-	Limits Limits // of the scope, enforced by operations that add data
+	Limits Limits // limits of the scope, enforced by operations that add data
 	Op     Op
 }
 
 // Limits are the limits of a scope; they count the user's keys only. 0 means no limit.
 type Limits struct {
 	Keys  int
-	Bytes int64 // of keys and values
-	Evict bool  // evict the least recently used values; otherwise LimitError
+	Bytes int64 // maximum number of bytes of keys and values
+	Evict bool  // evict the least recently used values at a limit; otherwise the error is a LimitError
 }
 
 // Special lifetimes of a value, which are otherwise in milliseconds. 0 expires at once: nothing is
 // stored, and an existing value is removed.
 const (
 	Forever = -1 // the value does not expire
-	KeepTTL = -2 // keep the remaining lifetime; IfNew if there is no value
+	KeepTTL = -2 // keep the remaining lifetime; the lifetime is IfNew if there is no value
 )
 
 // Condition is a condition for writing a PutItem.
@@ -75,7 +74,7 @@ type (
 	// OpGet reads items. Result: Items, as many as Names, in their order.
 	OpGet struct {
 		Names []string
-		Peek  bool // does not count as use
+		Peek  bool // reading does not count as use
 	}
 	// OpPut writes items, all or none. Result: Items, without values. If a condition does not hold,
 	// the error is a ConflictError.
@@ -85,7 +84,7 @@ type (
 		Name    string
 		Value   []byte
 		TTL     int64 // milliseconds, or Forever, or KeepTTL
-		IfNew   int64 // lifetime instead of KeepTTL if there is no item
+		IfNew   int64 // lifetime instead of KeepTTL if the item does not exist
 		Cond    Condition
 		Version uint64
 	}
@@ -187,16 +186,16 @@ type Item struct {
 	Name    string
 	Found   bool
 	Value   []byte
-	Version uint64    // changes with every write, never used again within the scope
-	Updated time.Time // by the home's clock, to the microsecond
+	Version uint64    // changes with every write, and is never used again within the scope
+	Updated time.Time // time of the last write by the home's clock, to the microsecond
 	TTL     int64     // remaining milliseconds, or Forever
 }
 
 // Note is an entry of the scratchpad.
 type Note struct {
-	Seq  uint64    `json:"seq"` // increases with every entry of the scope, never used again
+	Seq  uint64    `json:"seq"` // increases with every entry of the scope, and is never used again
 	Text string    `json:"content"`
-	Time time.Time `json:"timestamp"` // by the home's clock, which may be set back; Seq never decreases
+	Time time.Time `json:"timestamp"` // time by the home's clock, which may be set back; Seq never decreases
 }
 
 // CheckpointInfo describes a checkpoint in a list.
@@ -206,17 +205,19 @@ type CheckpointInfo struct {
 	Created     time.Time `json:"created_at"`
 	Keys        int       `json:"keys"`    // number of the user's keys in it
 	Notes       int       `json:"entries"` // number of entries of the scratchpad in it
-	Changed     int       `json:"changed"` // items stored for it: those that differ from the previous checkpoint
-	Err         error     `json:"-"`       // what is wrong with it; then only ID is valid
+	// number of items stored for the checkpoint: those that differ from the previous one
+	Changed int `json:"changed"`
+	// the error because of which the checkpoint cannot be read; then only ID is valid
+	Err error `json:"-"`
 }
 
 // Counts are the counts of a scope at one moment.
 type Counts struct {
 	Keys        int   // the user's keys that have not expired
 	Expired     int   // the user's keys that have expired and still use memory
-	Bytes       int64 // of the keys in Keys and their values
+	Bytes       int64 // number of bytes of the keys in Keys and their values
 	Notes       int
 	Checkpoints int
 	Task        bool
-	Created     time.Time // zero: the scope does not exist
+	Created     time.Time // time of creation; zero: the scope does not exist
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// MaxKey is the longest key, in bytes.
+// MaxKey is the maximum length of a key, in bytes.
 const MaxKey = 1024
 
 // Names of items within a scope.
 const (
-	valuePrefix = 'v' // v<key>: a value of the user
-	taskName    = "t" // the task state, a JSON object
-	notePrefix  = 'n' // n<16 hex digits>: an entry of the scratchpad, in checkpoints only
+	valuePrefix = 'v' // prefix of a value of the user: v<key>
+	taskName    = "t" // name of the task state, a JSON object
+	notePrefix  = 'n' // prefix of an entry of the scratchpad, in checkpoints only: n<16 hex digits>
 )
 
 // ValueName returns the name of the item for a user's key.
@@ -44,8 +44,8 @@ func display(name string) string {
 	return human.Quote(name)
 }
 
-// checkKey checks a user's key. Every operation with a key calls it, so that all refuse the same
-// keys.
+// checkKey returns an error for an invalid key of a user. Every operation with a key calls it, so that all refuse the
+// same keys.
 func checkKey(key string) error {
 	switch {
 	case key == "":

@@ -11,13 +11,13 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// LogEntry is an entry about a scope in the log of a home: the changes of operations that were
-// judged one after another at one moment; or the whole state of the scope.
+// LogEntry is a log entry about a scope: the changes of operations that were evaluated one after another at one
+// moment; or the whole state of the scope.
 type LogEntry struct {
 	At      Moment
-	Version uint64 // of the first change; each later change has the next version
+	Version uint64 // version of the first change; each later change has the next version
 	Changes []*Delta
-	Fresh   bool   // the previous state is discarded
+	Fresh   bool   // the previous state is discarded before the changes
 	State   *State // the whole state, instead of Changes; nil in an entry made by Encode
 }
 

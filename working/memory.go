@@ -67,7 +67,7 @@ func (m *Memory) UsingFallback() bool {
 	return ok && f.UsingFallback()
 }
 
-// Check returns nil if the home answers.
+// Check returns nil if the home can be reached.
 func (m *Memory) Check(ctx context.Context) error {
 	if m.closed.Load() {
 		return errs.ErrClosed

@@ -21,15 +21,17 @@ const (
 
 // Options are the options of a Memory. The zero value has the defaults.
 type Options struct {
-	TTL         time.Duration // lifetime of values that are set without one; 0: they do not expire
-	MaxKeys     int           // keys of the user; 0: DefaultKeys
-	MaxBytes    int64         // bytes of keys and values of the user; 0: DefaultBytes
-	Evict       bool          // at these limits evict the least recently used values; otherwise LimitError
-	MaxNotes    int           // maximum number of entries of the scratchpad, the oldest are removed; 0: DefaultNotes
-	Checkpoints int           // maximum number of checkpoints, the oldest are removed; 0: DefaultCheckpoints
-	Clock       Clock         // for latencies and the start of a task; nil: SystemClock
-	AsWritten   bool          // numbers are read as json.Number as they were written: 1.10 stays 1.10; otherwise see Get
-	Random      io.Reader     // for the UUIDs of checkpoints, safe for concurrent use; nil: crypto/rand
+	TTL      time.Duration // lifetime of values that are set without a lifetime; 0: they do not expire
+	MaxKeys  int           // maximum number of keys of the user; 0: DefaultKeys
+	MaxBytes int64         // maximum number of bytes of keys and values of the user; 0: DefaultBytes
+	// evict the least recently used values at these limits; otherwise the error is a LimitError
+	Evict       bool
+	MaxNotes    int   // maximum number of entries of the scratchpad, the oldest are removed; 0: DefaultNotes
+	Checkpoints int   // maximum number of checkpoints, the oldest are removed; 0: DefaultCheckpoints
+	Clock       Clock // clock for latencies and the start of a task; nil: SystemClock
+	AsWritten   bool  // numbers are read as json.Number as they were written: 1.10 stays 1.10; otherwise see Get
+	// source of random bytes for the UUIDs of checkpoints, safe for concurrent use; nil: crypto/rand
+	Random io.Reader
 }
 
 // Validate returns the first invalid option as an error, or nil.
@@ -101,7 +103,7 @@ func millis(d time.Duration) (int64, error) {
 	return ms, nil
 }
 
-// fresh returns the lifetime for a value that is set; changed returns it for a value that keeps its
+// fresh returns the lifetime for a value that is set; changed returns the lifetime for a value that keeps its
 // remaining lifetime by default.
 func (m *Memory) fresh(opts []SetOption) (lifetime, error) { return m.lifetime(m.defaultTTL, opts) }
 

@@ -7,14 +7,13 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Limits for the number of values, notes, checkpoints and changes in a document or an entry: a text
-// of n bytes may have fewParts + n/partBytes. Each takes up to 700 bytes of memory when it is
-// decoded, while a text made for an attack needs only 3 bytes for one; Encode writes at least
-// partBytes for each.
+// Limits for the number of values, notes, checkpoints and changes in a document or an entry: a text of n bytes may
+// have fewParts + n/partBytes. Each takes up to 700 bytes of memory when it is decoded. A text made for an attack
+// needs only 3 bytes for one; Encode writes at least partBytes for each.
 const (
 	fewParts  = 1 << 16
 	partBytes = 32
-	partDepth = 3 // depth of their objects; deeper objects are in a user's value, which is not decoded
+	partDepth = 3 // nesting of the objects of these parts; deeper objects are in a user's value, which is not decoded
 )
 
 // checkParts returns an error if a text has more parts than permitted, before any of them is

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// MaxID is the longest id within a scope, in bytes.
+// MaxID is the maximum length of an id within a scope, in bytes.
 const MaxID = 1024
 
 // Scope identifies a working memory. Empty levels are omitted; the zero Scope is the global one.
@@ -156,7 +156,7 @@ func ParseScope(key string) (Scope, error) {
 	}
 	bad := func(why string) (Scope, error) {
 		return Scope{}, &errs.FieldError{Field: "scope", Value: human.Quote(key), Err: fmt.Errorf(
-			`%s; it looks like "global" or "project:p1/agent_type:t/agent_instance:a/session:s1", where levels may be left out and %% / : { } in an id are written %%XX`, why)}
+			`%s; it looks like "global" or "project:p1/agent_type:t/agent_instance:a/session:s1", where levels may be omitted and %% / : { } in an id are written %%XX`, why)}
 	}
 	ids, next := s.ids(), 0
 	for _, part := range strings.Split(key, "/") {

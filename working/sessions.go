@@ -19,19 +19,19 @@ type Reason string
 
 // The reasons.
 const (
-	Ended   Reason = "ended"   // Sessions.End
-	Idle    Reason = "idle"    // Sessions.Sweep
+	Ended   Reason = "ended"   // a call of Sessions.End
+	Idle    Reason = "idle"    // a call of Sessions.Sweep
 	Evicted Reason = "evicted" // more sessions than SessionsOptions.Open were open
-	Closing Reason = "closing" // Sessions.Close
+	Closing Reason = "closing" // a call of Sessions.Close
 )
 
 // SessionsOptions are the options of Sessions. The zero value has the defaults.
 type SessionsOptions struct {
 	Open   int     // maximum number of unused sessions that stay open; 0: DefaultOpen
 	Memory Options // options of each Memory
-	// OnClose runs before a session is closed, while no other caller can use it: the place to
-	// consolidate it, and the last opportunity if the home is in the process. On an error the
-	// session stays open. It must not use the same scope through Sessions.
+	// OnClose runs before a session is closed, while no other caller can use the session. It can consolidate the
+	// session; if the home is in the process, this is the last opportunity. On an error the session stays open. It
+	// must not use the same scope through Sessions.
 	OnClose func(ctx context.Context, m *Memory, why Reason) error
 	// Failed receives errors that no caller waits for: errors of OnClose or of the home when a
 	// session is evicted.
@@ -48,20 +48,20 @@ type Sessions struct {
 
 	mu     sync.Mutex
 	open   map[Scope]*opened
-	idle   *list.List // of *opened: unused sessions, the least recently used first
+	idle   *list.List // list of *opened: unused sessions, the least recently used first
 	closed bool
 }
 
 type opened struct {
 	scope Scope
 	m     *Memory
-	err   error // error of Open
+	err   error // the error of Open
 	users int
-	used  time.Duration // when it was last used
-	at    *list.Element // in idle; nil: in use, or being closed
+	used  time.Duration // time of the last use
+	at    *list.Element // element in idle; nil: the session is in use, or being closed
 	ready chan struct{} // closed when m or err is set
-	gone  chan struct{} // not nil while the session is being closed; closed afterwards
-	free  chan struct{} // made by a goroutine that waits until the session is unused; closed then
+	gone  chan struct{} // set while the session is being closed, and closed afterwards; otherwise nil
+	free  chan struct{} // made by a goroutine that waits until the session is unused, and closed then
 }
 
 // NewSessions returns an empty set of sessions. nil options mean the defaults.
@@ -163,7 +163,7 @@ func (s *Sessions) attach(ctx context.Context, o *opened) (*opened, error) {
 	return o, nil
 }
 
-// use is called with mu held, release without.
+// use marks a session as used; release ends the use. use is called with mu held, release without.
 func (s *Sessions) use(o *opened) {
 	o.users++
 	if o.at != nil {

@@ -7,24 +7,24 @@ import (
 	"strconv"
 )
 
-// State is the content of one scope, and performs the operations on it: the part of a home that is
-// the same for all homes in Go. Judge returns what an operation would change, without changing it;
-// Play makes the changes. In between a home may make the changes durable, and a home that follows a
-// log plays the changes that other processes have judged. A State is not safe for concurrent use.
+// State is the content of one scope, and performs the operations on it: it is the part of a home that is the same for
+// all homes in Go. Judge returns the changes that an operation would make, without making them; Play makes them. In
+// between a home may make the changes durable, and a home that follows a log plays the changes that other processes
+// have judged. A State is not safe for concurrent use.
 //
-// Judge and Play read no clock and do not depend on map order: the same operations at the same
-// moments result in the same State. The order of last use is the exception, as reads are not
-// played; therefore a Delta names the values that are evicted.
+// Judge and Play read no clock and do not depend on map order: the same operations at the same moments result in the
+// same State. The order of last use is the exception, as reads are not played; therefore a Delta names the values that
+// are evicted.
 type State struct {
 	created int64 // Unix microseconds; 0: the scope does not exist
 	version uint64
-	tick    int64 // of the newest change: no later change has an earlier tick
+	tick    int64 // tick of the newest change: no later change has an earlier tick
 	items   map[string]*item
 	notes   []note
 	marks   []*mark             // checkpoints, oldest first
 	dirty   map[string]struct{} // items that changed since the newest mark; nil without marks
-	use     useList             // the user's items
-	expiry  expiryHeap          // the items that have a deadline
+	use     useList             // the user's items in the order of last use
+	expiry  expiryHeap          // the items that have a deadline, in the order of deadlines
 	keys    int                 // number of the user's items, including expired ones
 	bytes   int64               // bytes of these items
 }
@@ -50,8 +50,8 @@ func (c *cell) left(tick int64) int64 {
 type item struct {
 	cell
 	name       string
-	at         int   // index in the heap, -1: not in it
-	prev, next *item // neighbors in the list of use, nil: not in it
+	at         int   // index in the expiry heap, -1: not in it
+	prev, next *item // neighbors in the list of last use, nil: not in it
 }
 
 type note struct {
@@ -83,9 +83,8 @@ func (s *State) Empty() bool { return s.created == 0 }
 // Version returns the version of the newest change.
 func (s *State) Version() uint64 { return s.version }
 
-// Tick returns the tick of the newest change. A home that gets ticks from several clocks must judge
-// nothing at an earlier tick: then the items that Sweep removes at this tick are expired for all
-// later changes, in any process.
+// Tick returns the tick of the newest change. A home that gets ticks from several clocks must evaluate no operation at
+// an earlier tick: then the items that Sweep removes at this tick are expired for all later changes, in any process.
 func (s *State) Tick() int64 { return s.tick }
 
 // live returns an item that exists and has not expired; nil if there is none.
@@ -157,7 +156,7 @@ func (s *State) Sweep(tick int64, limit int) (n int) {
 	return n
 }
 
-// Expires returns the tick at which the next item expires; false: none will.
+// Expires returns the tick at which the next item expires; false if no item expires.
 func (s *State) Expires() (int64, bool) {
 	if len(s.expiry) == 0 {
 		return 0, false

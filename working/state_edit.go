@@ -1,7 +1,7 @@
 package working
 
-// Edited records that the document of this State was edited by hand, at a version: everything that
-// the edit may have changed counts as changed at that version.
+// Edited records that the document of this State was edited by hand, at a version. All items that the edit may have
+// changed are treated as changed at that version.
 func (s *State) Edited(version uint64) {
 	s.version = version
 	for _, it := range s.items {
@@ -18,7 +18,7 @@ func (s *State) Edited(version uint64) {
 	}
 }
 
-// Skip skips n versions, which an earlier scope of this name may have used.
+// Skip increases the version by n, because an earlier scope of this name may have used those versions.
 func (s *State) Skip(n uint64) { s.version += n }
 
 // Use marks items as used, as reading them does.

@@ -47,7 +47,7 @@ type (
 		Tick        ticks                `json:"lifetimes_at"`
 		Keys        int                  `json:"keys"`
 		Entries     int                  `json:"entries"`
-		Values      map[string]*cellJSON `json:"values"` // null: removed
+		Values      map[string]*cellJSON `json:"values"` // the values; null: the value was removed
 		Task        *cellJSON            `json:"task,omitempty"`
 		TaskGone    bool                 `json:"task_gone,omitempty"`
 		Notes       []noteJSON           `json:"scratchpad"`

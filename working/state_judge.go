@@ -12,9 +12,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Judge returns the changes and the result of an operation at a moment. It changes nothing except
-// the order of last use. Versions, sequence numbers and the description of a new checkpoint are
-// known only after Play: Complete adds them to the Result.
+// Judge returns the changes and the result of an operation at a moment. It changes nothing except the order of last
+// use. Versions, sequence numbers and the description of a new checkpoint are known only after Play: Complete adds
+// them to the Result.
 func (s *State) Judge(at Moment, r *Request) (Delta, Result, error) {
 	var d Delta
 	res, err := s.judge(at, r, &d)

@@ -20,9 +20,9 @@ func (s *State) Bytes() int64 {
 	return n
 }
 
-// Loses reports whether changes, played one after another at a tick, remove a part of the current
-// state: a value that is replaced, deleted or expired, an entry of the scratchpad, or a checkpoint.
-// A restore counts, since retention may delete checkpoints with it.
+// Loses reports whether changes, played one after another at a tick, remove a part of the current state: a value that
+// is replaced, deleted or expired, an entry of the scratchpad, or a checkpoint. A restore also counts, because it may
+// lead to the deletion of old checkpoints.
 func (s *State) Loses(changes []*Delta, tick int64) bool {
 	if at, ok := s.Expires(); ok && at <= tick {
 		return true

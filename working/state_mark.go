@@ -14,7 +14,7 @@ import (
 type mark struct {
 	id, description string
 	time, tick      int64
-	cells           map[string]*cell // nil: removed since the previous mark
+	cells           map[string]*cell // the items by name; nil: removed since the previous mark
 	keys, notes     int
 }
 
@@ -62,7 +62,7 @@ func (s *State) judgeMark(op Op, d *Delta) (res Result, err error) {
 	return res, nil
 }
 
-// mark makes a checkpoint of what changed since the newest mark.
+// mark makes a checkpoint of the items that changed since the newest mark.
 func (s *State) mark(at Moment, id, description string) {
 	c := s.count(at.Tick)
 	m := &mark{id: id, description: description, time: at.Time, tick: at.Tick, keys: c.Keys, notes: c.Notes,
@@ -122,8 +122,8 @@ func (s *State) content(i int) map[string]*cell {
 	return all
 }
 
-// discard deletes a mark and merges it into the next one, which depends on it. If it is the newest,
-// its items count as changed since the mark before it.
+// discard deletes a mark and merges its items into the next mark, which depends on it. If it is the newest mark, its
+// items are treated as changed since the mark before it.
 func (s *State) discard(id string) {
 	i := s.indexMark(id)
 	if i < 0 {

@@ -49,7 +49,7 @@ func (h *expiryHeap) remove(it *item) {
 	}
 }
 
-// over calls visit for the items that have expired, without visiting many others.
+// over calls visit for the items that have expired, without visiting many other items.
 func (h expiryHeap) over(tick int64, visit func(*item)) { h.overFrom(0, tick, visit) }
 
 func (h expiryHeap) overFrom(i int, tick int64, visit func(*item)) {

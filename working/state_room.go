@@ -1,6 +1,6 @@
 package working
 
-// makeRoom adds to a delta the removals that its values require: expired items first, then, if the
+// makeRoom adds the removals to a delta that the limits require for its values: expired items first, then, if the
 // limits permit eviction, the least recently used ones.
 func (s *State) makeRoom(tick int64, r *Request, d *Delta) error {
 	lim := r.Limits

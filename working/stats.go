@@ -11,12 +11,12 @@ import (
 type Stats struct {
 	Level       Level     `json:"scope_type"`
 	ID          string    `json:"scope_id"`
-	Scope       string    `json:"scope"` // Scope.Key
+	Scope       string    `json:"scope"` // key of the scope, as Scope.Key returns it
 	Created     time.Time `json:"created_at"`
 	Total       int       `json:"total_keys"` // sum of UserKeys, Expired, entries, checkpoints and the task state
 	UserKeys    int       `json:"user_keys"`
 	Expired     int       `json:"expired_keys"` // the user's keys that have expired and still use memory
-	Bytes       int64     `json:"bytes"`        // of the user's keys and values
+	Bytes       int64     `json:"bytes"`        // number of bytes of the user's keys and values
 	Checkpoints int       `json:"checkpoint_count"`
 	Notes       int       `json:"scratchpad_entries"`
 	HasTask     bool      `json:"has_task_state"`
@@ -31,7 +31,7 @@ type Latency struct {
 	P50, P95, P99 time.Duration
 }
 
-// Stats counts what the scope has.
+// Stats counts the contents of the scope.
 func (m *Memory) Stats(ctx context.Context) (Stats, error) {
 	res, err := m.do(ctx, OpCount{})
 	if err != nil {

@@ -22,8 +22,8 @@ type Task struct {
 	CurrentStep int
 	TotalSteps  int
 	Progress    float64        // percent; clamped to 0..100 when written
-	StartedAt   time.Time      // the time of SetTask if it is zero
-	UpdatedAt   time.Time      // by the clock of the home, which sets it
+	StartedAt   time.Time      // time at which the task started; if zero, SetTask sets it to the present time
+	UpdatedAt   time.Time      // time of the last change, set by the home's clock
 	Extra       map[string]any // other members that the user adds
 }
 
@@ -34,8 +34,8 @@ type TaskUpdate struct {
 	CurrentStep *int
 	TotalSteps  *int
 	Progress    *float64
-	Extra       map[string]any // these members are set, the others are kept
-	Remove      []string       // these members of Extra are removed
+	Extra       map[string]any // members to set in Extra; the others are kept
+	Remove      []string       // members to remove from Extra
 }
 
 var taskMembers = []string{"description", "status", "current_step", "total_steps", "progress_percent", "started_at",

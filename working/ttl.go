@@ -41,7 +41,7 @@ func (m *Memory) Touch(ctx context.Context, key string, opts ...SetOption) (bool
 type Entry struct {
 	Key     string
 	Value   any
-	Updated time.Time     // by the clock of the home
+	Updated time.Time     // time of the last write by the clock of the home
 	TTL     time.Duration // remaining lifetime; negative: the value does not expire
 	Version uint64        // changes with every write
 }

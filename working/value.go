@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// MaxValue is the longest value and the longest text, in bytes of JSON.
+// MaxValue is the maximum length of a value and of a text, in bytes of JSON.
 const MaxValue = 16 << 20
 
 // encodeValue returns a value as compact JSON with sorted names, so that equal values have equal
@@ -41,12 +41,12 @@ func encodeValue(field string, v any) ([]byte, error) {
 	return raw, nil
 }
 
-// decoder determines how numbers are decoded.
+// decoder selects the Go type of decoded numbers.
 type decoder bool
 
 const (
-	asFloat   decoder = false // float64, or json.Number if float64 would lose precision
-	asWritten decoder = true  // json.Number
+	asFloat   decoder = false // decode to float64, or to json.Number if float64 would lose precision
+	asWritten decoder = true  // decode to json.Number
 )
 
 // text returns the Go value of a valid JSON text.

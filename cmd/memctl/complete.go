@@ -10,11 +10,11 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// files completes an argument or a value with names of files, which it leaves to the shell.
+// files makes the shell complete an argument or a value with names of files.
 var files cobra.CompletionFunc
 
-// completions returns the completion of the arguments of each command. A command that is not listed
-// takes no arguments, or text that only the user knows, and the shell gets no proposals.
+// completions returns the functions that complete the arguments of each command. A command that is not listed takes no
+// arguments, or text that only the user knows: then the shell gets no proposals.
 func completions(a *cli.App) map[string]cobra.CompletionFunc {
 	memories, assemblies, sessions := complete.Memories(a), complete.Assemblies(a), complete.Sessions(a)
 	either := func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -49,9 +49,8 @@ func completions(a *cli.App) map[string]cobra.CompletionFunc {
 	}
 }
 
-// flagValues returns the completion of the values of flags, by the name of the flag; "COMMAND
-// --FLAG" has precedence over "--FLAG". A flag that is not listed takes a number, or text that only
-// the user knows.
+// flagValues returns the functions that complete the values of flags, by the name of the flag; "COMMAND --FLAG" has
+// precedence over "--FLAG". A flag that is not listed takes a number, or text that only the user knows.
 func flagValues(a *cli.App) map[string]cobra.CompletionFunc {
 	memories, assemblies := complete.Memories(a), complete.Assemblies(a)
 	var formats []string

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/complete"
 )
 
-// completeTree gives c and every command below it the completions of completions and flagValues.
+// completeTree sets the functions of completions and flagValues for c and every command below it.
 func completeTree(a *cli.App, c *cobra.Command) {
 	arguments, values := completions(a), flagValues(a)
 	for _, sub := range commandsBelow(c) {
@@ -50,7 +50,7 @@ func commandsBelow(c *cobra.Command) []*cobra.Command {
 	return list
 }
 
-// pathBelow returns the path of a command without memctl: "assembly add".
+// pathBelow returns the path of a command without memctl, such as "assembly add".
 func pathBelow(c *cobra.Command) string {
 	_, path, _ := strings.Cut(c.CommandPath(), " ")
 	return path

@@ -24,7 +24,7 @@ type setting struct {
 	value func(c *varve.Config) any
 }
 
-// text returns the value for people: a number of seconds as a duration.
+// text returns the value in readable form: a number of seconds as a duration.
 func (s *setting) text(c *varve.Config) string {
 	v := s.value(c)
 	if n, ok := v.(int); ok && s.name == days {
@@ -41,7 +41,7 @@ func (s *setting) text(c *varve.Config) string {
 	return fmt.Sprint(v)
 }
 
-// days is the setting that is a number of days.
+// days is the name of the setting that is a number of days.
 const days = "history_days"
 
 // seconds reports whether a setting is a duration in seconds.
@@ -200,7 +200,7 @@ that are a number of seconds or days are shown as durations and may be set as su
 	return c
 }
 
-// mostBeside is the maximum length of a value that is printed on one line with its description.
+// mostBeside is the maximum length of a value, in bytes, that is printed on one line with its description.
 const mostBeside = 20
 
 func listConfig(a *cli.App, cmd *cobra.Command) error {
@@ -285,7 +285,7 @@ func setConfig(a *cli.App, cmd *cobra.Command, args []string, yes bool) error {
 	})
 }
 
-// assign sets a setting to the value that the user wrote.
+// assign sets a setting in c to the value that the user wrote.
 func assign(c *varve.Config, name, value string) error {
 	switch name { // UpdateConfig checks the values
 	case "at_limit":

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// mayLose asks the user to confirm what a change of the settings would delete.
+// mayLose asks the user to confirm the deletions that a change of the settings would cause.
 func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Config) error {
 	if what := historyLoss(st, was, is, a.Clock()); what != "" {
 		if err := agree(cmd, a, what); err != nil {
@@ -42,8 +42,7 @@ func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Con
 	return agree(cmd, a, what)
 }
 
-// historyLoss returns a description of the history that a change of the settings removes, "" if
-// none.
+// historyLoss returns a description of the history that a change of the settings would remove, "" if it removes none.
 func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 	bytes := func(c *varve.Config) int64 { return *c.Resolved().HistoryBytes }
 	fewer := bytes(is) < bytes(was)
@@ -74,7 +73,7 @@ func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 	return ""
 }
 
-// agree asks the user to confirm a loss.
+// agree asks the user to confirm a loss, which what describes.
 func agree(cmd *cobra.Command, a *cli.App, what string) error {
 	if _, ok := cli.Terminal(a.In); !ok {
 		return cli.WithFix(fmt.Errorf("%w: nothing was changed: %s", varve.ErrInvalid, strings.ToLower(what[:1])+what[1:]),
@@ -88,7 +87,7 @@ func evicts(c *varve.Config) bool {
 	return c.AtLimit == varve.AtLimitEvictOldest || c.AtLimit == varve.AtLimitEvictLowest
 }
 
-// stricter reports whether a change of the settings can delete memories.
+// stricter reports whether a change of the settings from was to is can delete memories.
 func stricter(was, is *varve.Config) bool {
 	lower := func(was, is int64) bool { return is > 0 && (was == 0 || is < was) }
 	switch {
@@ -106,7 +105,7 @@ func stricter(was, is *varve.Config) bool {
 // room is the amount that a limit permits; 0 is unlimited.
 type room struct{ n, bytes int64 }
 
-// over reports whether the remaining memories exceed the limit.
+// over reports whether the number or the size of memories exceeds the limit.
 func (r room) over(n, bytes int64) bool {
 	return r.n > 0 && n > r.n || r.bytes > 0 && bytes > r.bytes
 }

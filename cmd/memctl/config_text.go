@@ -11,14 +11,14 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// The settings that are members of an object in config.json.
+// The names of settings that are members of an object in config.json.
 const (
 	textFields    = "text.fields"
 	embedTemplate = "vectors.template"
 	queryTemplate = "vectors.query_template"
 )
 
-// notesIgnore is the setting that is a list of texts.
+// notesIgnore is the name of the setting that is a list of texts.
 const notesIgnore = "notes_ignore"
 
 // keepTemplate is the value that restores the default template.

@@ -28,7 +28,7 @@ so and asks for confirmation on a terminal, as config set does; elsewhere it req
 	return c
 }
 
-// unsetConfig restores defaults, with one change of the file.
+// unsetConfig restores the defaults of settings, with one change of config.json.
 func unsetConfig(a *cli.App, cmd *cobra.Command, args []string, yes bool) error {
 	chosen := make([]setting, len(args))
 	for i, name := range args {
@@ -87,8 +87,8 @@ func unassign(c *varve.Config, name string) {
 	}
 }
 
-// inUnits converts a duration to a number of seconds or days. It returns anything else, or a
-// fraction of a unit, unchanged, so that the setting is refused.
+// inUnits converts a duration to a number of seconds or days. If value is not a duration, or is a fraction of a unit,
+// inUnits returns it unchanged, so that the setting is refused.
 func inUnits(value string, unit time.Duration) string {
 	if value == "0s" || value == "0d" {
 		return "0"
@@ -100,8 +100,8 @@ func inUnits(value string, unit time.Duration) string {
 	return strconv.FormatInt(int64(d/unit), 10)
 }
 
-// nearNames returns the settings that a mistyped name may mean: those that contain it, and those
-// that differ in few letters.
+// nearNames returns the names of the settings that may be meant by a mistyped name: those that contain the name, and
+// those that differ from it in few letters.
 func nearNames(name string) (near []string) {
 	folded := strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	for _, s := range settingNames() {
@@ -112,7 +112,7 @@ func nearNames(name string) (near []string) {
 	return near
 }
 
-// distance returns the number of letters that differ (Levenshtein).
+// distance returns the number of letters in which two names differ (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -17,8 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// demoPuts is the number of puts that the writer of the demonstration has acknowledged when it is
-// killed.
+// demoPuts is the number of acknowledged puts after which the writer of the demonstration is killed.
 const demoPuts = 1000
 
 func demoCommand(a *cli.App) *cobra.Command {

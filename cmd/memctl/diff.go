@@ -39,7 +39,7 @@ the members that differ, each with its path (RFC 6901) and both values.`,
 	return cmd
 }
 
-// side is one of the two versions in the document of diff.
+// side is one of the two versions in the JSON document of diff.
 type side struct {
 	ID      string `json:"id"`
 	Version uint64 `json:"version"`

@@ -115,8 +115,8 @@ func saveEdited(ctx context.Context, a *cli.App, dir string, m *varve.Memory, ve
 	})
 }
 
-// edited runs the editor until its text is a valid memory, or the user stops. The result is nil if
-// nothing was changed.
+// edited runs the editor until the file contains a valid memory, or the user stops. The result is nil if nothing was
+// changed.
 func edited(ctx context.Context, a *cli.App, id, file string, before []byte,
 	limits memstore.Limits) (*varve.Memory, error) {
 	for {
@@ -140,7 +140,7 @@ func edited(ctx context.Context, a *cli.App, id, file string, before []byte,
 	}
 }
 
-// editAgain asks whether to start the editor again; it asks only on a terminal.
+// editAgain asks the user whether to start the editor again; it asks only on a terminal.
 func editAgain(ctx context.Context, a *cli.App, why error) bool {
 	if _, ok := cli.Terminal(a.In); !ok {
 		return false

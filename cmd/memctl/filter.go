@@ -17,9 +17,10 @@ type filterFlags struct {
 	session, category, key, prefix, after string
 	writer                                string
 	tags, where                           []string
-	sorted                                bool // sorted by another key than the id: after is a place in that order
-	timed                                 bool // --after is a time
-	// Number of filters that are not conditions on metadata; these come first.
+	// the list is sorted by another key than the id: after is a place in that order
+	sorted bool
+	timed  bool // --after is a time
+	// number of filters that are not conditions on metadata; these come first
 	plain int
 }
 
@@ -118,7 +119,7 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 
 const noMemory = "no memory found"
 
-// nothing returns why a list or a search in this store found nothing, as far as known.
+// nothing returns the reason for which a list or a search in this store found nothing, as far as it is known.
 func (f *filterFlags) nothing(ctx context.Context, st *varve.Store, filters []varve.Filter) string {
 	if n, err := st.Count(ctx); err == nil && n == 0 {
 		return noMemory + ": the store has none; memctl put TEXT stores one"

@@ -73,7 +73,7 @@ func (f *getFlags) show(a *cli.App, cmd *cobra.Command,
 	return showRaw(f.without || a.Out.Screen && !f.with && !f.raw, !f.without), nil
 }
 
-// shown is a memory in the list that get prints.
+// shown is a memory in the JSON list of get.
 type shown struct {
 	ID      string          `json:"id"`
 	Version uint64          `json:"version"`
@@ -101,7 +101,7 @@ func showJSON(without bool) func(context.Context, *cli.App, *varve.Store, string
 	}
 }
 
-// showID prints the whole id of an existing memory.
+// showID prints the whole id of an existing memory whose ending the user typed.
 func showID(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 	m, err := memoryAt(ctx, st, id)
 	if err == nil {

@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 )
 
-// withoutEmbedding returns a document without its member "embedding", and the number of numbers in
-// it. Everything else stays byte for byte the same. A document that is not an object is returned
-// unchanged.
+// withoutEmbedding returns a document without its member "embedding", and the count of numbers in that member.
+// Everything else stays byte for byte the same. A document that is not an object is returned unchanged.
 func withoutEmbedding(doc []byte) (rest []byte, numbers int) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

@@ -45,7 +45,7 @@ ID@VERSION prints a version, memctl diff ID@VERSION ID what has changed since.`,
 	return cmd
 }
 
-// listedVersion is one of history's list.
+// listedVersion is a version in the list of history.
 type listedVersion struct {
 	Version  uint64        `json:"version"`
 	Time     *time.Time    `json:"time,omitempty"`
@@ -59,7 +59,7 @@ type listedVersion struct {
 	Redacted *redacted     `json:"redacted,omitempty"`
 }
 
-// redacted says when and by whom a version was redacted.
+// redacted has the time of a redaction and the writer who redacted the version.
 type redacted struct {
 	Time   time.Time     `json:"time"`
 	Writer *varve.Writer `json:"writer,omitempty"`

@@ -190,8 +190,7 @@ func reportImport(a *cli.App, r *intake.Report) {
 	}
 }
 
-// sayForms prints the formats that the records were recognized as, unless that is only the
-// requested format.
+// sayForms prints the formats in which the records were recognized, unless there is only the requested format.
 func sayForms(a *cli.App, r *intake.Report) {
 	if len(r.Forms) == 0 || len(r.Forms) == 1 && string(r.Forms[0].Format) == r.From {
 		return
@@ -203,7 +202,7 @@ func sayForms(a *cli.App, r *intake.Report) {
 	a.Say("recognized: %s", strings.Join(list, ", "))
 }
 
-// sayRead prints which members were renamed or are unknown, and what was done with the other files.
+// sayRead prints the members that were renamed or are unknown, and what was done with the other files.
 func sayRead(a *cli.App, r *importer.Report) {
 	var under, kept []string
 	for _, m := range r.Members {

@@ -92,8 +92,8 @@ could read what is made in it.`,
 	return c
 }
 
-// notFound returns an error if a store would be created in a folder that was found and not named,
-// and that is a link, which may have come with a cloned project, or belongs to another user.
+// notFound returns an error if a store would be created in a folder that the user did not name, and that is a link,
+// which may have come with a cloned project, or belongs to another user.
 func notFound(a *cli.App, dir string) error {
 	here, err := a.Getwd()
 	if err != nil {

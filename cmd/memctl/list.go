@@ -83,7 +83,7 @@ others write meanwhile does not shift the pages. --offset skips memories.`,
 	return c
 }
 
-// listed is a memory in a JSON list: everything except the numbers of its embeddings.
+// listed is a memory in a JSON list, without the numbers of its embeddings.
 type listed struct {
 	ID        string         `json:"id"`
 	Version   uint64         `json:"version"`

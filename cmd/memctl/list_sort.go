@@ -45,9 +45,8 @@ func (f *listFlags) order(cmd *cobra.Command) (*memstore.Order, error) {
 	return o, nil
 }
 
-// place returns an error for an --after that was meant as a time: in search it is a time, here it
-// is the id after which the list continues. An id that looks like a time is accepted if the store
-// has it, or had it.
+// place returns an error for an --after that was meant as a time: in search it is a time, but in list it is the id
+// after which the list continues. An id that looks like a time is accepted if the store has it, or had it.
 func (f *listFlags) place(cmd *cobra.Command, st *varve.Store, now time.Time) error {
 	at, err := timearg.Parse(f.after, now.Local())
 	if f.sorted || err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/timearg"
 )
 
-// logFlags choose commits.
+// logFlags are the flags that select commits.
 type logFlags struct {
 	since, until, by, session, id string
 	deleted                       bool

@@ -216,11 +216,11 @@ func putTold(ctx context.Context, a *cli.App, st *varve.Store, m varve.Memory, o
 	return err
 }
 
-// isNew is how tellPut describes a memory that did not exist before.
+// isNew is the word with which tellPut describes a memory that did not exist before.
 const isNew = "stored"
 
-// tellPut reports a stored memory: to a program its id, to a user what was done and how to find the
-// memory again.
+// tellPut reports a stored memory. It prints the id for a program; for a user it prints what was done and how to find
+// the memory again.
 func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory, what string) {
 	switch {
 	case a.Document != nil:

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// appendText adds text to an existing memory. Update runs the change again on what another process
-// has written meanwhile, so that no text is lost.
+// appendText adds text to an existing memory. If another process has changed the memory meanwhile, Update makes the
+// change again on the new version, so that no text is lost.
 func appendText(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags,
 	options []varve.PutOption) error {
 	text, err := content(ctx, a, args, f.file, cli.LimitsOf(st.Admin().Config()).MemoryBytes)

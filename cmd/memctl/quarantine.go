@@ -38,7 +38,7 @@ name has it; the hash at its beginning may be omitted.`,
 	}, quarantineListCommand(a), quarantineShowCommand(a), quarantineRestoreCommand(a), quarantineDropCommand(a))
 }
 
-// setAside is a piece in quarantine/ in JSON.
+// setAside is a piece in quarantine/, in the JSON document.
 type setAside struct {
 	Name    string    `json:"name"`
 	What    string    `json:"what"`
@@ -55,7 +55,7 @@ func setAsideOf(q *varve.Quarantined) setAside {
 	return setAside{validName(q.Name), whatOf(q), q.Size, q.Time.UTC(), q.From, q.ID, q.Version, q.Reason, q.Hash}
 }
 
-// validName returns a name as JSON can contain it.
+// validName returns a name in valid UTF-8, as JSON requires.
 func validName(name string) string { return strings.ToValidUTF8(name, "\ufffd") }
 
 // whatOf returns the kind of a piece in words.
@@ -66,7 +66,7 @@ func whatOf(q *varve.Quarantined) string {
 	return string(q.What)
 }
 
-// subjectOf describes what a piece was: its path in the store, if its note has it.
+// subjectOf returns a description of the former place of a piece: its path in the store, if its note has one.
 func subjectOf(q *varve.Quarantined) string {
 	switch {
 	case q.What == varve.QuarantinedUndo:

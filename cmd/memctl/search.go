@@ -261,7 +261,7 @@ type searched struct {
 	args []string
 
 	f     *searchFlags
-	notes []string // about the way in which the words were understood
+	notes []string // notes about the way in which the words were understood
 }
 
 // noted keeps a note about the words.

@@ -72,7 +72,7 @@ func textOf(h *varve.Hit) string {
 	return piece(cli.Printable(f.Text), f.From > 0, f.Cut)
 }
 
-// piece returns a part of a text with an ellipsis at each end where text was cut off.
+// piece returns a part of a text, with an ellipsis at each end at which text was cut off.
 func piece(text string, cutBefore, cutBehind bool) string {
 	if cutBefore {
 		text = "… " + text
@@ -109,14 +109,13 @@ func marked(f *varve.Fragment) string {
 	return piece(strings.TrimSpace(out.String()), from > 0, f.Cut)
 }
 
-// How many bytes a cell shows before the first search word, unless that word is near the beginning
-// anyway.
+// The number of bytes that a cell shows before the first search word, unless that word is near the beginning anyway.
 const (
 	cellLead = 30
 	cellNear = 45
 )
 
-// beginOf returns the offset at which a cell begins, so that a narrow screen does not cut off the
+// beginOf returns the offset in the fragment at which a cell begins, so that a narrow screen does not cut off the
 // search words.
 func beginOf(f *varve.Fragment) int {
 	if len(f.Marks) == 0 || f.Marks[0][0] <= cellNear {

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// remedied adds remedies to errors of a query.
+// remedied adds remedies to errors about a query.
 func remedied(err error) error {
 	f := (*varve.FieldError)(nil)
 	switch {
@@ -30,10 +30,12 @@ func remedied(err error) error {
 var (
 	oneWord = regexp.MustCompile(`^[\pL\pN]{2,}$`)
 	member  = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
-	begins  = regexp.MustCompile(`^["\pL\pN]`) // behind the colon: std::sort and https://… are no fields
+	// begins matches the text after the colon of a field; std::sort and https://… are no fields
+	begins = regexp.MustCompile(`^["\pL\pN]`)
 )
 
-// nothing returns why a search found nothing, as far as known, and what may find something.
+// nothing returns the reason for which a search found nothing, as far as it is known, and a search that may find
+// something.
 func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.Filter) string {
 	switch {
 	case p.f.kind == string(varve.KindNote):

@@ -150,7 +150,7 @@ func sessionsShowCommand(a *cli.App) *cobra.Command {
 	return c
 }
 
-// aboutSession adds the right remedy to an error.
+// aboutSession adds the remedy to an error about a session.
 func aboutSession(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
 		return cli.WithFix(err, "memctl sessions list shows the sessions of the store")

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/timearg"
 )
 
-// undoFlags choose what is taken back, and how.
+// undoFlags are the flags that select the commits to undo, and how they are undone.
 type undoFlags struct {
 	run, since         string
 	yes, partial, plan bool
@@ -142,7 +142,7 @@ func takeBack(ctx context.Context, a *cli.App, st *varve.Store, o varve.UndoOpti
 	return undoFailed(err)
 }
 
-// undoFailed adds the way out to the error of an undo.
+// undoFailed adds the remedy to an error of an undo.
 func undoFailed(err error) error {
 	var conflicts *varve.UndoError
 	if errors.As(err, &conflicts) && conflicts.Plan.Done == 0 {
@@ -151,7 +151,7 @@ func undoFailed(err error) error {
 	return err
 }
 
-// undoShown is how many documents a plan shows.
+// undoShown is the maximum number of documents that a plan shows.
 const undoShown = 20
 
 // showUndo prints a plan.
@@ -220,7 +220,7 @@ type staysItem struct {
 	Reason  string        `json:"reason"`
 }
 
-// undoDocument writes a plan, or what an undo did, into the document of --json.
+// undoDocument writes a plan, or the changes that an undo made, into the JSON document.
 func undoDocument(a *cli.App, p *varve.UndoPlan) {
 	d := a.Document
 	if d == nil {

@@ -92,8 +92,8 @@ func named(ctx context.Context, st *varve.Store, assemblies bool, arg string) (v
 	return vs.GetAt(ctx, arg, newest)
 }
 
-// orEnding runs f with ID or ID@LSN and, if there is no such memory or assembly, with the one whose
-// id has this ending.
+// orEnding calls f with ID or ID@LSN. If there is no such memory or assembly, it calls f with the one whose id has
+// this ending.
 func orEnding(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, arg string,
 	f func(arg string) error) error {
 	try := a.Memory

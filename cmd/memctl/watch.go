@@ -190,7 +190,7 @@ func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters 
 		})
 }
 
-// ended adds how to continue to an error at the end.
+// ended adds the command that continues to the error with which watching ended.
 func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error) error {
 	if ctx.Err() == nil {
 		return kept(err, spelled)
@@ -203,8 +203,8 @@ func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error
 	return end
 }
 
-// kept adds to an error what can still be watched; spelled is the time as which a position could
-// have been meant.
+// kept adds to an error which changes can still be watched. spelled is the time that the user may have meant by a
+// position.
 func kept(err error, spelled string) error {
 	var gone *varve.TruncatedError
 	var gap *varve.GapError
@@ -226,7 +226,7 @@ func kept(err error, spelled string) error {
 	return cli.WithFix(err, strings.Join(fixes, "; or "))
 }
 
-// changed writes a line, and flushes it.
+// changed writes the line for a change, and flushes it.
 func changed(a *cli.App, st *varve.Store, c *varve.Change) error {
 	if a.Document == nil {
 		did, session, text := "put", "", ""

@@ -160,14 +160,13 @@ func showAdoption(a *cli.App, ad *adoption) error {
 	return a.Out.Flush()
 }
 
-// heard passes what the store did with edits from the store's goroutines, which must not wait, to
-// the goroutine that prints.
+// heard passes events about edits from the store's goroutines, which must not wait, to the goroutine that prints them.
 type heard struct {
 	clock func() time.Time
 	mu    sync.Mutex
 	list  []adoption
 	leads bool          // this process has begun to watch, and that was not reported yet
-	more  chan struct{} // of size 1: signals news
+	more  chan struct{} // a channel of size 1 that signals new lines
 }
 
 func newHeard(clock func() time.Time) *heard {

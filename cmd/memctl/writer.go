@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// writerItem returns a writer for a document, nil for an unknown one.
+// writerItem returns a writer in the form for a JSON document, nil for an unknown writer.
 func writerItem(w *varve.Writer) *varve.Writer {
 	if w.Number == 0 {
 		return nil
@@ -20,8 +20,8 @@ func writerItem(w *varve.Writer) *varve.Writer {
 	return w
 }
 
-// writtenBy returns a writer in the form for a list: number and name, and the cause if the store
-// wrote by itself.
+// writtenBy returns a writer in the form for a list: number and name, and the cause if the store made the change by
+// itself.
 func writtenBy(w *varve.Writer, cause string) string {
 	by := varve.UnknownWriter
 	switch {
@@ -36,11 +36,11 @@ func writtenBy(w *varve.Writer, cause string) string {
 	return by
 }
 
-// writersShown is how many names of writers a note has at most.
+// writersShown is the maximum number of names of writers in a note.
 const writersShown = 10
 
-// noWriter returns that a name, or a number, is that of no writer, and which writers there are. "" if it is one, or if
-// that is not known.
+// noWriter returns a message that no writer has this name or number, with the names of the existing writers. It
+// returns "" if there is such a writer, or if that is unknown.
 func noWriter(ctx context.Context, st *varve.Store, name string) string {
 	if name == "" || name == varve.UnknownWriter {
 		return ""

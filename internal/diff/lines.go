@@ -8,7 +8,8 @@ import (
 // contextLines is the number of unchanged lines before and after each change.
 const contextLines = 3
 
-// maxEdits limits the search: texts that differ in more lines are shown as completely replaced.
+// maxEdits is the maximum number of differing lines that are searched: texts that differ in more lines are shown as
+// completely replaced.
 const maxEdits = 2000
 
 // Edit is a run of elements that differ: a[A0:A1] became b[B0:B1].

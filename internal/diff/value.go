@@ -18,7 +18,7 @@ func Parse(doc []byte) (v any, err error) {
 	return v, err
 }
 
-// Change is a member that differs. From or To is nil if that side does not have it.
+// Change is a JSON member that differs between two documents. From or To is nil if that side does not have the member.
 type Change struct {
 	Path string           `json:"path"` // JSON pointer, RFC 6901
 	From *json.RawMessage `json:"from,omitempty"`
@@ -71,8 +71,8 @@ func compact(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// numbersPerLine is how many numbers of a list share a line, so that an embedding does not take a
-// thousand lines.
+// numbersPerLine is the number of list elements that share a line, so that an embedding does not take a thousand
+// lines.
 const numbersPerLine = 8
 
 // Lines returns a value as lines that can be compared: members sorted by name, text of several

@@ -10,14 +10,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An answer comes from another machine, and its size is unknown. It is parsed while it is read, and vectors and numbers
-// are counted before memory is allocated for them, so it takes no more memory than the requested vectors may take,
-// whatever else it contains.
+// Limits for an answer, which comes from another machine and has an unknown size. It is parsed while it is read, and
+// vectors and numbers are counted before memory is allocated for them. So it takes no more memory than the requested
+// vectors may take, whatever else it contains.
 const (
-	mostDimensions = 1 << 16  // of a vector: the maximum of Options.Dimensions, and of a store by default
-	numberBytes    = 40       // of the text of a number, with the separator
-	overheadBytes  = 64 << 10 // allowed for other parts of the answer, and again per vector
-	tokenBytes     = 1 << 20  // of one name, string or number, beyond what a Decoder reads ahead
+	// maximum number of dimensions of a vector: the maximum of Options.Dimensions, and of a store by default
+	mostDimensions = 1 << 16
+	numberBytes    = 40       // maximum number of bytes in the text of a number, including the separator
+	overheadBytes  = 64 << 10 // number of bytes allowed for other parts of the answer, and again per vector
+	// maximum number of bytes of one name, string or number, in addition to the bytes that a Decoder reads ahead
+	tokenBytes = 1 << 20
 )
 
 // answer parses vectors from an answer.
@@ -26,7 +28,7 @@ type answer struct {
 	texts int
 	in    *limited
 	dec   *jsontext.Decoder
-	list  [][]float32 // by index of the text
+	list  [][]float32 // the vectors, by index of the text
 	given int         // number of vectors read
 }
 
@@ -62,7 +64,7 @@ func (e *Embedder) vectors(body io.Reader, texts int) ([][]float32, *Error) {
 	return a.list, nil
 }
 
-// mostBytes returns the maximum length of the answer for so many texts.
+// mostBytes returns the maximum length, in bytes, of the answer for this number of texts.
 func (e *Embedder) mostBytes(texts int) int64 {
 	each := int64(e.most())*numberBytes + overheadBytes
 	return min(e.o.MaxBytes, int64(texts)*each+overheadBytes)
@@ -127,7 +129,7 @@ func (a *answer) item(at int) error {
 		return err
 	}
 	if at < 0 || at >= a.texts || a.list[at] != nil || v == nil {
-		return a.e.wrong("vector %d of %d is missing, or is there twice", at, a.texts)
+		return a.e.wrong("vector %d of %d is missing, or occurs twice", at, a.texts)
 	}
 	a.list[at] = v
 	return nil
@@ -214,7 +216,7 @@ func (a *answer) token() (jsontext.Token, error) {
 type limited struct {
 	r    io.Reader
 	left int64
-	part int  // bytes since the last token
+	part int  // number of bytes since the last token
 	over bool // a limit was exceeded
 	err  error
 }

@@ -32,7 +32,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return all, nil
 }
 
-// batch requests the vectors of some texts, with smaller requests if the service refuses that many.
+// batch requests the vectors of texts. If the service refuses that many texts, it makes smaller requests.
 func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, error) {
 	list, err := e.patiently(ctx, texts)
 	if !errors.Is(err, errTooMuch) {

@@ -9,26 +9,28 @@ import (
 
 // The causes of an Error; test with errors.Is.
 var (
-	ErrKey     = errors.New("the service refused the key")                        // 401, 403
-	ErrModel   = errors.New("the service does not have the model or the address") // 404: the model, or the path
-	ErrTooLong = errors.New("too long for the model")                             // of a single text
-	ErrBusy    = errors.New("the service is overloaded")                          // 429, 503, 529
-	ErrAnswer  = errors.New("the answer does not match the request")              // not JSON, wrong count, wrong dimension
-	ErrReach   = errors.New("the service cannot be reached")                      // no connection, or no answer in time
-	errTooMuch = errors.New("the request is too large for the service")           // the request is made smaller
+	ErrKey = errors.New("the service refused the key") // HTTP status 401 or 403
+	// HTTP status 404: the model or the path does not exist
+	ErrModel   = errors.New("the service does not have the model or the address")
+	ErrTooLong = errors.New("too long for the model")    // a single text is too long
+	ErrBusy    = errors.New("the service is overloaded") // HTTP status 429, 503 or 529
+	// the answer is not JSON, or has the wrong count or dimension
+	ErrAnswer  = errors.New("the answer does not match the request")
+	ErrReach   = errors.New("the service cannot be reached")            // no connection, or no answer in time
+	errTooMuch = errors.New("the request is too large for the service") // the caller makes a smaller request
 )
 
 // Error is a failed request to a service.
 type Error struct {
 	URL     string // the requested URL, without user, password and query
 	Model   string
-	Status  int    // of HTTP; 0 if there was no answer
-	Message string // from the service, at most 300 bytes, without the key
+	Status  int    // HTTP status; 0 if there was no answer
+	Message string // message of the service, at most 300 bytes, without the key
 	Tries   int
 	Err     error // one of the errors above, or a system error
 
-	wait time.Duration // the wait that the service asks for
-	told bool          // the service asks for a wait
+	wait time.Duration // the wait that the service requires
+	told bool          // the service requires a wait
 }
 
 func (e *Error) Error() string {
@@ -60,7 +62,7 @@ func (e *Embedder) fault(status int, err error, message string) *Error {
 	return &Error{URL: e.URL(), Model: e.o.Model, Status: status, Err: err, Message: e.clean(message)}
 }
 
-// clean makes a service's message fit for a log: short, of one line, without secrets.
+// clean makes a service's message suitable for a log: short, on one line, without secrets.
 func (e *Embedder) clean(s string) string {
 	for _, secret := range e.secrets() {
 		s = strings.ReplaceAll(s, secret, "…")

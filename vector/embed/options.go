@@ -25,17 +25,19 @@ const (
 
 // Options configure an Embedder. URL and Model are required.
 type Options struct {
-	URL        string
-	Model      string
-	Key        string
-	Dimensions int           // requested, and required of every vector; 0: the model's default
+	URL   string
+	Model string
+	Key   string
+	// number of dimensions that is requested, and required of every vector; 0: the model's default
+	Dimensions int
 	Protocol   Protocol      // "": derived from the URL
-	Batch      int           // texts per request; 0 means 64
-	Timeout    time.Duration // of one request; 0 means 60 s
-	Retries    int           // after the first try; 0 means 3, negative means none
-	MaxWait    time.Duration // the longest wait that a server may ask for; 0 means a minute. A longer one is a failure
-	MaxBytes   int64         // of one answer; 0 means 64 MiB. Lower if the requested vectors need less
-	NoTruncate bool          // a text that is too long is an error
+	Batch      int           // number of texts per request; 0 means 64
+	Timeout    time.Duration // maximum duration of one request; 0 means 60 s
+	Retries    int           // number of retries after the first attempt; 0 means 3, negative means none
+	MaxWait    time.Duration // maximum wait that a server may require; 0 means a minute. A longer one is a failure
+	// maximum size of one answer in bytes; 0 means 64 MiB. The limit is lower if the requested vectors need less
+	MaxBytes   int64
+	NoTruncate bool // a text that is too long is an error
 
 	Client *http.Client                               // its Timeout and its handling of redirects are not used
 	Clock  func() time.Time                           // nil means time.Now
@@ -113,7 +115,7 @@ func (e *Embedder) fill() {
 // Model returns the name of the model.
 func (e *Embedder) Model() string { return e.o.Model }
 
-// URL returns the URL that requests go to, without user, password and query.
+// URL returns the URL to which requests are sent, without user, password and query.
 func (e *Embedder) URL() string {
 	u := *e.target
 	u.User, u.RawQuery = nil, ""
@@ -131,7 +133,7 @@ func protocolOf(u *url.URL) Protocol {
 	return OpenAI
 }
 
-// endpoint completes a URL to that of the requests.
+// endpoint completes a URL to that of the protocol's requests.
 func endpoint(u *url.URL, p Protocol) (*url.URL, error) {
 	version, name := "/v1", "/embeddings"
 	switch p {
@@ -154,10 +156,10 @@ func endpoint(u *url.URL, p Protocol) (*url.URL, error) {
 	return &full, nil
 }
 
-// openAIHost is the host that OPENAI_API_KEY belongs to.
+// openAIHost is the host to which OPENAI_API_KEY belongs.
 const openAIHost = "api.openai.com"
 
-// FromEnv returns the Embedder that the environment describes. ok is false if VARVE_EMBED_URL is not set.
+// FromEnv returns the Embedder that environment variables configure. ok is false if VARVE_EMBED_URL is not set.
 func FromEnv(get func(string) string) (e *Embedder, ok bool, err error) {
 	o := Options{URL: get("VARVE_EMBED_URL"), Model: get("VARVE_EMBED_MODEL"), Key: get("VARVE_EMBED_KEY")}
 	if o.URL == "" {

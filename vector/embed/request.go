@@ -132,7 +132,7 @@ func tooMuch(message string) bool {
 	return false
 }
 
-// retryAfter returns how long the service asks the client to wait, if it does.
+// retryAfter returns how long the service asks the client to wait; ok is false if it does not ask.
 func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e9 {
 		return time.Duration(ms * float64(time.Millisecond)), true

@@ -9,10 +9,9 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// dialer dials for go-redis, but if dialing fails it returns a connection that fails at its first
-// use. Otherwise go-redis would print the failure on stderr, which a library must not use, try five
-// times within half a second, and return an error that cannot be distinguished from a connection
-// that broke later.
+// dialer returns a dial function for go-redis. If dialing fails, that function returns a connection that fails at its
+// first use. Otherwise go-redis would print the failure on stderr, which a library must not use, try five times within
+// half a second, and return an error that cannot be distinguished from a connection that broke later.
 func dialer(o *goredis.Options) func(context.Context, string, string) (net.Conn, error) {
 	dial := goredis.NewDialer(o)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {

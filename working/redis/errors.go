@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Error is a failure of Redis. It matches Kind, and what Err matches.
+// Error is a failure of Redis. It matches Kind, and all errors that Err matches.
 type Error struct {
 	Op   string // the operation and its scope
 	Kind error  // ErrUnavailable, ErrPermission, ErrReadOnly, ErrLimit, ErrOutcomeUnknown or ErrInvalid of package working
@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 // Unwrap makes the error match Kind and Err.
 func (e *Error) Unwrap() []error { return []error{e.Kind, e.Err} }
 
-// kinds maps the replies of a server, by their first words, to errors.
+// kinds maps the first words of a server's error replies to errors.
 var kinds = []struct {
 	word string
 	kind error
@@ -56,8 +56,8 @@ var kinds = []struct {
 	{"ERR DB index", errs.ErrInvalid, "the server has no such database"},
 }
 
-// failure converts an error of go-redis. writes reports whether the command could have changed
-// something: then the outcome is unknown if the connection broke.
+// failure converts an error of go-redis. writes reports whether the command could have changed anything: then the
+// outcome is unknown if the connection broke.
 func failure(op, prefix string, writes bool, err error) error {
 	if err == nil {
 		return nil

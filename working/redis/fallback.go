@@ -17,7 +17,7 @@ type EventKind string
 // The kinds of events.
 const (
 	FallbackBegan EventKind = "fallback began" // Err: the reason
-	FallbackEnded EventKind = "fallback ended" // Written: data that are not in Redis
+	FallbackEnded EventKind = "fallback ended" // event with Written: data that are not in Redis
 )
 
 // Event reports the beginning or end of a fallback. Events are delivered one at a time, in order.
@@ -28,14 +28,14 @@ type Event struct {
 	Written []Written
 }
 
-// Written is the content of a scope in the fallback, written while Redis could not be reached. It began
-// empty, because the content in Redis could not be read. No home has it anymore; to keep it, write it to
-// one.
+// Written is the content of a scope in the fallback, written while Redis could not be reached. It began empty, because
+// the content in Redis could not be read. No home has the content any more; to keep it, the program must write it to a
+// home.
 type Written struct {
 	Scope       working.Scope
 	State       *working.Snapshot
 	Checkpoints []*working.Snapshot
-	Err         error // what could not be read
+	Err         error // the error about content that could not be read
 }
 
 // standIn is the in-process home that replaces Redis during a fallback.
@@ -44,7 +44,7 @@ type standIn struct {
 	every time.Duration
 	tell  func(Event)
 	clock working.Clock
-	local atomic.Pointer[working.Local] // nil: Redis is used
+	local atomic.Pointer[working.Local] // the in-process home; nil: Redis is used
 
 	mu      sync.RWMutex // read-locked during an operation on local, locked while a fallback begins or ends
 	closed  bool
@@ -174,8 +174,8 @@ func (w *Written) empty() bool {
 		w.State.Task == nil
 }
 
-// Meanwhile returns the data written during fallbacks that have ended, and removes them from the
-// Home. It serves hosts without OnEvent.
+// Meanwhile returns the data written during fallbacks that have ended, and removes them from the Home. It is for
+// programs without OnEvent.
 func (h *Home) Meanwhile() []Written {
 	if h.stand == nil {
 		return nil

@@ -76,7 +76,7 @@ func (h *Home) Close() error {
 	return h.close
 }
 
-// key returns a key of a scope: the hash tag in braces keeps all keys of a scope on one node of a
+// key returns the name in Redis of a key of a scope: the hash tag in braces keeps all keys of a scope on one node of a
 // cluster.
 func (h *Home) key(s working.Scope, rest string) string {
 	return h.prefix + "{" + s.Key() + "}:" + rest

@@ -27,8 +27,8 @@ type Options struct {
 	URL string
 	// Prefix begins every key. It must not have braces, which mark the hash tag.
 	Prefix string
-	// Fallback: while Redis cannot be reached, operations use an in-process home, whose content is
-	// not in Redis afterwards; see the package comment. Without it, operations fail.
+	// Fallback lets operations use an in-process home while Redis cannot be reached. Its content is not in Redis
+	// afterwards; see the package comment. Without Fallback, operations fail.
 	Fallback bool
 	// RetryAfter is the interval at which a fallback tries to reach Redis; 0: one second.
 	RetryAfter time.Duration

@@ -11,8 +11,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// reply is the reply of a script, or a part of it. The first value with an unexpected type sets
-// *err.
+// reply is the reply of a script, or a part of it. The first value with an unexpected type sets *err.
 type reply struct {
 	v   any
 	err *error
@@ -74,7 +73,7 @@ func (r reply) time() time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// item converts a list of value, version, time and ttl; an item without a value if there is none.
+// item converts a list of value, version, time and ttl to an item. If the list has no value, the item has none.
 func (r reply) item(name string) working.Item {
 	if r.v == nil {
 		return working.Item{Name: name}
@@ -83,7 +82,7 @@ func (r reply) item(name string) working.Item {
 		Updated: r.at(2).time(), TTL: r.at(3).int()}
 }
 
-// named converts a list that begins with the item's name, and may have nothing else.
+// named converts a list that begins with the item's name; the list may contain only the name.
 func (r reply) named() working.Item {
 	list, _ := r.v.([]any)
 	name := r.at(0).text()

@@ -38,7 +38,7 @@ func (t *T) Marks(m *working.Memory) []string {
 	return ids
 }
 
-// Holds fails the test unless a checkpoint has exactly these values.
+// Holds fails the test unless a checkpoint has exactly the values in want.
 func (t *T) Holds(m *working.Memory, id string, want map[string]any) {
 	t.Helper()
 	s, err := m.LoadCheckpoint(t.Ctx, id)

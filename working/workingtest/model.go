@@ -23,7 +23,7 @@ type model struct {
 
 type modelState struct {
 	values map[string]modelValue
-	task   string // status, "" none
+	task   string // status of the task, "" if none is set
 	notes  []string
 }
 

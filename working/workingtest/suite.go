@@ -46,7 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 	t.Logf("%d cases", n)
 }
 
-// Case is one case of the suite.
+// Case is one test case of the suite.
 type Case struct {
 	Name string
 	Run  func(t *T)

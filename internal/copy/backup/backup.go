@@ -46,21 +46,21 @@ type Source struct {
 
 	// CatchUp applies the entries that other processes have committed.
 	CatchUp func(context.Context) error
-	// Flush flushes everything to files once more; nil if the store must not be written.
+	// Flush flushes everything to files once more; nil if the backup must not write to the store.
 	Flush func(context.Context) error
-	// ModelAsOf returns the model of the vectors as of a position; false if the index already
-	// includes later changes.
+	// ModelAsOf returns the model of the vectors as of a log position; false if the index already includes later
+	// changes.
 	ModelAsOf func(wal.LSN) (index.Model, bool)
 	Model     func() index.Model // the current model
 	// Documents has one element for each kind, in the order of kind.Kinds.
 	Documents []Documents
-	// Writer returns the writer with a number, as of a version whose entry has that number.
+	// Writer returns the writer that had this number when the version was committed.
 	Writer func(number uint32, version uint64) writer.Writer
-	// Writers returns the writers that the store can name, in the order of the log.
+	// Writers returns all writers that the store can name, in the order of the log.
 	Writers func() ([]writer.Writer, error)
-	// Purges returns what the store knows to be purged.
+	// Purges returns the purges that the store has recorded.
 	Purges func() ([]purgefile.Row, error)
-	// ScopeKeys lists the scopes of working memory; ReadScope returns the document of one.
+	// ScopeKeys lists the scopes of working memory; ReadScope returns the document of one scope.
 	ScopeKeys func(context.Context) iter.Seq2[string, error]
 	ReadScope func(context.Context, string) (Document, error)
 }
@@ -70,20 +70,20 @@ type Documents struct {
 	Kind *kind.Kind
 	// IDs lists all ids, including those of expired documents.
 	IDs func(context.Context) iter.Seq2[string, error]
-	// Read returns the newest version of a document; errs.ErrNotFound if it was deleted meanwhile.
+	// Read returns the newest version of a document, or errs.ErrNotFound if the document was deleted meanwhile.
 	Read func(context.Context, string) (Document, error)
 }
 
-// Document is a version of a document as its file has it.
+// Document is a version of a document, byte for byte as in its file.
 type Document struct {
 	Bytes   []byte
 	Version uint64
-	Vector  int64  // the number of its vector, 0 if it has none
+	Vector  int64  // number of the document's vector, 0 if it has none
 	By      uint32 // the number of the version's writer, 0 if unknown
 	Time    time.Time
 }
 
-// HeldEvery is the number of files that are copied between two checks of the log's budget.
+// HeldEvery is the number of files that are copied between two checks of whether the held log exceeds its budget.
 const HeldEvery = 16
 
 // Backup copies a store into a new folder while other processes continue to write to it. It holds
@@ -210,12 +210,12 @@ func (b *backup) run(ctx context.Context) error {
 	return b.n.finish(repair.BackupName, manifest, folders...)
 }
 
-// documents copies each document with its time, and lists its hash.
+// documents copies each document and the time of its file, and lists the hash.
 //
-// The newest version at the time of copying is copied. The copied log begins at the position that the
-// files had before, so it has all later changes. But if a newer version was copied, or nothing because
-// the document was deleted, the backup lacks the version before. So whole rises: only from whole on
-// every moment is complete.
+// It copies the version that is the newest at the time of copying. The copied log begins at the earlier position that
+// the files had, so it has all later changes. But if a newer version was copied, or none because the document was
+// deleted, the backup lacks the version before. So documents raises whole: only moments from position whole on are
+// complete.
 func (b *backup) documents(ctx context.Context) error {
 	list, err := b.n.fs.OpenFile(b.n.path(backupList), os.O_RDWR|os.O_CREATE|os.O_EXCL, b.n.mode)
 	if err != nil {
@@ -248,7 +248,7 @@ func (b *backup) documents(ctx context.Context) error {
 	return err
 }
 
-// counted adds n documents of a folder to the counts of a report.
+// counted adds n documents of a folder to the matching count of a report.
 func counted(folder string, n int64, memories, assemblies *int64, others *map[string]int64) {
 	switch {
 	case folder == kind.Memories.Folder:
@@ -355,7 +355,7 @@ func (n *newFolder) write(name string, data []byte, mtime time.Time) error {
 	return nil
 }
 
-// log copies the segments from the position of the files to end.
+// log copies the segments of the log, from the position that the files include up to end.
 func (b *backup) log(ctx context.Context, end wal.Mark) error {
 	past := b.s.Log.Past()
 	geo := geometryOf(&b.info)
@@ -415,7 +415,7 @@ func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error 
 	return nil
 }
 
-// unread returns err, as a CorruptionError if it reports damage of the log.
+// unread returns err, converted to a CorruptionError if it reports damage of the log.
 func unread(err error) error {
 	if c := (*errs.CorruptionError)(nil); errors.As(err, &c) {
 		return err
@@ -426,7 +426,7 @@ func unread(err error) error {
 	return err
 }
 
-// checkLog verifies that the log's chain leads from one mark to another.
+// checkLog verifies that the chain of the log leads from one mark (position and chain hash) to another.
 func checkLog(ctx context.Context, past *past.Log, from, end wal.Mark) error {
 	for _, err := range past.Entries(ctx, from, end.LSN) {
 		if err != nil {

@@ -68,8 +68,8 @@ func checkOwnLog(ctx context.Context, fsys vfs.FS, dir string, info *repair.Back
 	return checkLog(ctx, past, from, end)
 }
 
-// checkDocuments reads every file that the list names. It calls fault with each error, and
-// continues if fault returns nil.
+// checkDocuments reads every file that the list of a backup names. It calls fault with each error, and continues if
+// fault returns nil.
 func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo,
 	progress func(done, total int64), fault func(error) error) error {
 	n := int64(0)
@@ -103,7 +103,7 @@ func isListed(name string) bool {
 type listedFile struct {
 	name  string // path in the backup, such as memories/x.json
 	hash  [sha256.Size]byte
-	older bool // see olderMark
+	older bool // the vector is by the previous model; see olderMark
 }
 
 // read returns the file's bytes, after comparing them with the hash in the list.
@@ -129,15 +129,15 @@ func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 	return b, info, nil
 }
 
-// notAFile reports whether err means damage: something else is in the place of a backup's file or
-// folder, the file is too large, or the medium cannot read it.
+// notAFile reports whether err means damage of a backup: another object is in the place of a file or folder, the file
+// is too large, or the medium cannot read it.
 func notAFile(err error) bool {
 	return errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOTDIR) ||
 		errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros)
 }
 
-// listed yields the lines of a backup's list of files, and at the end an error if the list is not
-// the one with which the backup was made.
+// listed yields the lines of a backup's list of files. At the end it yields an error if the list does not match the
+// checksum in backup.json.
 func listed(fsys vfs.FS, dir string, info *repair.BackupInfo) func(yield func(listedFile, error) bool) {
 	return func(yield func(listedFile, error) bool) {
 		fail := func(err error) { yield(listedFile{}, err) }

@@ -23,10 +23,10 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// target is where a backup or a restored store is created, and what is copied.
+// target describes the folder that is created for a backup or a restored store, and the source of the copy.
 type target struct {
 	fs     vfs.FS
-	dir    string // the folder: missing or empty
+	dir    string // the folder to create: missing or empty
 	source string // the folder of the store or backup that is copied
 	kind   string // the type of copy, see vfs.Mark
 	store  uuid.UUID
@@ -42,9 +42,9 @@ type target struct {
 type newFolder struct {
 	fs      vfs.FS
 	dir     string // final name
-	part    string // temporary name
+	part    string // temporary name during the copy
 	lock    vfs.Lock
-	barrier vfs.Barrier // nil: every file is synced
+	barrier vfs.Barrier // syncs a group of files at once; nil: every file is synced
 	mode    fs.FileMode
 	folder  fs.FileMode
 	left    []string        // leftovers of killed processes that were not removed, with the reason
@@ -57,11 +57,11 @@ type newFolder struct {
 const (
 	partSuffix = ".partial"
 	lockSuffix = ".lock"
-	baseMost   = 200 // bytes of dir's name in the temporary name: file systems allow 255
+	// baseMost is the maximum number of bytes of dir's name in the temporary name: file systems allow 255 for all of it
+	baseMost = 200
 )
 
-// partName matches the name of an unfinished folder, or of its lock. The name alone is no reason to
-// remove it.
+// partName matches the name of an unfinished folder, or of its lock. A matching name is not enough to remove a folder.
 var partName = regexp.MustCompile(`^(.+)\.[a-z2-7]{26}\.partial(\.lock)?$`)
 
 var letters = base32.StdEncoding.WithPadding(base32.NoPadding)
@@ -112,7 +112,7 @@ func makeFolder(t target) (*newFolder, error) {
 	return n, nil
 }
 
-// begin creates the folder, and writes the mark before anything else into it.
+// begin creates the folder, and writes the mark of an unfinished folder before any other file.
 func (n *newFolder) begin(t target) error {
 	if err := n.fs.Mkdir(n.part, n.folder); err != nil {
 		return fmt.Errorf("making %s: %w", n.part, err)
@@ -201,8 +201,8 @@ func (t *target) clear(parent string) (left []string) {
 	return left
 }
 
-// clearOne removes an unfinished folder that no process is filling, and its lock. whole is the
-// final name of the folder.
+// clearOne removes an unfinished folder that no process is filling, and the folder's lock. whole is the final name of
+// the folder.
 func (t *target) clearOne(part, whole string) error {
 	fsys := vfs.Below(t.below(part), whole)
 	is, err := t.isLeft(fsys, part, whole)
@@ -230,8 +230,8 @@ func (t *target) clearOne(part, whole string) error {
 	return t.dropLock(fsys, part)
 }
 
-// notOpen returns an error if a process has the folder open as a store. This program never opens an
-// unfinished folder; earlier versions did.
+// notOpen returns an error if a process has the folder open as a store. The present version never opens an unfinished
+// folder; earlier versions did.
 func notOpen(fsys vfs.FS, part string, perm fs.FileMode) error {
 	name := filepath.Join(part, "wal", "attach.lock")
 	if _, err := fsys.Stat(name); err != nil {
@@ -265,8 +265,8 @@ func (t *target) dropLock(fsys vfs.FS, part string) error {
 	return err
 }
 
-// isLeft reports whether an unfinished folder was created by a process of this user that copied the
-// same store: it has the mark, or it is empty apart from an empty mark, or only its lock exists. A
+// isLeft reports whether an unfinished folder was created by a process of this user that copied the same store. The
+// evidence is that the folder has the mark, that it contains at most an empty mark, or that only its lock exists: a
 // process takes the lock before it creates the folder.
 func (t *target) isLeft(fsys vfs.FS, part, whole string) (bool, error) {
 	lock, lerr := fsys.Stat(part + lockSuffix)
@@ -291,7 +291,7 @@ func (t *target) isLeft(fsys vfs.FS, part, whole string) (bool, error) {
 	return true, nil
 }
 
-// marks reports whether dir has the mark for the folder part, of a copy of the same store.
+// marks reports whether dir contains the mark for the unfinished folder part of a copy of the same store.
 func (t *target) marks(fsys vfs.FS, dir, part string) bool {
 	m, ok := vfs.ReadMark(fsys, dir)
 	return ok && m.Name == filepath.Base(part) && m.Store == t.store && (m.Kind == kindBackup || m.Kind == kindRestore)
@@ -311,8 +311,9 @@ func knownName(rel string, folder bool) bool {
 	return places.IsName(rel, folder)
 }
 
-// enter creates the folders above a file in a tree of documents. The folder of the kind exists, unless stores have it
-// only once they have such a document: the first one may have come during the backup.
+// enter creates the missing parent folders of a file in a tree of documents. The folder of the kind usually exists.
+// But some kinds have a folder only once the store has such a document, and the first one may have been written during
+// the backup.
 func (n *newFolder) enter(name string) error {
 	dir := filepath.Dir(name)
 	parent := filepath.Dir(dir)
@@ -342,8 +343,8 @@ func (n *newFolder) path(elem ...string) string {
 	return filepath.Join(append([]string{n.part}, elem...)...)
 }
 
-// finish syncs everything, and renames the folder to its final name. last is the file that marks it
-// as complete, written with data; "" for none.
+// finish syncs everything, and renames the folder to its final name. last is the name of the file that marks the
+// folder as complete, and data its content; "" for no such file.
 func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 	if n.barrier != nil {
 		if err := n.barrier.Sync(); err != nil {
@@ -384,9 +385,9 @@ func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 // up.
 var lastOf = []string{"wal", "checkpoint", "config.json", repair.BackupName}
 
-// moveUp moves the content of the folder up into the mount point, and syncs. Until the last part is
-// moved the mount point has a mark, so that it does not open: documents alone would be a store. The
-// remains of a killed move are reported, and not removed.
+// moveUp moves the content of the unfinished folder up into the mount point that contains it, and syncs. Until the
+// last part is moved, the mount point has a mark that prevents it from being opened: documents alone would be a store.
+// moveUp reports the remains of a move whose process was killed, and does not remove them.
 func (n *newFolder) moveUp(last string) error {
 	names, err := n.fs.ReadDir(n.part)
 	if err != nil {

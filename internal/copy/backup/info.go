@@ -21,9 +21,9 @@ import (
 
 const (
 	// BackupFormat is the highest version of a backup that this package writes and reads.
-	BackupFormat = 3 // with features
+	BackupFormat = 3 // the format version of a backup with features
 	withModels   = 2
-	modelless    = 1 // the format for a store that never had a model
+	modelless    = 1 // the format version for a store that never had a model
 	backupList   = "files.sha256"
 	backupBy     = "files.writers"
 	backupPurges = "files.purges"
@@ -59,8 +59,8 @@ func geometryOf(i *repair.BackupInfo) segment.Geometry {
 	return segment.Geometry{UUID: i.Store, Size: i.SegmentSize}
 }
 
-// notCopied are the features for files that no backup has: the new store sets each again with the
-// first of these files.
+// notCopied are the features that only announce files which no backup contains: the new store sets each feature again
+// when it writes the first such file.
 const notCopied = wal.FeatureViews | wal.FeatureTerms
 
 // featuresOf returns the features of the store that was backed up.

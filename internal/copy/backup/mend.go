@@ -34,11 +34,10 @@ type stretch struct {
 	to   wal.LSN
 }
 
-// mendMost is the maximum number of bits that are corrected in one log: after each the log is read
-// again.
+// mendMost is the maximum number of bits that are corrected in one log: after each correction the log is read again.
 const mendMost = 64
 
-// log decides from where the log of the backup is read, and reports the damage in it.
+// log decides which range of the log of the backup is read, and reports the damage in that range.
 func (r *restore) log(ctx context.Context, from, end wal.Mark) (stretch, error) {
 	own := r.own()
 	err := checkLog(ctx, own, from, end)
@@ -101,7 +100,7 @@ func damagedLog(err error) string {
 	return backupWAL
 }
 
-// passed reports a hole in the log as damage, and returns whether reading continues after it.
+// passed reports a hole in the log as damage of the backup, and returns whether reading continues after the hole.
 func (r *restore) passed(err error) bool {
 	if !r.holed || !holeIn(err) {
 		return false
@@ -112,24 +111,23 @@ func (r *restore) passed(err error) bool {
 	return true
 }
 
-// isLater reports whether err is a gap in the log of the living store after the requested position
-// and after the position from which the backup is complete.
+// isLater reports whether err is a gap in the log of the living store that does no harm: the gap is after the
+// requested position and after the position from which the backup is complete.
 func (r *restore) isLater(err error) bool {
 	gap := (*errs.GapError)(nil)
 	at := max(r.s.LSN, r.until)
 	return errors.As(err, &gap) && at != 0 && gap.From > at && gap.From >= r.info.Whole
 }
 
-// unmet reports a hole of the log at which no reading arrived: the files have the data that were
-// written there.
+// unmet reports a hole of the log that no reading reached: the files have the data that were written there.
 func (r *restore) unmet() {
 	if r.cause != nil {
 		r.noteDamage(damagedLog(r.cause), reason(r.cause), "the files have the data that were written there")
 	}
 }
 
-// fresher finds the documents whose file in the backup is newer than the entries in a log with
-// holes: the bytes match no entry, and the time is later than that of each.
+// fresher finds the documents whose file in the backup is newer than the entries in a log with holes. The bytes of
+// such a file match no entry of the document, and its time is later than the time of each entry.
 func (r *restore) fresher(ctx context.Context, own *past.Log, from, end wal.Mark) error {
 	type known struct {
 		hashes [][sha256.Size]byte
@@ -174,13 +172,13 @@ func (r *restore) fresher(ctx context.Context, own *past.Log, from, end wal.Mark
 	return nil
 }
 
-// newerFile reports whether the file in the backup is newer than the log's versions and may be
-// used, because the restore is to the end of the backup.
+// newerFile reports whether the file in the backup is newer than the versions in the log and may be used. It may be
+// used only if the restore is to the end of the backup.
 func (r *restore) newerFile(name string) bool {
 	return r.fresh[name] && r.s.LSN == 0 && r.s.Time.IsZero()
 }
 
-// piece replaces n bytes of a file at offset at: by b, followed by zeros.
+// piece replaces n bytes of a file, from offset at on, by b followed by zeros.
 type piece struct {
 	at, n int64
 	b     []byte
@@ -189,7 +187,7 @@ type piece struct {
 // mendedFS is a file system that returns the bytes of files with pieces replaced.
 type mendedFS struct {
 	vfs.FS
-	pieces map[string][]piece // by path
+	pieces map[string][]piece // replaced parts, by path
 }
 
 func (m *mendedFS) names() (list []string) {
@@ -231,7 +229,7 @@ func (f mendedFile) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// each calls mend at the place where an error reports a missing frame: at its position, or at the
+// each calls mend at the place where err reports a missing frame. That place is the reported position, or the
 // beginning of the next segment.
 func (m *mendedFS) each(ctx context.Context, past *past.Log, err error,
 	mend func(context.Context, *past.Log, vfs.File, string, wal.LSN) bool) bool {
@@ -260,7 +258,7 @@ func pieceOf(f vfs.File, n int, off int64) []byte {
 	return b
 }
 
-// mend corrects one wrong bit of a frame.
+// mend corrects one wrong bit of the frame at position at, in memory, and reports whether it did.
 func (m *mendedFS) mend(ctx context.Context, past *past.Log, f vfs.File, path string, at wal.LSN) bool {
 	geo := past.Geometry
 	offset := geo.Offset(at)
@@ -289,8 +287,8 @@ func (m *mendedFS) mend(ctx context.Context, past *past.Log, f vfs.File, path st
 	})
 }
 
-// fill replaces the unreadable bytes of a segment by a gap, up to the next frame with a sound
-// header. The gap includes the damaged frame at the position.
+// fill replaces the unreadable bytes of a segment by a gap, from position at up to the next frame with a sound header.
+// The gap includes the damaged frame at that position.
 func (m *mendedFS) fill(ctx context.Context, past *past.Log, f vfs.File, path string, at wal.LSN) bool {
 	geo := past.Geometry
 	if m.mend(ctx, past, f, path, at) {
@@ -327,7 +325,7 @@ func (m *mendedFS) fill(ctx context.Context, past *past.Log, f vfs.File, path st
 	return false
 }
 
-// readInfo reads the backup's description; one with a single wrong bit is corrected.
+// readInfo reads the backup's description. If a single bit of the description is wrong, it corrects that bit.
 func (r *restore) readInfo(ctx context.Context) (err error) {
 	if r.info, err = ReadInfo(r.s.FS, r.s.Backup); !r.tolerated(err) {
 		return err

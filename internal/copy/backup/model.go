@@ -32,7 +32,7 @@ import (
 // previous model, and has the results of a re-embedding, which are the vectors by which those
 // documents are searched.
 
-// standingTries is how many times standing tries again because the index was replaced.
+// standingTries is the maximum number of attempts of standing: an attempt fails if the index was replaced meanwhile.
 const standingTries = 4
 
 // standing returns the checkpoint with the position of the files, and sets the model as of that
@@ -64,9 +64,9 @@ func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 	}
 }
 
-// computed copies the results of a running re-embedding, if there are any: a later call may find
-// more results, those of another re-embedding, or none. A process that no longer needs the file
-// overwrites it before it removes it: then the copy made by an earlier call stays.
+// computed copies the results of a running re-embedding, if there are any. A later call may find more results, the
+// results of another re-embedding, or none. A process that no longer needs the file of results overwrites it before it
+// removes it: then the copy made by an earlier call stays.
 func (b *backup) computed(ctx context.Context) error {
 	source := filepath.Join(b.s.Dir, filepath.FromSlash(places.Computed))
 	in, err := b.s.FS.OpenFile(source, os.O_RDONLY, 0)
@@ -108,14 +108,14 @@ func (b *backup) computed(ctx context.Context) error {
 	return nil
 }
 
-// A record of computed results begins with a frame: its length, and 8 bytes of checksum.
+// Sizes of parts of a record of computed results: a record begins with a frame, its length and 8 bytes of checksum.
 const (
 	recordHead = 12
 	recordMost = 16 << 20
 )
 
-// wholeRecords returns the end of the complete records in a file, by their lengths. What follows is
-// torn, is being overwritten, or is not a record: a sparse file may have terabytes of zeros.
+// wholeRecords returns the offset at which the complete records in a file end, judging by their lengths. Anything
+// after that offset is torn, is being overwritten, or is not a record: a sparse file may have terabytes of zeros.
 func wholeRecords(ctx context.Context, f vfs.File) (at int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -140,8 +140,8 @@ func wholeRecords(ctx context.Context, f vfs.File) (at int64, err error) {
 	}
 }
 
-// backedRecords returns how many bytes of the file in a backup are copied: all, including a torn
-// end, which backups by earlier versions may have, unless that end is too long.
+// backedRecords returns the number of bytes to copy from the file of computed results in a backup. That is the whole
+// file, including a torn end, which backups by earlier versions may have, unless the torn end is too long.
 func backedRecords(ctx context.Context, f vfs.File) (int64, error) {
 	const tornMost = 64 << 20
 	info, err := f.Stat()
@@ -182,8 +182,8 @@ func (b *backup) models(ctx context.Context) error {
 // copyPiece is the number of bytes of a large file that are copied at a time.
 const copyPiece = 1 << 20
 
-// copy copies the first whole bytes of in to a file, which it overwrites if it exists. before is
-// called before each piece; its error ends the copying.
+// copy copies the first whole bytes of in to the file name in the backup, replacing an existing file. It calls before
+// ahead of each piece; an error of before ends the copying. It returns the size and the sha256 of the copy.
 func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name string,
 	before func() error) (size int64, sum string, err error) {
 	out, err := n.fs.OpenFile(n.path(filepath.FromSlash(name)), os.O_RDWR|os.O_CREATE, n.mode)
@@ -257,10 +257,10 @@ func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *repair.Ba
 	return nil
 }
 
-// Restored describes the vectors in the files of a restored store: their model as of the moment,
-// and which files still have vectors of the previous model.
+// Restored describes the vectors in the files of a restored store: their model as of the restored moment, and the
+// files that still have vectors of the previous model.
 type Restored struct {
-	SegmentSize uint64 // of the log
+	SegmentSize uint64 // size of a segment of the log, in bytes
 
 	Model index.Model
 	// Settled reports that config.json is as of this model. Otherwise it may name a later model.
@@ -268,9 +268,9 @@ type Restored struct {
 	Later   index.Model // the newest model in the backup
 	older   []uint64    // hashes of the names of files with vectors of the previous model, ascending
 
-	Purges  []purgefile.Row   // purges of the stores before
-	Writers []writer.Writer   // writers of the documents, by the numbers in the new store
-	by      map[uint64]uint32 // number of the writer, by the hash of the name of the file
+	Purges  []purgefile.Row   // purges that the backup or the living store had recorded
+	Writers []writer.Writer   // writers of the documents, with their numbers in the new store
+	by      map[uint64]uint32 // number of a file's writer, by the hash of the file's name
 }
 
 // Older reports whether a file, such as memories/x.json, has a vector of the previous model.
@@ -282,14 +282,14 @@ func (r *Restored) Older(name string) bool {
 // By returns the number of the writer of a file, such as memories/x.json; 0 if unknown.
 func (r *Restored) By(name string) uint32 { return r.by[xxhash.Sum64String(name)] }
 
-// settled reports whether the restored model is that of config.json: no switch was made in between,
-// and no name was given to the vectors of a store without contents.
+// settled reports whether the restored model is the one in config.json. It is not if the model was switched in
+// between, or if a name was given to the vectors of a store without contents.
 func (r *Restored) settled() bool {
 	m, l := &r.Model, &r.Later
 	return m.Since == l.Since && (m.Name == l.Name || m.Name == "" || l.Name == "")
 }
 
-// takeModel takes the model from an entry of the log.
+// takeModel uses the model in an entry of the log as the restored model, if the entry has one.
 func (r *restore) takeModel(e *wal.Entry) error {
 	m, err := state.ModelIn(e)
 	if err != nil {
@@ -299,8 +299,9 @@ func (r *restore) takeModel(e *wal.Entry) error {
 	return nil
 }
 
-// note records whether a document's vector is of the previous model. version and number are those
-// of a version in the log; for an older document, version is 0 and marked tells.
+// note records whether a document's vector is of the previous model. For a version in the log, version and number are
+// the log position and the vector number. For an older document version is 0, and marked says whether the vector is of
+// the previous model.
 func (r *restore) note(name string, marked bool, version uint64, number int64) {
 	model := &r.restored.Model
 	older := model.Older(version, number)
@@ -312,8 +313,8 @@ func (r *restore) note(name string, marked bool, version uint64, number int64) {
 	}
 }
 
-// computed copies the results of a re-embedding to the restored store. Of a damaged file it copies
-// the sound part: each record has a checksum, and missing records are computed again when needed.
+// computed copies the results of a re-embedding to the restored store. Of a damaged file it copies the sound part:
+// each record has a checksum, and missing records are computed again when needed.
 func (r *restore) computed(ctx context.Context) error {
 	info := r.info.Computed
 	if info == nil {

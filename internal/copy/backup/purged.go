@@ -6,10 +6,10 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// wasPurged reports whether a document of the backup was purged between the backup and the moment. A
-// purge erases the entries of a document, including its deletion: the document is no longer in the
-// living store, and no entry after the moment deletes it either. Restoring it would create a state that
-// never existed.
+// wasPurged reports whether a document of the backup was purged after the backup and before the restored moment. A
+// purge erases the log entries of a document, including the entry of its deletion. So the document is no longer in the
+// living store, and no entry after the restored moment deletes it either. Restoring it would create a state that never
+// existed.
 func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool, error) {
 	k := kind.At(name)
 	if k == nil || !k.IsDocument(k.Below(name)) || r.s.Has == nil {
@@ -31,7 +31,8 @@ func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool
 	return !r.deleted[k.Key(c.ID)], nil
 }
 
-// lookForPurges sets purged: whether the living store's log has erased frames up to the moment.
+// lookForPurges sets the field purged, which records whether the living store's log has erased frames up to the
+// restored moment.
 func (r *restore) lookForPurges(ctx context.Context) error {
 	part, ok := r.living()
 	if !ok {
@@ -59,7 +60,7 @@ func (r *restore) living() (stretch, bool) {
 	return last, r.s.Living != nil && last.past == r.s.Living
 }
 
-// deletedLater collects the keys that the living store deleted after the moment.
+// deletedLater collects the keys of the documents that the living store deleted after the restored moment.
 func (r *restore) deletedLater(ctx context.Context) error {
 	r.deleted = map[string]bool{}
 	part, _ := r.living()

@@ -21,8 +21,8 @@ import (
 // purgesMost is the maximum size of files.purges that is read.
 const purgesMost = 1 << 30
 
-// purges writes files.purges: what was purged below the end of the log. A document that was copied and
-// purged afterwards is in the backup, so the backup must have the purge too.
+// purges writes files.purges, the list of what was purged below the end of the log. A document that was copied and
+// purged afterwards is in the backup, so the backup must list that purge too.
 func (b *backup) purges(end wal.LSN) error {
 	list, err := b.s.Purges()
 	if err != nil {
@@ -42,8 +42,8 @@ func (b *backup) purges(end wal.LSN) error {
 	return vfs.WriteDurable(b.n.fs, b.n.path(backupPurges+".new"), b.n.path(backupPurges), rows, b.n.mode)
 }
 
-// purgesIn reads files.purges of a backup. If it is damaged, the rows that verify are returned with the
-// error.
+// purgesIn reads files.purges of a backup. If the file is damaged, purgesIn returns the rows with a correct checksum
+// together with the error.
 func purgesIn(fsys vfs.FS, dir string, info *repair.BackupInfo) (c purgefile.Content, err error) {
 	c.Rows = new(purgefile.Table)
 	if info.Purges == "" {
@@ -69,12 +69,12 @@ func checkPurges(fsys vfs.FS, dir string, info *repair.BackupInfo) error {
 	return err
 }
 
-// readPurges collects what the backup and the living store name as purged.
+// readPurges collects the purges that the backup and the living store have recorded.
 func (r *restore) readPurges() error {
 	r.gone = new(purgefile.Table)
 	c, err := purgesIn(r.s.FS, r.s.Backup, &r.info)
 	if r.tolerated(err) {
-		r.noteDamage(backupPurges, reason(err), "what the damaged part names as purged is restored")
+		r.noteDamage(backupPurges, reason(err), "texts whose purge only the damaged part records are restored")
 		err = nil
 	}
 	if err != nil {
@@ -89,10 +89,10 @@ func (r *restore) readPurges() error {
 	return nil
 }
 
-// purges reports whether anything is to be omitted.
+// purges reports whether any document must be omitted because of a purge.
 func (r *restore) purges() bool { return !r.s.WithPurged && len(r.gone.All()) > 0 }
 
-// leaveOut removes purged documents from what the logs have.
+// leaveOut removes purged documents from the documents found in the logs.
 func (r *restore) leaveOut() {
 	if !r.purges() {
 		return

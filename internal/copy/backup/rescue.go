@@ -35,7 +35,7 @@ import (
 // source.
 const missing = "missing"
 
-// lost is a file of a backup that is damaged, or that no hash proves.
+// lost is a file of a backup that is damaged, or for which no hash is known that would verify it.
 type lost struct {
 	listedFile
 	known bool // the hash is from the list; otherwise it was computed from the file
@@ -59,8 +59,8 @@ func (r *restore) tolerated(err error) bool {
 // flippedMost is the maximum number of bytes that unflip hashes.
 const flippedMost = 1 << 30
 
-// unflip searches the single bit of b that must be flipped for right to return true, and leaves it
-// flipped.
+// unflip searches the single bit of b that must be flipped so that right returns true, and leaves that bit flipped. It
+// returns false, and leaves b unchanged, if no such bit exists.
 func unflip(ctx context.Context, b []byte, right func([]byte) bool) bool {
 	if len(b)*len(b)*8 > flippedMost {
 		return false
@@ -80,8 +80,8 @@ func unflip(ctx context.Context, b []byte, right func([]byte) bool) bool {
 	return false
 }
 
-// list returns the files of the backup's list. If the list is damaged, each readable line is still
-// used to verify its file.
+// list returns the files that the backup's list names. If the list is damaged, it still returns the readable lines, to
+// verify their files.
 func (r *restore) list(ctx context.Context) (func(yield func(listedFile, error) bool), error) {
 	all := listed(r.s.FS, r.s.Backup, &r.info)
 	for _, err := range all {
@@ -124,7 +124,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 		return nil, err
 	}
 	hashes, lines := remains(raw)
-	var order bytes.Buffer // becomes the original list if all files exist and are sound
+	var order bytes.Buffer // the rebuilt list, which equals the original list if all files exist and are sound
 	var doubted []listedFile
 	seen := map[string]bool{}
 	for _, k := range kind.Filed() {
@@ -214,7 +214,7 @@ func (l *oldLine) valid() bool {
 	return err == nil && len(b) == sha256.Size
 }
 
-// near reports whether a equals b except for a few damaged digits: no other hash is so close.
+// near reports whether a equals b except for a few damaged digits. No two different hashes are that close.
 func near(a, b string) bool {
 	same := 0
 	for i := range min(len(a), len(b)) {
@@ -249,7 +249,8 @@ func remains(raw []byte) (hashes map[string]bool, lines map[string]oldLine) {
 	return hashes, lines
 }
 
-// lose records a file that must be restored from another source.
+// lose records a file that must be restored from another source than the backup's file. known means that f has the
+// hash of the list.
 func (r *restore) lose(f listedFile, known bool, why string) {
 	if r.lost == nil {
 		r.lost = map[string]*lost{}
@@ -257,7 +258,8 @@ func (r *restore) lose(f listedFile, known bool, why string) {
 	r.lost[f.name] = &lost{listedFile: f, known: known, why: why}
 }
 
-// spoilt corrects a single wrong bit in a file of the backup, or records the file as lost.
+// spoilt handles a file of the backup that does not match its hash: it corrects a single wrong bit, or records the
+// file as lost.
 func (r *restore) spoilt(ctx context.Context, f listedFile, cause error) error {
 	at, err := places.Enter(r.s.FS, r.s.Backup, f.name)
 	if err == nil {
@@ -337,7 +339,8 @@ func (r *restore) healed(f *lost, data []byte, mtime time.Time, version uint64, 
 	return r.deliver(f.listedFile, data, mtime, version, number)
 }
 
-// healFrom restores lost documents from a log.
+// healFrom restores lost documents from the entries of a log between two positions. done describes the source for the
+// report.
 func (r *restore) healFrom(ctx context.Context, past *past.Log, from, to wal.LSN, done string) error {
 	var codec record.Codec
 	codec.Bound(past.Geometry.Limit())

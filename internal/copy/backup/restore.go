@@ -23,7 +23,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// RestoreSource says what is restored and where.
+// RestoreSource has the parameters of Restore: what is restored, and where.
 type RestoreSource struct {
 	FS         vfs.FS
 	Backup     string // folder of the backup
@@ -33,24 +33,24 @@ type RestoreSource struct {
 	Self       vfs.Users
 	Random     func([]byte) error
 
-	// The moment: everything committed at this version or before, or up to the last commit whose
-	// time is this time or an earlier one. If both are zero, it is the end of the backup.
+	// The restored moment: LSN includes every commit up to that version, and Time every commit up to the last one
+	// whose time is not later. If both are zero, the moment is the end of the backup.
 	LSN  uint64
 	Time time.Time
 
-	// The log of the store that was backed up, if that store still exists: it continues where the
-	// backup's log ends. nil: there is none.
+	// The log of the store that was backed up, if that store still exists: the log continues where the backup's log
+	// ends. nil: the store does not exist.
 	Living *past.Log
-	To     wal.LSN // position up to which it is durable
-	// Has reports whether that store has a document now, expired or not.
+	To     wal.LSN // position up to which the living log is durable
+	// Has reports whether the living store has a document now, expired or not.
 	Has func(letter byte, id string) (bool, error)
 
-	// Purges are what the living store knows to be purged.
+	// Purges are the purges that the living store has recorded.
 	Purges []purgefile.Row
-	// WithPurged restores what was purged too.
+	// WithPurged means that purged documents are restored too.
 	WithPurged bool
 
-	Features wal.Features // of the living store; 0 if there is none
+	Features wal.Features // features of the living store; 0 if there is no living store
 	Known    wal.Features // features that the new store may have, besides those that package wal knows
 
 	Strict   bool // damage is an error
@@ -58,7 +58,7 @@ type RestoreSource struct {
 	// Files are written to the folder in addition to the documents; "config.json" only if the
 	// backup has none.
 	Files map[string][]byte
-	// Open makes a store of the folder, which still has its temporary name, and verifies it.
+	// Open opens the folder as a store, while the folder still has its temporary name, and verifies the store.
 	Open func(ctx context.Context, dir string, as *Restored) error
 }
 
@@ -114,21 +114,21 @@ type restore struct {
 
 	features wal.Features // features of the new store
 
-	newest map[string]changed         // by key: the newest entry in the log up to the moment
-	names  map[string]bool            // the files of these keys, with the folder
-	scopes map[string]*worklog.Replay // by file: the scopes of which the log has entries
+	newest map[string]changed         // the newest entry of each key in the log up to the moment
+	names  map[string]bool            // paths of the files of these keys, including the folder
+	scopes map[string]*worklog.Replay // scopes of which the log has entries, by path of the file
 	past   []stretch
 	mended *past.Log        // the backup's log, if it is damaged
 	holed  bool             // mended has holes
 	cause  error            // the error of the holes, until one is reported
 	fresh  map[string]bool  // files that are newer than the entries in a log with holes
-	lost   map[string]*lost // by file
+	lost   map[string]*lost // files that must be restored from another source, by path
 
 	restored Restored
 	writers  *writers
-	gone     *purgefile.Table // what the backup or the living store knows to be purged
-	purged   bool             // up to the moment, the living store's log has frames that a purge erased
-	deleted  map[string]bool  // keys that are deleted after the moment; nil: not read yet
+	gone     *purgefile.Table // the purges that the backup or the living store has recorded
+	purged   bool             // the living store's log has frames up to the moment that a purge erased
+	deleted  map[string]bool  // keys that the living store deleted after the moment; nil: not read yet
 
 	until  wal.LSN // version that corresponds to the requested time; 0: the log has no commit that early
 	end    wal.LSN // end of the last commit that is restored
@@ -154,7 +154,7 @@ func (r *restore) impossible(why string) error {
 	return &repair.MomentError{Asked: r.asked(), First: r.info.First, Last: r.info.Last, Why: why}
 }
 
-// included reports whether a commit with this last entry belongs to the moment.
+// included reports whether a commit, whose last entry is e, is part of the restored moment.
 func (r *restore) included(e *wal.Entry) bool {
 	switch {
 	case r.s.LSN != 0:
@@ -177,8 +177,7 @@ func (r *restore) last(ctx context.Context) error {
 	return nil
 }
 
-// choose reads the log up to the moment, and records the position of the newest version of each
-// document in it.
+// choose reads the log up to the restored moment, and records the position of the newest version of each document.
 func (r *restore) choose(ctx context.Context) error {
 	from, err := markAt(r.info.From)
 	if err != nil {
@@ -249,8 +248,7 @@ func (r *restore) choose(ctx context.Context) error {
 	return nil
 }
 
-// follow applies one commit after the other; done reports whether it reached a commit after the
-// moment.
+// follow applies one commit after another. done reports whether it reached a commit after the restored moment.
 func (r *restore) follow(ctx context.Context) (done bool, err error) {
 	var batch []wal.Entry
 	for _, part := range r.past {
@@ -371,7 +369,7 @@ func (r *restore) run(ctx context.Context) error {
 	return r.n.finish("", nil)
 }
 
-// files copies the documents that did not change between the backup and the moment.
+// files copies the documents that did not change between the backup and the restored moment.
 func (r *restore) files(ctx context.Context) error {
 	n := int64(0)
 	list, err := r.list(ctx)
@@ -413,7 +411,7 @@ func (r *restore) files(ctx context.Context) error {
 	return nil
 }
 
-// fromLog writes the documents that changed, from the log.
+// fromLog writes the documents that changed between the backup and the restored moment, from the log.
 func (r *restore) fromLog(ctx context.Context) error {
 	var codec record.Codec
 	for _, part := range r.past {

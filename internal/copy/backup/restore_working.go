@@ -22,8 +22,8 @@ func (r *restore) takeWork(e *wal.Entry) {
 	}
 }
 
-// scope reads the file of a scope in the backup, and writes it unless the log has changes of the
-// scope.
+// scope reads the file of a scope in the backup. It writes the scope to the restored store, unless the log has changes
+// of the scope.
 func (r *restore) scope(name string, data []byte) error {
 	f, err := working.DecodeFile(data)
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 // writersMost is the maximum size of files.writers that is read.
 const writersMost = 1 << 30
 
-// writersList writes files.writers, which it creates with the first document that has a writer.
+// writersList writes files.writers. It creates the file at the first document that has a writer.
 type writersList struct {
 	n    *newFolder
 	file vfs.File
@@ -175,7 +175,7 @@ func checkWriters(fsys vfs.FS, dir string, info *repair.BackupInfo) error {
 // writers are the writers of the documents of a store that is being restored.
 type writers struct {
 	table  writer.Table
-	listed map[uint64]uint64 // position of the writer's description, by the hash of the name of the file
+	listed map[uint64]uint64 // position of the description of a file's writer, by the hash of the file's name
 	by     map[uint64]uint64 // the same for the documents that are restored
 }
 
@@ -215,7 +215,7 @@ func (ws *writers) explain(e *wal.Entry) error {
 	return nil
 }
 
-// keep records the writer of a file of the backup that is restored.
+// keep records the writer of a restored file, as the backup lists it.
 func (ws *writers) keep(name string) {
 	key := xxhash.Sum64String(name)
 	if at := ws.listed[key]; at != 0 {

@@ -26,14 +26,14 @@ import (
 )
 
 const (
-	// littleLeft is the number of changed memories at which catching up ends: the switch, or the
-	// next run, copies the rest.
+	// littleLeft is the number of changed memories below which catching up ends: the switch, or the next run, copies
+	// the rest.
 	littleLeft = 64
-	// catchUps is the maximum number of rounds of catching up, in case other processes write
-	// faster.
+	// catchUps is the maximum number of passes of catching up, in case other processes write faster than this process
+	// copies.
 	catchUps = 20
 	tempMark = ".migrating"
-	nameMost = 255 // bytes of a file name on the usual file systems
+	nameMost = 255 // maximum number of bytes in a file name on the usual file systems
 )
 
 // memories copies the memories, catches up with later changes, and compares the copies.
@@ -60,8 +60,8 @@ func (m *migrate) memories(ctx context.Context) error {
 	return err
 }
 
-// folder creates a folder in the new place, and returns an error if a link is there: removing
-// surplus files would remove them from the link's target.
+// folder creates a folder in the new place. It returns an error if a link is in its place: removing surplus files
+// would remove files from the link's target.
 func (m *migrate) folder(name string) error {
 	if err := vfs.MkdirAll(m.fs, m.to(name), m.s.FolderMode); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (m *migrate) folder(name string) error {
 	return err
 }
 
-// settled syncs the copy, which is current up to an LSN, and records that LSN in the state.
+// settled syncs the copy, which includes all changes up to an LSN, and records that LSN in the state of the migration.
 func (m *migrate) settled(at wal.LSN) error {
 	if err := m.durable(); err != nil {
 		return err
@@ -86,9 +86,9 @@ func (m *migrate) settled(at wal.LSN) error {
 	return writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode)
 }
 
-// pass visits all memories. It writes the copy of each memory whose size or time differs, or, with
-// compare, whose bytes differ; it removes the copies of memories that no longer exist. It returns a
-// position: the copy includes all changes before it.
+// pass visits all memories. It writes the copy of each memory whose size or time differs, or, with compare, whose
+// bytes differ. It removes the copies of memories that no longer exist. It returns a log position: the copy includes
+// all changes before that position.
 func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN, error) {
 	if err := m.live.CatchUp(ctx); err != nil {
 		return 0, err
@@ -192,8 +192,8 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	return int64(len(doc.Bytes)), nil
 }
 
-// others copies the documents of a kind other than memories, which has few documents and is copied
-// at the switch. It removes a copy of an earlier run that differs from the store's document
+// others copies the documents of a kind other than memories. Such kinds have few documents, which are copied at the
+// switch. others removes the copy that an earlier run made if the copy's content differs from the store's document
 // although size and time are equal.
 func (m *migrate) others(ctx context.Context, d *backup.Documents) error {
 	for id, err := range d.IDs(ctx) {
@@ -236,9 +236,9 @@ func (m *migrate) others(ctx context.Context, d *backup.Documents) error {
 	return nil
 }
 
-// catchUp copies the memories that changed since at, by the log, until few are left. If the log no
-// longer has a part of that, it visits all memories. It returns the position up to which the copy
-// is current.
+// catchUp copies the memories that the log records as changed since position at, until few are left. If the log no
+// longer has a part of the entries since then, it visits all memories. It returns the position up to which the copy
+// includes all changes.
 func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
 	for range catchUps {
 		if err := m.live.CatchUp(ctx); err != nil {
@@ -283,8 +283,8 @@ func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
 // coarsest is the resolution of the times of files on the coarsest file systems.
 const coarsest = 2 * time.Second
 
-// sameTime reports whether a copy may have the time that it was given: some file systems keep only
-// whole seconds, or every second one. Then the bytes decide.
+// sameTime reports whether copied may be the stored form of want, the time that the copy was given: some file systems
+// keep only whole seconds, or every second one. The caller then compares the bytes.
 func sameTime(copied, want time.Time) bool {
 	return copied.Equal(want) || copied.Nanosecond() == 0 && copied.Before(want) && want.Sub(copied) < coarsest
 }
@@ -358,8 +358,8 @@ func (m *migrate) put(name string, mtime time.Time, fill func(vfs.File) error) e
 	return nil
 }
 
-// removeCopy removes a file or folder from the copy, which has the mark of this migration: only
-// names that a store uses, and, in folders in which a user may choose the names, anything except
+// removeCopy removes a file or folder from the copy, which has the mark of this migration. It removes only files and
+// folders with names that a store uses; in folders in which a user may choose the names, it removes everything except
 // mounts and links.
 func (m *migrate) removeCopy(rel string) error {
 	return vfs.RemoveKnown(m.fs, m.to(filepath.FromSlash(rel)), func(below string, folder bool) bool {

@@ -28,16 +28,16 @@ type movedListHead struct {
 	ID     uuid.UUID `json:"id"`
 }
 
-// fileSum returns a digest for a file in a place, with its name and NUL already written; its bytes
-// follow.
+// fileSum returns a digest for a file. It already includes the file's name and a NUL byte; the caller adds the file's
+// bytes.
 func fileSum(name string) *xxhash.Digest {
 	d := xxhash.New()
 	_, _ = d.WriteString(filepath.ToSlash(name) + "\x00")
 	return d
 }
 
-// writeList writes the list of copied files in the old place. If the disk is full the switch
-// continues without it: then fewer files can be proven to be copied later, and the others stay.
+// writeList writes the list of copied files in the old place. If the disk is full, the switch continues without a
+// list: then fewer files can later be proven to be copied, and the unproven files stay.
 func (m *migrate) writeList() error {
 	b, err := json.Marshal(movedListHead{movedListFormat, m.state.ID})
 	if err != nil {
@@ -80,8 +80,8 @@ func (m *migrate) readList(id uuid.UUID) (map[uint64]bool, error) {
 	return list, nil
 }
 
-// proven reports whether all bytes of a file in the old place were copied, or are in the new place
-// now. Size and times are no proof.
+// proven reports whether all bytes of a file in the old place were copied, or are in the new place now. Equal size and
+// times prove nothing.
 func (m *migrate) proven(name string, info vfs.Info) (bool, error) {
 	if v, err := m.fs.Volume(m.s.To); err == nil && info.Size > v.Total && info.Size >= asksRoom {
 		return false, nil // the file is larger than the new disk, so it was not copied; reading it would take hours

@@ -31,13 +31,13 @@ type Source struct {
 	LockWait   time.Duration
 	Clock      func() time.Time
 	Random     func([]byte) error
-	Self       vfs.Users // identifies the folders that belong to this user
-	Ignore     string    // lines that .gitignore must have before the switch, so that git ignores the note
+	Self       vfs.Users // identifies folders created by this user
+	Ignore     string    // lines that .gitignore must have before the switch, so that git ignores the note (moved.json)
 
 	// Switch makes the new place the store. RemoveSource empties the old place after the switch,
 	// which may have been made by an earlier run.
 	Switch, RemoveSource bool
-	// Progress is called from time to time with the progress of a step; total may grow.
+	// Progress is called from time to time with the name of a step and its progress; total may grow.
 	Progress func(step string, done, total int64)
 
 	// Open opens the store in From, and flushes it.
@@ -48,8 +48,8 @@ type Source struct {
 	Sound func(ctx context.Context) error
 }
 
-// Run moves a store to another folder, as far as Source says; see the package comment. It may be
-// interrupted anywhere, and continues when it is called again.
+// Run moves a store to another folder; the fields of Source select how far it goes. See the package comment. Run may
+// be interrupted at any point, and continues when it is called again.
 func Run(ctx context.Context, s Source) (repair.MigrateReport, error) {
 	m := &migrate{s: s, fs: s.FS, missing: -1}
 	note, gone, err := readMoved(s.FS, s.From)
@@ -73,7 +73,7 @@ type migrate struct {
 	fs      vfs.FS
 	live    backup.Source
 	lock    vfs.Lock
-	barrier vfs.Barrier // nil: every file is synced
+	barrier vfs.Barrier // syncs a group of files at once; nil: every file is synced
 	state   migration
 	sums    []uint64        // hashes of the files that were compared
 	list    map[uint64]bool // hashes of the files that were copied before the switch; nil: unknown
@@ -140,8 +140,8 @@ func (m *migrate) apart() error {
 	return err
 }
 
-// under reports whether dir is the folder other or is inside it, wherever links lead: the system
-// resolves dir, and .. leads up from there.
+// under reports whether dir is the folder other or is inside it, through any links: the system resolves dir, and ..
+// leads from there to the folders above.
 func (m *migrate) under(dir string, other vfs.Info) (bool, error) {
 	at := dir + string(filepath.Separator) + "."
 	info, err := m.fs.Stat(at)
@@ -181,7 +181,7 @@ func (m *migrate) run(ctx context.Context) error {
 	return nil
 }
 
-// copyLive updates the copy up to a recent LSN, and compares it, while the store is in use.
+// copyLive updates the copy up to a recent LSN while the store is in use, and compares the copy with the store.
 func (m *migrate) copyLive(ctx context.Context) error {
 	live, done, err := m.s.Open(ctx)
 	if err != nil {
@@ -253,7 +253,7 @@ func (m *migrate) startOver() error {
 
 const migrationLock = "migrate.lock"
 
-// take locks the new place against another migration; close releases the lock.
+// take locks the new place against another migration; its method close releases the lock.
 func (m *migrate) take() (err error) {
 	names, err := vfs.Contents(m.fs, m.s.To)
 	if err != nil {
@@ -278,9 +278,9 @@ func (m *migrate) take() (err error) {
 	return err
 }
 
-// empty returns an error if a folder has anything except the files that a migration creates before
-// its state, and the files that this store left when it moved away: the note, and files of
-// processes that opened the folder meanwhile.
+// empty returns an error if a folder has any file other than these: the files that a migration creates before its
+// state; the note that this store left when it moved away; and the files of processes that opened the folder
+// meanwhile.
 func (m *migrate) empty(names []string) error {
 	note, was, err := readMoved(m.fs, m.s.To)
 	if err != nil {
@@ -299,9 +299,9 @@ func (m *migrate) empty(names []string) error {
 	return nil
 }
 
-// bare reports whether a folder of a store has only folders, locks, and other files that record
-// which processes use the store: a process leaves these if it opened the folder after the store was
-// moved away, and found that out when it had open.lock (wal.Options.Resides).
+// bare reports whether a folder of a store has only folders, locks, and other files that record which processes use
+// the store. Such files are left by a process that opened the folder after the store was moved away, and found that
+// out when it had open.lock (wal.Options.Resides).
 func (m *migrate) bare(rel string, depth int) bool {
 	info, err := m.fs.Stat(m.to(rel))
 	if err != nil || !info.Mode.IsDir() || depth == 0 {
@@ -371,7 +371,7 @@ func (m *migrate) openBarrier() error {
 	return err
 }
 
-// durable syncs everything that was written so far.
+// durable syncs everything that was written to the new place so far.
 func (m *migrate) durable() error {
 	if m.barrier == nil {
 		return nil // each file was synced when it was written
@@ -402,7 +402,7 @@ func (m *migrate) close() error {
 	return err
 }
 
-// explain adds to a full-disk error how many bytes are needed and how to continue.
+// explain adds to an error about a full disk the number of bytes that are needed, and how to continue.
 func (m *migrate) explain(err error) error {
 	if !vfs.IsDiskFull(err) {
 		return err
@@ -413,7 +413,7 @@ func (m *migrate) explain(err error) error {
 	return full
 }
 
-// names lists processes for a message.
+// names returns the ids of processes as a list for a message.
 func names(list []wal.Attached) string {
 	all := make([]string, len(list))
 	for i, a := range list {
@@ -422,7 +422,7 @@ func names(list []wal.Attached) string {
 	return strings.Join(all, ", ")
 }
 
-// alone locks the old place so that no other process has the store open.
+// alone locks the old place so that no other process has the store open. release removes the lock.
 func (m *migrate) alone(ctx context.Context) (release func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, m.s.LockWait)
 	defer cancel()

@@ -129,7 +129,7 @@ func (c *mirror) folder(name string, depth int) error {
 	return m.fs.SyncDir(m.to(name))
 }
 
-// file makes one copy equal to its file.
+// file copies one file, unless the copy is equal to the file.
 func (c *mirror) file(name string) error {
 	m := c.m
 	if err := c.ctx.Err(); err != nil {
@@ -181,11 +181,10 @@ func (c *mirror) file(name string) error {
 	return err
 }
 
-// replaceable returns nil if a copy whose size and time are equal but whose bytes differ may be
-// written again, and an error if the copy may be the good one. It may be for a document, whose copy
-// this run has compared with the store's document and its hash in the index, and for a copy of a
-// segment in the archive, whose blocks have checksums. All other files are checked when the copy is
-// verified.
+// replaceable returns nil if a copy whose size and time are equal to its file's but whose bytes differ may be written
+// again, and an error if the copy may be the good one. Rewriting is permitted for a document: this run has compared
+// its copy with the store's document and with the hash in the index. It is also permitted for an archived copy of a
+// segment, whose blocks have checksums. All other files are checked when the copy is verified.
 func (c *mirror) replaceable(name string) error {
 	m := c.m
 	top, _, _ := strings.Cut(filepath.ToSlash(name), "/")
@@ -218,8 +217,8 @@ func (m *migrate) wholeCopy(path string) (bool, error) {
 	return ok && whole, nil
 }
 
-// asksRoom is the size from which on a file is copied only if the disk has room for it: a sparse
-// file may seem to have terabytes, and would fill the disk first.
+// asksRoom is the size in bytes from which on a file is copied only if the disk has room for it: a sparse file may
+// seem to have terabytes, and would fill the disk first.
 const asksRoom = 64 << 20
 
 func (m *migrate) copyFile(name string, info vfs.Info) error {

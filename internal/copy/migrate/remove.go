@@ -13,11 +13,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// remove empties the old place, after verifying the new one again. The note stays.
+// remove empties the old place, after it has verified the new place again. The note stays in the old place.
 func (m *migrate) remove(ctx context.Context) error {
 	note, gone, err := readMoved(m.fs, m.s.From)
 	if err == nil && (!gone || note.To != m.s.To) {
-		err = fmt.Errorf("%s does not say that the store was moved to %s: %w", m.from(places.MovedName), m.s.To,
+		err = fmt.Errorf("%s does not record that the store was moved to %s: %w", m.from(places.MovedName), m.s.To,
 			errs.ErrInvalid)
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func (m *migrate) remove(ctx context.Context) error {
 	return nil
 }
 
-// removeRegular removes files and folders that were copied, and reports and keeps the others.
+// removeRegular removes files and folders that are proven to be copied. It reports and keeps the others.
 func (m *migrate) removeRegular(name string, depth int) error {
 	info, err := m.fs.Stat(m.from(name))
 	switch {
@@ -110,8 +110,7 @@ func (m *migrate) removeRegular(name string, depth int) error {
 	return m.fs.Remove(m.from(name))
 }
 
-// continues verifies that the new place is the store, that it is sound, and that its log continues
-// that of the old place.
+// continues verifies that the new place is a sound store whose log continues the log of the old place.
 func (m *migrate) continues(ctx context.Context, note *moved) error {
 	if _, err := Residence(m.fs, m.s.To); err != nil {
 		return err
@@ -131,8 +130,8 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 	return m.s.Sound(ctx)
 }
 
-// ofTheLog reports whether a file may be removed without proof: a process that began to open the
-// old place may have changed it since.
+// ofTheLog reports whether a file belongs to the log or its locks. Such a file may be removed without a proof that it
+// was copied: a process that began to open the old place may have changed the file since.
 func ofTheLog(name string) bool {
 	dir, base := filepath.Split(name)
 	_, segments := segment.ParseName(base)
@@ -140,8 +139,8 @@ func ofTheLog(name string) bool {
 		filepath.Clean(dir) == "wal" && (base == places.MovedName || base == wal.FeaturesName || segments)
 }
 
-// newBackup reports whether a folder is a full backup that the new place does not have: it was made
-// after the switch, although its files may be as old as the memories in them.
+// newBackup reports whether a folder is a full backup that the new place does not have. Such a backup was made after
+// the switch, although its files may be as old as the memories in them.
 func (m *migrate) newBackup(name string) bool {
 	if filepath.Dir(name) != "backups" {
 		return false

@@ -24,7 +24,7 @@ const (
 	stateReady      = "ready"
 )
 
-// migration is the content of migrate.json.
+// migration is the content of migrate.json, the state of an unfinished migration in the new place.
 type migration struct {
 	Format int       `json:"varve_migration"`
 	ID     uuid.UUID `json:"id"`
@@ -36,7 +36,7 @@ type migration struct {
 	Lost   bool      `json:"lost,omitempty"`
 }
 
-// moved is the content of moved.json.
+// moved is the content of moved.json, the note in the old place that names the new one.
 type moved struct {
 	Format int       `json:"varve_moved"`
 	ID     uuid.UUID `json:"id"`
@@ -65,7 +65,7 @@ func readState(fsys vfs.FS, dir, name string, v any) (bool, error) {
 	return true, nil
 }
 
-// tells returns what the file with this name records, for a message.
+// tells returns a description of what a file with this name records, for a message.
 func tells(name string) string {
 	if name == places.MigrationName {
 		return "of which store this is an unfinished copy (memctl migrate, begun again, writes it again)"
@@ -100,8 +100,7 @@ func readMoved(fsys vfs.FS, dir string) (m moved, ok bool, err error) {
 	return m, ok, err
 }
 
-// noteTwice writes each of the two notes that is missing. It omits the second note if there is no
-// wal/.
+// noteTwice writes each of the two notes that is missing. It writes no second note if the folder has no wal/.
 func noteTwice(fsys vfs.FS, dir string, note *moved, mode fs.FileMode) error {
 	for _, name := range []string{places.MovedName, filepath.FromSlash(places.SecondNote)} {
 		_, err := fsys.Stat(filepath.Join(dir, name))
@@ -133,9 +132,10 @@ func writeState(fsys vfs.FS, dir, name string, v any, mode fs.FileMode) error {
 	return nil
 }
 
-// Residence returns an error if the store of a folder is not there: a *errs.MovedError if it was
-// moved away, errs.ErrNoStore if the folder is the copy of an unfinished migration. If the switch
-// was made but the migration was not completed, done completes it; otherwise done is nil.
+// Residence returns an error if the folder does not contain the current store. The error is a *errs.MovedError if the
+// store was moved away, and errs.ErrNoStore if the folder is the copy of an unfinished migration. If the switch was
+// made but the migration was not completed, Residence returns a function done that completes it; otherwise done is
+// nil.
 func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 	note, gone, err := readMoved(fsys, dir)
 	if err != nil {
@@ -161,7 +161,7 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 		}
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%s is the copy of a store that is being moved; %s tells whether it is the store already: %w",
+			return nil, fmt.Errorf("%s is the copy of a store that is being moved; see %s for whether it is complete: %w",
 				dir, m.From, err)
 		case ok && note.ID == m.ID:
 			return func() error { return settle(fsys, m.From, dir) }, nil
@@ -170,15 +170,15 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 	return nil, &repair.UnfinishedError{From: m.From, To: dir}
 }
 
-// elsewhere reports whether volume, of a Windows path, differs from the volume of the copy and
-// begins with \\: a network host, which would learn about the access, or a device. The folder that
-// migrate.json names is not read then; repeating the command completes the migration.
+// elsewhere reports whether volume, the volume of a Windows path, differs from the volume of the copy and begins with
+// \\: then it is a network host, which would learn about an access, or a device. migrate.json may name such a folder:
+// it is not read, and repeating the command completes the migration.
 func elsewhere(volume, of string) bool {
 	return strings.HasPrefix(strings.ReplaceAll(volume, `\`, "/"), "//") && !strings.EqualFold(volume, of)
 }
 
-// settle completes a migration whose note was found. The process that wrote the note may have been
-// killed before the rename was durable: without the sync both places could become the store.
+// settle completes a migration whose note was found in the old place. The process that wrote the note may have been
+// killed before its rename was durable. Without the sync, after a power cut both places could become the store.
 func settle(fsys vfs.FS, from, dir string) error {
 	if err := fsys.SyncDir(from); err != nil {
 		return fmt.Errorf("syncing the note in %s: %w: %w", from, errs.ErrSyncFailed, err)

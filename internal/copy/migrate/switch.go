@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// switchOver copies the rest while no other process has the store open, compares every byte, and
-// writes the note.
+// switchOver copies the remaining files while no other process has the store open, compares every byte, and writes the
+// note.
 func (m *migrate) switchOver(ctx context.Context) error {
 	if n := len(m.report.Damaged); n > 0 {
 		return fmt.Errorf("%d memories or assemblies cannot be read, the first of them is %s: %w → repair the store before "+
@@ -76,8 +76,8 @@ func (m *migrate) switchOver(ctx context.Context) error {
 	return m.end()
 }
 
-// ignore adds to a .gitignore the lines that it lacks if an older program wrote it: otherwise git
-// would offer the note for a commit, and no clone with the note could be opened.
+// ignore adds to a .gitignore written by an older program the lines that are missing. Without these lines git would
+// offer the note for a commit, and a clone that contains the note could not be opened.
 func (m *migrate) ignore() error {
 	name := m.from(".gitignore")
 	info, err := m.fs.Stat(name)
@@ -115,7 +115,7 @@ func (m *migrate) end() error {
 	return removeState(m.fs, m.s.To)
 }
 
-// finish continues a migration whose switch was made.
+// finish continues a migration whose switch was made before.
 func (m *migrate) finish(ctx context.Context, note *moved) error {
 	m.report.Store, m.report.Switched = note.Store, true
 	state, unfinished, err := readMigration(m.fs, m.s.To)

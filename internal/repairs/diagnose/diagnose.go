@@ -25,10 +25,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Options are what Look needs besides the folder.
+// Options are the parameters of Look other than the store's folder.
 type Options struct {
-	Open   func(ctx context.Context) (Store, error) // opens the store read-only: nothing on disk changes
-	Config func(text []byte) error                  // returns what is wrong with the text of a config.json
+	Open func(ctx context.Context) (Store, error) // opens the store read-only: nothing on disk changes
+	// returns an error that describes what is wrong with the text of a config.json; nil: it is valid
+	Config func(text []byte) error
 	FS     vfs.FS
 	Verify repair.VerifyOptions
 }
@@ -92,13 +93,13 @@ func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2
 	}
 }
 
-// openTries is how often Look tries to open a store: the cause of a failure may be a writer that is
+// openTries is the maximum number of attempts of Look to open a store: the cause of a failure may be a writer that is
 // replacing the index.
 const openTries = 5
 
-// Look opens a store read-only and verifies it; if it cannot be opened, Look examines it with
-// Closed. opened is called with the store while it is open. If something else, such as a link, is
-// in the place of a file or folder of the store, Look reports only that.
+// Look opens a store read-only and verifies it; if it cannot be opened, Look examines it with Closed. Look calls
+// opened with the store while the store is open. If a link or another object is in the place of a file or folder of
+// the store, Look reports only that.
 func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		var s Store
@@ -137,7 +138,7 @@ func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) 
 	}
 }
 
-// yieldAll yields findings that are the whole result, and fills the summary.
+// yieldAll yields list, which are all the findings of a verification, and counts them in the summary.
 func yieldAll(list []repair.Finding, sum *repair.Summary, yield func(repair.Finding, error) bool) {
 	if sum == nil {
 		sum = new(repair.Summary)
@@ -178,8 +179,8 @@ func (g *ground) path(elem ...string) string {
 	return filepath.Join(append([]string{g.dir}, elem...)...)
 }
 
-// damage returns opening if it is not damage: no store, a store that is elsewhere, a missing
-// permission, a newer format. Otherwise it returns nil.
+// damage returns nil if opening, the error with which the store did not open, means damage. It returns opening if the
+// cause is another one: no store, a store that is elsewhere, a missing permission, a newer format.
 func (g *ground) damage(opening error) error {
 	var unfinished *repair.UnfinishedError
 	switch {
@@ -220,7 +221,7 @@ func (g *ground) config() error {
 	return nil
 }
 
-// log searches for a segment with a valid start.
+// log looks for a segment with a valid start, and reports it if there is none.
 func (g *ground) log() error {
 	var err error
 	if g.mark, err = wal.ReadCheckpoint(g.o.FS, g.dir); err == nil {
@@ -248,7 +249,7 @@ func (g *ground) log() error {
 		}
 		start, _, err := segment.ParseStart(b)
 		if err == nil && start.Number != number {
-			err = fmt.Errorf("%w: the header is that of segment %d", segment.ErrHeader, start.Number)
+			err = fmt.Errorf("%w: the header names segment %d", segment.ErrHeader, start.Number)
 		}
 		switch {
 		case errors.Is(err, segment.ErrEnd):
@@ -281,7 +282,7 @@ func (g *ground) log() error {
 	return nil
 }
 
-// noCheckpoint reports a missing checkpoint of a store that has a log.
+// noCheckpoint reports that the checkpoint is missing although the store has a log.
 func (g *ground) noCheckpoint() {
 	if _, err := g.o.FS.Stat(g.path("checkpoint")); places.Gone(err) {
 		g.add(repair.Finding{Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1,
@@ -291,7 +292,7 @@ func (g *ground) noCheckpoint() {
 
 var errAbsent = errors.New("the file is missing")
 
-// index loads base and delta as opening the store does.
+// index loads base and delta of the index as opening the store does, and reports their damage.
 func (g *ground) index() error {
 	if g.noLog {
 		return nil // rebuilt from the files, with the log
@@ -369,7 +370,7 @@ func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (m
 			continue
 		case err != nil:
 			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, kind.OffsetOf(err), err
-			f.Stake, f.Heals = "this "+k.Noun+"; log and archive are searched for it when the store is open", repair.BySalvage
+			f.Stake, f.Heals = "this "+k.Noun+"; once the store is open, log and archive are searched for it", repair.BySalvage
 			if errors.Is(err, jsondoc.ErrMergeConflict) {
 				f.Heals = repair.ByMoving // one side of a conflict is not the document
 			}
@@ -395,8 +396,8 @@ func (o *Options) misshapen(dir string) ([]repair.Finding, error) {
 	return verify.Misshapen(o.FS, dir)
 }
 
-// isStore reports whether dir, which has a link in the place of a folder, is a store that is used
-// in this place, so that the link is in the place of one of its folders.
+// isStore reports whether dir is a store that is used in this place, although one of its folders may have been
+// replaced by a link.
 func isStore(dir string, o Options) bool {
 	// ENOTDIR: something else, such as a FIFO, is in the place of wal/.
 	if _, err := migrate.Residence(o.FS, dir); err != nil && vfs.EnterError(err) == nil && !errors.Is(err,

@@ -13,14 +13,13 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Limits for the files that are adopted in one commit: their number, and the bytes of their
-// documents.
+// Limits for the files that are adopted in one commit: the number of files, and the bytes of their documents.
 const (
 	adoptMost  = 512
 	adoptBytes = 4 << 20
 )
 
-// together returns how many actions at the start of list are adoptions that one commit may include.
+// together returns the number of actions at the start of list that are adoptions which one commit may include.
 func together(list []repair.Action) int {
 	edits := func(a *repair.Action) bool { return a.Findings[0].Kind.General() == repair.MemoryEdited }
 	first := &list[0]
@@ -61,7 +60,7 @@ func all(n int, err error) []error {
 	return list
 }
 
-// edited has the store judge edits as a read of the document does.
+// edited adopts edited files by letting the store read each document: a read examines an edited file.
 func (h *healer) edited(k *kind.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	var due []int
@@ -88,8 +87,7 @@ func (h *healer) edited(k *kind.Kind, list []*repair.Done) []error {
 	return fails
 }
 
-// stands returns errNothing if the store does not have the document, or if the document has no
-// file.
+// stands returns errNothing if the store does not have the document, or if the document has no file.
 func (h *healer) stands(k *kind.Kind, id string) error {
 	_, err := h.v.Source.State.Find(k.Letter, id)
 	if err == nil {
@@ -101,7 +99,7 @@ func (h *healer) stands(k *kind.Kind, id string) error {
 	return err
 }
 
-// newcomer is a document in a file, of which the store has no entry.
+// newcomer is a document in a file that has no entry in the store.
 type newcomer struct {
 	d    *repair.Done
 	id   string

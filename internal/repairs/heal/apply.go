@@ -26,7 +26,7 @@ type repairer struct {
 	o      Options
 	report *repair.RepairReport
 	tried  map[string]bool
-	bare   bool // something was moved from the place of a folder that may have held the only copy of documents
+	bare   bool // an object was moved from the place of a folder; it may have held the only copy of documents
 }
 
 // apply carries out a plan.

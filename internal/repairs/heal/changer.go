@@ -22,7 +22,7 @@ type changer struct {
 	fs     vfs.FS
 	dir    string
 	layout docfile.Layout
-	mode   fs.FileMode // of the files that it creates
+	mode   fs.FileMode // mode of the files that it creates
 	clock  func() time.Time
 	aside  *docfile.Quarantine
 }
@@ -60,7 +60,7 @@ func (c *changer) setAside(d *repair.Done, rel, why string) error {
 	return c.setAsideWith(d, rel, docfile.Note{Why: why, ID: d.ID})
 }
 
-// setAsideWith is setAside with a note that has more than the reason.
+// setAsideWith is like setAside, but takes a complete note instead of a reason only.
 func (c *changer) setAsideWith(d *repair.Done, rel string, n docfile.Note) error {
 	special, err := c.special(rel)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *changer) special(rel string) (bool, error) {
 	return !info.Mode.IsRegular() || info.Size > docfile.HashMost || vfs.SparseAt(c.fs, name, info.Size), nil
 }
 
-// setSpecialAside renames a file for which special returns true into quarantine.
+// setSpecialAside renames a file for which special reports true into quarantine.
 func (c *changer) setSpecialAside(d *repair.Done, rel string, n docfile.Note) error {
 	name, err := places.Enter(c.fs, c.dir, rel)
 	if err != nil {
@@ -127,8 +127,8 @@ func (c *changer) remove(rel string) error {
 	return c.fs.SyncDir(filepath.Dir(name))
 }
 
-// clear moves a special file out of the place of a file that is about to be replaced: it cannot be
-// kept by a second name.
+// clear moves a special file out of the place of a file that is about to be replaced: a special file cannot be kept by
+// giving it a second name.
 func (c *changer) clear(d *repair.Done, rel string) error {
 	special, err := c.special(rel)
 	if errors.Is(err, errNothing) || err == nil && !special {
@@ -155,12 +155,12 @@ func (c *changer) keepFor(d *repair.Done, rel string) error {
 	return err
 }
 
-// write replaces the file at rel by data, and keeps the old file in quarantine.
+// write replaces the file at rel with one that contains data, and keeps the old file in quarantine.
 func (c *changer) write(d *repair.Done, rel string, data []byte) error {
 	return c.writeAt(d, rel, data, c.clock())
 }
 
-// writeAt is write with the modification time of the new file.
+// writeAt is like write, and sets the modification time of the new file.
 func (c *changer) writeAt(d *repair.Done, rel string, data []byte, mtime time.Time) error {
 	if err := c.keepFor(d, rel); err != nil {
 		return err

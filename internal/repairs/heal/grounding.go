@@ -103,30 +103,30 @@ func (r *repairer) asideOfLog(d *repair.Done) error {
 	return r.setAside(d, d.Path, reasonOf(d.Findings))
 }
 
-// newMarks writes the checkpoint in the valid slot to a new file; if no slot is valid, it removes
-// the file, and opening finds the marks in the segments.
+// newMarks writes a new checkpoint file with the checkpoint of the valid slot. If no slot is valid, it removes the
+// file; then opening the store finds the positions of recovery in the segments.
 func (r *repairer) newMarks(d *repair.Done) error {
 	c, err := wal.ReadCheckpoint(r.o.FS, r.dir)
 	for _, f := range d.Findings {
 		if f.Kind == repair.CheckpointMark || f.Remarks&repair.OtherLog != 0 {
-			err = errors.New("its positions belong to another log")
+			err = errors.New("the positions belong to another log")
 		}
 	}
 	if err != nil {
 		if err := r.keepFor(d, "checkpoint"); err != nil {
 			return err
 		}
-		d.Result = "opening finds the marks in the segments"
+		d.Result = "opening the store finds the positions in the segments"
 		return r.remove("checkpoint")
 	}
 	if err := r.keepFor(d, "checkpoint"); err != nil {
 		return err
 	}
-	d.Result = "from the sound slot"
+	d.Result = "written again from the valid slot"
 	return wal.NewCheckpoint(r.o.FS, r.dir, c, r.o.fileMode())
 }
 
-// indexAside removes base and delta; the next open rebuilds the index.
+// indexAside moves base and delta of the index to quarantine; the next open rebuilds the index.
 func (r *repairer) indexAside(d *repair.Done) error {
 	for _, name := range []string{index.BaseName, index.DeltaName} {
 		if err := r.keepFor(d, name); err != nil {

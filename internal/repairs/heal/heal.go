@@ -25,9 +25,9 @@ type healer struct {
 	r *repairer
 	s Store
 	v *verify.Run
-	// names are the names for which recall has read archive and log.
-	names [kind.Most]map[string]bool           // by kind
-	known [kind.Most]map[string][]past.Version // by file name
+	// names of the files whose versions recall has read from archive and log
+	names [kind.Most]map[string]bool           // names, by kind
+	known [kind.Most]map[string][]past.Version // the versions that recall found, by file name
 }
 
 // heal carries out one action.
@@ -102,7 +102,7 @@ func (h *healer) heal(d *repair.Done) error {
 	return h.document(held, k, d)
 }
 
-// recall reads log and archive once for the versions of the files of a kind that have no entry.
+// recall reads log and archive once, and records the versions of documents whose files have no entry in the store.
 func (h *healer) recall(k *kind.Kind) error {
 	if h.names[k.At] != nil {
 		return nil
@@ -122,7 +122,7 @@ func (h *healer) recall(k *kind.Kind) error {
 	return err
 }
 
-// document repairs a document whose file has none of its versions.
+// document repairs a document whose file matches none of the document's versions.
 func (h *healer) document(held *wal.Held, k *kind.Kind, d *repair.Done) error {
 	v, id := h.v, d.ID
 	j := v.Document(k, id, nil, 0)
@@ -168,7 +168,7 @@ func (h *healer) lost(held *wal.Held, k *kind.Kind, d *repair.Done, newest *veri
 		return err
 	}
 	n := noteOf(d)
-	n.Why, n.Version, n.Known, n.From = "no copy of it is left: "+n.Why, newest.Version, line, k.File(d.ID)
+	n.Why, n.Version, n.Known, n.From = "no copy is left: "+n.Why, newest.Version, line, k.File(d.ID)
 	switch err := h.r.setAsideWith(d, k.File(d.ID), n); {
 	case errors.Is(err, errNothing):
 		if d.Where, err = h.r.aside.Bytes(k.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
@@ -195,7 +195,7 @@ func (h *healer) rawLine(k *kind.Kind, id string) ([]byte, error) {
 	return b, nil
 }
 
-// salvage commits the readable part of a damaged document as its newest version.
+// salvage commits the readable part of a damaged document as the document's newest version.
 func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Content, doc []byte, was wal.LSN) error {
 	d.ID = c.ID
 	where, info, err := h.r.keep(d.Path, noteOf(d))
@@ -214,7 +214,7 @@ func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Co
 	return nil
 }
 
-// restore writes a document to its file again, and keeps the file that was there.
+// restore writes a document to its file again, and keeps the previous file in quarantine.
 func (h *healer) restore(held *wal.Held, k *kind.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte,
 	from string) error {
 	rel := k.File(d.ID)

@@ -19,42 +19,40 @@ type Store interface {
 	Source() view.Source
 	// kind is the kind of the document: the first byte of its key in the log.
 
-	// PutBack writes a document that the store has to its file again. It moves a file that is there
-	// to quarantine.
+	// PutBack writes a document of the store to the document's file again. It moves the existing file to quarantine.
 	PutBack(ctx context.Context, held *wal.Held, kind byte, id string, version wal.LSN, mtime time.Time, doc []byte) error
-	// Adopt commits a document, byte for byte, as a new version after version was; 0: there is
-	// none. The error matches errs.ErrConflict if the document has another version by now.
+	// Adopt commits a document, byte for byte, as a new version that follows version was; was is 0 if the document has
+	// no version yet. The error matches errs.ErrConflict if the document has another version by now.
 	Adopt(ctx context.Context, held *wal.Held, kind byte, id string, doc []byte, mtime time.Time,
 		was wal.LSN) (wal.LSN, error)
 	// AdoptNew commits documents that the store does not have, in as few commits as possible.
 	AdoptNew(ctx context.Context, held *wal.Held, kind byte, list []*Adoption)
-	// Judge reads documents as any reader does, and records the result in each: an edited file is
-	// adopted, many in one commit, or moved to quarantine if it is based on an older version than
-	// the present one.
+	// Judge reads documents as any reader does, and records the result in each Judgement: an edited file is adopted,
+	// many in one commit, or moved to quarantine if the edit is based on an older version than the present one.
 	Judge(ctx context.Context, kind byte, list []*Judgement)
-	// Delete commits the deletion of a document, if its version is still was.
+	// Delete commits the deletion of a document, if the document's version is still was.
 	Delete(ctx context.Context, held *wal.Held, kind byte, id string, was wal.LSN) error
 	// Settle flushes everything committed so far to files and index, with all of the index in its
 	// base, and checks the leftovers of ended processes in tmp/.
 	Settle(ctx context.Context) error
-	// Reindex rebuilds the index from log and files, or, if wrong is set, because the current index
-	// is sound but has wrong content, from the files only. The old index is moved to backups/.
+	// Reindex rebuilds the index and moves the old one to backups/. It uses log and files, or, if wrong is set, only
+	// the files: then the current index is sound but has wrong content.
 	Reindex(ctx context.Context, wrong bool) error
 	// RebuildVectors rebuilds the vectors from the embeddings of all documents. The existing
 	// vectors stay until the new ones are complete.
 	RebuildVectors(ctx context.Context) error
 	// RebuildView rebuilds the files of a view from the index.
 	RebuildView(ctx context.Context, folder string) error
-	// RebuildScope rebuilds a scope of working memory whose file cannot be used, from log and
-	// archive, and returns a description of the result; "" if the file can be used.
+	// RebuildScope rebuilds a scope of working memory from log and archive, if the scope's file cannot be used. It
+	// returns a description of the result, or "" if the file can be used.
 	RebuildScope(ctx context.Context, file string) (string, error)
-	// RebuildAssembly removes the members out from an assembly, if its version is still was, and
-	// recomputes its composite from the remaining members. It returns the new version.
+	// RebuildAssembly removes the member ids in out from an assembly, if the assembly's version is still was, and
+	// recomputes the composite from the remaining members. It returns the new version.
 	RebuildAssembly(ctx context.Context, held *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error)
 	Close() error
 }
 
-// Adoption is a document that AdoptNew commits, and the result.
+// Adoption is a document that AdoptNew commits, with the result of the commit.
 type Adoption struct {
 	ID      string
 	Doc     []byte
@@ -63,20 +61,20 @@ type Adoption struct {
 	Err     error
 }
 
-// Judgement is a document that Judge reads, and the result for its file.
+// Judgement is a document that Judge reads, with the result of examining the document's file.
 type Judgement struct {
 	ID      string
 	Was     wal.LSN // the version on which the adopted edit was based
-	Version wal.LSN // the version that the edit became; 0: not adopted, or unknown
-	Err     error   // of reading the document
+	Version wal.LSN // the version that the edit became; 0: the edit was not adopted, or its version is unknown
+	Err     error   // the error of reading the document
 }
 
-// Options are what Plan needs besides the folder. Package varve sets them.
+// Options are the parameters of Plan other than the folder. Package varve sets them.
 type Options struct {
 	// Open opens the store. With readOnly it changes nothing on disk. Otherwise it may rebuild log
 	// and index, as every open does.
 	Open func(ctx context.Context, readOnly bool) (Store, error)
-	// Config returns what is wrong with the text of a config.json, or nil.
+	// Config returns an error that describes what is wrong with the text of a config.json, or nil.
 	Config func(text []byte) error
 
 	FS         vfs.FS
@@ -85,13 +83,12 @@ type Options struct {
 	FolderMode fs.FileMode
 	// Random fills the nonce of a new log; a seeded source makes runs repeatable.
 	Random func([]byte) error
-	// Known are features of the store, besides those that package wal knows.
+	// Known are features that the store may have besides those that package wal knows.
 	Known wal.Features
 	// LockWait is the maximum time to wait for open.lock.
 	LockWait time.Duration
 	Explain  func(error) error // adds a remedy to a system error
-	// Verify has the options with which the store is verified; with Part and Parts the plan is for
-	// a sample.
+	// Verify has the options with which the store is verified. If Part and Parts are set, the plan is for a sample.
 	Verify repair.VerifyOptions
 }
 
@@ -111,14 +108,14 @@ func Look(ctx context.Context, dir string, o Options) iter.Seq2[repair.Finding, 
 	return diagnose.Look(ctx, dir, o.ground(), nil)
 }
 
-// ground returns the options for examining a store that perhaps cannot be opened.
+// ground returns the options for diagnose, which examines a store even if it cannot be opened.
 func (o *Options) ground() diagnose.Options {
 	open := func(ctx context.Context) (diagnose.Store, error) { return o.Open(ctx, true) }
 	return diagnose.Options{Open: open, Config: o.Config, FS: o.FS, Verify: o.Verify}
 }
 
-// split returns the process ids of list: pids of this PID namespace, unsure those of pids that may
-// have ended, elsewhere those of other PID namespaces.
+// split sorts list into pids, the process ids of this PID namespace; unsure, the ids among pids whose processes may
+// have ended; and elsewhere, the ids in other PID namespaces.
 func split(list []wal.Attached) (pids, unsure, elsewhere []int) {
 	for _, a := range list {
 		if a.Elsewhere {

@@ -36,7 +36,7 @@ func (h *healer) rebuildScope(held *wal.Held, d *repair.Done) error {
 	return nil
 }
 
-// scopes writes working memory that is not flushed yet to its files.
+// scopes writes the changes of working memory that are not flushed yet to the scopes' files.
 func (n *renewal) scopes() error {
 	if len(n.worked) == 0 {
 		return nil
@@ -72,9 +72,9 @@ func (n *renewal) scopes() error {
 	return fl.Close()
 }
 
-// scope applies the readable entries of a scope to its file, and returns the new content; nil if
-// the entries add nothing. It skips entries that are damaged: each entry has what was written, not
-// the state before it.
+// scope applies the readable log entries of a scope to the scope's file, and returns the new content; nil if the
+// entries add nothing. It skips damaged entries: an entry contains the written value, so it does not depend on earlier
+// entries.
 func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*docfile.Change, error) {
 	of, err := working.ParseScope(key)
 	if err != nil {

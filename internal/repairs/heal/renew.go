@@ -43,7 +43,7 @@ import (
 // 5. the checkpoint is written and refers to the new segment: from here on it is the log
 // 6. the old segments are removed: sound ones are copied to the archive, all are kept in quarantine
 
-// renewal is one restart of the log.
+// renewal replaces a damaged log by a new one.
 type renewal struct {
 	r   *repairer
 	d   *repair.Done
@@ -55,15 +55,15 @@ type renewal struct {
 	attested wal.LSN
 	lastTime int64
 	newest   map[string]found // readable entries above spilled, by key
-	older    map[string]found // entries below flushed: the log may have the only copy
+	older    map[string]found // entries below flushed: the old log may have the only copy of them
 	hashes   map[string][][32]byte
 	worked   map[string][]wal.LSN // entries of working memory above spilled, by scope
 	gaps     []wal.Gap
-	model    index.Model // the newest model in a readable entry
-	low      bool        // the new log begins below positions in marks or index
+	model    index.Model // the newest model that a readable entry names
+	low      bool        // the new log begins below positions that checkpoint or index contain
 
-	explained []writer.Writer // found in readable entries
-	purged    []purgefile.Row // likewise
+	explained []writer.Writer // descriptions of writers, found in readable entries
+	purged    []purgefile.Row // purges, found in readable entries
 }
 
 type found struct {
@@ -95,9 +95,8 @@ func (r *repairer) newLog(d *repair.Done) error {
 	return nil
 }
 
-// read reads all frames from spilled on. Up to the position that is known to have been durable it
-// continues after damage; beyond that position, only frames that continue the chain belong to the
-// log.
+// read reads all frames from spilled on. Up to the position that is known to have been durable, it continues after
+// damage. Beyond that position, only frames that continue the chain belong to the log.
 func (n *renewal) read() error {
 	known, err := n.log.Known()
 	if err != nil {
@@ -157,8 +156,8 @@ func (n *renewal) read() error {
 	return nil
 }
 
-// holes records as gaps the segments that are missing between spilled and the durable end; begun
-// has the numbers of the segments that exist.
+// holes records each segment that is missing between spilled and the durable end as a gap. begun has the numbers of
+// the segments that exist.
 func (n *renewal) holes(list []wal.SegmentFile, begun map[uint64]bool) {
 	first, _ := n.log.Past().Place(n.c.Spilled.LSN - 1)
 	last, _ := n.log.Past().Place(n.attested - 1)
@@ -267,8 +266,8 @@ func (n *renewal) files() error {
 	return fl.Close()
 }
 
-// damagedFiles restores files below flushed that are damaged, as far as the log, which is about to
-// be set aside, still has their content.
+// damagedFiles restores damaged files of versions below flushed, if the log, which is about to be set aside, still has
+// their content.
 func (n *renewal) damagedFiles() error {
 	for _, key := range slices.Sorted(maps.Keys(n.older)) {
 		at := n.older[key]
@@ -328,7 +327,7 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 	}, nil
 }
 
-// ours reports whether bytes with this hash are a version of a document in log or index.
+// ours reports whether the log or the index has a version of the document with this key whose bytes have this hash.
 func (n *renewal) ours(key string, hash [32]byte) bool {
 	if slices.Contains(n.hashes[key], hash) {
 		return true

@@ -23,8 +23,8 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// begin creates the new segment, the index as of its start, and the checkpoint that refers to it;
-// then it removes the old segments.
+// begin creates the first segment of the new log, the index as of that segment's start, and the checkpoint that refers
+// to it; then it removes the old segments.
 func (n *renewal) begin() error {
 	r, src := n.r, n.s.Source()
 	list, _, err := n.log.Past().SegmentFiles()
@@ -85,8 +85,8 @@ func (n *renewal) begin() error {
 	return r.retireBelow(n.d, n.log, number, n.attested)
 }
 
-// writers writes to wal/writers the descriptions of the writers below the new log: the new log does
-// not have them.
+// writers writes the descriptions of the writers below the start of the new log to wal/writers: the new log does not
+// contain them.
 func (n *renewal) writers(to wal.LSN) error {
 	if n.log.Features()&wal.FeatureWriters == 0 {
 		return nil
@@ -119,7 +119,8 @@ func (n *renewal) writers(to wal.LSN) error {
 	return nil
 }
 
-// purges makes what was purged below the new log durable in wal/purges: the new log does not have it.
+// purges writes the purges below the start of the new log to wal/purges and syncs the file: the new log does not
+// contain them.
 func (n *renewal) purges(to wal.LSN) error {
 	if n.log.Features()&wal.FeaturePurges == 0 {
 		return nil
@@ -153,7 +154,7 @@ func (n *renewal) purges(to wal.LSN) error {
 	return nil
 }
 
-// index writes the index as of the new log's start, or removes it.
+// index writes an index as of the start of the new log, or removes the index.
 func (n *renewal) index(mark wal.Mark) error {
 	r, src := n.r, n.s.Source()
 	for _, name := range []string{index.BaseName, index.DeltaName} {

@@ -25,9 +25,9 @@ func (r *repairer) retire(d *repair.Done) error {
 	return r.retireBelow(d, log, below, log.Durable())
 }
 
-// retireBelow removes all segments below number from the log and keeps them in quarantine. Sound
-// segments are copied to the archive; of damaged ones the sound frames are. attested is the
-// position up to which the log was durable.
+// retireBelow removes all segments below number from the log and keeps them in quarantine. It copies sound segments to
+// the archive; of damaged segments it copies the sound frames. attested is the position up to which the log was
+// durable.
 func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, attested wal.LSN) error {
 	list, _, err := log.Past().SegmentFiles()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// reshape moves whatever is in the place of the store's own files out of the way, before the store
-// is opened. It renames it into quarantine/, and never opens it.
+// reshape moves objects that are in the place of the store's own files out of the way, before the store is opened. It
+// renames them into quarantine/, and never opens them.
 func (r *repairer) reshape(list []repair.Action) error {
 	for _, a := range list {
 		if err := r.ctx.Err(); err != nil {
@@ -23,7 +23,7 @@ func (r *repairer) reshape(list []repair.Action) error {
 	return nil
 }
 
-// moveOut renames one such object into quarantine/.
+// moveOut renames the object at the path of an action into quarantine/.
 func (r *repairer) moveOut(d *repair.Done) error {
 	rel := d.Path
 	from := r.path(filepath.FromSlash(rel))
@@ -42,9 +42,8 @@ func (r *repairer) moveOut(d *repair.Done) error {
 	return nil
 }
 
-// makeRoom moves whatever is in the place of the store's folders into quarantine. It needs no lock:
-// the locks are in wal/, which may be among these folders, and no process can use a folder that is
-// not one.
+// makeRoom moves objects that are in the place of the store's folders into quarantine. It needs no lock: the locks are
+// in wal/, which may be one of these folders, and no process can use a folder that is another object.
 func (r *repairer) makeRoom(list []repair.Action) error {
 	for _, a := range list {
 		if a.Path == "quarantine" {
@@ -70,8 +69,8 @@ func (r *repairer) makeRoom(list []repair.Action) error {
 	return nil
 }
 
-// room makes room for quarantine/ itself, in which everything else is kept: it renames the obstacle
-// beside it.
+// room makes room for quarantine/ itself, in which all other files are kept: it renames an object in the place of that
+// folder to a free name beside it.
 func (r *repairer) room() error {
 	name := r.path("quarantine")
 	info, err := r.o.FS.Stat(name)

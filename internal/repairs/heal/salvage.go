@@ -16,10 +16,10 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// salvaged reads a damaged document as far as possible: complete members of the object, and the
-// readable part of a string that is cut off. Of a conflict that a merge has marked it uses the
-// first side. id is the document's; "" if only the text has it. It fails if there is nothing worth
-// keeping: no id, or neither content nor metadata, or, for an assembly, neither members nor a name.
+// salvaged returns the readable part of a damaged document: the complete members of the object, and the readable
+// beginning of a string that is cut off. If a merge has marked conflicts, it uses the first side of each. id is the id
+// of the document; "" if only the text has the id. salvaged fails if nothing is worth keeping: no id, or neither
+// content nor metadata, or, for an assembly, neither members nor a name.
 func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content, []byte, error) {
 	if k.Opaque { // such a document is readable as a whole or not at all
 		c, err := v.Decode(k, k.FileName(id), data)
@@ -64,8 +64,8 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 	return c, doc, err
 }
 
-// asFarAsItGoes returns a complete object made of the readable beginning of data, marked as partial
-// if marked is set.
+// asFarAsItGoes returns a complete JSON object made of the readable beginning of data. If marked is set, the object is
+// marked as partial (see repair.PartialKey).
 func asFarAsItGoes(data []byte, marked bool) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))
@@ -117,7 +117,8 @@ func asFarAsItGoes(data []byte, marked bool) ([]byte, error) {
 	return append(whole, '\n'), nil
 }
 
-// brokenString returns a complete string made of the beginning of one, after a colon.
+// brokenString returns a complete JSON string made of the readable beginning of a string value that is cut off. b
+// begins at the colon before the value.
 func brokenString(b []byte) ([]byte, bool) {
 	b = bytes.TrimLeft(b, " \t\r\n:")
 	if len(b) < 2 || b[0] != '"' {

@@ -17,10 +17,10 @@ import (
 // verdict is the decision of judge about a file without an entry. Plan and Apply both use it.
 type verdict struct {
 	heals string // as in repair.Finding; the plan takes its action from it
-	why   string // reason for moving the file to quarantine
+	why   string // the reason for moving the file to quarantine
 	id    string
-	stake string // "": the stake that verify reported
-	err   error  // nil: the error that verify reported
+	stake string // what is at stake; "": the Stake that verify reported
+	err   error  // the problem; nil: the error that verify reported
 	whole *recovered
 	back  *returned
 	add   *newcomer
@@ -30,7 +30,7 @@ type verdict struct {
 type recovered struct {
 	content kind.Content
 	doc     []byte
-	from    string // the log or the archive, which have the whole document; "": the file
+	from    string // the log or the archive if it has the whole document; "": only the file has it
 }
 
 // returned is a document whose only copy is in a file with another name than its id's.
@@ -38,7 +38,7 @@ type returned struct {
 	kind   *kind.Kind
 	file   verify.File
 	newest verify.Standing
-	as     bool // the file has the newest version; otherwise it is adopted as a new one
+	as     bool // the file has the newest version; false: the document is adopted as a new version
 }
 
 // changedError means that judge reaches another verdict than when the plan was made.
@@ -67,14 +67,13 @@ func twice(err error) string {
 
 var errReturned = errors.New("the memory was deleted and its file has returned; adopting it as a new version")
 
-// isStray reports whether a finding is about a file without an entry.
+// isStray reports whether f is about a file that has no entry in the store.
 func isStray(f *repair.Finding) bool {
 	return slices.Contains([]repair.Kind{repair.Stranger, repair.Unparsable, repair.Misplaced}, f.Kind.General())
 }
 
-// judgeFiles completes a plan: for files without an entry with what log and archive decide, and for
-// documents without a copy with whether any part of them can be read. Verifying a store does not
-// check either.
+// judgeFiles completes a plan. For each file without an entry it decides from log and archive what is to be done, and
+// for each document without a copy it finds out whether a part can be read. Verifying a store does not check either.
 func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	var all []repair.Finding
 	salvage := map[int]bool{} // indices in all
@@ -151,9 +150,8 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	})
 }
 
-// judge decides about a file without an entry. other is the path of a file with the same id that is
-// adopted instead; "" if there is none. why is the fault that verify reported, used if there is no
-// other reason.
+// judge decides what is to be done with a file that has no entry. other is the path of a file with the same id that is
+// adopted instead; "" if there is none. why is the fault that verify reported, used if there is no other reason.
 func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) {
 	v := h.v
 	f := v.Read(k, name)
@@ -188,7 +186,7 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 		return nil, err
 	}
 	if own := k.FileName(c.ID); own != name && h.holds(k, own, c.ID) { // the file in the right place is used
-		return aside(k.Elsewhere(c.ID).Error() + ", which is there"), nil
+		return aside(k.Elsewhere(c.ID).Error() + ", and that file exists"), nil
 	}
 	if other != "" && h.holds(k, other, c.ID) {
 		is := aside((&twiceError{other}).Error())
@@ -218,9 +216,9 @@ func (h *healer) holds(k *kind.Kind, name, id string) bool {
 	return err == nil && c.ID == id
 }
 
-// judgeBack decides about a document in a file with another name than its id's, if that file is the
-// only copy: neither log nor archive has the document. It returns nil if there is another copy, or
-// a file in the right place.
+// judgeBack decides about a document in a file whose name does not match the document's id, if that file is the only
+// copy: neither log nor archive has the document. It returns nil if there is another copy, or a file in the right
+// place.
 func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, error) {
 	v := h.v
 	if !places.Gone(v.Read(k, k.FileName(id)).Err) {
@@ -246,9 +244,9 @@ func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, e
 		stake: "the " + k.Noun + "; no other copy is left"}, nil
 }
 
-// judgeUnparsable decides about a file that is not a document: if log or archive have the document
-// that belongs in its place, the document is restored. The readable part of the file itself is not
-// used: it may be one side of a conflict.
+// judgeUnparsable decides about a file that is not a document. If log or archive has the document that belongs in the
+// file's place, that document is restored. The readable part of the file itself is not used: it may be one side of a
+// conflict.
 func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, error) {
 	v := h.v
 	aside := &verdict{heals: repair.ByMoving, why: why}
@@ -269,11 +267,11 @@ func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, erro
 		return nil, err
 	}
 	return &verdict{heals: from, id: c.ID, whole: &recovered{c, doc, from},
-		stake: "the " + k.Noun + ", which is missing in index and files"}, nil
+		stake: "the " + k.Noun + ", which is missing in the index and the files"}, nil
 }
 
-// stray carries out the decision of judge, if it matches the plan; a non-nil result is to be
-// adopted.
+// stray carries out judge's decision about a file, if the decision is still the one in the plan. A non-nil result is a
+// document that the caller must adopt.
 func (h *healer) stray(held *wal.Held, k *kind.Kind, d *repair.Done) (*newcomer, error) {
 	f := &d.Findings[0]
 	is, err := h.judge(k, k.Below(d.Path), twice(f.Err), reasonOf(d.Findings))
@@ -309,7 +307,7 @@ func (h *healer) stray(held *wal.Held, k *kind.Kind, d *repair.Done) (*newcomer,
 	return nil, h.r.setAside(d, d.Path, is.why)
 }
 
-// putBack moves a document to the file of its id, from a file with another name.
+// putBack moves a document from a file with the wrong name to the file with the name of the document's id.
 func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 	const result = "the file name did not match the id"
 	id, k := d.ID, b.kind

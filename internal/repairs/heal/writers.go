@@ -9,7 +9,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// writers writes wal/writers again without the lines that do not verify, and with what log and archive have.
+// writers writes wal/writers again: without the lines whose checksum is wrong, and with the writers that log and
+// archive describe.
 func (h *healer) writers(d *repair.Done) error {
 	log := h.v.Source.Log
 	f := writerfile.New(h.r.o.FS, h.r.dir, log.UUID())

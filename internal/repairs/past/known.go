@@ -4,8 +4,7 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// Known returns the versions in archive and log of the documents with files of these names, by
-// name.
+// Known returns the versions that archive and log have of documents whose files have these names, by file name.
 func (v *Reader) Known(k *kind.Kind, names map[string]bool) (map[string][]Version, error) {
 	all, err := v.All(k, func(id string) bool { return names[k.FileName(id)] })
 	if err != nil {

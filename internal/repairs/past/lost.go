@@ -22,11 +22,11 @@ import (
 // may be left to count: so the number is a lower bound, and the damaged part is described by its
 // size and time.
 
-// Loss describes what only the damaged parts of a log had.
+// Loss describes the data of which only the damaged parts of a log had a copy.
 type Loss struct {
-	Versions, Documents int       // known to be lost
+	Versions, Documents int       // the number of versions known to be lost, and of their documents
 	Bytes               int64     // size of damaged parts with unknown content
-	After, Before       time.Time // when they were written; zero if unknown
+	After, Before       time.Time // the times between which the lost versions were written; zero if unknown
 }
 
 func (l Loss) String() string {
@@ -53,7 +53,7 @@ func (l Loss) String() string {
 	return fmt.Sprintf("at least %s that were in %s of the log%s", says, human.Bytes(l.Bytes), when)
 }
 
-// Lost counts the versions that only the damaged parts of the log had, and their documents.
+// Lost counts the versions of which only the damaged parts of the log had a copy, and the documents of those versions.
 func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
 	list, _, err := log.Past().SegmentFiles()
 	if err != nil {
@@ -95,7 +95,7 @@ func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
 	return d.loss(ctx, log, archived)
 }
 
-// damage collects the result of a walk through the log.
+// damage collects what a walk through a damaged log finds.
 type damage struct {
 	current func(key string) (wal.LSN, error)
 	named   map[wal.LSN]string // position → key, of versions that a later version refers to as its predecessor
@@ -103,7 +103,7 @@ type damage struct {
 	newest  time.Time
 }
 
-// hole is a gap, with the times of the sound entries around it.
+// hole is a gap in the log, with the times of the sound entries before and after it.
 type hole struct {
 	wal.Gap
 	after, before time.Time
@@ -172,8 +172,8 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 	return l, nil
 }
 
-// FramesEnd returns the end of the frames of the first segment of list, as the next segment's start
-// frame records it; said is false, and end the end of the segment, if that is not known.
+// FramesEnd returns the end of the frames of the first segment of list, as the start frame of the next segment records
+// it. If that is not recorded, said is false, and end is the end of the segment.
 func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool) {
 	end = log.Past().SegmentEnd(list[0].Number)
 	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 &&
@@ -183,9 +183,9 @@ func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool
 	return end, false
 }
 
-// Frames reads the first segment of list, in a log that was durable up to attested. It returns the
-// end of its frames, whether all frames up to there are sound, and whether the segment is cut:
-// zeros, as at an end, begin before the end that is known.
+// Frames reads the first segment of list, in a log that was durable up to attested. It returns the end of the
+// segment's frames, and reports whether all frames before the end are sound. It also reports whether the segment is
+// cut: zeros, as at the end of a log, begin before the end that is known.
 func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile,
 	attested wal.LSN) (end wal.LSN, sound, cut bool, err error) {
 	f := list[0]

@@ -78,8 +78,8 @@ func (v *Reader) All(k *kind.Kind, wanted func(id string) bool) (map[string][]Ve
 	return all, nil
 }
 
-// archivedEntries reads the entries of an archived segment up to the first damage. It is the only
-// place where repair reads entries from the archive in their order; Document reads single entries.
+// archivedEntries calls visit for the entries of an archived segment, up to the first damage. It is the only place
+// where repair reads archived entries in their order; Document reads single entries.
 func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 	var plain []byte
 	damage, err := v.s.Log.Past().ReadArchive(v.ctx, n, func(offset int64, b []byte) bool {
@@ -113,8 +113,8 @@ func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 	return nil
 }
 
-// Document returns the document of a version from log or archive, if it has this hash; from is the
-// source, "" if neither has it.
+// Document returns the document of a version from log or archive, if its bytes have this hash. from names the source;
+// it is "" if neither has the document.
 func (v *Reader) Document(k *kind.Kind, id string, version wal.LSN,
 	hash [32]byte) (doc []byte, mtime time.Time, from string) {
 	for _, source := range []struct {
@@ -136,8 +136,8 @@ func (v *Reader) Document(k *kind.Kind, id string, version wal.LSN,
 	return nil, time.Time{}, ""
 }
 
-// Oldest returns the beginning of the log, which may be before the overlay's: a file may also have
-// a version that is spilled already.
+// Oldest returns the position of the first entry of the log. It may be before the first position that the overlay
+// includes: a file may also have a version that is already in the index.
 func (v *Reader) Oldest() uint64 {
 	from := v.s.State.From()
 	list, _, err := v.s.Log.Past().SegmentFiles()
@@ -152,8 +152,8 @@ func (v *Reader) Oldest() uint64 {
 	return from
 }
 
-// Older reports whether is returns true for the version at position at or for an earlier version of
-// the same document, among the 1,000 newest of them.
+// Older reports whether is returns true for the version at position at or for an earlier version of the same document.
+// It examines at most 1,000 versions, the newest first.
 func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 	n := 0
 	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
@@ -184,7 +184,7 @@ func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func
 	}, is)
 }
 
-// meets follows the chain of versions of a document from at back, as long as read returns them, and
+// meets follows the chain of versions of a document from position at backwards, as long as read returns them. It
 // reports whether is returns true for one of them.
 func meets(at wal.LSN, read func(at wal.LSN) (wal.Entry, bool), is func(*index.Entry) bool) bool {
 	for at != 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// archive verifies the copies of recycled segments: blocks and frames. A copy has no end mark of
-// its own: the start frame of the next segment shows whether it is complete.
+// archive verifies the archived copies of recycled segments: their blocks and their frames. A copy has no end mark:
+// the start frame of the next segment shows whether the copy is complete.
 func (v *Run) archive() error {
 	numbers, others, err := v.Source.Log.Past().Archived()
 	if err != nil {
@@ -38,7 +38,8 @@ func (v *Run) archive() error {
 		}
 		if err := v.report(repair.Finding{Kind: repair.Foreign, Severity: repair.Healable, Path: path, Offset: -1,
 			Err:   errors.New("not a file of the archive"),
-			Stake: "nothing of this store", Heals: repair.ByMoving, Next: repair.NextRepair}); err != nil {
+			Stake: "nothing: the file does not belong to the store", Heals: repair.ByMoving,
+			Next: repair.NextRepair}); err != nil {
 			return err
 		}
 	}
@@ -89,13 +90,14 @@ func (v *Run) archived(n uint64) error {
 	return err
 }
 
-// archivedCopy is the result of reading the copy of a segment.
+// archivedCopy is the result of reading the archived copy of a segment.
 type archivedCopy struct {
-	damage    []*errs.CorruptionError // damaged blocks
-	first     error                   // the copy is of another segment or store
-	holes     []wal.Gap               // parts without a frame
-	gaps      []*errs.GapError        // left by an earlier repair
-	size, end int64                   // bytes of the segment in the copy, and the minimum for it to be complete
+	damage []*errs.CorruptionError // errors of damaged blocks
+	first  error                   // the copy is of another segment or store
+	holes  []wal.Gap               // byte ranges that contain no valid frame
+	gaps   []*errs.GapError        // left by an earlier repair
+	// size of the segment in the copy, and the size at which it is complete, both in bytes
+	size, end int64
 	bytes     int64
 	err       error
 }
@@ -104,8 +106,8 @@ func (c *archivedCopy) suspect() bool {
 	return len(c.damage) > 0 || c.first != nil || len(c.holes) > 0 || c.end > c.size
 }
 
-// lookAtCopy reads the blocks of a copy, and then its frames: sound blocks may contain a damaged
-// frame.
+// lookAtCopy reads the blocks of the archived copy of segment n, and then its frames: sound blocks may contain a
+// damaged frame.
 func (v *Run) lookAtCopy(n uint64) (c archivedCopy) {
 	c.damage, c.err = v.Source.Log.Past().ReadArchive(v.ctx, n, func(offset int64, plain []byte) bool {
 		if offset == 0 {
@@ -134,8 +136,8 @@ func (v *Run) lookAtCopy(n uint64) (c archivedCopy) {
 	return c
 }
 
-// endOf returns the offset at which a segment's frames end, as the start frame of the next segment
-// records it; 0 if the next segment is neither in the log nor in the archive.
+// endOf returns the offset in segment n at which its frames end, as the start frame of the next segment records it; 0
+// if the next segment is neither in the log nor in the archive.
 func (v *Run) endOf(n uint64) int64 {
 	var start segment.Start
 	if s, err := v.Source.Log.Past().SegmentFile(n + 1); err == nil && s.Err == nil {

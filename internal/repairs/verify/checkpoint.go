@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// checkpoint verifies both slots. A slot that does not verify is read again, because a process may
-// be writing it.
+// checkpoint verifies both slots of the checkpoint file. It reads a slot with a wrong checksum again, because a
+// process may be writing it.
 func (v *Run) checkpoint() error {
 	var slots [2]wal.Slot
 	var size int64

@@ -23,11 +23,12 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// absentMost is the maximum number of keys, present in the log and absent in the store, that are
-// remembered until their deletion is read. Further keys are not checked.
+// absentMost is the maximum number of keys that the log has and the store does not, which are remembered until their
+// deletion is read. Further keys are not checked.
 const absentMost = 1 << 20
 
-// visit checks one frame; it is called in the order of the log. end is the end of the frame.
+// visit checks the entry of one frame of the log. It is called in the order of the log; end is the position and chain
+// hash at the end of the frame.
 func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	for i, m := range r.v.marks {
 		if m.LSN == end.LSN && (m.Sum == end.Sum || m.Sum == 0) { // 0: the frame there could not be read
@@ -65,7 +66,7 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	return r.known(e, line)
 }
 
-// invalid reports an entry that a log must not have.
+// invalid reports an entry that must not be in a log.
 func (r *row) invalid(e *wal.Entry, err error) error {
 	f := r.finding(repair.EntryInvalid, e.LSN, e.Key, err)
 	f.Stake = "this version"
@@ -80,9 +81,9 @@ func (r *row) invalid(e *wal.Entry, err error) error {
 	return r.v.report(f)
 }
 
-// contradicts returns an error if e is the faulty side of a contradiction between e and the index:
-// the line in e has another embedding dimension than the document in e, and the index, which is
-// rebuilt from the files, agrees with the document.
+// contradicts returns an error if entry e is wrong where e and the index differ: the index line in e has another
+// embedding dimension than the document in e, and the index, which is rebuilt from the files, agrees with the
+// document.
 func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if line.Dimension == indexed.Dimension {
 		return nil
@@ -99,8 +100,8 @@ func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 		indexed.Dimension)
 }
 
-// asIndexed reports whether the index has the entry's line, byte for byte, and the line has the
-// hash of the entry's document: the fast check. All other entries are checked thoroughly.
+// asIndexed is the fast check of an entry. It reports whether the index has the entry's index line, byte for byte, and
+// that line has the hash of the entry's document. All other entries are checked thoroughly.
 func (r *row) asIndexed(e *wal.Entry) bool {
 	if e.Delete || r.v.indexBad || r.set == nil || e.LSN >= r.set.LSN() {
 		return false
@@ -151,7 +152,7 @@ func (r *row) finding(kind repair.Kind, at wal.LSN, key string, err error) repai
 	return f
 }
 
-// record checks the content of an entry, and returns its line; the zero line for a deletion.
+// record checks the content of an entry, and returns the index line in it; the zero line for a deletion.
 func (v *Run) record(k *kind.Kind, e *wal.Entry) (index.Entry, error) {
 	line, view, err := state.LineIn(e)
 	if err != nil || e.Delete {
@@ -178,7 +179,7 @@ func (v *Run) record(k *kind.Kind, e *wal.Entry) (index.Entry, error) {
 	return line, err
 }
 
-// known checks that index and overlay have the version of an entry or a newer one.
+// known verifies that index and overlay have the version of entry e or a newer one.
 func (r *row) known(e *wal.Entry, line index.Entry) error {
 	kind, id := e.Key[0], e.Key[1:]
 	if r.v.indexBad {
@@ -205,7 +206,7 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 			}
 			f := r.finding(repair.IndexLine, e.LSN, e.Key, errors.New("the index and the log differ about this version"))
 			f.Path, f.Offset = index.BaseName, -1
-			f.Stake, f.Severity, f.Heals, f.Next = "lists and filters that include it", repair.Healable, repair.ByIndex,
+			f.Stake, f.Severity, f.Heals, f.Next = "lists and filters with the memory", repair.Healable, repair.ByIndex,
 				repair.NextRebuild
 			return r.v.report(f)
 		case p.Version >= e.LSN, try == tries && r.ahead(e.LSN):
@@ -224,8 +225,8 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 	}
 }
 
-// vanished reports keys that the log has, index and overlay do not, and whose deletion was not
-// read. It first reads the log once more from where the run ended: the deletion may be there.
+// vanished reports keys that the log has, that index and overlay do not have, and whose deletion was not read. It
+// first reads the log once more from where the first reading ended: the deletion may be there.
 func (r *row) vanished() error {
 	if len(r.absent) == 0 || r.v.Source.Log.Damage() != nil {
 		return nil
@@ -263,15 +264,14 @@ func (r *row) vanished() error {
 	return nil
 }
 
-// ahead reports whether this process has not applied the entry at position at yet: another process
-// is recovering the log, and a process that replayed the log by itself does not follow it
-// meanwhile. Damage also stops applying, and does not count.
+// ahead reports whether this process has not applied the entry at position at yet. That happens while another process
+// recovers the log: a process that replayed the log by itself does not follow it meanwhile. Damage, which also stops
+// applying entries, does not count.
 func (r *row) ahead(at wal.LSN) bool {
 	return at >= r.v.Source.Log.Applied() && r.v.Source.Log.Damage() == nil
 }
 
-// sound reports whether all segments from n on were read completely, so that no deletion was
-// missed.
+// sound reports whether all segments from number n on were read completely, so that no deletion was missed.
 func (r *row) sound(n uint64) bool {
 	for ; n <= r.last; n++ {
 		if !r.clean[n] {

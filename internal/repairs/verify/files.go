@@ -24,8 +24,8 @@ const suspectsMost = 1 << 16
 type entryJob struct {
 	kind *kind.Kind
 	id   string
-	name string // of its file
-	line []byte // its line in the index; nil if it has none
+	name string // name of the file
+	line []byte // the document's line in the index; nil if it has none
 }
 
 // listing has the names in a folder, and which of them have an entry.
@@ -41,7 +41,7 @@ func (l *listing) mark(name string) {
 	}
 }
 
-// files compares the folders of all kinds with index and overlay.
+// files compares the folders of all kinds of documents with index and overlay.
 func (v *Run) files() error {
 	defer func() {
 		_ = v.vectors.release()
@@ -58,8 +58,8 @@ func (v *Run) files() error {
 	return v.reportUnembedded()
 }
 
-// folder compares one folder with index and overlay, in both directions. The names are listed
-// first: a file in the list has an entry in index or overlay now, or its content decides.
+// folder compares the folder of one kind with index and overlay, in both directions. It lists the names first: for
+// each listed file, either index or overlay has an entry by now, or the content of the file decides.
 func (v *Run) folder(k *kind.Kind) error {
 	names, err := v.names[k.At]()
 	if err != nil && !places.Gone(err) {
@@ -134,7 +134,7 @@ func (v *Run) indexed(l *listing) error {
 	return w.next(nil, swaps)
 }
 
-// overlaid compares the documents in the overlay that the index does not have.
+// overlaid compares the documents that the overlay has and the index does not have with their files.
 func (v *Run) overlaid(l *listing) error {
 	w := &workers{v: v}
 	defer w.wait()
@@ -170,7 +170,7 @@ func (v *Run) skip() {
 	}
 }
 
-// unknown judges a file in the folder that has no entry.
+// unknown examines a file in the folder of a kind that has no entry in the store.
 func (v *Run) unknown(k *kind.Kind, name string) error {
 	info, err := v.Folders[k.At].Stat(name)
 	if places.Gone(err) {
@@ -198,8 +198,8 @@ func (v *Run) unknown(k *kind.Kind, name string) error {
 	return v.report(*out)
 }
 
-// unlisted judges a file with the name of a document that has no entry: a file created by hand, a
-// document that was created or deleted meanwhile, or a copy.
+// unlisted examines a file that has the name of a document without an entry: a file created by hand, a document that
+// was created or deleted meanwhile, or a copy.
 func (v *Run) unlisted(k *kind.Kind, out *repair.Finding, name string) error {
 	for range tries {
 		flushed := v.Source.Log.Flushed()
@@ -252,9 +252,9 @@ func (v *Run) unlisted(k *kind.Kind, out *repair.Finding, name string) error {
 	return v.report(*out)
 }
 
-// stranger classifies a file without an entry.
+// stranger completes the finding about a file that has no entry in the store.
 func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Finding {
-	out.Severity, out.Stake, out.Heals = repair.Healable, "the "+k.Noun+", of which the store has no entry",
+	out.Severity, out.Stake, out.Heals = repair.Healable, "the "+k.Noun+", which the store does not have",
 		repair.ByAdoption
 	c, err := kind.Content{}, f.Err
 	if err == nil {
@@ -262,9 +262,9 @@ func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Findi
 	}
 	if err != nil {
 		out.Kind, out.Offset, out.Err = repair.Unparsable, kind.OffsetOf(err), err
-		out.Stake, out.Heals = "nothing of the store", repair.ByMoving
+		out.Stake, out.Heals = "nothing: the file does not belong to the store", repair.ByMoving
 		if f.Err != nil && errors.Is(f.Err, errs.ErrCorrupt) { // the file is empty: its content, if any, is lost
-			out.Severity, out.Stake = repair.Lost, "the "+k.Noun+" in it, if there was one: no copy is left"
+			out.Severity, out.Stake = repair.Lost, "the "+k.Noun+" in the file, if there was one: no copy is left"
 		}
 		return out
 	}
@@ -274,7 +274,7 @@ func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Findi
 			return out
 		}
 		out.Kind, out.ID, out.Err = repair.Unparsable, c.ID, err
-		out.Stake, out.Heals = "nothing of the store", repair.ByMoving
+		out.Stake, out.Heals = "nothing: the file does not belong to the store", repair.ByMoving
 		return out
 	}
 	if err := v.Creates(k, c.ID); err != nil {

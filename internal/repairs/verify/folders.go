@@ -40,9 +40,9 @@ func (v *Run) temp() error {
 			continue
 		}
 		if err := v.report(repair.Finding{Kind: repair.Leftover, Path: "tmp/" + name, Offset: -1,
-			Stake: "space; or an edit that was displaced at the moment of a crash",
+			Stake: "disk space, or an edit that was displaced at the moment of a crash",
 			Heals: repair.ByMoving, Next: repair.NextRepair,
-			Err: fmt.Errorf("its process has ended; after an unclean end the next flush examines it")}); err != nil {
+			Err: fmt.Errorf("the process of the file has ended; after an unclean end the next flush examines it")}); err != nil {
 			return err
 		}
 	}
@@ -66,8 +66,8 @@ func (v *Run) quarantine() error {
 			human.Count(int(v.sum.Quarantined), "file is", "files are"), notes)})
 }
 
-// folders reports wrong folders of an open store, and links in backups/, which a user may have
-// created: they are not followed.
+// folders reports wrong objects in the place of folders of an open store. In backups/, users may have created links:
+// they are reported, and not followed.
 func (v *Run) folders() error {
 	list, _ := NotFolders(v.Source.FS, v.Source.Dir)
 	names, err := v.Source.FS.ReadDir(v.path("backups"))

@@ -18,13 +18,13 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// Tolerance is the maximum difference between a number of a composite and the value computed from
+// Tolerance is the maximum allowed difference between a number of an assembly's composite and the value computed from
 // the members: vectors have length 1 and are rounded to float32.
 const Tolerance = 1e-4
 
-// relations compares a document, whose bytes match the index, with derived and underlying data: its
-// vector; for an assembly also the pairs in the index, the members, and the composite. The result
-// is nil if that was not possible, and not nil but empty if nothing is wrong.
+// relations compares a document, whose bytes match the index, with its vector; for an assembly also with the pairs in
+// the index, the members, and the composite. The result is nil if the comparison was not possible, and empty but not
+// nil if nothing is wrong.
 func (v *Run) relations(k *kind.Kind, id string, hash [32]byte, c *kind.Content) (list []repair.Finding) {
 	s := v.vectors
 	if s == nil || v.indexBad {
@@ -60,7 +60,7 @@ func (v *Run) relations(k *kind.Kind, id string, hash [32]byte, c *kind.Content)
 	return list
 }
 
-// pairs compares the members of an assembly with the pairs in the index.
+// pairs compares the members in an assembly's document with the members that the index lists.
 func (s *vectors) pairs(c *kind.Content) *repair.Finding {
 	if base := s.idx.Base(); base != nil && !base.Has(index.Members) {
 		return nil // the index is older than this section
@@ -112,9 +112,8 @@ func (s *vectors) missing(c *kind.Content) *repair.Finding {
 		Next: repair.NextMembers}
 }
 
-// composite compares the composite of an assembly with the one computed from the vectors of its
-// members. As long as no member ever had a vector, the composite is the caller's and is not
-// checked.
+// composite compares the composite of an assembly with the one computed from the vectors of the members. As long as no
+// member has ever had a vector, the caller provides the composite, and it is not checked.
 func (s *vectors) composite(c *kind.Content) *repair.Finding {
 	if s.set == nil || !s.set.Exists() || s.behind != 0 || !s.known || !s.judged(kind.Assemblies, c.ID) {
 		return nil
@@ -163,7 +162,7 @@ func compareComposite(c *kind.Content, want []float32) *repair.Finding {
 	return f
 }
 
-// differs returns the index of the first number that differs by more than Tolerance, or -1.
+// differs returns the index of the first pair of numbers that differ by more than Tolerance, or -1.
 func differs(a, b []float32) int {
 	for i := range a {
 		if d := math.Abs(float64(a[i]) - float64(b[i])); !(d <= Tolerance) { // true also for NaN
@@ -181,9 +180,9 @@ func floats(row []byte) []float32 {
 	return v
 }
 
-// recent checks an assembly whose version is not in the index. A commit that changes the embedding
-// of a member or deletes the member writes the assembly too: so the data that were read of the
-// members belong together if the assembly still has the same version afterwards.
+// recent checks an assembly whose version is not in the index yet. A commit that changes the embedding of a member or
+// deletes the member also writes the assembly. So if the assembly still has the same version after its members were
+// read, the data of the members belong together.
 func (s *vectors) recent(hash [32]byte, c *kind.Content) []repair.Finding {
 	v := s.v
 	was, err := v.Source.State.Find(kind.Assemblies.Letter, c.ID)
@@ -236,8 +235,8 @@ func (s *vectors) recent(hash [32]byte, c *kind.Content) []repair.Finding {
 	return list
 }
 
-// embedding returns the embedding of a memory's newest version; nil if there is no such memory. ok
-// is false if it cannot be read.
+// embedding returns the embedding of the newest version of a memory; nil if there is no such memory. ok is false if
+// the memory cannot be read.
 func (v *Run) embedding(id string) (vector []float32, ok bool) {
 	p, err := v.Source.State.Find(kind.Memories.Letter, id)
 	if errors.Is(err, errs.ErrNotFound) {

@@ -17,9 +17,9 @@ import (
 
 func (v *Run) store() string { return uuid.UUID(v.Source.Log.UUID()).String() }
 
-// index loads base and delta as a reader does, and reads them completely. A file that is replaced
-// meanwhile keeps its content for this process: so a fault is reported only if it shows again in
-// the files that the folder has now.
+// index loads base and delta as a reader does, and reads them completely. If a file is replaced meanwhile, this
+// process still sees the old content. So a fault is reported only if it shows again in the files that the folder has
+// now.
 func (v *Run) index() error {
 	var faults []error
 	for range tries {
@@ -64,7 +64,7 @@ func (v *Run) index() error {
 	return nil
 }
 
-// distinct returns faults with only the first fault of each place.
+// distinct returns faults without repetitions: only the first fault of each file and offset.
 func distinct(faults []error) (list []error) {
 	for _, err := range faults {
 		path, offset := view.Place(err, "")
@@ -95,7 +95,7 @@ func (v *Run) load() (*index.Set, error) {
 	return index.Load(v.Source.FS, v.Source.Dir, want, nil)
 }
 
-// overlay checks that each position in the overlay is the position of an entry of its key.
+// overlay verifies that each position in the overlay is the position of a log entry of the same key.
 func (v *Run) overlay() error {
 	for _, at := range v.Source.State.Changes(v.Source.State.From(), 1<<62) {
 		if err := v.ctx.Err(); err != nil {
@@ -130,8 +130,8 @@ func (v *Run) overlay() error {
 	return nil
 }
 
-// wrong reports whether a look-up contradicts an entry at position at. The newest version must be
-// that one or a newer one; not found is never wrong, since the document may have been deleted
+// wrong reports whether the result of a look-up (err, version, deleted) contradicts a log entry at position at. The
+// newest version must be that entry's or a newer one. Not found is never wrong: the document may have been deleted
 // meanwhile.
 func wrong(err error, version, at uint64, deleted bool) bool {
 	if errors.Is(err, errs.ErrNotFound) {

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// File is the content of a document's file.
+// File is the content of a document's file, as read.
 type File struct {
 	Data []byte
 	Info vfs.Info
@@ -32,7 +32,7 @@ func (v *Run) Read(k *kind.Kind, name string) (f File) {
 	return f
 }
 
-// Has reports whether the file has the size and hash of a line of the index.
+// Has reports whether the file has the size and hash in a line of the index.
 func (f *File) Has(line *index.Entry) bool {
 	return f.Err == nil && f.Info.Size == line.Size && f.Hash == line.ContentHash
 }
@@ -44,13 +44,13 @@ type Judged struct {
 	Finding *repair.Finding
 	bytes   int64
 	read    bool
-	more    []repair.Finding // about data derived from it
+	more    []repair.Finding // findings about data derived from the document
 	suspect bool             // the file may have a version from before the document's deletion; see revived
 	Err     error
 }
 
-// Document compares a document with its file. line is its line in the index when the swap counter
-// was swaps; nil if the index had none.
+// Document compares a document with its file. line is the document's line in the index at the time when the index's
+// swap counter was swaps; nil if the index had none.
 func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64) (j Judged) {
 	name := k.FileName(id)
 	for range tries {
@@ -86,8 +86,8 @@ func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64)
 	return j
 }
 
-// compare returns a finding if a file that may have any of the versions in list has none of them or
-// is not sound. The second result has findings about derived data.
+// compare checks a file that may have any of the versions in list. It returns a finding if the file has none of them
+// or is not sound. The second result has findings about derived data.
 func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 	flushed wal.LSN) (*repair.Finding, []repair.Finding) {
 	moved := false
@@ -124,8 +124,7 @@ func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 	return v.classify(k, out, f, newest), nil
 }
 
-// related checks that a sound file agrees with the index and with the documents that refer to it
-// (see relations).
+// related verifies that a sound file agrees with the index and with the documents that refer to it (see relations).
 func (v *Run) related(k *kind.Kind, id string, f *File) []repair.Finding {
 	c, err := v.Decode(k, k.FileName(id), f.Data)
 	if err != nil || c.ID != id {
@@ -134,8 +133,8 @@ func (v *Run) related(k *kind.Kind, id string, f *File) []repair.Finding {
 	return v.relations(k, id, f.Hash, &c)
 }
 
-// content checks that a file with the bytes of a version is a document with this id, and compares
-// it with the data derived from it.
+// content verifies that a file, which has the bytes of a version, is a document with this id. It also compares the
+// document with the data derived from it.
 func (v *Run) content(k *kind.Kind, id string, f *File, version wal.LSN) (*repair.Finding, []repair.Finding) {
 	c, err := v.Decode(k, k.FileName(id), f.Data)
 	if err == nil && c.ID == id {
@@ -143,14 +142,15 @@ func (v *Run) content(k *kind.Kind, id string, f *File, version wal.LSN) (*repai
 	}
 	out := &repair.Finding{Kind: KindOf(k, repair.MemoryInvalid), Severity: repair.Lost, Path: k.File(id),
 		Offset: kind.OffsetOf(err), ID: id, LSN: version,
-		Stake: "this " + k.Noun + ": it was stored in this form", Heals: repair.ByHand, Next: repair.NextRepair, Err: err}
+		Stake: "this " + k.Noun + ": the document was stored in this form", Heals: repair.ByHand,
+		Next: repair.NextRepair, Err: err}
 	if err == nil {
 		out.Kind, out.Err = KindOf(k, repair.MemoryWrongID), fmt.Errorf("the file has id %s", human.Quote(c.ID))
 	}
 	return out, nil
 }
 
-// classify completes the finding about a file that has none of the versions that it may have.
+// classify completes the finding about a file whose content is none of the versions that it may have.
 func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standing) *repair.Finding {
 	out.Stake = "this version of the " + k.Noun
 	copied := v.copyOf(k, out, want)
@@ -196,8 +196,8 @@ func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standin
 	return out
 }
 
-// byHand returns what is at stake with a file that a user saved and that cannot be adopted as it
-// is.
+// byHand returns a description of what is at stake with a file that a user saved and that cannot be adopted in its
+// present form.
 func byHand(k *kind.Kind, out *repair.Finding, f *File) string {
 	saved := fmt.Sprintf("the edit saved at %s: correct the file, and the edit is adopted",
 		f.Info.Mtime.UTC().Format("2006-01-02 15:04:05 MST"))
@@ -207,8 +207,8 @@ func byHand(k *kind.Kind, out *repair.Finding, f *File) string {
 	return saved + "; repair restores the " + k.Noun + " and keeps the file in quarantine/"
 }
 
-// copyOf returns the document of a version from log or archive, nil if neither has it, and sets
-// Severity and Heals of out accordingly.
+// copyOf returns the document of a version from log or archive, or nil if neither has it, and sets Severity and Heals
+// of out accordingly.
 func (v *Run) copyOf(k *kind.Kind, out *repair.Finding, want *Standing) []byte {
 	out.Severity, out.Heals, out.Next = repair.Lost, "", repair.NextRepair
 	doc, _, from := v.Past.Document(k, out.ID, want.Version, want.Line.ContentHash)
@@ -230,8 +230,8 @@ func firstDifference(a, b []byte) int64 {
 	return int64(min(len(a), len(b)))
 }
 
-// KindOf returns the kind of finding for a document of kind k that corresponds to of, which is
-// about memories.
+// KindOf returns the kind of finding about a document of kind k that corresponds to of, a kind of finding about
+// memories.
 func KindOf(k *kind.Kind, of repair.Kind) repair.Kind {
 	if k == kind.Assemblies {
 		return of.OfAssembly()
@@ -245,8 +245,8 @@ func (v *Run) Decode(k *kind.Kind, name string, data []byte) (kind.Content, erro
 		Owned: true})
 }
 
-// Creates returns an error if a document that the store does not have may not be created because
-// another document is in its way.
+// Creates returns an error if a document that the store does not have cannot be created because another document
+// prevents it.
 func (v *Run) Creates(k *kind.Kind, id string) error {
 	if v.Source.Creates == nil {
 		return nil
@@ -254,8 +254,7 @@ func (v *Run) Creates(k *kind.Kind, id string) error {
 	return v.Source.Creates(k.Letter, id)
 }
 
-// Fits returns an error if the present limits do not allow to write a document: then it is not
-// adopted.
+// Fits returns an error if the present limits do not permit writing a document: then the document is not adopted.
 func (v *Run) Fits(k *kind.Kind, id string, data []byte) error {
 	if v.Source.Fits == nil {
 		return nil

@@ -15,18 +15,18 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// row is the sequence of segments that the log should have, and their state.
+// row is the sequence of segments that the log should have, with the state of each.
 type row struct {
 	v       *Run
 	durable wal.LSN
-	need    uint64 // recovery needs the segments from this number on
+	need    uint64 // number of the first segment that recovery needs
 	last    uint64
 	files   map[uint64]wal.SegmentFile
 	clean   map[uint64]bool // segments read without a gap
-	met     []bool          // for each mark of the checkpoint, whether a frame ends there
+	met     []bool          // for each position in the checkpoint, whether a frame ends there
 	absent  map[string]wal.LSN
 
-	set               *index.Set // the index when the check began; nil: closed
+	set               *index.Set // the index when the check began; nil: the index is closed
 	indexed, finished []byte     // buffers of asIndexed
 }
 
@@ -91,8 +91,8 @@ func (v *Run) log() error {
 	return v.besideSegments(others)
 }
 
-// within limits the range to be read to the existing segments and the next one: a damaged mark may
-// have any value, and reports a mark beyond that.
+// within limits the range to be read to the existing segments and the one after them, and reports a checkpoint
+// position beyond that range: a damaged position may have any value.
 func (r *row) within(list []wal.SegmentFile) error {
 	number, _ := r.v.Source.Log.Past().Place(r.durable - 1)
 	newest := past.NewestSegment(list)
@@ -102,14 +102,15 @@ func (r *row) within(list []wal.SegmentFile) error {
 	f := repair.Finding{
 		Kind: repair.CheckpointMark, Severity: repair.Healable, Path: "checkpoint", Offset: -1, LSN: r.durable,
 		Stake: "the start of recovery, and what recovery reports as damage", Heals: repair.ByLog, Next: repair.NextRepair,
-		Err: fmt.Errorf("a mark claims that the log was durable up to %d, in %s; the newest segment is %s", r.durable,
+		Err: fmt.Errorf("the checkpoint says that the log was durable up to %d, in %s; the newest segment is %s",
+			r.durable,
 			segment.Name(number), segment.Name(newest)),
 	}
 	r.durable = r.v.Source.Log.Past().SegmentEnd(newest + 1)
 	return r.v.report(f)
 }
 
-// released reports whether a segment is being recycled, or was recycled.
+// released reports whether segment n is being recycled, or was recycled.
 func (r *row) released(n uint64) bool {
 	s, err := r.v.Source.Log.Past().SegmentFile(n)
 	spilled, _ := r.v.Source.Log.Past().Place(r.v.Source.Log.Spilled())
@@ -139,11 +140,12 @@ func (r *row) outside(s wal.SegmentFile) error {
 	}
 	return r.v.report(repair.Finding{
 		Kind: repair.SegmentForeign, Severity: repair.Healable, Path: "wal/" + segment.Name(s.Number), Err: s.Err,
-		Stake: "nothing of this log", Heals: repair.ByMoving, Next: repair.NextRepair,
+		Stake: "nothing: the log does not use the file", Heals: repair.ByMoving, Next: repair.NextRepair,
 	})
 }
 
-// segment reads one segment and returns its end; zero if the end is unknown.
+// segment reads segment n and returns the position and chain hash at its end; zero if the end is unknown. prev is the
+// end of the segment before.
 func (r *row) segment(n uint64, prev wal.Mark) (wal.Mark, error) {
 	v := r.v
 	if _, ok := r.files[n]; !ok {
@@ -182,7 +184,7 @@ func (r *row) segment(n uint64, prev wal.Mark) (wal.Mark, error) {
 	return at, nil
 }
 
-// joined returns gaps with adjacent ones merged.
+// joined returns gaps with adjacent gaps merged into one.
 func joined(gaps []wal.Gap) (list []wal.Gap) {
 	for _, g := range gaps {
 		if n := len(list); n > 0 && list[n-1].To == g.At {
@@ -194,9 +196,9 @@ func joined(gaps []wal.Gap) (list []wal.Gap) {
 	return list
 }
 
-// end returns the position up to which a segment has frames: durable for the last segment,
-// otherwise the end that the next segment's start frame records. open means that neither is known,
-// and end is the end of the segment.
+// end returns the position up to which segment n has frames: for the last segment the durable end, otherwise the end
+// that the start frame of the next segment records. If neither is known, open is true, and end is the end of the
+// segment.
 func (r *row) end(n uint64) (end wal.LSN, open bool) {
 	if n == r.last {
 		return r.durable, false
@@ -210,9 +212,8 @@ func (r *row) end(n uint64) (end wal.LSN, open bool) {
 	return whole, true
 }
 
-// missing reports a segment that is absent, unless it was recycled. Segments are recycled in rising
-// order, so a segment that is absent while an older one exists, or that recovery needs, was not
-// recycled.
+// missing reports that segment n does not exist, unless it was recycled. Segments are recycled in rising order. So a
+// segment that does not exist was not recycled if an older one exists or if recovery needs it.
 func (r *row) missing(n uint64) error {
 	if _, err := r.v.Source.Log.Past().SegmentFile(n); !places.Gone(err) || r.released(n) && !r.older(n) {
 		return nil
@@ -241,7 +242,7 @@ func (r *row) older(n uint64) bool {
 	return false
 }
 
-// stake sets what is at stake with the log up to position to, and what would restore it.
+// stake sets in f what is at stake with segment n, whose entries end at position to, and what would restore them.
 func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
 	switch {
 	case to <= r.v.Source.Log.Spilled():
@@ -279,7 +280,7 @@ func (r *row) damaged(n uint64, g wal.Gap) error {
 	return r.v.report(f)
 }
 
-// unmet reports marks of the checkpoint at which no frame ends.
+// unmet reports positions in the checkpoint at which no frame ends.
 func (r *row) unmet() error {
 	for i, m := range r.v.marks {
 		n, offset := r.v.Source.Log.Past().Place(m.LSN - 1)
@@ -289,7 +290,8 @@ func (r *row) unmet() error {
 		err := r.v.report(repair.Finding{
 			Kind: repair.CheckpointMark, Severity: repair.Healable, Path: "checkpoint", Offset: -1, LSN: m.LSN,
 			Stake: "the start of recovery, and what recovery reports as damage", Heals: repair.ByLog, Next: repair.NextRepair,
-			Err: fmt.Errorf("mark %d should be the end of a frame at byte %d of %s, and no frame ends there", m.LSN, offset+1,
+			Err: fmt.Errorf("position %d of the checkpoint is not the end of a frame: no frame ends at byte %d of %s",
+				m.LSN, offset+1,
 				segment.Name(n)),
 		})
 		if err != nil {
@@ -299,7 +301,7 @@ func (r *row) unmet() error {
 	return nil
 }
 
-// besideSegments checks the other files in wal/.
+// besideSegments checks the files in wal/ that are not segments.
 func (v *Run) besideSegments(names []string) error {
 	for _, name := range names {
 		if places.InLog(name) {
@@ -307,7 +309,7 @@ func (v *Run) besideSegments(names []string) error {
 		}
 		f := repair.Finding{Kind: repair.Foreign, Severity: repair.Healable, Path: "wal/" + name, Offset: -1,
 			Err:   errors.New("not a file of the log"),
-			Stake: "nothing of this store", Heals: repair.ByMoving, Next: repair.NextRepair}
+			Stake: "nothing: the file does not belong to the store", Heals: repair.ByMoving, Next: repair.NextRepair}
 		if pid, ok := preparing(name); ok {
 			if slices.Contains(v.Source.Log.Processes().IDs(), pid) {
 				continue // its process is running
@@ -325,8 +327,8 @@ func (v *Run) besideSegments(names []string) error {
 	return nil
 }
 
-// preparing returns the process id in the name of a segment that is being created: <pid>-<n>.new,
-// with or without the segment's name and a dot before it.
+// preparing returns the process id in the name of a segment that is being created: <pid>-<n>.new, optionally with the
+// segment's name and a dot before it.
 func preparing(name string) (pid int, ok bool) {
 	mid, ok := strings.CutSuffix(name, ".new")
 	digits, _, ok2 := strings.Cut(mid[strings.LastIndexByte(mid, '.')+1:], "-")

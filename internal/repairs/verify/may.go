@@ -19,14 +19,14 @@ type Standing struct {
 	Line    index.Entry
 }
 
-// errAgain means that log or index moved during a look-up: try again.
+// errAgain means that the log or the index changed during a look-up: the caller must try again.
 var errAgain = errors.New("the document keeps changing while it is read")
 
-// errUnjudged means that damage of the log, which was reported, hides the answer.
-var errUnjudged = errors.New("the log is damaged there")
+// errUnjudged means that damage of the log, which was reported, prevents the check of a document.
+var errUnjudged = errors.New("the log is damaged in the part that has the answer")
 
-// May lists the versions that a document's file may have if flushed was read before the file: the
-// newest version first, then back along the chain up to the first version below flushed.
+// May lists the versions that a document's file may have, the newest first, then back along the chain of versions up
+// to the first version below flushed. The caller must have read flushed before it read the file.
 func (v *Run) May(k *kind.Kind, id string, flushed wal.LSN) ([]Standing, error) {
 	at, deleted, inLog := v.Source.State.Overlay().Get(k.Letter, id)
 	if !inLog {
@@ -83,8 +83,7 @@ func (v *Run) inSet(k *kind.Kind, id string) (Standing, error) {
 	return Standing{Version: line.Version, Line: line}, nil
 }
 
-// Line returns the line of a document in the index; in a damaged index only lines in sound blocks
-// are found.
+// Line returns the line of a document in the index. If the index is damaged, only lines in sound blocks are found.
 func (v *Run) Line(k *kind.Kind, id string) (index.Entry, error) {
 	if !v.indexBad {
 		return v.Source.State.Line(k.Letter, id)

@@ -8,9 +8,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// NotFolders reports the places that must be folders of the store and have a link or something
-// else. Nothing is followed. blocked reports whether the store cannot be opened because of one of
-// them.
+// NotFolders reports each place of one of the store's folders that has a link or another object. It does not follow
+// links. blocked reports whether the store cannot be opened because of one of them.
 func NotFolders(fsys vfs.FS, dir string) (list []repair.Finding, blocked bool) {
 	look := func(rel string) (link, folder bool) {
 		path := filepath.Join(dir, filepath.FromSlash(rel))
@@ -23,8 +22,8 @@ func NotFolders(fsys vfs.FS, dir string) (list []repair.Finding, blocked bool) {
 			Err:  &vfs.NotFolderError{Path: path, Mode: info.Mode}, Stake: "nothing: the folder is created again"}
 		switch {
 		case places.Sole(rel):
-			f.Stake = "what should be there: if it leads to a folder of yours, put that in its place; repair heals from what " +
-				"else there is"
+			f.Stake = "the folder's files: if it is a link to a folder of yours, replace the link by that folder; " +
+				"repair restores from the other copies"
 		case rel == "quarantine" || rel == "backups":
 			f.Stake = "the files that were there before"
 		case rel == "wal/archive":

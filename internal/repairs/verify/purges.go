@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// purges reads wal/purges, which has what the log has released.
+// purges verifies wal/purges, the list of purged versions whose log segments were released.
 func (v *Run) purges() error {
 	f := purgefile.New(v.Source.FS, v.Source.Dir)
 	c, err := f.Read()
@@ -25,12 +25,12 @@ func (v *Run) purges() error {
 	return v.report(repair.Finding{
 		Kind: repair.PurgesDamaged, Severity: repair.Healable, Path: "wal/" + purgefile.Name, Offset: -1,
 		Err:   unmatched(len(c.Damaged), c.First),
-		Stake: "what these lines name as purged may come back with a restore",
+		Stake: "a restore may bring back the versions that these lines record as purged",
 		Heals: repair.ByLog, Next: repair.NextRepair,
 	})
 }
 
-// purgedTexts reads wal/purged-texts, which a repair cannot complete: nothing else has it.
+// purgedTexts verifies wal/purged-texts. A repair cannot restore its damaged lines: no other file has them.
 func (v *Run) purgedTexts() error {
 	_, damaged, first, err := purgefile.NewTextsFile(v.Source.FS, v.Source.Dir).Read()
 	switch {
@@ -44,13 +44,13 @@ func (v *Run) purgedTexts() error {
 	return v.report(repair.Finding{
 		Kind: repair.PurgesDamaged, Severity: repair.Healable, Path: "wal/" + purgefile.TextsName, Offset: -1,
 		Err:   unmatched(damaged, first),
-		Stake: "purged texts of these lines are not recognised when they come back",
+		Stake: "the purged texts that these lines record are not recognised if they reappear",
 		Heals: repair.ByMoving, Next: repair.NextRepair,
 	})
 }
 
-// purged reports whether a file cannot be taken over because its text was purged, and says so. The user decides: to set
-// the file aside would keep the text.
+// purged reports whether a file cannot be adopted because its text was purged, and completes the finding out with
+// that. The user decides about the file: setting it aside would keep the text.
 func purged(out *repair.Finding, why error) bool {
 	if !errors.Is(why, errs.ErrPurged) {
 		return false

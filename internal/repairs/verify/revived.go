@@ -15,13 +15,14 @@ import (
 // before the deletion, which only a scan of the log finds. Memories whose file looks wrong perhaps
 // for this reason alone are collected, and checked together in one scan.
 
-// began reports whether a chain begins with a version that is not flushed.
+// began reports whether the chain of versions in list begins with a version that is not flushed.
 func began(list []Standing, flushed uint64) bool {
 	n := len(list)
 	return n >= 2 && list[n-1].Absent && list[n-1].Version == 0 && list[n-2].Version >= flushed
 }
 
-// revived checks the suspects against all versions that the log has of them.
+// revived checks the suspects, files that may have a version from before the document's deletion, against all versions
+// that the log has of them.
 func (v *Run) revived() error {
 	suspects := v.suspects
 	v.suspects = nil
@@ -68,8 +69,8 @@ func (v *Run) revived() error {
 	return nil
 }
 
-// collect reads the log and appends to versions, which is by key, every version of the documents whose
-// keys it has.
+// collect reads the log from segment from on, and appends every version of the documents whose keys versions has to
+// the list of that key.
 func (v *Run) collect(from uint64, versions map[string][]Standing) error {
 	for e, err := range v.Source.Log.Scan(v.ctx, from) {
 		if err != nil {
@@ -85,7 +86,7 @@ func (v *Run) collect(from uint64, versions map[string][]Standing) error {
 	return nil
 }
 
-// fits reports whether a file has the newest version below flushed or a later one.
+// fits reports whether a file has the newest version below flushed, or a later version.
 func fits(f *File, list []Standing, flushed uint64) bool {
 	first := 0
 	for i, s := range list {

@@ -72,10 +72,9 @@ func (v *Run) steps(list ...func() error) error {
 	return nil
 }
 
-// beside runs a part of the verification in its own goroutine, if there is more than one worker,
-// while the caller continues. Its findings are kept until the returned function wait is called,
-// which reports them; listening is false if the caller of Findings has stopped the iteration. With
-// one worker, wait runs the part.
+// beside runs a part of the verification in its own goroutine, while the caller continues. It keeps the findings until
+// the caller calls the returned function wait, which reports them; listening is false if the caller of Findings has
+// stopped the iteration. With one worker, there is no goroutine, and wait runs the part.
 func (v *Run) beside(part func(*Run) error) (wait func(listening bool) error) {
 	if v.o.Workers < 2 {
 		return func(listening bool) error {
@@ -136,23 +135,22 @@ type Run struct {
 	o       repair.VerifyOptions
 	yield   func(repair.Finding, error) bool
 	sum     *repair.Summary
-	Folders []*docfile.Folder          // by kind
-	names   []func() ([]string, error) // by kind: the names in the folder, listed once
+	Folders []*docfile.Folder          // the folders of documents, by kind
+	names   []func() ([]string, error) // the names in the folders, by kind, listed once
 
-	marks []wal.Mark // marks of the checkpoint; a frame of the log must end at each
-	// A process does not check a block again that it has checked once. If the index turns out to be
-	// damaged, lines are read from a set without checked blocks; nil if none can be loaded.
+	marks []wal.Mark // positions in the checkpoint, each of which must be the end of a frame of the log
+	// A process does not verify a block again that it has verified once. If the index turns out to be damaged, lines
+	// are read from a second set of index files in which no block was verified yet; nil if that set cannot be loaded.
 	indexBad bool
 	sound    *index.Set
 
-	vectors     *vectors // what documents are compared with; nil: nothing
+	vectors     *vectors // the data with which documents are compared; nil: documents are not compared
 	unembedded  *unembedded
 	suspects    []*repair.Finding // see revived
 	done, total int64
 }
 
-// New prepares a verification of an open store. yield may be nil if only single documents are
-// judged.
+// New prepares a verification of an open store. yield may be nil if only single documents are checked.
 func New(ctx context.Context, s view.Source, o repair.VerifyOptions, yield func(repair.Finding, error) bool) *Run {
 	v := &Run{ctx: ctx, Source: s, Past: past.New(ctx, s), o: o, yield: yield, sum: o.Summary, unembedded: new(unembedded)}
 	if v.o.Workers == 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// unembedded counts the memories that have a content and no embedding, in a store whose vectors are
-// a model's: the embedder refused the text, or was not available.
+// unembedded counts the memories that have a content and no embedding, in a store whose embeddings are computed by a
+// model. The embedder refused their texts, or was not available.
 type unembedded struct {
 	count int64
-	ids   []string // of the first unembeddedNamed of them
+	ids   []string // ids of the first unembeddedNamed memories without an embedding
 }
 
-// unembeddedNamed is the maximum number of memories that are named.
+// unembeddedNamed is the maximum number of memories that the finding names.
 const unembeddedNamed = 16
 
 func (u *unembedded) add(id string) {
@@ -35,8 +35,8 @@ func (s *vectors) embeds(k *kind.Kind) bool {
 	return s != nil && k == kind.Memories && s.model.Name != "" && !s.changing()
 }
 
-// lacks returns a finding if a memory has a content and no embedding. The caller counts it in
-// unembedded: a file may be judged more than once before the result counts.
+// lacks returns a finding if a memory has a content and no embedding. The caller counts the memory in unembedded: a
+// file may be checked more than once before the result counts.
 func lacks(id string, m *memstore.Memory) []repair.Finding {
 	if len(m.Embedding) > 0 || strings.TrimSpace(m.Content) == "" {
 		return nil

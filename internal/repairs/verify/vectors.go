@@ -16,9 +16,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// vectorFiles reads mapping and vectors completely. A file that is replaced meanwhile keeps its
-// content for this process: so a fault is reported only if it shows again in the files that the
-// folder has now.
+// vectorFiles reads mapping and vectors completely. If a file is replaced meanwhile, this process still sees the old
+// content. So a fault is reported only if it shows again in the files that the folder has now.
 func (v *Run) vectorFiles() error {
 	var faults []error
 	for range tries {
@@ -69,25 +68,24 @@ func (v *Run) vectorFiles() error {
 	return nil
 }
 
-// vectors is what documents are compared with: an index, and the vectors that belong to it. The
-// files of both never change, so a contradiction between them is a fault, even while other
-// processes write.
+// vectors has the data with which documents are compared: an index, and the vectors that belong to the index. The
+// files of both never change, so a contradiction between them is a fault, even while other processes write.
 type vectors struct {
 	v     *Run
 	idx   *index.Set
 	swaps uint64      // swap counter of the state when it had this index
-	model index.Model // the model as of the index
-	set   *vector.Set // nil: there is nothing to compare with
-	// exact: the index records that the vectors are complete as of it. Otherwise they are newer
-	// than it, or that is unknown, and documents in the overlay are not checked.
+	model index.Model // the model of the embeddings when the index was written
+	set   *vector.Set // the vectors; nil: there is nothing to compare documents with
+	// exact means that the index records that the vectors are complete as of the index. Otherwise they are newer than
+	// the index, or that is unknown (known is false), and documents in the overlay are not checked.
 	exact, known bool
-	behind       uint64 // the index was written with vectors of this LSN, and the present ones are older
+	behind       uint64 // the index was written with the vectors as of this LSN, and the present vectors are older
 
 	embedded, lacking atomic.Int64
 	has               [kind.Most]atomic.Int64 // documents with a vector, by kind
 }
 
-// vectorsNow loads index and vectors from the folder, and takes over the counts of was.
+// vectorsNow loads index and vectors from the folder, and keeps the counts of was.
 func (v *Run) vectorsNow(was *vectors) (*vectors, error) {
 	for try := 0; ; try++ {
 		s := &vectors{v: v, swaps: v.Source.State.Swaps(), idx: v.Source.State.Set()}
@@ -141,16 +139,15 @@ func (s *vectors) release() error {
 	return err
 }
 
-// changing reports whether the vectors cannot be compared because of a change of the model: some
-// documents as of the index have embeddings by another model, or the vectors may already include a
-// change of the model that the index does not.
+// changing reports whether the vectors cannot be compared because the model of the embeddings is being changed. Some
+// documents in the index have embeddings by another model, or the vectors may already include a change of the model
+// that the index does not.
 func (s *vectors) changing() bool {
 	return s.model.Switching() || s.v.Source.State.Model().Since >= s.idx.LSN()
 }
 
-// judged reports whether the vector of a document can be compared with its line. It cannot if the
-// document may have changed since the index was written, and the vectors may be newer than the
-// index.
+// judged reports whether the vector of a document can be compared with the document's line in the index. It cannot if
+// the document may have changed since the index was written, and the vectors may be newer than the index.
 func (s *vectors) judged(k *kind.Kind, id string) bool {
 	if s.set == nil || s.behind != 0 {
 		return false
@@ -165,8 +162,8 @@ func (s *vectors) judged(k *kind.Kind, id string) bool {
 	return !over && s.v.Source.State.Swaps() == s.swaps
 }
 
-// row returns the vector of a document and its number; nil if it has none. ok is false if it cannot
-// be read, which vectorFiles reports.
+// row returns the vector of a document and the number of its row; nil if the document has no vector. ok is false if
+// the vector cannot be read, which vectorFiles reports.
 func (s *vectors) row(k *kind.Kind, id string) (row []byte, number int64, ok bool) {
 	row, number, has, err := s.set.Row(nil, k.VectorKind(), id)
 	if err != nil {
@@ -178,8 +175,8 @@ func (s *vectors) row(k *kind.Kind, id string) (row []byte, number int64, ok boo
 	return row, number, true
 }
 
-// line compares the vector of a document with its line in the index. embedding is the embedding in
-// the document, if the document's hash is that of the line; nil if the document was not read.
+// line compares the vector of a document with the document's line in the index. embedding is the embedding in the
+// document, if the document has the hash in the line; nil if the document was not read.
 func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]float32) *repair.Finding {
 	dims := line.Dimension
 	if embedding != nil && dims == index.UnknownDimension {
@@ -246,7 +243,7 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 	return out
 }
 
-// ghosts reports vectors without a document.
+// ghosts reports vectors that belong to no document.
 func (s *vectors) ghosts(k *kind.Kind) error {
 	v := s.v
 	if !k.Vectors || s.set == nil || s.behind != 0 || v.o.Parts < 2 && s.has[k.At].Load() == s.set.Count(k.VectorKind()) {

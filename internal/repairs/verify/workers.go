@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// workers compare documents with their files, one chunk at a time. While the other goroutines
-// process a chunk, the caller's goroutine lists the next one; then it helps them, and reports the
-// findings in the order of the list.
+// workers compare documents with their files, one chunk at a time. While the other goroutines process a chunk, the
+// caller's goroutine lists the next chunk. Then it helps the others, and reports the findings in the order of the
+// list.
 type workers struct {
 	v     *Run
 	chunk *atWork
@@ -30,7 +30,7 @@ type atWork struct {
 	others  sync.WaitGroup
 }
 
-// next starts a chunk, after it has completed and reported the previous one.
+// next starts a chunk, after it has completed the previous chunk and reported its findings.
 func (w *workers) next(jobs []entryJob, swaps uint64) error {
 	if err := w.v.ctx.Err(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (w *workers) next(jobs []entryJob, swaps uint64) error {
 	return was.report(w.v)
 }
 
-// wait stops the other goroutines, for a caller that ends early, and waits for them.
+// wait stops the other goroutines and waits for them; it is for a caller that ends before the last chunk.
 func (w *workers) wait() {
 	if w.chunk != nil {
 		w.chunk.next.Add(chunk)
@@ -114,7 +114,7 @@ func (c *atWork) report(v *Run) error {
 	return nil
 }
 
-// entry checks a line of the index and compares its document with the file.
+// entry checks an index line and compares the line's document with its file.
 func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 	if job.line == nil {
 		return v.Document(job.kind, job.id, nil, 0)
@@ -143,9 +143,8 @@ func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 	return j
 }
 
-// glance is the fast check for a document whose file matches its line in the index, as nearly all
-// do: the bytes are those that were valid when they were written. All other documents are checked
-// thoroughly by Document.
+// glance is the fast check, for a document whose file matches the document's line in the index, as nearly all do: such
+// bytes were valid when they were written. Document checks all other documents thoroughly.
 func (v *Run) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte) (Judged, bool) {
 	if v.indexBad {
 		return Judged{}, false

@@ -19,8 +19,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// scopes reads the files of working memory, and checks for each scope that changed since the index
-// was written that the log's entries continue its file.
+// scopes reads the files of working memory. For each scope that changed since the index was written, it verifies that
+// the log's entries of the scope continue the file.
 func (v *Run) scopes() error {
 	folder := docfile.Layout{FS: v.Source.FS, Root: v.Source.Dir}.Folder(places.Working)
 	names, err := folder.Names()
@@ -57,7 +57,7 @@ func (v *Run) scopes() error {
 	return nil
 }
 
-// scope checks one file, and the log's entries of its scope if its key is known.
+// scope checks the file of one scope, and, if the scope's key is known, also the log's entries of the scope.
 func (v *Run) scope(folder *docfile.Folder, name, key string) error {
 	for try := 0; ; try++ {
 		out := repair.Finding{Severity: repair.Healable, Path: places.Working + "/" + name, Offset: -1,
@@ -89,7 +89,7 @@ func (v *Run) scope(folder *docfile.Folder, name, key string) error {
 	}
 }
 
-// scopeFile reads one file; false if something is wrong with it, which it records in out.
+// scopeFile reads the file of a scope. It returns false if something is wrong with the file, which it records in out.
 func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Finding) (*working.File, bool) {
 	info, err := folder.Stat(name)
 	switch {
@@ -132,8 +132,8 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 	return f, true
 }
 
-// rests follows the log's entries of a scope back to its file, which is nil if there is none. rests
-// reports whether the entries depend on the file; an error says what is missing between the two.
+// rests follows the log's entries of a scope back to the scope's file f, which is nil if there is none. It reports
+// whether the entries depend on the file. The error describes a part that is missing between the file and the entries.
 func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 	base := (&worklog.Replay{Store: v.store(), File: f}).Base()
 	at := v.Source.State.Work(key)

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// writers reads wal/writers, which explains the writers that the log has released. What log and archive still have of
-// lines that do not verify is written again with the next flush, as after a power cut while lines were appended: then
-// nothing is wrong.
+// writers verifies wal/writers, which describes the writers whose descriptions are in no segment of the log any more.
+// After a power cut while lines were appended, the next flush writes damaged lines again as far as log and archive
+// have them: then nothing is wrong.
 func (v *Run) writers() error {
 	log := v.Source.Log
 	if log.Features()&wal.FeatureWriters == 0 {
@@ -36,7 +36,7 @@ func (v *Run) writers() error {
 	out := repair.Finding{
 		Kind: repair.WritersDamaged, Severity: repair.Healable, Path: "wal/" + writerfile.Name, Offset: -1,
 		Err:   unmatched(damaged, first),
-		Stake: "the names of the writers that these lines explain: history shows their numbers",
+		Stake: "the names of the writers that these lines describe: history shows numbers instead",
 		Heals: repair.ByLog, Next: repair.NextRepair,
 	}
 	if len(t.All())-known >= damaged {

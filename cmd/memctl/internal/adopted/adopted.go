@@ -25,9 +25,9 @@ const (
 // Entry is an adopted folder.
 type Entry = note.AdoptedFolder
 
-// Folders are the adopted folders of a store.
+// Folders are the folders of a user that a store has adopted as notes.
 type Folders struct {
-	dir string // of the store; no link is in the path
+	dir string // the store's folder; its path contains no link
 }
 
 // Of returns the adopted folders of the store in a folder.
@@ -42,12 +42,12 @@ func Of(store string) (*Folders, error) {
 // Store returns the folder of the store.
 func (f *Folders) Store() string { return f.dir }
 
-// Target returns where a folder of notes is.
+// Target returns the path of a folder of notes in the store.
 func (f *Folders) Target(folder string) string {
 	return filepath.Join(f.dir, record.NoteFolder, filepath.FromSlash(note.System().Path(folder)))
 }
 
-// FolderOf returns the folder of notes that is at a path, false if the path is that of none.
+// FolderOf returns the name of the folder of notes at the path target; false if there is none.
 func (f *Folders) FolderOf(target string) (folder string, ok bool) {
 	rel, err := filepath.Rel(filepath.Join(f.dir, record.NoteFolder), target)
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {
@@ -56,7 +56,7 @@ func (f *Folders) FolderOf(target string) (folder string, ok bool) {
 	return note.System().ID(filepath.ToSlash(rel))
 }
 
-// LinkPath returns a path without links in its folder.
+// LinkPath returns path with the links in its parent folder resolved.
 func LinkPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -109,7 +109,7 @@ func (f *Folders) Add(e Entry) error {
 	return err
 }
 
-// Problem returns what is wrong with an adopted folder and what helps, "" for nothing.
+// Problem returns a description of what is wrong with an adopted folder, and the remedy; "" if nothing is wrong.
 func (f *Folders) Problem(e *Entry) string {
 	quoted := fmt.Sprintf("%q", e.Link)
 	switch e.State {
@@ -140,7 +140,7 @@ func (f *Folders) Problem(e *Entry) string {
 	return ""
 }
 
-// LeadsTo reports whether a path is a link to a folder of notes of this store.
+// LeadsTo reports whether the path link is a link to a folder of notes of this store.
 func (f *Folders) LeadsTo(link, folder string) bool {
 	to, err := os.Readlink(link)
 	if err != nil {

@@ -43,7 +43,7 @@ func tellWritten(a *cli.App, as *varve.Assembly, format string, args ...any) {
 	a.Say(format, args...)
 }
 
-// aboutAssembly adds the right remedy to an error.
+// aboutAssembly adds the remedy to an error about an assembly.
 func aboutAssembly(id string, err error) error {
 	var missing *varve.MissingMembersError
 	switch {
@@ -62,9 +62,8 @@ func eachAssembly(ctx context.Context, a *cli.App, st *varve.Store, ids []string
 	return a.Each(ctx, ids, func(id string) error { return aboutAssembly(id, a.Assembly(ctx, st, id, f)) })
 }
 
-// withMembers runs f with the ids of memories. If the store lacks some, it runs f again with the
-// ids of which the arguments are endings. With AllowMissing none is missing, and arguments are
-// always ids.
+// withMembers calls f with ids of memories. If the store lacks some of them, it treats the arguments as endings, and
+// calls f again with the whole ids. With AllowMissing all ids are accepted, and arguments are always whole ids.
 func withMembers(ctx context.Context, a *cli.App, st *varve.Store, args []string, f func(ids []string) error) error {
 	err := f(args)
 	var missing *varve.MissingMembersError

@@ -63,7 +63,7 @@ and name, separated by tabs.`,
 	return c
 }
 
-// Listed is an assembly in a list: everything except its members and the numbers of its embeddings.
+// Listed is an assembly in a list, without its members and the numbers of its embeddings.
 type Listed struct {
 	ID             string     `json:"id"`
 	Version        uint64     `json:"version"`
@@ -71,7 +71,7 @@ type Listed struct {
 	Description    string     `json:"description,omitempty"`
 	Members        int        `json:"member_count"`
 	Active         bool       `json:"is_active"`
-	Activation     float64    `json:"activation"` // current level
+	Activation     float64    `json:"activation"` // activation level at the time of the listing
 	Activations    int64      `json:"activation_count"`
 	LastActivation *time.Time `json:"last_activation,omitempty"`
 	Dims           int        `json:"composite_dims"`

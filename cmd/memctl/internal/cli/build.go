@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/formats"
 )
 
-// A release sets these with -ldflags "-X …"; in other builds they are empty, and ThisBuild uses
-// what the Go toolchain has recorded.
+// Information that a release sets with -ldflags "-X …". In other builds it is empty, and ThisBuild uses the
+// information that the Go toolchain has recorded.
 var release, commit, date string
 
 // build describes this program.
@@ -49,12 +49,12 @@ func ThisBuild() *build {
 	return b
 }
 
-// pseudo matches the end of a version that go install makes of a commit without a tag: the time of
-// the commit in UTC, and twelve digits of its hash.
+// pseudo matches the end of a version that go install assigns to a commit without a tag: the time of the commit in
+// UTC, and twelve digits of its hash.
 var pseudo = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(?:\+dirty)?$`)
 
-// noted uses what the Go toolchain has recorded in the program: for a checkout the state of git,
-// and for go install MODULE@VERSION only the version.
+// noted adds the information that the Go toolchain has recorded in the program: for a checkout the state of git, and
+// for go install MODULE@VERSION only the version.
 func (b *build) noted(info *debug.BuildInfo) {
 	if info.Main.Version != "" {
 		b.Version = info.Main.Version

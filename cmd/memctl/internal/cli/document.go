@@ -22,7 +22,7 @@ type Document struct {
 	members int
 	items   int
 	list    bool
-	Lines   bool // for a command that prints one object per line: a failure is the last line
+	Lines   bool // print one object per line: a failure is the last line
 	err     error
 }
 
@@ -144,7 +144,7 @@ func (d *Document) endList() {
 	}
 }
 
-// Discard drops everything that is written from now on: the reader has closed the pipe.
+// Discard drops all later output, because the reader has closed the pipe.
 func (d *Document) Discard() {
 	if d == nil {
 		return
@@ -177,7 +177,7 @@ func (d *Document) close() error {
 	return d.err
 }
 
-// note records the first error.
+// note records err, if it is the first error.
 func (d *Document) note(err error) {
 	if d.err == nil {
 		d.err = err

@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve/vector/embed"
 )
 
-// Embedder returns the embedder that the environment describes, nil if it describes none.
+// Embedder returns the embedder that environment variables configure, nil if they configure none.
 func (a *App) Embedder() (*embed.Embedder, error) {
 	e, ok, err := embed.FromEnv(a.Getenv)
 	if err != nil {
@@ -19,8 +19,8 @@ func (a *App) Embedder() (*embed.Embedder, error) {
 	return e, nil
 }
 
-// Embedding adds the embedder to a store's options, for what is written and what is searched. It
-// returns more if there is no embedder.
+// Embedding returns a function that sets the embedder in a store's options, for writing and searching, after it has
+// called more. It returns more itself if there is no embedder.
 func (a *App) Embedding(more func(*varve.Options)) (func(*varve.Options), error) {
 	e, err := a.Embedder()
 	if e == nil || err != nil {
@@ -34,7 +34,7 @@ func (a *App) Embedding(more func(*varve.Options)) (func(*varve.Options), error)
 	}, nil
 }
 
-// WithEmbedder is With for commands that write texts.
+// WithEmbedder is like With, for commands that write texts.
 func (a *App) WithEmbedder(ctx context.Context, f func(st *varve.Store) error) error {
 	dir, err := a.Locate()
 	if err != nil {

@@ -12,28 +12,28 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// An id that memctl made may be named by its ending. These ids are UUIDv7, which begin with the
-// time: those of one day have the same first five characters, while their endings are random. An id
-// that a user chose is never named by an ending: rm note does not delete meeting-note.
+// Lengths of the endings by which an id that memctl made may be named. These ids are UUIDv7, which begin with the
+// time: those of one day have the same first five characters, while their endings are random. An id that a user chose
+// is never named by an ending: rm note does not delete meeting-note.
 //
-// An exact id has precedence and is never searched here: a command searches for an ending only if
-// the store has no such id, and the argument can be the ending of a UUID. A command that changes or
-// deletes accepts no ending that the history has as an id (MemoryToChange): a memory that was
-// deleted a moment ago, by this command or by another process, is missing, and no other is changed
-// instead. The search lists all ids from the index, without reading a document: 0.2 s in a store of
-// 100,000 memories (measured), so about 2 s for a million. A table costs the same once. Commands
-// that store a new id (put --id, assembly put --id) use it unchanged.
+// An exact id has precedence and is never searched as an ending: a command searches for an ending only if the store
+// has no such id, and the argument can be the ending of a UUID. A command that changes or deletes accepts no ending
+// that the history has as an id (MemoryToChange): a memory that was deleted a moment ago, by this command or by
+// another process, is missing, and no other is changed instead. The search lists all ids from the index, without
+// reading a document: 0.2 s in a store of 100,000 memories (measured), so about 2 s for a million. A table costs the
+// same once. Commands that store a new id (put --id, assembly put --id) use it unchanged.
 const (
-	leastTyped = 4  // minimum length of an ending that is accepted
-	leastShown = 6  // minimum length of an ending that is shown
-	mostShown  = 20 // an ending longer than this is not shown: the whole id is about as short
-	wholeUUID  = 36 // length of a whole id: text of this length is not searched as an ending
+	leastTyped = 4 // minimum number of characters of an ending that is accepted
+	leastShown = 6 // minimum number of characters of an ending that is shown
+	// maximum number of characters of an ending that is shown: the whole id is about as short as a longer one
+	mostShown = 20
+	wholeUUID = 36 // number of characters of a whole id: text of this length is not searched as an ending
 )
 
 // lineSource lists the lines of memories, or of assemblies.
 type lineSource func(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Line, error]
 
-// EndingError means that several ids have an ending.
+// EndingError means that a text is the ending of several ids.
 type EndingError struct {
 	What, Ending string
 	IDs          []string // the first of these ids
@@ -56,7 +56,7 @@ func (e *EndingError) Error() string {
 // candidates is the maximum number of ids that an EndingError names.
 const candidates = 10
 
-// Memory runs f with an id and, if f finds no memory, with the only id that has this ending.
+// Memory calls f with an id and, if f finds no memory, with the only id that has this ending.
 func (a *App) Memory(ctx context.Context, st *varve.Store, id string, f func(id string) error) error {
 	return orEnding(ctx, "memory", st.Admin().Lines, id, func(id string) bool {
 		_, err := st.Admin().GetRaw(ctx, id)
@@ -64,17 +64,17 @@ func (a *App) Memory(ctx context.Context, st *varve.Store, id string, f func(id 
 	}, f)
 }
 
-// MemoryToChange is Memory for changes: the ending must not be an id that was deleted.
+// MemoryToChange is like Memory, for changes: the ending must not be an id that was deleted.
 func (a *App) MemoryToChange(ctx context.Context, st *varve.Store, id string, f func(id string) error) error {
 	return a.Memory(ctx, st, id, traceless(ctx, id, st.Admin().Unknown, f))
 }
 
-// AssemblyToChange is MemoryToChange for the id of an assembly.
+// AssemblyToChange is like MemoryToChange, for the id of an assembly.
 func (a *App) AssemblyToChange(ctx context.Context, st *varve.Store, id string, f func(id string) error) error {
 	return a.Assembly(ctx, st, id, traceless(ctx, id, st.Assemblies().Unknown, f))
 }
 
-// traceless returns a function that calls f with another id than was typed only if the store has no
+// traceless returns a function that calls f. If the id differs from the typed one, it calls f only if the store has no
 // trace of the typed id.
 func traceless(ctx context.Context, typed string, unknown func(context.Context, ...string) ([]string, error),
 	f func(id string) error) func(id string) error {
@@ -93,7 +93,7 @@ func traceless(ctx context.Context, typed string, unknown func(context.Context, 
 	}
 }
 
-// Assembly is Memory for the id of an assembly.
+// Assembly is like Memory, for the id of an assembly.
 func (a *App) Assembly(ctx context.Context, st *varve.Store, id string, f func(id string) error) error {
 	return orEnding(ctx, "assembly", st.Assemblies().Lines, id, func(id string) bool {
 		_, err := st.Assemblies().GetRaw(ctx, id)
@@ -107,7 +107,7 @@ func (a *App) WholeMemory(ctx context.Context, st *varve.Store, arg string) (str
 	return whole(ctx, arg, st.Admin().GetRaw, func(f func(id string) error) error { return a.Memory(ctx, st, arg, f) })
 }
 
-// WholeAssembly is WholeMemory for an assembly.
+// WholeAssembly is like WholeMemory, for an assembly.
 func (a *App) WholeAssembly(ctx context.Context, st *varve.Store, arg string) (string, error) {
 	return whole(ctx, arg, st.Assemblies().GetRaw,
 		func(f func(id string) error) error { return a.Assembly(ctx, st, arg, f) })
@@ -232,7 +232,7 @@ func Endings(ctx context.Context, lines func(ctx context.Context, filters ...var
 	return short, nil
 }
 
-// common returns the number of bytes at their ends that two ids share.
+// common returns the number of bytes at the ends of two ids that are equal.
 func common(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
@@ -241,7 +241,7 @@ func common(a, b string) int {
 	return n
 }
 
-// typable returns the length of an ending of at least n bytes that does not look like a flag.
+// typable returns the number of bytes, at least n, of an ending of id that does not look like a flag.
 func typable(id string, n int) int {
 	for n < len(id) && id[len(id)-n] == '-' {
 		n++
@@ -249,12 +249,12 @@ func typable(id string, n int) int {
 	return n
 }
 
-// shortMost is the maximum number of memories in a store in which Short searches: it takes a tenth
-// of a second.
+// shortMost is the maximum number of memories in a store in which Short searches for endings: that takes a tenth of a
+// second.
 const shortMost = 50_000
 
-// Short returns how one id is shown to a user: whole in a large store, in which listing all ids
-// takes longer than the command itself, and if the ids cannot be listed.
+// Short returns the form in which one id is shown to a user. The id is whole if the store is so large that listing all
+// ids takes longer than the command itself, or if the ids cannot be listed.
 func (a *App) Short(ctx context.Context, st *varve.Store, id string) string {
 	if st.Admin().Stats().Memories > shortMost {
 		return PrintableID(id)

@@ -32,7 +32,7 @@ func (a *App) Evicted() (count int, first string) {
 	return count, first
 }
 
-// tellEvicted reports the evicted memories.
+// tellEvicted prints the evicted memories.
 func (a *App) tellEvicted() {
 	n, first := a.Evicted()
 	switch {

@@ -20,7 +20,7 @@ const (
 	CodeInterrupted = 130
 )
 
-// gravity orders the codes from the gravest: lost data, then failures, then refusals.
+// gravity has the codes in the order of their gravity, the gravest first: lost data, then failures, then refusals.
 var gravity = [...]int{
 	CodeLost, CodeDamage, CodeInternal, CodeDiskFull, CodeNewer, CodePermission, CodeLocked, CodeNoStore,
 	CodeInterrupted, CodeConflict, CodeRefused, CodeNotFound, codeUsage, CodeOK,

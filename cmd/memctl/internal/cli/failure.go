@@ -27,7 +27,7 @@ type Failure struct {
 	Code int `json:"-"`
 }
 
-// conflict is what a condition expected and found: versions, 0 if there is none.
+// conflict has the version that a condition expected and the one that was found, 0 if there is none.
 type conflict struct {
 	ID       string `json:"id"`
 	Expected uint64 `json:"expected"`
@@ -36,7 +36,7 @@ type conflict struct {
 
 // usageError is an invalid command line.
 type usageError struct {
-	command string // the command whose help explains it
+	command string // name of the command whose help explains the usage
 	err     error
 }
 
@@ -51,10 +51,10 @@ func Usagef(command, format string, args ...any) error {
 // it.
 func Usage(command string, err error) error { return &usageError{command, err} }
 
-// WithFix gives an error a remedy, which replaces that of its kind.
+// WithFix adds a remedy to an error, in place of the remedy of the error's kind.
 func WithFix(err error, fix string) error { return &fixed{err, fix} }
 
-// fixed is an error with its own remedy.
+// fixed is an error with a remedy of its own.
 type fixed struct {
 	err error
 	fix string
@@ -251,8 +251,9 @@ func pathOf(err error) string {
 	return ""
 }
 
-// keptError means that something was not deleted although it was requested.
+// keptError means that a command did not delete something that it was asked to delete.
 type keptError struct{ error }
 
-// NotDeleted returns an error that says why something was not deleted although it was requested.
+// NotDeleted returns an error that names the reason for which something was not deleted although the user requested
+// it.
 func NotDeleted(why error) error { return &keptError{why} }

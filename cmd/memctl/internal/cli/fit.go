@@ -8,9 +8,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/wrap"
 )
 
-// Fit returns text that begins at the column indent of a line: for a terminal it is broken between
-// words to the width of the screen, and each further line is indented as far. For a program it
-// stays on one line.
+// Fit returns a text that begins at the column indent of a line. For a terminal it breaks the text between words to
+// the width of the screen, and indents each further line as far. For a program the text stays on one line.
 func (a *App) Fit(indent int, s string) string {
 	if !a.Out.Screen {
 		return s

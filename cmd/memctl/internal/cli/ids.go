@@ -12,7 +12,7 @@ import (
 
 func (a *App) NewID() (string, error) { return memstore.NewID(a.Clock(), nil) }
 
-// Each runs f for several ids; it reports a failure, and continues.
+// Each calls f for several ids. It reports an error of f, and continues.
 func (a *App) Each(ctx context.Context, ids []string, f func(id string) error) error {
 	for _, id := range ids {
 		if err := f(id); err != nil {
@@ -25,7 +25,7 @@ func (a *App) Each(ctx context.Context, ids []string, f func(id string) error) e
 	return nil
 }
 
-// Deletes makes c a command that deletes the objects named by its arguments, ids or endings of ids.
+// Deletes completes c to a command that deletes the objects named by its arguments, which are ids or endings of ids.
 func (a *App) Deletes(what string, c *cobra.Command,
 	orEnding func(ctx context.Context, st *varve.Store, id string, f func(id string) error) error,
 	del func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error) *cobra.Command {

@@ -11,10 +11,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The values of --output. Without it a list is a table on a terminal, and otherwise lines for
-// programs.
+// The values of --output. Without it a list is a table on a terminal, and lines for programs elsewhere.
 const (
-	FormJSON  = "json"  // same as --json
+	FormJSON  = "json"  // the same as --json
 	FormJSONL = "jsonl" // one item of the list per line
 	FormTable = "table"
 	FormID    = "id" // one whole id per line
@@ -65,7 +64,7 @@ func asksJSON(args []string) bool {
 	return false
 }
 
-// Form returns the form that --output requests other than JSON, "" if none.
+// Form returns the value of --output, unless it is JSON; "" if there is none.
 func (a *App) Form() string { return a.form }
 
 // Encodes reports whether the items of a list are written as JSON.
@@ -119,7 +118,7 @@ func (l *List) Add(ctx context.Context, it Item) error {
 	return nil
 }
 
-// End writes the items that were kept.
+// End writes the items that Add has kept.
 func (l *List) End(ctx context.Context) error {
 	if l.table == nil {
 		return nil

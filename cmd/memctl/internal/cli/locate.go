@@ -30,8 +30,8 @@ func (a *App) Locate() (string, error) {
 	return dir, err
 }
 
-// LocateOrDefault is Locate, except that without any store it returns the folder of memctl mcp, where a server creates
-// one. A store that must not be used is an error.
+// LocateOrDefault is like Locate, except that without any store it returns the folder of memctl mcp, where a server
+// creates one. A store that must not be used is an error.
 func (a *App) LocateOrDefault() (string, error) {
 	dir, passed, err := a.nearest()
 	if !errors.Is(err, varve.ErrNoStore) || passed {
@@ -72,8 +72,8 @@ func (a *App) nearest() (found string, passedOver bool, err error) {
 	return found, len(passed) > 0, err
 }
 
-// Admit returns an error if a store, or the place of a new one, that was found must not be used;
-// see package locate. fix is the remedy.
+// Admit returns an error if a store that was found, or the place for a new one, must not be used; see package locate.
+// fix is the remedy.
 func (a *App) Admit(way locate.Way, path, fix string) error {
 	if p := locate.Self(a.Getenv).Check(way, path); p != nil {
 		return WithFix(fmt.Errorf("%s: %w", p.Why(), varve.ErrInvalid), fix)

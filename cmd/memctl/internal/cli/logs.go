@@ -2,8 +2,8 @@ package cli
 
 import "io"
 
-// Logs is stderr for a logger, which any goroutine may write to: between the messages, not
-// into them.
+// Logs returns stderr as a writer for a logger, which any goroutine may use: its lines are written between the
+// messages, not into them.
 func (a *App) Logs() io.Writer { return logWriter{a} }
 
 type logWriter struct{ a *App }

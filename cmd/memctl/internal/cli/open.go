@@ -25,7 +25,7 @@ const (
 	Read                 // may adopt edits and recover, if possible
 	Write                // writes to an existing store
 	Create               // creates the store if there is none
-	Serve                // as Create, and as Read if the store cannot be written
+	Serve                // as Create; as Read if the store cannot be written
 	Attend               // as Write, until the process must end
 )
 
@@ -92,7 +92,7 @@ type unready struct{ err error }
 func (e *unready) Error() string { return e.err.Error() }
 func (e *unready) Unwrap() error { return e.err }
 
-// IsUnready reports whether opening the store for writing would rebuild what is missing.
+// IsUnready reports whether err means that opening the store for writing would rebuild missing parts.
 func IsUnready(err error) bool { return as[*unready](err) }
 
 func lacksView(dir string, err error) bool {
@@ -106,7 +106,7 @@ func lacksView(dir string, err error) bool {
 	return errors.Is(serr, fs.ErrNotExist) && Classify(err).Code == CodeInternal
 }
 
-// classified adds varve.ErrPermission to a permission error of the system.
+// classified adds varve.ErrPermission to an error of the system about a permission.
 func classified(err error) error {
 	if err != nil && Classify(err).Code == CodePermission {
 		return fmt.Errorf("%w: %w", varve.ErrPermission, err)
@@ -227,8 +227,7 @@ func (a *App) warnUnwritten(how Access, done bool, err error) {
 	}
 }
 
-// Heard prints events of the store. Any goroutine of the store may call it while the command writes
-// its result.
+// Heard prints events of the store. Any goroutine of the store may call it while the command writes its result.
 func (a *App) Heard(e varve.Event) {
 	switch e.Kind {
 	case varve.EventEvicted:

@@ -15,17 +15,17 @@ import (
 // Classify makes sure that no failure after a commit says that nothing was written, or advises to
 // repeat the command.
 
-// committedError is a failure of a command after one of its commits was durable.
+// committedError is a failure of a command after at least one of its commits was durable.
 type committedError struct {
 	commits int64
-	done    bool // the main work of the command is done; a later step failed
+	done    bool // the main work of the command is done; only a later step failed
 	err     error
 }
 
 func (e *committedError) Error() string {
 	switch {
 	case e.done && errors.Is(e.err, varve.ErrReplaced):
-		return "the change was committed to the store that was there before; check before you repeat it;  " + e.err.Error()
+		return "the change was committed to the previous store at this path; check before you repeat it; " + e.err.Error()
 	case e.done:
 		return "the change is committed and durable, do not repeat it; " + e.err.Error()
 	}
@@ -109,7 +109,7 @@ func (f *Failure) after(e *committedError) {
 	}
 }
 
-// The ends of remedies that are right only while no write of the command is durable.
+// The ends of remedies that are correct only while no write of the command is durable.
 const (
 	again          = "run the command again"
 	thenAgain      = ", then " + again

@@ -8,12 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Output is stdout or stderr: everything that memctl writes to them goes through one. The contents
-// of a store may come from anyone, and a terminal executes control sequences, so Output, and not
-// the code that prints a text, makes sure that no control character of stored text reaches a
-// terminal:
+// Output is stdout or stderr: memctl writes to them only through an Output. The contents of a store may come from
+// anyone, and a terminal executes control sequences. So Output, and not the code that prints a text, ensures that no
+// control character of stored text reaches a terminal:
 //
-//	Write        text for people: always escaped
+//	Write        readable text: always escaped
 //	Data(Text)   a text that was requested unchanged: exact, and escaped on a terminal
 //	Data(JSON)   JSON: exact, and on a terminal with \uXXXX, which is the same value
 //
@@ -22,20 +21,20 @@ type Output struct {
 	Stream  io.Writer // the underlying stream
 	Screen  bool      // the stream is a terminal
 	colours bool
-	prompt  bool // stderr: every Write is flushed at once
+	prompt  bool // the Output is stderr: every Write is flushed at once
 
 	mu   sync.Mutex
 	w    *bufio.Writer
 	form Form
-	rest []byte // held back: the beginning of a character, or a return that a line feed may follow
+	rest []byte // bytes held back: the beginning of a character, or a return that a line feed may follow
 }
 
 // Form is the way in which control characters are escaped.
 type Form int
 
 const (
-	Text Form = iota // \x1b
-	JSON             // \u001b
+	Text Form = iota // escapes such as \x1b
+	JSON             // escapes such as \u001b
 )
 
 func newOutput(to io.Writer, e Environment) *Output {
@@ -63,14 +62,14 @@ func (p *Output) Write(b []byte) (int, error) {
 
 func (p *Output) WriteString(s string) (int, error) { return p.Write([]byte(s)) }
 
-// Flush writes everything out except bytes that depend on what is written next.
+// Flush writes all output, except bytes whose escaping depends on the next bytes.
 func (p *Output) Flush() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.w.Flush()
 }
 
-// end writes everything out.
+// end writes all output.
 func (p *Output) end() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +77,7 @@ func (p *Output) end() error {
 	return p.w.Flush()
 }
 
-// Discard drops everything that is written from now on: the reader has closed the pipe.
+// Discard drops all later output, because the reader has closed the pipe.
 func (p *Output) Discard() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +162,7 @@ func (p *Output) settle() {
 	p.rest = nil
 }
 
-// undecided returns how many bytes at the end depend on what is written next.
+// undecided returns the number of bytes at the end whose escaping depends on the next bytes.
 func undecided(b []byte) int {
 	if len(b) > 0 && b[len(b)-1] == '\r' {
 		return 1

@@ -14,7 +14,8 @@ import (
 // Printable puts text on one line and escapes everything that a terminal would execute: stored text
 // may come from anyone.
 func Printable(s string) string {
-	var b strings.Builder // a list of the words would need many times as much memory as the text
+	// b gets one word after the other: a list of the words would need many times as much memory as the text
+	var b strings.Builder
 	b.Grow(len(s))
 	for word := range strings.FieldsSeq(s) {
 		if b.Len() > 0 {
@@ -33,8 +34,8 @@ func PrintableID(id string) string {
 	return strconv.QuoteToGraphic(id)
 }
 
-// indented returns a message of several lines in which only the first can look like one of memctl's
-// own.
+// indented returns a message of several lines, with all lines but the first indented, so that only the first can look
+// like one of memctl's own.
 func indented(s string) string { return strings.ReplaceAll(s, "\n", "\n        ") }
 
 func escape(s, keep string) string {

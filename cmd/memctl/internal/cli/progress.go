@@ -18,7 +18,7 @@ func (a *App) NewBar(most int64, what string, more ...progressbar.Option) *progr
 // Animated reports whether progress may be shown.
 func (a *App) Animated() bool { return a.ErrOut.Screen && !a.Quiet && a.Getenv("TERM") != "dumb" }
 
-// Bar shows the progress of what on a terminal; the second function ends that.
+// Bar shows a progress bar for what on a terminal; end removes it.
 func (a *App) Bar(what string) (progress func(done, total int64), end func()) {
 	if !a.Animated() {
 		return nil, func() {}
@@ -30,7 +30,7 @@ func (a *App) Bar(what string) (progress func(done, total int64), end func()) {
 	}, func() { _ = bar.Finish() }
 }
 
-// Counter returns a function that adds to a count which a terminal shows; a negative number ends that.
+// Counter returns a function that adds to a count shown on the terminal; a negative number removes the count.
 func (a *App) Counter(what string) func(n int) {
 	if !a.Animated() {
 		return func(int) {}

@@ -23,7 +23,7 @@ type Environment struct {
 	Getwd  func() (string, error) // returns the current folder
 	Clock  func() time.Time
 
-	exit func(code int) // nil: the caller handles signals
+	exit func(code int) // ends the process; nil: the caller handles signals
 	// Ignores interrupts while another program uses the terminal; nil as for exit.
 	IgnoreInterrupt func() (listen func())
 }
@@ -42,25 +42,26 @@ type App struct {
 
 	Store string
 	json  bool
-	form  string // value of --output
-	paint string // value of --color
+	form  string // the value of --output
+	paint string // the value of --color
 	Quiet bool
 	Wait  time.Duration
 
-	passedOver sync.Once // stores of other users are reported once
+	passedOver sync.Once // set once stores of other users were reported: they are reported once
 
-	evicted  evictions
-	commits  atomic.Int64                // of stores that the command has closed
-	writing  atomic.Pointer[varve.Store] // the store that is open for writing
-	started  bool                        // the command line was valid
-	command  string                      // name of the command, with the program's
-	pipes    func()                      // undoes the effect of DoWhole; nil: nothing
+	evicted evictions
+	commits atomic.Int64                // number of commits of the stores that the command has closed
+	writing atomic.Pointer[varve.Store] // the store that is open for writing
+	started bool                        // the command line was valid
+	command string                      // name of the command, including the program's name
+	// undoes the change by DoWhole of how broken pipes are handled; nil: DoWhole was not called
+	pipes    func()
 	messages sync.Mutex
 	failures []*Failure // guarded by messages
 	ending   atomic.Bool
 }
 
-// Run runs the program, whose root command is made by commands; it returns the exit code.
+// Run runs the program and returns its exit code. commands returns the root command.
 func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string, in io.Reader, out, errOut io.Writer,
 	env Environment) int {
 	a := &App{Environment: env, In: in, Out: newOutput(out, env), ErrOut: unbuffered(errOut, env)}
@@ -166,8 +167,8 @@ func (a *App) Note(format string, args ...any) {
 	a.remark(format, args...)
 }
 
-// remark is Note for any goroutine: it does not flush Out, since two flushes at once could write a
-// line twice.
+// remark is like Note, for any goroutine: it does not flush Out, since two concurrent flushes could write a line
+// twice.
 func (a *App) remark(format string, args ...any) {
 	if a.Quiet {
 		return
@@ -182,7 +183,7 @@ func (a *App) Warn(format string, args ...any) {
 	fmt.Fprintf(a.ErrOut, "memctl: %s\n", indented(fmt.Sprintf(format, args...)))
 }
 
-// Say confirms what was done.
+// Say prints a confirmation of what the command has done.
 func (a *App) Say(format string, args ...any) {
 	if !a.Quiet && a.Document == nil {
 		fmt.Fprintf(a.Out, format+"\n", args...)
@@ -198,8 +199,8 @@ func (a *App) Do(f func(cmd *cobra.Command, args []string) error) func(*cobra.Co
 	}
 }
 
-// DoWhole is Do for a command that must not end halfway, or has a store open that it must close: a
-// write to a pipe without a reader is an error, and no signal ends the process.
+// DoWhole is like Do, for a command that must not end halfway, or that has a store open which it must close: a write
+// to a pipe without a reader is an error, and no signal ends the process.
 func (a *App) DoWhole(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return a.Do(func(cmd *cobra.Command, args []string) error {
 		a.pipes = leaveBrokenPipes()

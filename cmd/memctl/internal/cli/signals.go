@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// A signal ends a command within 2 s. It cancels the context, which most waits of a command
-// observe. A wait that cannot, because it is in a system call that cannot be interrupted or waits
-// for a lock at the end, is abandoned after patience. That is as safe as a kill, which a store
-// survives: everything acknowledged is in the log.
+// Durations of ending a command. A signal ends a command within 2 s: it cancels the context, which most waits of a
+// command observe. A wait that cannot, because it is in a system call that cannot be interrupted or waits for a lock
+// at the end, is abandoned after patience. That is as safe as a kill, which a store survives: everything acknowledged
+// is in the log.
 const (
-	patience  = 1500 * time.Millisecond
-	lastWords = 300 * time.Millisecond // for writing what is ready, and that the command was interrupted
+	patience = 1500 * time.Millisecond
+	// time for writing output that is ready, and the message about the interruption
+	lastWords = 300 * time.Millisecond
 )
 
 // Listen returns a context that the first SIGINT or SIGTERM cancels; the second one ends the

@@ -13,19 +13,19 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/wrap"
 )
 
-// Column is a column of a table. Cells wider than Most columns of the screen (twice as many on a
-// wide screen) are cut; 0: none is. The last column has the rest of the width.
+// Column is a column of a table. Cells wider than Most columns of the screen (twice as many on a wide screen) are cut;
+// 0: no cell is cut. The last column has the rest of the width.
 type Column struct {
 	Name  string
 	Most  int
 	Right bool // right-aligned, for numbers
 }
 
-// table is a list for people. Its first rows are kept until the widths of the columns are known; a
-// table of more than tableHeld rows then shows whole ids, and prints each further row at once.
+// table is a list printed as a table. Its first rows are kept until the widths of the columns are known; a table of
+// more than tableHeld rows then shows whole ids, and prints each further row at once.
 type table struct {
 	a       *App
-	lines   lineSource // lists the ids of the store; nil: ids are not shortened
+	lines   lineSource // the source of all ids of the store; nil: ids are not shortened
 	columns []Column
 	id      int // index of the column with the id
 	rows    [][]string
@@ -35,7 +35,7 @@ type table struct {
 
 const (
 	tableHeld = 1000
-	wide      = 120 // columns of a wide screen
+	wide      = 120 // number of columns of a wide screen
 )
 
 func (t *table) add(ctx context.Context, id string, cells []string) error {

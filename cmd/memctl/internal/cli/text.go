@@ -11,7 +11,7 @@ import (
 // Count returns a number with its noun.
 func Count(n int, one, more string) string { return human.Count(n, one, more) }
 
-// Size returns a number of bytes for people.
+// Size returns a number of bytes in a readable unit.
 func Size(n int64) string {
 	f, unit := float64(n), 0
 	for f >= 1024 && unit < 4 {
@@ -30,8 +30,8 @@ func OrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// ShellPath is ShellQuote for the path of a file that is an argument: commands do not take it for a
-// flag.
+// ShellPath is like ShellQuote, for the path of a file that is an argument: it ensures that commands do not treat the
+// path as a flag.
 func ShellPath(path string) string {
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path

@@ -13,11 +13,11 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// Most is the maximum number of words that a shell gets.
+// Most is the maximum number of words proposed to a shell.
 const Most = 100
 
-// A user waits for the answer: the store is read until soonest, and a read that has not ended by
-// limit is abandoned.
+// Time limits of a completion, because a user waits for it: the store is read until soonest, and a read that has not
+// ended by limit is abandoned.
 const (
 	soonest = 700 * time.Millisecond
 	limit   = time.Second

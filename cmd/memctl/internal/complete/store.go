@@ -57,9 +57,8 @@ func Quarantine(a *cli.App) cobra.CompletionFunc {
 	})
 }
 
-// spans are the periods within which the last memories are searched, one after the other: most
-// stores have enough new memories in a day or less, and reading a whole store takes longer than a
-// user waits.
+// spans are the periods that are searched for the newest memories, one after the other. Most stores have enough new
+// memories in a day or less, and reading a whole store takes longer than a user waits.
 var spans = []time.Duration{10 * time.Minute, 2 * time.Hour, 24 * time.Hour, 30 * 24 * time.Hour}
 
 // most is the maximum number of documents that are read for one answer.

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text is what an attacker may put into stored text: sequences of ESC, the C1 controls, bidi
-// controls, DEL, separators, a return. Name is for files, whose names may be any bytes.
+// Text is text that an attacker may store: sequences of ESC, the C1 controls, bidi controls, DEL, separators, a
+// return. Name is a file name of this kind; file names may be any bytes.
 const (
 	Text = "a\x1b[35mE\x1b]0;T\x07\u009b31mC\u202eR\u2066I\u200eL\u200fM\u061cA\x7fD\u2028S\u2029P\rQ"
 	Name = Text + "\x9b35m\xff"
@@ -24,7 +24,7 @@ func Obeyed(sent string) string {
 	return ObeyedBy(rest)
 }
 
-// ObeyedBy is Obeyed without exceptions.
+// ObeyedBy is like Obeyed, without exceptions.
 func ObeyedBy(rest string) string {
 	for i, r := range rest {
 		bad := r == utf8.RuneError && !strings.HasPrefix(rest[i:], "\uFFFD")

@@ -20,7 +20,7 @@ type Report struct {
 	Store      string                `json:"store"`
 	tally                            // counts of memories
 	Problems   []importer.Problem    `json:"problems"` // see ProblemsMost
-	Counts     map[importer.Kind]int `json:"counts"`   // of all problems
+	Counts     map[importer.Kind]int `json:"counts"`   // number of problems, by kind
 	Assemblies tally                 `json:"assemblies"`
 	importer.Report
 }
@@ -28,9 +28,9 @@ type Report struct {
 // tally counts the results for memories, or for assemblies.
 type tally struct {
 	New      int `json:"new"`
-	Same     int `json:"same"`     // existed already, with the same content
-	Kept     int `json:"kept"`     // existed already with different content, and were kept
-	Replaced int `json:"replaced"` // existed already with different content, and were replaced (--replace)
+	Same     int `json:"same"`     // existed before, with the same content
+	Kept     int `json:"kept"`     // existed before with different content, and were kept
+	Replaced int `json:"replaced"` // existed before with different content, and were replaced (--replace)
 	Refused  int `json:"refused"`  // exceeded a limit, or could not be decoded
 }
 
@@ -42,7 +42,7 @@ const (
 	kindRefused importer.Kind = "refused"
 )
 
-// Refusal reports whether a problem is about a memory that may have been lost.
+// Refusal reports whether a problem means that a memory of the source may not have been imported.
 func Refusal(p importer.Problem) bool {
 	if p.LeftOut {
 		return true
@@ -54,7 +54,7 @@ func Refusal(p importer.Problem) bool {
 	return false
 }
 
-// Intake stores what an importer yields, a chunk at a time.
+// Intake stores the items that an importer yields, a chunk at a time.
 type Intake struct {
 	Store    *varve.Store
 	Limits   memstore.Limits
@@ -65,10 +65,10 @@ type Intake struct {
 	Report   Report
 	Failed   int // number of items that should have become a memory or an assembly and did not
 
-	Began time.Time // items without a time get one from here on, in the order of the source
+	Began time.Time // time of the first item without a time; the others follow in the order of the source
 	taken int
 
-	listed [2]map[importer.Kind]int // number of problems listed, and of those that are refusals, by kind
+	listed [2]map[importer.Kind]int // number of listed problems by kind, and how many of them are refusals
 
 	chunk []item
 	bytes int
@@ -77,7 +77,7 @@ type Intake struct {
 type item struct {
 	memory   varve.Memory
 	source   *importer.Item
-	cond     varve.Cond // nil: no condition
+	cond     varve.Cond // condition of the write; nil: no condition
 	replaces bool
 }
 
@@ -179,8 +179,8 @@ func (in *Intake) take(ctx context.Context, it *importer.Item) error {
 	return nil
 }
 
-// decide reports whether an item is to be written, and on which condition (nil: none). there and
-// err are the version and the error from getting the stored document.
+// decide reports whether an item must be written, and on which condition (nil: none). there and err are the version
+// and the error from getting the stored document.
 func (in *Intake) decide(it *importer.Item, there uint64, err error,
 	same func() (bool, error)) (cond varve.Cond, wanted bool, _ error) {
 	switch {

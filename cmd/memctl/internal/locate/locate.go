@@ -18,7 +18,7 @@ import (
 const (
 	Folder     = "storage" // name of the folder of a project's store
 	configName = "config.json"
-	movedName  = "moved.json" // the note that remains of a store that was moved away
+	movedName  = "moved.json" // name of the note that remains of a store that was moved away
 )
 
 // Nearest returns the nearest store from dir upwards. It skips stores of other users and those to
@@ -51,8 +51,7 @@ func Nearest(dir, variable string, self Users) (found string, passed []Passed, e
 		variable)
 }
 
-// closed reports whether this user cannot read a folder: only its name suggests that it may be a
-// store.
+// closed reports whether this user cannot read a folder: then only the folder's name suggests that it may be a store.
 func closed(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, configName))
 	return vfs.IsPermission(err)

@@ -17,10 +17,10 @@ func Self(getenv func(string) string) Users { return Users(vfs.Self(getenv)) }
 // Own reports whether a folder belongs to these users, or its owner is unknown.
 func (u Users) Own(dir string) bool { return u.foreign(dir) == nil }
 
-// Passed is a store that is used only if it is named.
+// Passed is a store that was found and is not used unless the user names it.
 type Passed struct {
 	Path  string
-	Owner int    // the owner, if it is another user
+	Owner int    // the owner, if the store belongs to another user
 	Link  string // the target of the path, if it is a link
 }
 

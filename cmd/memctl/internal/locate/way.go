@@ -9,8 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/places"
 )
 
-// Way is how a command finds a store. Every way uses Check; TestWays in cmd/memctl has each of
-// them.
+// Way is a way in which a command finds a store. Every way uses Check; TestWays in cmd/memctl has each of them.
 type Way int
 
 // The ways. A path of Named was given by the user for this command (--store, an argument) or for
@@ -25,8 +24,8 @@ const (
 	DataFolder            // in the folder where the user's programs keep their data
 )
 
-// Check returns why the store or file at a path must not be used, nil if it may be. The path need
-// not exist.
+// Check returns a *Passed with the reason for which the store or file at a path must not be used, nil if it may be
+// used. The path need not exist.
 func (u Users) Check(way Way, path string) *Passed {
 	if way == Named {
 		return nil
@@ -49,7 +48,7 @@ func (u Users) Check(way Way, path string) *Passed {
 	return nil
 }
 
-// Why returns the reason: a link, or another owner.
+// Why returns the reason for which the store is not used: a link, or another owner.
 func (p *Passed) Why() string {
 	if p.Link != "" {
 		return fmt.Sprintf("%s is a link to %s", p.Path, p.Link)
@@ -57,8 +56,9 @@ func (p *Passed) Why() string {
 	return fmt.Sprintf("%s belongs to user %d", p.Path, p.Owner)
 }
 
-// strays returns the target of a path if a link in it leads away: the last element out of its
-// folder, or a folder of the path out of the project (a folder with .git) that contains the link.
+// strays returns the target of a path if a link in the path leads away. That is a link as the last element that leads
+// out of its folder, or a link in the path to a folder outside the project (a folder with .git) that contains the
+// link.
 func strays(path string) string {
 	if to := LeadsOut(filepath.Dir(path), filepath.Base(path)); to != "" {
 		return to

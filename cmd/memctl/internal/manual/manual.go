@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Book has what all pages share.
+// Book has the data that all manual pages share.
 type Book struct {
 	Version string
 	Date    string // 2026-01-31, "" if unknown
@@ -16,12 +16,12 @@ type Book struct {
 	Environ []Item // the environment variables
 }
 
-// Item is a row of a list.
+// Item is a term with its description.
 type Item struct{ Name, About string }
 
 // Page is one manual page.
 type Page struct {
-	Name string // name of its file: memctl-put.1
+	Name string // name of the page's file, such as memctl-put.1
 	Text string
 }
 

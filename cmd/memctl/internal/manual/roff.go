@@ -43,7 +43,7 @@ func (p *page) example(text string) {
 	p.request("fi")
 }
 
-// item is a term with its description.
+// item writes a term with its description.
 func (p *page) item(term, about string) {
 	p.request("TP")
 	p.line(term)
@@ -53,11 +53,11 @@ func (p *page) item(term, about string) {
 func bold(s string) string   { return `\fB` + escape(s) + `\fR` }
 func italic(s string) string { return `\fI` + escape(s) + `\fR` }
 
-// escape escapes what roff interprets within a line. A plain - is a hyphen for roff, and could not
-// be pasted into a shell.
+// escape replaces characters that roff interprets within a line. A plain - is a hyphen for roff, and could not be
+// pasted into a shell.
 var escape = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...", "→", "->", "\t", " ").Replace
 
-// guarded escapes what roff interprets at the beginning of a line.
+// guarded escapes characters that roff interprets at the beginning of a line.
 func guarded(line string) string {
 	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
 		return `\&` + line

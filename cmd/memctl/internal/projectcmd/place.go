@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Finder finds the place of a project.
+// Finder finds the place of a project: the repository, or the folder, that identifies the project.
 type Finder struct {
 	own  func(path string) bool // reports whether a path belongs to this user
 	home string
@@ -32,11 +32,11 @@ func NewFinder(getenv func(string) string, home string) *Finder {
 	}}
 }
 
-// mostGitFile bounds the files of git that are read.
+// mostGitFile is the maximum size in bytes of the files of git that are read.
 const mostGitFile = 16 << 10
 
-// Place returns the place of the project of a folder, "" if there is none. root reports whether the folder is one that
-// a client has offered or a user has named, which is a place by itself.
+// Place returns the place of the project of a folder, "" if there is none. root means that a client has offered the
+// folder as a root, or that a user has named it: such a folder is a place by itself.
 func (f *Finder) Place(dir string, root bool) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -62,7 +62,7 @@ func (f *Finder) Place(dir string, root bool) (string, error) {
 	return dir, nil
 }
 
-// repository returns the place of a folder that has a .git; false if that is no repository.
+// repository returns the place of the folder at, which has a .git; false if the folder is no repository.
 func (f *Finder) repository(at, git string, info os.FileInfo) (string, bool) {
 	switch {
 	case info.IsDir():
@@ -119,7 +119,7 @@ func submodule(at, dir string) bool {
 	return false
 }
 
-// gitPath returns the path that a file of git consists of, behind a prefix; a relative one is below dir.
+// gitPath returns the path in a file of git, which has the path after a prefix; a relative path is relative to dir.
 func gitPath(name, prefix, dir string) (string, bool) {
 	text, ok := read(name)
 	if !ok {
@@ -136,7 +136,7 @@ func gitPath(name, prefix, dir string) (string, bool) {
 	return filepath.Clean(path), true
 }
 
-// read returns a small regular file.
+// read returns the content of a small regular file; false if it cannot be read or is another kind of file.
 func read(name string) (string, bool) {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > mostGitFile {

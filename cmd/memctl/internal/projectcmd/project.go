@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/project"
 )
 
-// Variable names the project that memctl mcp serves, if --project does not.
+// Variable is the environment variable that names the project of memctl mcp, if --project does not.
 const Variable = "VARVE_PROJECT"
 
 // Of returns the registry and the finder of the user.
@@ -53,7 +53,7 @@ projects.`,
 type listed struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
-	Memories int      `json:"memories"` // in the store of the command
+	Memories int      `json:"memories"` // number of memories of the project in the store
 	Places   []string `json:"places"`
 }
 
@@ -135,14 +135,14 @@ machine has no name here.`,
 	return c
 }
 
-// named is a project in a document.
+// named is a project in a JSON document.
 type named struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
 	Place string `json:"place"`
 }
 
-// placeOf returns the place of a folder that the user named, or of the current one.
+// placeOf returns the place of the folder in args at an index, or of the current folder.
 func placeOf(a *cli.App, f *Finder, args []string, at int) (string, error) {
 	dir, err := a.Getwd()
 	if len(args) > at {

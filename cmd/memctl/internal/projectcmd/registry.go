@@ -19,7 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/project"
 )
 
-// Record is a file of the registry.
+// Record is the content of a file of the registry: a project.
 type Record struct {
 	Project string `json:"project"`
 	Name    string `json:"name"`
@@ -28,7 +28,7 @@ type Record struct {
 	file string
 }
 
-// Registry has the ids of projects.
+// Registry stores the ids of projects in the user's state folder.
 type Registry struct{ dir string }
 
 // NewRegistry returns the registry in a user's state folder, "" if there is none.
@@ -39,17 +39,17 @@ func NewRegistry(state string) *Registry {
 	return &Registry{filepath.Join(state, "projects")}
 }
 
-// None is the name that stands for no project: the shared part of the store alone.
+// None is the name that selects no project: only the shared part of the store.
 const None = "none"
 
 // mostName is the maximum length of the name of a project in bytes.
 const mostName = 128
 
-// unexpanded matches what a shell or a client would have replaced.
+// unexpanded matches a variable that a shell or a client should have replaced by its value.
 var unexpanded = regexp.MustCompile(`\$\{[^}]*\}|(^|[/\\])\$[A-Z_][A-Z0-9_]*($|[/\\])|` +
 	`%[A-Za-z_]\w*%|\{\{.*\}\}|^~($|[/\\])`)
 
-// Unexpanded returns a variable that nothing has expanded, "" if there is none.
+// Unexpanded returns the first variable in s that was not replaced by its value, "" if there is none.
 func Unexpanded(s string) string { return strings.Trim(unexpanded.FindString(s), `/\`) }
 
 func checkName(name string) error {
@@ -76,7 +76,7 @@ func file(kind string, of ...string) string {
 	return fmt.Sprintf("%s-%x.json", kind, sum[:16])
 }
 
-// get reads a record; fs.ErrNotExist if there is none.
+// get reads the record with this file name; fs.ErrNotExist if there is none.
 func (r *Registry) get(name string) (Record, error) {
 	var rec Record
 	b, err := os.ReadFile(filepath.Join(r.dir, name))
@@ -91,7 +91,8 @@ func (r *Registry) get(name string) (Record, error) {
 	return rec, nil
 }
 
-// make returns the record of a name; the first process to make it wins.
+// make returns the record with this file name. If there is none, it writes rec; if several processes do so, the first
+// one wins.
 func (r *Registry) make(name string, rec Record) (Record, error) {
 	if r.dir == "" {
 		return rec, fmt.Errorf("%w: there is no folder for the ids of projects → set XDG_STATE_HOME, or serve without a "+
@@ -123,7 +124,7 @@ func (r *Registry) make(name string, rec Record) (Record, error) {
 	return r.get(name)
 }
 
-// set replaces the record of a name.
+// set replaces the record with this file name.
 func (r *Registry) set(name string, rec Record) error {
 	temp, err := r.write(&rec)
 	if err != nil {
@@ -154,12 +155,12 @@ func (r *Registry) write(rec *Record) (temp string, err error) {
 	return f.Name(), nil
 }
 
-// OfPlace returns the project of a place.
+// OfPlace returns the project of a place. It creates the project if there is none.
 func (r *Registry) OfPlace(place string) (Record, error) {
 	return r.make(file("place", place), Record{Name: nameOf(place), Place: place})
 }
 
-// nameOf returns how people call a place: by its folder.
+// nameOf returns the name by which users know a place: that of its folder.
 func nameOf(place string) string {
 	if base := filepath.Base(place); base != ".git" {
 		return strings.TrimSuffix(base, ".git")
@@ -185,7 +186,7 @@ func orNowhere(place string) string {
 	return place
 }
 
-// OfName returns the project of a name that is used from a place.
+// OfName returns the project with this name, for use from a place.
 func (r *Registry) OfName(name, place string) (Record, error) {
 	if err := checkName(name); err != nil {
 		return Record{}, err
@@ -204,7 +205,7 @@ func (r *Registry) OfName(name, place string) (Record, error) {
 	return Record{}, &NotJoinedError{name, place, rec.Place}
 }
 
-// Join confirms that a name may be used from a place.
+// Join records that the project with this name may be used from a place.
 func (r *Registry) Join(name, place string) (Record, error) {
 	rec, err := r.get(file("name", name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -238,7 +239,7 @@ func (r *Registry) All() ([]Record, error) {
 	return all, err
 }
 
-// Find returns the records of the project that an id or a name means.
+// Find returns the records of the project with this id or name.
 func (r *Registry) Find(what string) ([]Record, error) {
 	all, err := r.All()
 	if err != nil {

@@ -33,10 +33,10 @@ user, which runs while the user is logged in, or always after loginctl enable-li
 	}, installCommand(a), uninstallCommand(a))
 }
 
-// settings are the flags of both commands.
+// settings are the flags of install and uninstall.
 type settings struct{ system, print, noStart bool }
 
-// result is the document of both commands.
+// result is the JSON document of install and uninstall.
 type result struct {
 	Unit    string `json:"unit"`
 	File    string `json:"file"`
@@ -127,10 +127,10 @@ func resolved(dir string, links int) string {
 	return resolved(filepath.Clean(to), links-1)
 }
 
-// mostLinks is the maximum number of links that are followed, as in Linux.
+// mostLinks is the maximum number of links that are followed, the same as in Linux.
 const mostLinks = 40
 
-// fileOf returns the path of the unit.
+// fileOf returns the path of the unit with this name.
 func fileOf(a *cli.App, s *settings, name string) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", cli.WithFix(fmt.Errorf("memctl service writes units of systemd, which %s does not have: %w", runtime.GOOS,
@@ -233,15 +233,15 @@ func uninstall(ctx context.Context, a *cli.App, s *settings) error {
 		return err
 	}
 	if stopped != nil {
-		a.Note("the unit is removed; systemd, which cannot be reached, was not told: %v", stopped)
+		a.Note("the unit is removed; systemd cannot be reached and was not notified: %v", stopped)
 	} else if err := systemctl(ctx, s, []string{"daemon-reload"}); err != nil {
-		a.Note("the unit is removed, but systemd was not told: %v", err)
+		a.Note("the unit is removed, but systemd was not notified: %v", err)
 	}
 	tell(a, result{Unit: name, File: path, Store: store, System: s.system}, "removed ")
 	return nil
 }
 
-// ours returns an error if memctl has not written a unit, or if the unit was changed since.
+// ours returns an error if memctl has not written the unit at path, or if the unit was changed since.
 func ours(path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// scope returns the flag of systemctl for units of the user.
+// scope returns the flag of systemctl that selects units of the user, "" for units of the system.
 func scope(s *settings) string { return one(s.system, "", "--user ") }
 
 // systemctl runs systemctl with each list of arguments.
@@ -26,7 +26,7 @@ func systemctl(ctx context.Context, s *settings, calls ...[]string) error {
 	return nil
 }
 
-// unreachable reports whether there is no systemd to notify: systemctl is missing, or has no
+// unreachable reports whether err means that there is no systemd to notify: systemctl is missing, or cannot reach a
 // manager.
 func unreachable(err error) bool {
 	text := err.Error()

@@ -38,8 +38,7 @@ SystemCallErrorNumber=EPERM
 SystemCallFilter=@system-service
 `
 
-// confined has directives for units of the system only: a manager of a user must not create such
-// namespaces.
+// confined has directives that only units of the system have: a manager of a user cannot create such namespaces.
 const confined = `AmbientCapabilities=
 CapabilityBoundingSet=
 DevicePolicy=closed

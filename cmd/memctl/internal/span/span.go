@@ -21,7 +21,7 @@ func Parse(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseAny is Parse for any duration, including 0.
+// parseAny is like Parse, for any duration, including 0.
 func parseAny(s string) (time.Duration, error) {
 	days, rest, err := timearg.Split(s)
 	if err != nil {
@@ -53,7 +53,7 @@ func Text(d time.Duration) string {
 	return s
 }
 
-// Seconds is Text for a number of seconds, which may exceed the range of a Duration.
+// Seconds is like Text, for a number of seconds, which may exceed the range of a Duration.
 func Seconds(n int64) string {
 	if n < 0 || n > timearg.MostDays*int64(day/time.Second) {
 		return fmt.Sprintf("%ds", n)

@@ -50,9 +50,9 @@ func isBackups(dir, store string) bool {
 	return err == nil && above != ""
 }
 
-// unsound reports each fault of a backup, and returns the last one.
+// unsound prints each fault of a backup, and returns the last one.
 func unsound(a *cli.App, err error) error {
-	const fix = "restore it, which takes what is sound, or another backup; if the store still exists, make a new " +
+	const fix = "restore the sound part of it, or restore another backup; if the store still exists, make a new " +
 		"backup: memctl backup DIR"
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		faults := all.Unwrap()
@@ -77,7 +77,7 @@ func backUp(ctx context.Context, a *cli.App, st *varve.Store, dir string) error 
 	return nil
 }
 
-// tellLeft names unfinished backups and restores of killed processes that were not removed.
+// tellLeft prints the names of unfinished backups and restores of killed processes that were not removed.
 func tellLeft(a *cli.App, left []string) {
 	for _, l := range left {
 		a.Note("note: left over from a killed memctl backup or restore: %s", l)
@@ -90,7 +90,7 @@ type savedMoment struct {
 	Time    time.Time `json:"time"`
 }
 
-// savedBackup describes a backup in a JSON document.
+// savedBackup describes a backup in the JSON document.
 type savedBackup struct {
 	Path       string      `json:"path"`
 	Store      string      `json:"store"`
@@ -100,12 +100,12 @@ type savedBackup struct {
 	Bytes      int64       `json:"bytes"`
 	First      savedMoment `json:"first"`
 	Last       savedMoment `json:"last"`
-	From       time.Time   `json:"from"` // restore --at accepts moments from here
-	To         time.Time   `json:"to"`   // up to here
+	From       time.Time   `json:"from"` // the earliest moment that restore --at accepts
+	To         time.Time   `json:"to"`   // the latest moment that restore --at accepts
 	Damaged    []string    `json:"damaged"`
 }
 
-// documents returns the numbers of memories and assemblies in words.
+// documents returns the numbers of memories and assemblies as text.
 func documents(memories, assemblies int64) string {
 	s := cli.Count(int(memories), "memory", "memories")
 	if assemblies > 0 {

@@ -65,11 +65,11 @@ type migrated struct {
 	From     string   `json:"from"`
 	To       string   `json:"to"`
 	Store    string   `json:"store"`
-	Version  uint64   `json:"version"` // position up to which the copy has the memories
+	Version  uint64   `json:"version"` // log position up to which the copy has all changes of memories
 	Memories int64    `json:"memories"`
 	Bytes    int64    `json:"bytes"`
-	Copied   int64    `json:"copied"`    // memories that this run copied
-	CaughtUp int64    `json:"caught_up"` // of Copied: copied because they changed during the run
+	Copied   int64    `json:"copied"`    // number of memories that this run copied
+	CaughtUp int64    `json:"caught_up"` // how many of Copied were copied because they changed during the run
 	Compared int64    `json:"compared"`
 	Switched bool     `json:"switched"`
 	Removed  bool     `json:"removed"`
@@ -141,7 +141,7 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 	return nil
 }
 
-// flags returns the flags of a migration.
+// flags returns the flags of a migration as a part of a command line.
 func flags(o *varve.MigrateOptions) string {
 	s := ""
 	if o.Switch {

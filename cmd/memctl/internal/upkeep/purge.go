@@ -158,7 +158,7 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 
 const repeatable = "a purge may be repeated until it is complete"
 
-// tellResult prints what a purge did, and what it left.
+// tellResult prints what a purge did, and which data it left.
 func tellResult(a *cli.App, ids []string, r *varve.PurgeReport, err error) error {
 	if r == nil {
 		return err
@@ -187,18 +187,18 @@ func tellResult(a *cli.App, ids []string, r *varve.PurgeReport, err error) error
 	return nil
 }
 
-// notWiped is a file that was not overwritten, without what helps.
+// notWiped is the description of a file that was not overwritten, without the remedy.
 type notWiped struct{ *vfs.UnwipedError }
 
 func (e notWiped) Error() string { return e.What() }
 
 var errUnconfirmed = errors.New("nothing was purged")
 
-// unknownShown is how many ids an error names.
+// unknownShown is the maximum number of ids that an error names.
 const unknownShown = 10
 
-// allKnown refuses several ids when there is nothing of one: it may be mistyped.
-// A single one is looked for everywhere.
+// allKnown returns an error if the store has no trace of one of several ids: it may be mistyped. A single id is
+// accepted in any case, and searched everywhere.
 func allKnown(ctx context.Context, unknownOf func(context.Context, ...string) ([]string, error), ids []string) error {
 	if len(ids) < 2 {
 		return nil
@@ -219,7 +219,7 @@ func allKnown(ctx context.Context, unknownOf func(context.Context, ...string) ([
 		"correct the ids; to search the whole store for one of them, purge it alone")
 }
 
-// confirmPurge asks, on a terminal.
+// confirmPurge asks the user for confirmation, on a terminal.
 func confirmPurge(ctx context.Context, a *cli.App, ids []string, yes bool) error {
 	if yes {
 		return nil
@@ -233,7 +233,7 @@ func confirmPurge(ctx context.Context, a *cli.App, ids []string, yes bool) error
 		fmt.Errorf("%w: the purge was not confirmed: %w", varve.ErrInvalid, errUnconfirmed))
 }
 
-// Confirm asks whether to go on, on a terminal; refused is the error when the answer is not yes.
+// Confirm asks the user on a terminal whether to continue. It returns refused if the answer is not yes.
 func Confirm(ctx context.Context, a *cli.App, what string, refused error) error {
 	fmt.Fprintf(a.ErrOut, "%s Type yes to continue: ", what)
 	answer, err := cli.Await(ctx, func() ([]byte, error) {
@@ -319,7 +319,7 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 	}
 }
 
-// mention is a file of the user's in purge's document.
+// mention is a file of the user that contains a part of a purged memory, in the JSON document of purge.
 type mention struct {
 	Path string `json:"path"`
 	How  string `json:"how"`
@@ -334,7 +334,7 @@ func texts(list []error) []string {
 	return texts
 }
 
-// orEmpty is an empty array rather than null.
+// orEmpty returns names, or an empty list instead of nil, so that JSON has [] and not null.
 func orEmpty(names []string) []string {
 	if names == nil {
 		return []string{}

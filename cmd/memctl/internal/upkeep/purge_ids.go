@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// wholeIDs are the ids that the arguments name. An id of which the store has any trace, also one that
-// is deleted, is that id. An ending of another is taken only where a person sees the whole id and
-// confirms it: a purge cannot be undone.
+// wholeIDs returns the ids that the arguments name. If the store has any trace of an argument, even as a deleted id,
+// the argument is that id. An ending of another id is accepted only if a user sees the whole id and confirms it: a
+// purge cannot be undone.
 func wholeIDs(ctx context.Context, a *cli.App, st *varve.Store, assemblies, yes bool,
 	unknown func(context.Context, ...string) ([]string, error), args []string) ([]string, error) {
 	find := a.WholeMemory

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 )
 
-// selection chooses the memories of a purge.
+// selection is the set of flags that select the memories of a purge.
 type selection struct {
 	session, by string
 	where       []string
@@ -38,7 +38,7 @@ func (s *selection) given(cmd *cobra.Command, args []string) bool {
 	return s.flags(cmd) || len(args) == 1 && args[0] == "-"
 }
 
-// arguments wants ids, or a selection.
+// arguments returns a check that a command line has either ids or a selection.
 func (s *selection) arguments(what string) cobra.PositionalArgs {
 	ids := cli.AtLeastOne(what)
 	return func(cmd *cobra.Command, args []string) error {
@@ -77,14 +77,14 @@ func (s *selection) filters(cmd *cobra.Command) (list []varve.Filter, err error)
 	return list, nil
 }
 
-// planned is what purge's document says of a plan.
+// planned describes a planned purge in the JSON document of purge.
 type planned struct {
-	Memories int   `json:"memories"` // all of them
-	Deleted  int   `json:"deleted"`  // of these
+	Memories int   `json:"memories"` // number of selected memories
+	Deleted  int   `json:"deleted"`  // how many of them are already deleted
 	Bytes    int64 `json:"bytes"`
 }
 
-// purgeSelected purges many memories in one go.
+// purgeSelected purges all selected memories together.
 func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selection, yes bool) error {
 	ctx := cmd.Context()
 	plan := new(varve.PurgePlan)
@@ -137,7 +137,7 @@ func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selecti
 	return tellResult(a, plan.IDs, r, err)
 }
 
-// mostIDLine bounds a line of ids.
+// mostIDLine is the maximum number of bytes in a line of ids.
 const mostIDLine = 64 << 10
 
 // idsFrom reads ids from standard input, one per line.

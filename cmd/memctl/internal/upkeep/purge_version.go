@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// redaction is what purge --version's document says.
+// redaction describes a redaction in the JSON document of purge --version.
 type redaction struct {
 	ID          string   `json:"id"`
 	Version     uint64   `json:"version"`
@@ -77,7 +77,7 @@ func purgeVersion(cmd *cobra.Command, a *cli.App, st *varve.Store, groups bool, 
 	return nil
 }
 
-// overwrite overwrites all redacted versions, and names what it could not overwrite.
+// overwrite overwrites the bytes of all redacted versions, and prints which data could not be overwritten.
 func overwrite(ctx context.Context, a *cli.App, st *varve.Store) error {
 	r, err := st.Admin().OverwriteRedacted(ctx)
 	if r == nil {

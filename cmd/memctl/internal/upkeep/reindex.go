@@ -85,7 +85,7 @@ type reindexed struct {
 	Refusals []refusals `json:"refusals"` // the first refusals
 }
 
-// refusals is a memory whose text the embedder refuses.
+// refusals is a memory whose text the embedder refuses, in the JSON document.
 type refusals struct {
 	ID      string `json:"id"`
 	Message string `json:"message"`

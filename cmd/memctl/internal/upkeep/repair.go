@@ -50,7 +50,7 @@ type action struct {
 	From   string   `json:"from,omitempty"`
 	Loses  string   `json:"loses,omitempty"`
 	Alone  bool     `json:"alone,omitempty"` // no other process may have the store open
-	For    []string `json:"for"`             // the kinds of findings
+	For    []string `json:"for"`             // kinds of the findings that the action repairs
 	Result string   `json:"result,omitempty"`
 	Where  string   `json:"where,omitempty"`
 	Error  string   `json:"error,omitempty"`
@@ -90,8 +90,8 @@ func repairStore(ctx context.Context, a *cli.App, dir string, apply, members boo
 	return err
 }
 
-// running lists processes for a message, those of another PID namespace separately: their ids mean
-// other processes here.
+// running returns the processes as text for a message; those of another PID namespace are separate, because their ids
+// mean other processes here.
 func running(here, elsewhere []int) string {
 	s := ""
 	if len(here) > 0 {
@@ -106,7 +106,8 @@ func running(here, elsewhere []int) string {
 	return s
 }
 
-// mayBeDead names the processes that this process cannot see.
+// mayBeDead returns a text about the processes that may have ended because this process cannot see them, "" if there
+// are none.
 func mayBeDead(pids []int) string {
 	if len(pids) == 0 {
 		return ""
@@ -114,7 +115,7 @@ func mayBeDead(pids []int) string {
 	return fmt.Sprintf(" (%v may have ended, or are in another container: they are not visible from here)", pids)
 }
 
-// showPlan prints the plan. The exit code reports that there is something to do.
+// showPlan prints the plan. If the plan has an action, it records that for the exit code.
 func showPlan(a *cli.App, p *varve.RepairPlan) {
 	if a.Document != nil {
 		a.Document.Begin("actions")
@@ -164,7 +165,7 @@ func showPlan(a *cli.App, p *varve.RepairPlan) {
 	v.note(a, "memctl repair --apply performs the planned steps")
 }
 
-// showMembers reports assemblies with missing members, which are left unchanged.
+// showMembers prints a note about assemblies with missing members, which a repair leaves unchanged.
 func showMembers(a *cli.App, p *varve.RepairPlan) {
 	n := 0
 	for _, f := range p.Left {
@@ -235,14 +236,14 @@ func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 	v.note(a, "memctl verify names the remedy for each remaining finding")
 }
 
-// saySetAside names the command that shows the files in quarantine/.
+// saySetAside prints the number of files in quarantine/ and the command that shows them.
 func saySetAside(a *cli.App, n int64) {
 	if n > 0 {
 		a.Say("%s in quarantine/: memctl quarantine list", cli.Count(int(n), "file is", "files are"))
 	}
 }
 
-// others returns the list without this process.
+// others returns pids without the id of this process.
 func others(pids []int) []int {
 	list := []int{}
 	for _, pid := range pids {

@@ -77,7 +77,7 @@ type restored struct {
 	Purged     int64      `json:"purged"` // omitted: purged in the store
 }
 
-// rescued is a damaged file of a backup.
+// rescued describes a damaged file of a backup in the JSON document.
 type rescued struct {
 	Path    string `json:"path"`
 	ID      string `json:"id,omitempty"`
@@ -86,8 +86,8 @@ type rescued struct {
 	Missing bool   `json:"missing"`
 }
 
-// restoreBackup restores a backup; spelled is the time as which o.LSN could have been meant, "" if
-// it does not look like one.
+// restoreBackup restores a backup. spelled is the time that the user may have meant by the number o.LSN, "" if the
+// number does not look like a time.
 func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.RestoreOptions, spelled string) error {
 	var done func()
 	o.Progress, done = a.Bar("restoring")

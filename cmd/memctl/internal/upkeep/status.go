@@ -31,7 +31,7 @@ missing log and index are built from the files.`,
 	}
 }
 
-// State is what status shows.
+// State is the state of a store that status shows.
 type State struct {
 	Store      string      `json:"store"`
 	UUID       string      `json:"uuid"`
@@ -48,42 +48,45 @@ type State struct {
 	Unflushed  int64       `json:"unflushed_bytes"`  // bytes of log that are not in files yet
 	Slowed     string      `json:"slowed,omitempty"` // why commits wait
 	// config.json is missing or invalid: the store removes nothing because of its settings
-	Unknown bool       `json:"settings_unknown,omitempty"`
-	History int64      `json:"history_bytes"` // bytes of old log kept besides the log itself
-	Since   *time.Time `json:"history_since"` // beginning of the oldest part of log and history, null: unknown
-	// redacted versions whose bytes are not overwritten yet
+	Unknown bool `json:"settings_unknown,omitempty"`
+	// number of bytes of old log that are kept in addition to the log itself
+	History int64 `json:"history_bytes"`
+	// time at which the oldest part of log and history begins, null: unknown
+	Since *time.Time `json:"history_since"`
+	// number of redacted versions whose bytes are not overwritten yet
 	Redacted  int    `json:"to_overwrite,omitempty"`
 	Writable  bool   `json:"writable"`
-	ReadOnly  string `json:"read_only,omitempty"` // why the system does not permit writing
+	ReadOnly  string `json:"read_only,omitempty"` // reason for which the system does not permit writing
 	Processes []int  `json:"processes"`
 	Unseen    []int  `json:"processes_unseen,omitempty"` // registered processes that are not visible here
 	// the process that adopts edits of files, null: none
 	Watcher *int `json:"watcher"`
-	// Why it checks all files each minute instead of watching them.
-	Polls      string          `json:"watcher_polls,omitempty"`
-	LastFlush  *time.Time      `json:"last_flush"`
-	LastBackup *time.Time      `json:"last_backup"`
-	Refused    *refused        `json:"refused_edits"`
-	SetAside   int             `json:"quarantined"` // number of files in quarantine/
-	Embedder   *embedder       `json:"embedder"`    // null: no service is configured
-	Copy       *copied         `json:"copy"`        // null: no copy elsewhere follows the log
-	Adopted    []adoptedFolder `json:"adopted,omitempty"`
-	Problems   []string        `json:"problems"`
-	Next       string          `json:"next"`
+	// Reason for which the watcher checks all files each minute instead of being notified of changes.
+	Polls      string     `json:"watcher_polls,omitempty"`
+	LastFlush  *time.Time `json:"last_flush"`
+	LastBackup *time.Time `json:"last_backup"`
+	Refused    *refused   `json:"refused_edits"`
+	SetAside   int        `json:"quarantined"` // number of files in quarantine/
+	Embedder   *embedder  `json:"embedder"`    // null: no service is configured
+	// progress of a copy of the log on another machine; null: there is none
+	Copy     *copied         `json:"copy"`
+	Adopted  []adoptedFolder `json:"adopted,omitempty"`
+	Problems []string        `json:"problems"`
+	Next     string          `json:"next"`
 
 	gravest  error // the gravest problem that is not a full disk
 	full     bool  // the disk is full, or nearly
 	filled   error // the error, if the disk is full
-	unlinked int   // number of problems that are those of adopted folders
+	unlinked int   // number of problems that are about adopted folders
 	away     []int // those of Unseen that are in another PID namespace
 }
 
-// copied is the progress of a copy elsewhere that follows the log.
+// copied is the progress of a copy of the log on another machine.
 type copied struct {
-	Sent    uint64     `json:"sent"`              // position up to which the copy has the log
-	At      *time.Time `json:"at"`                // when that was last recorded, null: unknown
-	Behind  int64      `json:"behind_bytes"`      // bytes of log that the copy lacks
-	Problem string     `json:"problem,omitempty"` // why it cannot continue
+	Sent    uint64     `json:"sent"`              // log position up to which the copy has the log
+	At      *time.Time `json:"at"`                // time at which the position was last recorded, null: unknown
+	Behind  int64      `json:"behind_bytes"`      // number of bytes of log that the copy lacks
+	Problem string     `json:"problem,omitempty"` // reason for which the copy cannot continue
 
 	err error
 }
@@ -136,8 +139,8 @@ func statusIn(ctx context.Context, a *cli.App, dir string, how cli.Access) error
 	})
 }
 
-// failure returns the gravest problem as a failure. Only verify can tell whether damage can be
-// repaired; that there is a problem is certain. A disk that is nearly full is listed only.
+// failure returns the gravest problem as a Failure. Only verify can determine whether damage can be repaired; the
+// failure says only that there is a problem. A disk that is nearly full is no failure.
 func (s *State) failure() *cli.Failure {
 	return &cli.Failure{Kind: "damage", Message: s.gravest.Error(), Path: s.Store, Fix: s.Next, Code: cli.CodeDamage}
 }
@@ -236,7 +239,7 @@ func (s *State) expired() string {
 	return fmt.Sprintf("; %d of them expired, to be deleted within an hour or two", s.Expired)
 }
 
-// next returns the most useful next command.
+// next returns the command that is most useful in this state of the store.
 func next(s *State) string {
 	switch {
 	case s.full && s.gravest == nil:
@@ -255,7 +258,7 @@ func next(s *State) string {
 	return "memctl list"
 }
 
-const nameWidth = 11 // width of the name at the beginning of a line
+const nameWidth = 11 // width in columns of the name at the beginning of a line
 
 func showState(a *cli.App, s State) {
 	line := func(name, format string, args ...any) {
@@ -366,7 +369,7 @@ func showState(a *cli.App, s State) {
 	line("next", "%s", s.Next)
 }
 
-// ago returns a time, and how long ago it was.
+// ago returns a time as text, with the duration since then.
 func ago(a *cli.App, t *time.Time) string {
 	if t == nil {
 		return "never"

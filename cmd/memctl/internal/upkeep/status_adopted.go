@@ -104,7 +104,7 @@ type adoptedFolder struct {
 	State  string `json:"state"` // adopting, adopted or releasing
 }
 
-// adoptedIn returns the adopted folders of the store in dir, and adds what is wrong with them to the problems.
+// adoptedIn returns the adopted folders of the store in dir. It adds faults of them to the problems.
 func (s *State) adoptedIn(dir string) (list []adoptedFolder) {
 	problem := func(text string) {
 		s.Problems = append(s.Problems, text)

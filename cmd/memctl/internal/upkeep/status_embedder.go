@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/vector/embed"
 )
 
-// embedder describes the embedding service that the environment names. Status does not call the
-// service: it shows what earlier commands have found.
+// embedder describes the embedding service that environment variables configure. Status does not call the service: it
+// shows the failures and successes of earlier commands.
 type embedder struct {
 	URL      string     `json:"url,omitempty"`
 	Model    string     `json:"model,omitempty"`
@@ -64,7 +64,7 @@ func (e *embedder) String() string {
 	return s + ": " + cli.Printable(e.Error)
 }
 
-// Query returns an option that sets the embedder for queries only: it sets no model.
+// Query returns an option that sets the embedder for queries only: it does not set the model.
 func Query(e *embed.Embedder) func(*varve.Options) {
 	if e == nil {
 		return nil

@@ -23,7 +23,7 @@ const (
 type refused struct {
 	Count    int64         `json:"count"`
 	Complete bool          `json:"complete"` // false: there was no time to check all files
-	Files    []refusedEdit `json:"files"`    // the first of them
+	Files    []refusedEdit `json:"files"`    // the first of these files
 }
 
 type refusedEdit struct {
@@ -128,7 +128,7 @@ func (v *vectors) String() string {
 	return s
 }
 
-// limits are the limits of the store, 0: none.
+// limits are the limits of the store; 0 means that there is none.
 type limits struct {
 	Memories        int64  `json:"max_memories"`
 	Bytes           int64  `json:"max_bytes"`
@@ -171,7 +171,7 @@ func (l *limits) text(s *State) string {
 	return strings.Join(parts, "; ")
 }
 
-// readOnly describes why this user cannot write to the store.
+// readOnly describes the reason for which this user cannot write to the store.
 func readOnly(p *varve.PermissionError) string {
 	s := fmt.Sprintf("%s %s: reading works, changes are refused", p.Path, p.Why)
 	if p.Fix != "" {

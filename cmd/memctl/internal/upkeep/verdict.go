@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// verdict sums up findings. For findings about the log it says only that the newest versions are in
-// the files; the plan of a repair counts the old versions that are lost.
+// verdict counts findings for a summary. For findings about the log the summary says only that the newest versions are
+// in the files; the plan of a repair counts the old versions that are lost.
 type verdict struct {
 	lost, healable int
 	past           bool     // there is a finding about the log
@@ -45,7 +45,7 @@ func (v *verdict) String() string {
 	return fmt.Sprintf("%d repairable, nothing is lost", v.healable)
 }
 
-// note records a failure for the exit code. The findings were already printed.
+// note records a failure for the exit code. The findings are already printed.
 func (v *verdict) note(a *cli.App, fix string) {
 	switch {
 	case v.lost > 0:

@@ -121,7 +121,7 @@ func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOpti
 // fewInfos is the maximum number of harmless findings of a kind that are printed as text.
 const fewInfos = 3
 
-// tellMore prints how many were not.
+// tellMore prints how many further harmless findings were not listed, by kind.
 func tellMore(a *cli.App, infos map[varve.FindingKind]int64) {
 	for _, kind := range slices.Sorted(maps.Keys(infos)) {
 		if n := infos[kind] - fewInfos; n > 0 {

@@ -28,7 +28,7 @@ lifetimes, the task state and the scratchpad; it takes space for what changed si
 		w.diffCheckpointCommand(), w.rmCheckpointCommand())
 }
 
-// aboutCheckpoint adds the right remedy to an error.
+// aboutCheckpoint adds the remedy to an error about a checkpoint.
 func aboutCheckpoint(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
 		return cli.WithFix(err, "memctl working checkpoint list shows the checkpoints of the scope")

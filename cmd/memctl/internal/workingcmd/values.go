@@ -195,7 +195,7 @@ values; task state, scratchpad and checkpoints are kept.`,
 	return c
 }
 
-// removed prints how many were removed.
+// removed prints how many values or entries were removed.
 func (w *scopeApp) removed(n int, one, more string, err error) error {
 	if err == nil && w.Document != nil {
 		w.Document.Member("removed", n)

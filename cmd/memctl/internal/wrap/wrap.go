@@ -6,11 +6,11 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Least is the minimum width of text on a line, even if the screen is too narrow.
+// Least is the minimum width of text on a line, in columns, even if the screen is too narrow.
 const Least = 20
 
-// Text breaks s into lines of at most width columns. The first line begins at the column indent,
-// and the others are indented as far. A word that is wider than a line gets its own line.
+// Text breaks s into lines of at most width columns. The first line begins at the column indent, and the other lines
+// are indented to that column. A word that is wider than a line gets its own line.
 func Text(s string, width, indent int) string {
 	var b strings.Builder
 	at := indent
@@ -32,7 +32,7 @@ func Text(s string, width, indent int) string {
 	return b.String()
 }
 
-// mostHelp is the width of the help on a wide screen: longer lines are hard to read.
+// mostHelp is the width of the help on a wide screen, in columns: longer lines are hard to read.
 const mostHelp = 100
 
 // Help lays a help text out for a width. Lines that begin at the margin form one paragraph up to
