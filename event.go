@@ -27,62 +27,91 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventTornTail   = EventKind(env.EventTornTail)   // unacknowledged bytes after the last commit
-	EventCorruption = EventKind(env.EventCorruption) // stored data is damaged: Path, LSN; Err says how
+	// unacknowledged bytes after the last commit were cut off; Path is the file in quarantine/ that has them
+	EventTornTail = EventKind(env.EventTornTail)
+	// stored data is damaged; Path is the file or folder, Err the reason, LSN the position if the log is damaged
+	EventCorruption = EventKind(env.EventCorruption)
 	EventSyncFailed = EventKind(env.EventSyncFailed) // writes wait until a sync succeeds
 	EventSyncHealed = EventKind(env.EventSyncHealed) // a sync succeeded again; writes continue
-	EventSlowSync   = EventKind(env.EventSlowSync)   // a sync of the log took over a second; Took
-	EventLockWait   = EventKind(env.EventLockWait)   // Note names the holder
-	EventRecovered  = EventKind(env.EventRecovered)  // the log was read after a process ended without Close
+	// a sync of the log took over a second; Took is the duration
+	EventSlowSync = EventKind(env.EventSlowSync)
+	// this process waited for a lock; Path is the file of the lock, Note names the holder, Took is the duration
+	EventLockWait = EventKind(env.EventLockWait)
+	// the log was read after a process ended without Close
+	EventRecovered = EventKind(env.EventRecovered)
 	// a write failed for want of space or of inodes; Err is a DiskFullError
 	EventDiskFull = EventKind(env.EventDiskFull)
-	// Bytes are free; Note has how many there should be. Sent once until there is enough space
-	EventLowSpace   = EventKind(env.EventLowSpace)
-	EventSpaceBack  = EventKind(env.EventSpaceBack)  // there is enough space again
-	EventHealed     = EventKind(env.EventHealed)     // Path was restored; Note names the source
-	EventHoldBroken = EventKind(env.EventHoldBroken) // a backup took longer than the log's budget allows
-	EventArchiveGap = EventKind(env.EventArchiveGap) // the history has a hole; no memory is lost
-	// the folder was replaced: Err is the difference, and the store writes nothing more; see ErrReplaced
+	// the disk has little free space; Bytes is the number of free bytes, and Note has how many there should be. Sent
+	// once until there is enough space
+	EventLowSpace  = EventKind(env.EventLowSpace)
+	EventSpaceBack = EventKind(env.EventSpaceBack) // there is enough space again
+	// a damaged segment of the log was restored from its copy; Path is the segment, Note names the copy
+	EventHealed = EventKind(env.EventHealed)
+	// a backup took longer than the log's budget allows, so the log was released; Bytes is by how much the log grew
+	// meanwhile
+	EventHoldBroken = EventKind(env.EventHoldBroken)
+	// a segment of the log was archived with gaps, or not at all; Path is the segment, Err the reason. The history has a
+	// hole; no memory is lost
+	EventArchiveGap = EventKind(env.EventArchiveGap)
+	// the store's folder was replaced, so the store writes nothing more: see ErrReplaced; Err is the difference
 	EventReplaced = EventKind(env.EventReplaced)
-	// Path was removed on a full disk: Bytes of the oldest history; no memory is lost
+	// the oldest history was removed on a full disk; Path is the removed file, Bytes its size. No memory is lost
 	EventArchiveCut = EventKind(env.EventArchiveCut)
-	// Bytes of the oldest history were removed because of history_bytes or history_days: see Note
+	// the oldest history was removed because of history_bytes or history_days; Bytes is its size, and Note names the
+	// segments and the setting
 	EventArchiveOld = EventKind(env.EventArchiveOld)
-	EventFlush      = EventKind(env.EventFlush)      // Count files became durable
-	EventFlushError = EventKind(env.EventFlushError) // the flush will be retried
-	EventIndex      = EventKind(env.EventIndex)      // the index was written as of LSN
-	// Count segments of the index of words were merged, or rewritten without deleted documents; Path, LSN, Took
-	EventMerged  = EventKind(env.EventMerged)
-	EventRebuilt = EventKind(env.EventRebuilt) // from a backup or from the files; Note has the source
-	// Path was damaged or missing; restored from the log or the archive
+	EventFlush      = EventKind(env.EventFlush) // a flush wrote files; Count is their number
+	// a flush failed and will be retried; Err is the reason
+	EventFlushError = EventKind(env.EventFlushError)
+	// the index was written; LSN is the position up to which it covers the log
+	EventIndex = EventKind(env.EventIndex)
+	// segments of the index of words were merged, or rewritten without deleted documents; Count is their number, Path
+	// their folder, LSN the position up to which they cover the log, Took the duration
+	EventMerged = EventKind(env.EventMerged)
+	// the index was rebuilt from a backup or from the files; Note names the source, Err is the reason, if there is one
+	EventRebuilt = EventKind(env.EventRebuilt)
+	// a damaged or missing file was restored from the log or the archive; Path is the file
 	EventRestored = EventKind(env.EventRestored)
-	EventEdit     = EventKind(env.EventEdit)    // Path is in quarantine/
-	EventAdopted  = EventKind(env.EventAdopted) // an edit of Path by hand became a new version of ID
-	// the file of ID was deleted; its versions are kept in the history; Note: it was the only copy
-	EventDeleted  = EventKind(env.EventDeleted)
-	EventWatching = EventKind(env.EventWatching) // Note: by notifications or by polling; Err: why by polling
-	// files and index do not agree: Count files in Path, or Note has the details
+	// a file that the store did not write was set aside, or will be; Path is the file, or where it is in quarantine/ now
+	EventEdit = EventKind(env.EventEdit)
+	// an edit by hand became a new version; Path is the file, ID the memory, LSN the version
+	EventAdopted = EventKind(env.EventAdopted)
+	// the file of the memory ID was deleted by hand; its versions are kept in the history. Note is set if the file was
+	// the only copy
+	EventDeleted = EventKind(env.EventDeleted)
+	// the store watches the files for edits; Note has the way, notifications or polling, and Err the reason for polling
+	EventWatching = EventKind(env.EventWatching)
+	// files and index do not agree; Path is the folder or the file, Count the number of files, and Note the details
 	EventDrift = EventKind(env.EventDrift)
 	// config.json is invalid: the last valid one remains in force; at open, its valid members
-	EventConfig     = EventKind(env.EventConfig)
-	EventBackupFail = EventKind(env.EventBackupFail) //
-	// Count texts; the memories are stored and get their vectors later
+	EventConfig = EventKind(env.EventConfig)
+	// the previous index could not be kept as a backup; Err is the reason
+	EventBackupFail = EventKind(env.EventBackupFail)
+	// texts could not be embedded; Count is their number, Err the reason. The memories are stored and get their vectors
+	// later
 	EventEmbedFailed = EventKind(env.EventEmbedFailed)
 	EventEmbedWorks  = EventKind(env.EventEmbedWorks) // the embedding service answers again
-	// Count failures in a row; writes do not wait for it until Took has passed; Err is the last
-	EventEmbedDown      = EventKind(env.EventEmbedDown)
-	EventVectors        = EventKind(env.EventVectors)        // Count vectors in all; Path
-	EventVectorsRebuilt = EventKind(env.EventVectorsRebuilt) // the vectors were rebuilt from the memories; Err says why
+	// the embedder failed several times in a row; Count is the number of failures, Err the last one. Writes do not wait
+	// for the embedder until Took has passed
+	EventEmbedDown = EventKind(env.EventEmbedDown)
+	// the vectors were written; Count is the number of all vectors, Path the file
+	EventVectors = EventKind(env.EventVectors)
+	// the vectors were rebuilt from the memories; Err is the reason
+	EventVectorsRebuilt = EventKind(env.EventVectorsRebuilt)
 	// the index is written without the vectors; they are completed later
 	EventVectorsSkipped = EventKind(env.EventVectorsSkipped)
-	// Path; the index is written without it, and the next flush retries
+	// data derived by one of the views could not be written; Path is its folder, Err the reason. The index is written
+	// without the data, and the next flush retries
 	EventViewError = EventKind(env.EventViewError)
-	// Count memories; Note says whether they had expired or were older than max_age
-	EventSwept   = EventKind(env.EventSwept)
-	EventEvicted = EventKind(env.EventEvicted) // Count memories, to make room for a write; ID is the first
-	EventFitted  = EventKind(env.EventFitted)  // Note has the old and the new dimension
-	// commits wait for the files or the index, which are Bytes behind the log; Note has the reason. Sent again only
-	// after ten seconds without a waiting commit
+	// memories were deleted because they had expired or were older than max_age; Count is their number, Note the reason
+	EventSwept = EventKind(env.EventSwept)
+	// memories were deleted to make room for a write; Count is their number, ID the first of them
+	EventEvicted = EventKind(env.EventEvicted)
+	// an embedding was padded or cut to the store's dimension; ID is the memory, and Note has the old and the new
+	// dimension
+	EventFitted = EventKind(env.EventFitted)
+	// commits wait because the files or the index lag behind the log; Bytes is by how much, Note the reason. Sent again
+	// only after ten seconds without a waiting commit
 	EventSlowed = EventKind(env.EventSlowed)
 )
 

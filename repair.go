@@ -33,8 +33,9 @@ func PlanRepair(ctx context.Context, dir string, o *Options, v VerifyOptions) (*
 	return heal.Plan(ctx, dir, ro)
 }
 
-// VerifyFolder verifies the store in a folder, as Admin.Verify does. For a store that cannot be opened it yields the
-// reason, and its consequences.
+// VerifyFolder verifies the store in a folder, as Admin.Verify does. If the store cannot be opened, VerifyFolder
+// verifies the config, the checkpoint, the log, the index and the files of documents without opening it, and yields
+// what is missing or damaged.
 func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) iter.Seq2[Finding, error] {
 	return engine.Whole(ctx, func(yield func(Finding, error) bool) {
 		dir, err := absolute(dir)

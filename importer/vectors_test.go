@@ -186,8 +186,8 @@ func TestVectorFilesThatAreNotRight(t *testing.T) {
 	t.Parallel()
 	good := faissFile("IxMp", vector.IP, 1, []int64{1, 2}, []float32{1, -1})
 	for name, c := range map[string]struct{ file, says string }{
-		"fewer ids": {good[:90] + "\x01" + good[91:len(good)-8], "bytes; 2 vectors of 1 dimensions take"},
-		"count":     {good[:90] + "\x01" + good[91:], "1 ids for 2 vectors"},
+		"fewer ids": {good[:90] + "\x01" + good[91:len(good)-8], "bytes, but 2 vectors of 1 dimensions take"},
+		"count":     {good[:90] + "\x01" + good[91:], "the number of ids is 1, but the number of vectors is 2"},
 		"twice":     {good[:106] + "\x01" + good[107:], "duplicate id: 1, in rows 0 and 1"},
 		"torn":      {good[:100], "100 bytes; 2 vectors"},
 		"empty":     {"", "0 bytes are too few"},

@@ -110,7 +110,7 @@ func backUp(to Target, base *table.Table) (string, error) {
 	return BackupsDir + "/" + name, nil
 }
 
-// prune removes all backups except the newest keep ones.
+// prune removes all backups except the newest ones. The parameter keep is the number of backups that stay.
 func prune(fsys vfs.FS, dir string, keep int) error {
 	list, err := Backups(fsys, dir)
 	if err != nil || len(list) <= keep {

@@ -187,7 +187,7 @@ func (v *verifier) session(it Item) bool {
 		return v.fault("by_session has %q, which is not a pair", it.Key)
 	}
 	if e, ok := v.entry(id); !ok || e.SessionID != session {
-		return v.fault("%q is in session %q in by_session, but not in its line", id, session)
+		return v.fault("%q is in session %q in by_session, but not in its index line", id, session)
 	}
 	return true
 }
@@ -198,7 +198,7 @@ func (v *verifier) expiry(it Item) bool {
 		return v.fault("by_expiry has %q, which is not a pair", it.Key)
 	}
 	if e, ok := v.entry(id); !ok || !e.ExpiresAt.Equal(at) {
-		return v.fault("%q expires at %s in by_expiry, but not in its line", id, at.Format(nanoForm))
+		return v.fault("%q expires at %s in by_expiry, but not in its index line", id, at.Format(nanoForm))
 	}
 	return true
 }

@@ -144,7 +144,7 @@ func atEnd(d *jsontext.Decoder) error {
 	return errors.New("unexpected data after the JSON value")
 }
 
-// unquoted returns the value of a JSON string, "" if quoted is not one.
+// unquoted returns the text of a JSON string. It returns "" if the parameter quoted is not a JSON string.
 func unquoted(quoted []byte) string {
 	if len(quoted) == 0 || quoted[0] != '"' {
 		return ""

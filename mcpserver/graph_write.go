@@ -65,8 +65,8 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// create puts a memory unless it exists; new reports whether it did not. has returns the error of
-// tx.Get.
+// create puts a memory unless it exists. The result new reports whether the memory did not exist. The function has must
+// return the error of tx.Get.
 func create(tx *varve.Tx, has func(*varve.Tx, string) error, m varve.Memory) (new bool, err error) {
 	if err = has(tx, m.ID); !errors.Is(err, varve.ErrNotFound) {
 		return false, err

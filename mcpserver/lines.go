@@ -153,7 +153,7 @@ func (c *connection) holdsLarge(n int64) {
 	signal(c.room)
 }
 
-// signal wakes the goroutine that waits on to, without blocking.
+// signal wakes the goroutine that receives from the channel to, without blocking.
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:

@@ -97,7 +97,7 @@ func (p *pages) place(cursor, signature string) (by string, at place, err error)
 	return parts[0], place{lost: true, score: score, ending: strings.TrimPrefix(parts[3], "…")}, nil
 }
 
-// behind returns the hits behind the place.
+// behind returns the hits that follow the place in a list of hits, which is where the previous page ended.
 func (at *place) behind(hits []varve.Hit) []varve.Hit {
 	for i, h := range hits {
 		if strings.HasSuffix(h.ID, at.ending) {

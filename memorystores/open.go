@@ -311,7 +311,7 @@ func (s *Stores) release(h *handle) {
 	}
 }
 
-// wake wakes those that wait for a handle. The caller holds s.mu.
+// wake wakes the goroutines that wait for a handle. The caller holds s.mu.
 func (s *Stores) wake() {
 	close(s.freed)
 	s.freed = make(chan struct{})

@@ -78,7 +78,8 @@ func (l *lines) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// unquoted parses a value, or the one that is in a string.
+// unquoted decodes the JSON value in data into v. If data is a JSON string, unquoted decodes the JSON text in that
+// string instead: models also write numbers as strings.
 func unquoted(data []byte, v any) error {
 	var s string
 	if json.Unmarshal(data, &s) == nil {

@@ -21,9 +21,11 @@ type Gap struct {
 	Bytes []byte
 }
 
-// Gaps returns the gap frames that fill [at, to). They form a chain from the frame before at, whose
-// checksum is previous, to the frame at to, whose field previous is sum. time is the commit time of
-// the frame before at. to-at must be a multiple of 8 and at least MinGap.
+// Gaps returns the gap frames that fill the range of the log from the parameter at up to, and without, the parameter
+// to. The length of the range must be a multiple of 8 and at least MinGap. The parameters previous and time are the
+// checksum and the commit time of the frame that ends where the range begins; the parameter sum is the value in the
+// field Previous of the frame that begins where the range ends. With the gap frames, the chain of checksums has no
+// break.
 func (g Geometry) Gaps(at, to LSN, previous, sum uint64, time int64) (list []Gap) {
 	for at < to {
 		n := to - at
@@ -42,7 +44,7 @@ func (g Geometry) Gaps(at, to LSN, previous, sum uint64, time int64) (list []Gap
 	return list
 }
 
-// Follow returns the checksum that the frame after this one must have in its field previous.
+// Follow returns the value that the frame after the frame of h must have in its field Previous.
 func (h *Header) Follow(payload []byte) uint64 {
 	if h.Kind == KindGap && len(payload) >= 8 {
 		if sum := binary.LittleEndian.Uint64(payload); sum != 0 {

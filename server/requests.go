@@ -11,7 +11,7 @@ type request struct {
 	listens bool // it lasts until its client ends it
 }
 
-// requests are those under way, each with what ends it.
+// requests has the requests that are being answered, each with the function that cancels it.
 type requests struct {
 	mu sync.Mutex
 	of map[*request]context.CancelFunc

@@ -109,7 +109,7 @@ func (c *checker) level(i int, l *level) bool {
 			}
 			c.live[kind]++
 			if other, twice := c.ids[id]; twice {
-				if !c.yield(corrupt(l.t.Name(), fmt.Errorf("%w: %d, by %q and %q", errTwice, id, other, name))) {
+				if !c.yield(corrupt(l.t.Name(), fmt.Errorf("%w: id %d belongs to both %q and %q", errTwice, id, other, name))) {
 					return false
 				}
 			}
@@ -123,7 +123,7 @@ func (c *checker) counts() {
 	for kind := range kinds {
 		if c.live[kind] != c.s.count[kind] {
 			if !c.yield(corrupt(c.s.top().t.Name(),
-				fmt.Errorf("%d vectors, but the metadata have %d", c.live[kind], c.s.count[kind]))) {
+				fmt.Errorf("the mapping has %d vectors, but its metadata count %d", c.live[kind], c.s.count[kind]))) {
 				return
 			}
 		}

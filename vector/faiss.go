@@ -89,10 +89,10 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 		return bad(32, "the index is not trained")
 	}
 	if s.dim < 1 || s.dim > maxDim {
-		return bad(4, "%d dimensions", s.dim)
+		return bad(4, "impossible number of dimensions: %d", s.dim)
 	}
 	if s.rows < 0 || s.rows > (math.MaxInt64-headSize-idsHead)/(s.rowSize()+8) {
-		return bad(8, "%d vectors", s.rows)
+		return bad(8, "impossible number of vectors: %d", s.rows)
 	}
 	for _, f := range []struct {
 		off       int64
@@ -109,7 +109,8 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 		}
 	}
 	if size != s.size() {
-		return bad(min(size, s.size()), "%d bytes; %d vectors of %d dimensions take %d", size, s.rows, s.dim, s.size())
+		return bad(min(size, s.size()), "the file has %d bytes, but %d vectors of %d dimensions take %d", size, s.rows, s.dim,
+			s.size())
 	}
 	return s, nil
 }

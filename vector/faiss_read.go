@@ -64,7 +64,7 @@ func (x *Index) readIDs() error {
 		return fmt.Errorf("reading %s: %w", x.name, err)
 	}
 	if n := le.Uint64(head[:]); n != uint64(x.rows) {
-		return x.damaged(x.idsAt(), fmt.Errorf("%d ids for %d vectors", n, x.rows))
+		return x.damaged(x.idsAt(), fmt.Errorf("the number of ids is %d, but the number of vectors is %d", n, x.rows))
 	}
 	if x.rows > maxRows {
 		return fmt.Errorf("%s: %w", x.name, &errs.FieldError{Field: "vectors", Value: fmt.Sprint(x.rows),
@@ -150,7 +150,7 @@ func (x *Index) RowOf(id int64) int64 {
 // Vector appends the vector of a row to dst.
 func (x *Index) Vector(dst []float32, row int64) ([]float32, error) {
 	if row < 0 || row >= x.rows {
-		return dst, fmt.Errorf("row %d of %d", row, x.rows)
+		return dst, fmt.Errorf("row %d of %s is out of range: the file has %d rows, numbered from 0", row, x.name, x.rows)
 	}
 	if x.plain == nil {
 		x.plain = make([]byte, x.rowSize())

@@ -99,7 +99,7 @@ func (l *level) lines(isDelta bool) error {
 	}
 	l.first[kinds] = at
 	if at != l.f.rows {
-		return corrupt(l.t.Name(), fmt.Errorf("%d ids for the %d vectors of %s", at, l.f.rows, l.f.name))
+		return corrupt(l.t.Name(), fmt.Errorf("the mapping has %d ids, but %s has %d vectors", at, l.f.name, l.f.rows))
 	}
 	l.done.Store(true)
 	return nil

@@ -96,10 +96,11 @@ func parseExtra(b []byte) (extra, shape, error) {
 		return x, shape{}, err
 	}
 	if x.Dimension < 1 || x.Dimension > maxDim {
-		return x, shape{}, fmt.Errorf("%d dimensions", x.Dimension)
+		return x, shape{}, fmt.Errorf("impossible number of dimensions: %d", x.Dimension)
 	}
 	if n := (x.FAISS.Size + blockSize - 1) / blockSize; x.FAISS.Size < 0 || int64(len(x.FAISS.Blocks)) != 16*n {
-		return x, shape{}, fmt.Errorf("%d digits of hashes for %d bytes", len(x.FAISS.Blocks), x.FAISS.Size)
+		return x, shape{}, fmt.Errorf("the hashes of a FAISS file of %d bytes must have %d digits, but have %d",
+			x.FAISS.Size, 16*n, len(x.FAISS.Blocks))
 	}
 	return x, shape{metric: m, dim: x.Dimension}, nil
 }

@@ -49,7 +49,8 @@ func (r *rewrite) rows(kind Kind) error {
 			continue
 		}
 		if len(vector) != r.to.Dim {
-			return fmt.Errorf("vector of %q: %w: %d, not %d", c.edit.Key, ErrDimension, len(vector), r.to.Dim)
+			return fmt.Errorf("vector of %q: %w: the vector has %d dimensions, not %d", c.edit.Key, ErrDimension, len(vector),
+				r.to.Dim)
 		}
 		if err := CheckFinite("vector", vector); err != nil {
 			return fmt.Errorf("vector of %q: %w", c.edit.Key, err)

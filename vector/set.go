@@ -120,8 +120,8 @@ func (s *Set) fill() error {
 	if d != nil {
 		top = d
 		if d.f.dim != b.f.dim || d.f.metric != b.f.metric {
-			return corrupt(DeltaMapping, fmt.Errorf("%d dimensions, %v, over a base of %d, %v", d.f.dim, d.f.metric, b.f.dim,
-				b.f.metric))
+			return corrupt(DeltaMapping, fmt.Errorf("the delta has %d dimensions and metric %v, but the base has %d and %v",
+				d.f.dim, d.f.metric, b.f.dim, b.f.metric))
 		}
 	}
 	s.shape = shape{metric: top.f.metric, dim: top.f.dim}
@@ -131,7 +131,7 @@ func (s *Set) fill() error {
 		s.rows += s.count[kind]
 	}
 	if lines := b.t.Lines(0) + b.t.Lines(1); lines != b.f.rows {
-		return corrupt(BaseMapping, fmt.Errorf("%d ids for the %d vectors of %s", lines, b.f.rows, b.f.name))
+		return corrupt(BaseMapping, fmt.Errorf("the mapping has %d ids, but %s has %d vectors", lines, b.f.name, b.f.rows))
 	}
 	return nil
 }

@@ -76,7 +76,8 @@ func WriteDelta(s *Set, to Target, p Plan) (Written, error) {
 		return Written{}, ErrNoBase
 	}
 	if from := s.levels[base].t.Meta().LSN; to.LSN <= from {
-		return Written{}, fmt.Errorf("%s up to %d is not newer than the base up to %d", DeltaMapping, to.LSN, from)
+		return Written{}, fmt.Errorf("write %s, which covers the log up to %d: the base already covers the log up to %d",
+			DeltaMapping, to.LSN, from)
 	}
 	return write(s, to, p, delta)
 }
@@ -85,10 +86,12 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 	n := levelNames[which]
 	w = Written{Name: n.faiss, LSN: to.LSN}
 	if to.LSN < s.lsn {
-		return w, fmt.Errorf("write %s up to %d: the current file already covers %d", n.faiss, to.LSN, s.lsn)
+		return w, fmt.Errorf("write %s, which covers the log up to %d: the current file already covers the log up to %d",
+			n.faiss, to.LSN, s.lsn)
 	}
 	if s.Exists() && (s.dim != to.Dim || s.metric != to.Metric) {
-		return w, fmt.Errorf("write %s of %d dimensions, %v, over %d, %v", n.faiss, to.Dim, to.Metric, s.dim, s.metric)
+		return w, fmt.Errorf("write %s with %d dimensions and metric %v: the existing vectors have %d and %v",
+			n.faiss, to.Dim, to.Metric, s.dim, s.metric)
 	}
 	if to.Perm == 0 {
 		to.Perm = 0o600

@@ -129,7 +129,8 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 	return l.writeLocked(ctx, nil)
 }
 
-// writeLocked writes the given requests, or the queued ones if these is nil. The caller holds append.lock.
+// writeLocked writes the requests in the parameter these; if that is nil, it writes the queued requests. The caller
+// holds append.lock.
 //
 // The error is errNoFields if the entries would lack their readings because the store lacks FeatureFields. The
 // holder of an Exclusive does not get this error, because it cannot raise the feature.

@@ -101,8 +101,8 @@ func (f Features) String() string {
 	return strings.Join(f.Names(), ", ")
 }
 
-// Lacking returns the error for a program that knows the features known and opens a store in dir that has the
-// features f; nil if the program may use the store.
+// Lacking returns the error for a program that opens a store in dir that has the features f. The parameter known has
+// the features that the program knows. The error is nil if the program may use the store.
 func (f Features) Lacking(known Features, dir string, readOnly bool) error {
 	lacks := f &^ known
 	if readOnly {

@@ -151,7 +151,8 @@ func (a Archive) Mend(ctx context.Context, number uint64) (*Mended, error) {
 	}
 	m.b = make([]byte, s.Size())
 	if n, err := past.ReadFull(s, m.b, 0); err != nil || n < len(m.b) {
-		return nil, fmt.Errorf("%s: %d of %d bytes: %w", path, n, len(m.b), errors.Join(segment.ErrPayload, err))
+		return nil, fmt.Errorf("%s: only %d of %d bytes can be read: %w", path, n, len(m.b),
+			errors.Join(segment.ErrPayload, err))
 	}
 	return m, nil
 }

@@ -539,8 +539,8 @@ func (l *FileLog) folderFree() bool {
 	return ok || err != nil
 }
 
-// waitFolder waits until the folder is free, or until other reports true. It calls other only after some
-// milliseconds, because the system releases the locks of a killed process one after the other.
+// waitFolder waits until the folder is free, or until the function other returns true. It calls that function only
+// after some milliseconds, because the system releases the locks of a killed process one after the other.
 func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool, err error) {
 	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {

@@ -208,8 +208,8 @@ func (l *FileLog) flushToRaise(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
-// lacking lists the attached processes that have not recorded that they know the features. If there may be
-// others that are not on the list, more says why. The caller holds open.lock.
+// lacking lists the attached processes that have not recorded that they know the features. If there may be others that
+// are not on the list, the result more is the reason. The caller holds open.lock.
 func (l *FileLog) lacking(f Features) (list []Attached, more string) {
 	all := l.listed()
 	for _, a := range all {

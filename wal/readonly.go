@@ -37,7 +37,7 @@ func (l *FileLog) openReadOnly(ctx context.Context) error {
 	return l.openPrivate(ctx)
 }
 
-// mapPage maps the shared page, and reports whether there is one.
+// mapPage maps the page in wal/shared that processes share, and reports whether there is one for this store.
 func (l *FileLog) mapPage() bool {
 	if l.report.Linked != nil {
 		return false
@@ -58,7 +58,7 @@ func (l *FileLog) mapPage() bool {
 	return true
 }
 
-// openPrivate replays the log without a shared page.
+// openPrivate replays the log by itself, instead of following the page in wal/shared that processes share.
 func (l *FileLog) openPrivate(ctx context.Context) error {
 	l.private.Store(true)
 	c, fresh, err := l.origin()
@@ -90,7 +90,7 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 	return err
 }
 
-// pageEvery is the minimum interval at which a private handle looks for the page.
+// pageEvery is the minimum interval at which a private handle (see openPrivate) checks whether wal/shared has a page.
 const pageEvery = 50 * time.Millisecond
 
 // watchPage checks whether the page that this handle uses is still valid, or, if it uses none, whether a page

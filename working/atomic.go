@@ -129,9 +129,9 @@ func (m *Memory) changeItem(ctx context.Context, name string, life lifetime,
 	}
 }
 
-// Increment adds by to an integer of 64 bits and returns the sum. A missing value counts as 0. The
-// remaining lifetime is kept, unless an option sets another. The errors ErrNotInteger and
-// ErrOverflow mean that nothing was changed.
+// Increment adds the parameter by to an integer of 64 bits and returns the sum. A missing value counts as 0. The
+// remaining lifetime is kept, unless an option sets another. The errors ErrNotInteger and ErrOverflow mean that nothing
+// was changed.
 func (m *Memory) Increment(ctx context.Context, key string, by int64, opts ...SetOption) (int64, error) {
 	if err := checkKey(key); err != nil {
 		return 0, err

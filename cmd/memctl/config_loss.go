@@ -73,7 +73,7 @@ func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 	return ""
 }
 
-// agree asks the user to confirm a loss, which what describes.
+// agree asks the user to confirm a loss. The parameter what describes the loss.
 func agree(cmd *cobra.Command, a *cli.App, what string) error {
 	if _, ok := cli.Terminal(a.In); !ok {
 		return cli.WithFix(fmt.Errorf("%w: nothing was changed: %s", varve.ErrInvalid, strings.ToLower(what[:1])+what[1:]),
@@ -87,7 +87,8 @@ func evicts(c *varve.Config) bool {
 	return c.AtLimit == varve.AtLimitEvictOldest || c.AtLimit == varve.AtLimitEvictLowest
 }
 
-// stricter reports whether a change of the settings from was to is can delete memories.
+// stricter reports whether a change of the settings can delete memories. The parameters was and is are the settings
+// before and after the change.
 func stricter(was, is *varve.Config) bool {
 	lower := func(was, is int64) bool { return is > 0 && (was == 0 || is < was) }
 	switch {

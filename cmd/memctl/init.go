@@ -61,7 +61,8 @@ could read what is made in it.`,
 					"name another folder, or close this one first: chmod g-rwxs "+cli.ShellPath(dir))
 			}
 			if shared == "group" && !made && !vfs.IsShared(vfs.OS(), dir) {
-				return cli.WithFix(fmt.Errorf("%s is a store already, and not one of a group: %w", dir, varve.ErrInvalid),
+				return cli.WithFix(fmt.Errorf("%s is already a store that is not shared with the group of its folder: %w", dir,
+					varve.ErrInvalid),
 					"while no process uses it: chmod -R g+rwX "+cli.ShellPath(dir)+" && find "+cli.ShellPath(dir)+
 						" -type d -exec chmod g+s {} +")
 			}

@@ -99,7 +99,7 @@ type listed struct {
 	Writer    *varve.Writer  `json:"writer,omitempty"`
 }
 
-// listedOf returns a memory in the form for a list; by is the writer of its version, nil if
+// listedOf returns a memory in the form for a list; The parameter by is the writer of the memory's version, nil if
 // unknown.
 func listedOf(m *varve.Memory, by *varve.Writer) listed {
 	return listed{

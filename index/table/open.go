@@ -105,7 +105,8 @@ func (t *Table) readEnd() error {
 	t.present = len(t.sections)
 	n := (t.body + blockSize - 1) / blockSize
 	if len(t.blocks) != n*hashWidth {
-		return t.damaged(int64(t.body), fmt.Errorf("%d bytes of hashes for %d blocks", len(t.blocks), n))
+		return t.damaged(int64(t.body), fmt.Errorf("the hashes of %d blocks must have %d bytes, but have %d", n, n*hashWidth,
+			len(t.blocks)))
 	}
 	if err := t.checkSpans(); err != nil {
 		return t.damaged(int64(t.body), err)

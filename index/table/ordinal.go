@@ -68,7 +68,8 @@ func (t *Table) FindEncoded(dst []byte, sec int, enc string) (line int64, value 
 func (t *Table) At(sec int, line int64) (key string, value []byte, err error) {
 	s := t.sections[sec]
 	if line < 0 || line >= s.lines {
-		return "", nil, fmt.Errorf("line %d of %d in section %q", line, s.lines, t.sch.Sections[sec].Name)
+		return "", nil, fmt.Errorf("line %d is out of range: section %q has %d lines, numbered from 0", line,
+			t.sch.Sections[sec].Name, s.lines)
 	}
 	err = t.guard(func() error {
 		c, err := t.counts()

@@ -97,7 +97,7 @@ func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set,
 	return s, nil
 }
 
-// openShared opens a table, or takes another reference to the table had if the file still has the same
+// openShared opens a table, or takes another reference to the table in the parameter had if the file still has the same
 // contents. For a missing file it returns nil without an error.
 func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *Table) (*Table, error) {
 	if had != nil && had.is(fsys, dir) && had.Retain() {

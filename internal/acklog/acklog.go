@@ -132,7 +132,7 @@ func (r *Record) Check(get func(key string) string) {
 	}
 }
 
-// CheckSince compares a copy that was begun when Settled returned since.
+// CheckSince compares a copy of a store. The parameter since is what Settled returned when the copy was begun.
 func (r *Record) CheckSince(since map[string]int, get func(key string) string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

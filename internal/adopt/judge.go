@@ -177,8 +177,8 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 	return err
 }
 
-// keepServing leaves a file that cannot be adopted in place, reports it once, and serves the previous version; lost is
-// the error if neither log nor archive has that any more.
+// keepServing leaves a file that cannot be adopted in place, reports it once, and serves the previous version; The
+// parameter lost is the error to return if neither log nor archive has that version any more.
 func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error,
 	what string, lost error) error {
 	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)

@@ -338,8 +338,8 @@ func (j *Joint) deletedAfter(i int) []string {
 }
 
 // check adds preconditions for the new members of an assembly a: that they still exist as they were read, or, if that
-// is allowed, that they still do not exist. Members that was, the previous version, has already need no precondition:
-// deleting one of them writes this assembly.
+// is allowed, that they still do not exist. Members that the previous version, in the parameter was, already has need
+// no precondition: deleting one of them writes this assembly.
 func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.Settings().Now().AssemblyLimits()); err != nil {
 		return err
@@ -384,8 +384,8 @@ func (j *Joint) find(id string) (engine.Version, error) {
 	return j.st.engine.Find(j.ctx, j.st.engine.Kinds().Memories, id, false)
 }
 
-// Entry returns the log entry that writes the assembly a. old is the version that it replaces, previous the newest
-// version of its key, which may be a deletion.
+// Entry returns the log entry that writes the assembly a. The parameter old is the version that the entry replaces. The
+// parameter previous is the position of the newest version of its key, which may be a deletion.
 func (j *Joint) Entry(a *assembly.Assembly, old *engine.Version, previous wal.LSN) (wal.Entry, error) {
 	cm := j.st
 	var prev *assembly.Previous

@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Compose sets the composite of an assembly a from its members. was is its previous version, or nil. If the members are
-// the same, and none of them changed, the composite stays. As long as no member ever had a vector, the caller's
-// composite is kept: an import may have no other source.
+// Compose sets the composite of an assembly a from its members. The parameter was is its previous version, or nil. If
+// the members are the same, and none of them changed, the composite stays. As long as no member ever had a vector, the
+// caller's composite is kept: an import may have no other source.
 func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	if was != nil && len(a.HyperbolicEmbedding) == 0 {
 		a.HyperbolicEmbedding = was.HyperbolicEmbedding

@@ -68,10 +68,11 @@ type Restoration struct {
 // memories without a session.
 type Effects map[string]counts.Sum
 
-// Change adds a sum to the effects on a session. by may be negative.
+// Change adds the sum in the parameter by, which may be negative, to the effects on a session.
 func (e Effects) Change(session string, by counts.Sum) { e[session] = e[session].Plus(by) }
 
-// demands returns e and more as demands, to be compared with the limits; the store's demand is last.
+// demands adds the effects in the parameter more to those in e, and returns the sums that grow as demands, to be
+// compared with the limits. The demand of the whole store is last.
 func (e Effects) demands(more Effects, l *counts.Limits) (list []*counts.Demand) {
 	all, in := counts.Sum{}, maps.Clone(e)
 	for s, sum := range more {

@@ -212,8 +212,8 @@ func (tx *Tx) PutEmbedded(m *memstore.Memory) {
 	tx.add(Op{ID: m.ID, Memory: m, Derived: true, Conds: Conditions{Unlimited: true}})
 }
 
-// Suits requires that the store's model is the embedder's, and still is at the commit. by is the name under which the
-// store would know the embedder's model.
+// Suits requires that the store's model is the embedder's, and still is at the commit. The parameter by is the name
+// under which the store would know the embedder's model.
 func (tx *Tx) Suits(by string) error {
 	model := tx.cm.vectors.Model()
 	if err := tx.cm.suits(&model, by); err != nil {

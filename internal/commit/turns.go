@@ -102,7 +102,7 @@ func (t *turn) pass(ctx context.Context, key string) error {
 	return err
 }
 
-// leave passes the turn on.
+// leave ends the turn, or the wait for it: the next writer of the document gets the turn.
 func (t *turn) leave() {
 	if t.in == nil {
 		return

@@ -65,7 +65,8 @@ func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Mode
 }
 
 // suits returns an error if vectors of the embedder may not be stored now, because the store's vectors are by another
-// model or were made with another template. by is the name under which the store would know the embedder's model.
+// model or were made with another template. The parameter by is the name under which the store would know the
+// embedder's model.
 func (cm *Committer) suits(model *index.Model, by string) error {
 	if err := cm.host.Suits(model); err != nil {
 		return err

@@ -36,7 +36,9 @@ type Config struct {
 	Fit    bool // cut or pad an embedding of another dimension than the store's
 }
 
-// New returns a Committer. Every commit calls pace; commits with vectors of an embedder call host.
+// New returns a Committer. The parameter pace is the flusher: it slows down commits while the log is far ahead of the
+// files, and each commit wakes it. The parameter host is the embedder: it decides whether vectors that it made may
+// still be stored.
 func New(eng *engine.Engine, vs *vectors.Vectors, cs *counts.Counts, pace Pace, host Host, c Config) *Committer {
 	return &Committer{engine: eng, vectors: vs, counts: cs, pace: pace, host: host, embeds: c.Embeds, fit: c.Fit}
 }

@@ -170,7 +170,7 @@ func (f *Folder) regular(name string, info vfs.Info) error {
 // error.
 func readAll(r io.ReaderAt, size, limit int64) ([]byte, error) {
 	if limit > 0 && size > limit {
-		return nil, fmt.Errorf("%w: %d bytes (limit: %d)", errs.ErrTooLarge, size, limit)
+		return nil, fmt.Errorf("%w: the file has %d bytes, the limit is %d", errs.ErrTooLarge, size, limit)
 	}
 	return vfs.ReadTextAt(r, size)
 }

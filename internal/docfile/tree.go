@@ -156,8 +156,8 @@ func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 	return nil
 }
 
-// removeEmpty removes the folders of a document that are empty now, the innermost first, up to one that is kept. If it
-// is unknown whether they are kept, they stay.
+// removeEmpty removes the folders above a document that was removed or renamed, the innermost first, until one of them
+// is not empty or is among those that Options.Kept returns. If Kept fails, removeEmpty removes nothing.
 func (f *Folder) removeEmpty(name string) {
 	dirs := f.ancestors(name)
 	if len(dirs) == 0 {

@@ -62,7 +62,7 @@ type Config struct {
 	Service string        // name of the service; "": failures are not shared with other processes of the user
 }
 
-// New returns the embedder of a store. before finds the memory before another in its session.
+// New returns the embedder of a store. The parameter before finds, for a memory, the previous one in the same session.
 func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, before Before, c Config) *Embedding {
 	e := &Embedding{engine: eng, vectors: vs, commits: cm, precedes: before, config: c}
 	host, service := eng.Env(), c.Service
@@ -94,8 +94,8 @@ var errEmbedClosing = errors.New("the store is closing")
 // embed requests the vectors of texts from the embedder, outside of all locks. If ctx ends, it returns the error of
 // ctx; any other error means that there are no vectors now.
 //
-// If by is nil, the vectors are for a future model, or nothing is stored; otherwise the store's vectors must be of the
-// embedder's model, made with the same template, and of the same dimension.
+// If the parameter by is nil, the vectors are for a future model, or nothing is stored; otherwise the store's vectors
+// must be of the embedder's model, made with the same template, and of the same dimension.
 func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait waiter) ([][]float32, error) {
 	var list [][]float32
 	var err error

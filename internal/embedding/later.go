@@ -365,8 +365,8 @@ func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents m
 	return n, nil
 }
 
-// eachOf calls take for each of the given memories with its version. It skips memories that are deleted, or damaged:
-// verify reports the latter.
+// eachOf calls the function take for each of the given memories, with the version of the memory. It skips memories that
+// are deleted, or damaged: verify reports the latter.
 func (em *Embedding) eachOf(ctx context.Context, ids []string, take func(m *memstore.Memory, at wal.LSN)) error {
 	for _, id := range ids {
 		v, err := em.engine.Find(ctx, em.engine.Kinds().Memories, id, true)

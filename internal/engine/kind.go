@@ -108,8 +108,8 @@ func (k *Kind) Misplaced(id string) error {
 		human.Quote(id), k.File(id))
 }
 
-// Elsewhere returns the error for a file that is not a document of its folder. That is the error why, or, if
-// the file is a document of another kind, an error that names the place where it belongs.
+// Elsewhere returns the error for a file that is not a document of its folder. That is the error in the parameter why,
+// or, if the file is a document of another kind, an error that names the place where it belongs.
 func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	var field *errs.FieldError
 	if k.Opaque || !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {

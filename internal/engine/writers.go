@@ -387,9 +387,9 @@ func (eng *Engine) Writer(number uint32, version uint64) writer.Writer {
 // UnknownWriter is the name of the writer of a version whose writer is not known.
 const UnknownWriter = "unknown"
 
-// WrittenBy returns a function that reports whether a version is by the writer name. name is a number of a
-// writer, one of its names (writer.Writer.Is), or UnknownWriter. No version below first is by that writer. A
-// number selects the writer to which it was issued last.
+// WrittenBy returns a function that reports whether a version is by the writer name. name is a number of a writer, one
+// of its names (writer.Writer.Is), or UnknownWriter. No version below the position first is by that writer. A number
+// selects the writer to which it was issued last.
 func (eng *Engine) WrittenBy(ctx context.Context,
 	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
 	t, err := eng.Writers(ctx)

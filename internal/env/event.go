@@ -28,61 +28,87 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventTornTail   EventKind = "torn tail cut"     // unacknowledged bytes after the last commit were cut off
-	EventCorruption EventKind = "corruption found"  //
-	EventSyncFailed EventKind = "sync failed"       // writes wait until a sync succeeds
-	EventSyncHealed EventKind = "sync works again"  //
-	EventSlowSync   EventKind = "slow sync"         // a sync of the log took over a second; Took
-	EventLockWait   EventKind = "waited for a lock" // Note names the holder
-	EventRecovered  EventKind = "recovered"         // the log was read after a process ended without Close
-	EventDiskFull   EventKind = "disk full"         //
-	// Bytes are free; Note has how many there should be. Sent once until there is enough space
-	EventLowSpace   EventKind = "low space"
-	EventSpaceBack  EventKind = "enough space again"          //
-	EventHealed     EventKind = "log healed"                  // Path was restored; Note names the source
-	EventHoldBroken EventKind = "log released under a backup" // the backup took longer than the log's budget allows
-	EventArchiveGap EventKind = "segment not archived"        // the history has a hole; no memory is lost
-	// Err is the difference; the store writes nothing more, see errs.ErrReplaced
+	// unacknowledged bytes after the last commit were cut off; Path is the file in quarantine/ that has them
+	EventTornTail EventKind = "torn tail cut"
+	// stored data is damaged; Path is the file or folder, Err the reason, LSN the position if the log is damaged
+	EventCorruption EventKind = "corruption found"
+	EventSyncFailed EventKind = "sync failed"      // writes wait until a sync succeeds
+	EventSyncHealed EventKind = "sync works again" //
+	EventSlowSync   EventKind = "slow sync"        // a sync of the log took over a second; Took is the duration
+	// this process waited for a lock; Path is the file of the lock, Note names the holder, Took is the duration
+	EventLockWait  EventKind = "waited for a lock"
+	EventRecovered EventKind = "recovered" // the log was read after a process ended without Close
+	EventDiskFull  EventKind = "disk full" //
+	// the disk has little free space; Bytes is the number of free bytes, and Note has how many there should be. Sent
+	// once until there is enough space
+	EventLowSpace  EventKind = "low space"
+	EventSpaceBack EventKind = "enough space again" //
+	// a damaged segment of the log was restored from its copy; Path is the segment, Note names the copy
+	EventHealed EventKind = "log healed"
+	// a backup took longer than the log's budget allows, so the log was released; Bytes is by how much the log grew
+	// meanwhile
+	EventHoldBroken EventKind = "log released under a backup"
+	// a segment of the log was archived with gaps, or not at all; Path is the segment, Err the reason. The history has a
+	// hole; no memory is lost
+	EventArchiveGap EventKind = "segment not archived"
+	// the store's folder was replaced, so the store writes nothing more: see errs.ErrReplaced; Err is the difference
 	EventReplaced EventKind = "store replaced"
-	// Path was removed on a full disk: Bytes of the oldest history; no memory is lost
+	// the oldest history was removed on a full disk; Path is the removed file, Bytes its size. No memory is lost
 	EventArchiveCut EventKind = "history removed for space"
-	// Bytes of the oldest history were removed because of history_bytes or history_days: see Note
+	// the oldest history was removed because of history_bytes or history_days; Bytes is its size, and Note names the
+	// segments and the setting
 	EventArchiveOld EventKind = "old history removed"
-	EventFlush      EventKind = "flushed"       // Count files became durable
-	EventFlushError EventKind = "flush failed"  // the flush will be retried
-	EventIndex      EventKind = "index written" //
-	// Count segments of the index of words were merged, or rewritten without deleted documents; Path, LSN, Took
+	EventFlush      EventKind = "flushed"      // a flush wrote files; Count is their number
+	EventFlushError EventKind = "flush failed" // a flush failed and will be retried; Err is the reason
+	// the index was written; LSN is the position up to which it covers the log
+	EventIndex EventKind = "index written"
+	// segments of the index of words were merged, or rewritten without deleted documents; Count is their number, Path
+	// their folder, LSN the position up to which they cover the log, Took the duration
 	EventMerged EventKind = "words merged"
-	// the index was rebuilt from a backup or from the files: Note; Err has the reason
-	EventRebuilt  EventKind = "index rebuilt"
-	EventRestored EventKind = "memory file put back"  // Path was damaged or missing; restored from log or archive
-	EventEdit     EventKind = "edited file set aside" // Path is in quarantine/
-	EventAdopted  EventKind = "edited file adopted"   //
-	// the file of ID was deleted; its versions are kept in the history; Note: it was the only copy
-	EventDeleted  EventKind = "deleted by hand"
-	EventWatching EventKind = "edits are watched"            // Note: by notifications or by polling; Err: why by polling
-	EventDrift    EventKind = "files and index do not agree" //
+	// the index was rebuilt from a backup or from the files; Note names the source, Err is the reason, if there is one
+	EventRebuilt EventKind = "index rebuilt"
+	// a damaged or missing file was restored from the log or the archive; Path is the file
+	EventRestored EventKind = "memory file put back"
+	// a file that the store did not write was set aside, or will be; Path is the file, or where it is in quarantine/ now
+	EventEdit EventKind = "edited file set aside"
+	// an edit by hand became a new version; Path is the file, ID the memory, LSN the version
+	EventAdopted EventKind = "edited file adopted"
+	// the file of the memory ID was deleted by hand; its versions are kept in the history. Note is set if the file was
+	// the only copy
+	EventDeleted EventKind = "deleted by hand"
+	// the store watches the files for edits; Note has the way, notifications or polling, and Err the reason for polling
+	EventWatching EventKind = "edits are watched"
+	// files and index do not agree; Path is the folder or the file, Count the number of files, and Note the details
+	EventDrift EventKind = "files and index do not agree"
 	// the file is not valid: the last valid settings apply; at open, those of its members that are valid
-	EventConfig     EventKind = "config.json is not valid"
-	EventBackupFail EventKind = "index backup could not be made" //
-	// Count texts could not be embedded; the memories are stored and get their vectors later
+	EventConfig EventKind = "config.json is not valid"
+	// the previous index could not be kept as a backup; Err is the reason
+	EventBackupFail EventKind = "index backup could not be made"
+	// texts could not be embedded; Count is their number, Err the reason. The memories are stored and get their vectors
+	// later
 	EventEmbedFailed EventKind = "embedding failed"
 	EventEmbedWorks  EventKind = "embedding works again" //
-	// Count failures in a row; writes do not wait for the embedder until Took has passed
+	// the embedder failed several times in a row; Count is the number of failures, Err the last one. Writes do not wait
+	// for the embedder until Took has passed
 	EventEmbedDown EventKind = "embedder down"
-	EventVectors   EventKind = "vectors written" // Count vectors in all; Path
-	// the vectors were rebuilt from the memories; Err has the reason
+	// the vectors were written; Count is the number of all vectors, Path the file
+	EventVectors EventKind = "vectors written"
+	// the vectors were rebuilt from the memories; Err is the reason
 	EventVectorsRebuilt EventKind = "vectors rebuilt"
-	// the index was written without the data derived by one of the views; the next flush retries
+	// data derived by one of the views could not be written; Path is its folder, Err the reason. The index is written
+	// without the data, and the next flush retries
 	EventViewError EventKind = "view not written"
 	// the index was written without the vectors; they are completed later
 	EventVectorsSkipped EventKind = "vectors not written"
-	// Count memories; Note says whether they had expired or were older than max_age
-	EventSwept   EventKind = "old memories deleted"
-	EventEvicted EventKind = "memories evicted"        // Count memories, to make room for a write; ID is the first
-	EventFitted  EventKind = "embedding padded or cut" // Note has the old and the new dimension
-	// commits wait for the files or the index, which are Bytes behind the log; Note has the reason. Sent again only
-	// after some seconds without a waiting commit
+	// memories were deleted because they had expired or were older than max_age; Count is their number, Note the reason
+	EventSwept EventKind = "old memories deleted"
+	// memories were deleted to make room for a write; Count is their number, ID the first of them
+	EventEvicted EventKind = "memories evicted"
+	// an embedding was padded or cut to the store's dimension; ID is the memory, and Note has the old and the new
+	// dimension
+	EventFitted EventKind = "embedding padded or cut"
+	// commits wait because the files or the index lag behind the log; Bytes is by how much, Note the reason. Sent again
+	// only after ten seconds without a waiting commit
 	EventSlowed EventKind = "writers slowed"
 )
 

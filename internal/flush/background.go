@@ -19,10 +19,10 @@ const FlushEvery = time.Second
 // 36,000/s instead of the 66,000/s without that.
 const RestFactor = 9
 
-// RestAfter returns how long the flushers rest after a round that took the given time. wrote reports whether there were
-// writes during the round, more whether it left more to do. After a burst, files need not wait for writers. full is the
-// backlog relative to its limit: the fuller, the shorter the rest; from slowFrom on, where writers are slowed, there is
-// none.
+// RestAfter returns how long the flushers rest after a round that took the given time. The parameter wrote reports
+// whether there were writes during the round, and the parameter more whether the round left something to do. After a
+// burst, files need not wait for writers. The parameter full is the backlog relative to its limit: the larger the
+// backlog, the shorter the rest. From slowFrom on, where writers are slowed, the flushers do not rest.
 func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration {
 	if more && (!wrote || full >= slowFrom) {
 		return 0

@@ -24,7 +24,7 @@ type following struct {
 	then func() error // called after the work, between two rounds; nil: nothing
 }
 
-// start starts work beside the rounds that follow. then is called afterwards, between two rounds.
+// start starts work beside the rounds that follow. Afterwards it calls the function then, between two rounds.
 func (fl *Flusher) start(work func(), then func() error) {
 	f := &following{done: make(chan struct{}), then: then}
 	fl.following = f
@@ -114,7 +114,8 @@ func (fl *Flusher) indexStands() {
 // indexWaits reports whether the next attempt at an index that could not be written is still delayed.
 func (fl *Flusher) indexWaits() bool { return int64(time.Since(fl.made)) < fl.indexAfter.Load() }
 
-// spilledTo moves the mark of the index in the checkpoint to to, after an index was written beside rounds.
+// spilledTo moves the mark of the index in the checkpoint to the mark in the parameter to, after an index was written
+// beside rounds.
 func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) error {
 	c, err := fl.engine.Log().Checkpoint()
 	if err != nil {

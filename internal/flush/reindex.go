@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// ReindexNow rebuilds the index. why is the reason, for messages and the rebuild.
+// ReindexNow rebuilds the index. The parameter why is the reason, for messages and the rebuild.
 func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 	held, err := fl.engine.Log().LockFlush(ctx)
 	if err != nil {

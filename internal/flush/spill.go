@@ -16,7 +16,8 @@ import (
 )
 
 // spillDue reports whether this round writes the index: the log since the last index has exceeded its limit, the index
-// is small, or a flush or a close requests it. more means that a round of a close leaves something to the next one.
+// is small, or a flush or a close requests it. The parameter more is true if a round of a close leaves something to the
+// next round.
 func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	set := fl.engine.State().Set()
 	if set == nil {

@@ -111,7 +111,7 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 }
 
 // anyOpaque looks at documents that do not contain their id, among those that changed since the index was written: a
-// killed flusher was writing one of these. It reports whether is returns true for any of them.
+// killed flusher was writing one of these. It reports whether the function is returns true for any of them.
 func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id string) bool) bool {
 	if !slices.ContainsFunc(fl.engine.Present(), func(k *engine.Kind) bool { return k.Opaque }) {
 		return false

@@ -32,7 +32,8 @@ func Owner(id string) (string, bool) { return strings.CutPrefix(id, sidecarHead)
 // Companion returns the id of the sidecar of a note; false for the id of a sidecar.
 func Companion(id string) (string, bool) { return SidecarOf(id), !IsSidecar(id) }
 
-// Moved returns the sidecar of a note that was at a path, up to a version; had is its sidecar there, empty for none.
+// Moved returns the sidecar of a note that was at a path, up to a version; The parameter had is the sidecar that the
+// note had there, empty if it had none.
 func Moved(from string, last uint64, had []byte) ([]byte, error) {
 	var s Sidecar
 	if len(had) > 0 {

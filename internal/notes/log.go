@@ -47,7 +47,8 @@ type Log struct {
 	ids  map[string]string // by path, ids that are not those of the path
 }
 
-// lineage is the note at a path.
+// lineage identifies the note that is at a path while Log reads: its id, the time at which it was created, and its
+// newest version.
 type lineage struct {
 	id      string
 	created time.Time
@@ -296,7 +297,8 @@ func (l *Log) idAt(ctx context.Context, path string, created bool) string {
 	return note.ID(path)
 }
 
-// lineageAt returns the note that was deleted: its version, and that of its sidecar.
+// lineageAt returns the lineage of the note at a path that was deleted. The parameters version and side are the last
+// versions of the note and of its sidecar, 0 for none.
 func (l *Log) lineageAt(ctx context.Context, path string, version, side wal.LSN) lineage {
 	if was, ok := l.at[path]; ok {
 		return was

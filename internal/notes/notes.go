@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Notes are those of an open store.
+// Notes reads and writes the notes of an open store.
 type Notes struct {
 	engine  *engine.Engine
 	commits *commit.Committer
@@ -64,7 +64,7 @@ type Info struct {
 	Properties
 }
 
-// Properties are those of a note that no file has.
+// Properties has the data of a note that are stored in its sidecar instead of the note's file.
 type Properties struct {
 	SessionID string
 	ExpiresAt time.Time // zero: never
@@ -380,7 +380,8 @@ func (ns *Notes) SetProperties(ctx context.Context, path string, p Properties, c
 	return i, failed(path, err)
 }
 
-// sidecarChange returns the change that makes s the sidecar of a note, none where was is the same.
+// sidecarChange returns the change that makes s the sidecar of a note, or no change if the note has this sidecar
+// already. The parameter was is the present version of the sidecar.
 func sidecarChange(path string, s note.Sidecar, was engine.Version) ([]commit.DocumentChange, error) {
 	c := commit.DocumentChange{ID: note.SidecarOf(path), Was: was}
 	if s.ID == note.ID(path) {

@@ -108,7 +108,7 @@ var list = slices.Concat([]place{
 var documents = []documentFolder{{record.MemoryFolder, isJSON}, {record.AssemblyFolder, isJSON}, {Working, isJSON},
 	{record.NoteFolder, notes.System().IsOwn}}
 
-// documentFolder is a folder of documents. own reports whether the store gives a path in it, with
+// documentFolder is a folder of documents. The function own reports whether the store gives a path in that folder, with
 // slashes, to a file or a folder.
 type documentFolder struct {
 	name string
@@ -127,8 +127,8 @@ func owner(name string) func(path string, folder bool) bool {
 	return nil
 }
 
-// AddDocuments adds the folder of another kind of document; see kind.Register. own reports whether the
-// store gives a path in it, with slashes, to a file or a folder.
+// AddDocuments adds the folder of another kind of document; see kind.Register. The function own reports whether the
+// store gives a path in that folder, with slashes, to a file or a folder.
 func AddDocuments(name string, own func(path string, folder bool) bool) {
 	documents = append(documents, documentFolder{name, own})
 	list = append(list, place{name, folder | top | sole})

@@ -24,7 +24,7 @@ func (d digest) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString
 
 func (d *digest) UnmarshalText(b []byte) error {
 	if hex.DecodedLen(len(b)) != len(d) {
-		return fmt.Errorf("%d digits, not %d", len(b), hex.EncodedLen(len(d)))
+		return fmt.Errorf("a hash has %d digits, but must have %d", len(b), hex.EncodedLen(len(d)))
 	}
 	_, err := hex.Decode(d[:], b)
 	return err
@@ -84,12 +84,12 @@ func Parse(b []byte) ([]Row, error) {
 		return nil, fmt.Errorf("%w: %w", errRows, err)
 	}
 	if len(l.Purged) == 0 || len(l.Purged) > MostRows {
-		return nil, fmt.Errorf("%w: %d rows", errRows, len(l.Purged))
+		return nil, fmt.Errorf("%w: impossible number of rows: %d", errRows, len(l.Purged))
 	}
 	for i := range l.Purged {
 		r := &l.Purged[i]
 		if r.Version == 0 || r.Since != 0 || r.At != 0 || r.By != 0 || r.Store != (digest{}) || r.Done {
-			return nil, fmt.Errorf("%w: row %d", errRows, i)
+			return nil, fmt.Errorf("%w: row %d lacks a version, or has a field that only rows of the file have", errRows, i)
 		}
 	}
 	return l.Purged, nil

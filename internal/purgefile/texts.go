@@ -55,7 +55,7 @@ func (t *Texts) Add(sum [16]byte) bool {
 	return true
 }
 
-// AddAll adds all of another Texts, and reports whether any is new.
+// AddAll adds all texts in the parameter of, and reports whether any of them is new.
 func (t *Texts) AddAll(of *Texts) (any bool) {
 	for sum := range of.sums {
 		any = t.Add(sum) || any

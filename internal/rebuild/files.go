@@ -52,7 +52,7 @@ type known struct {
 	created, updated time.Time
 }
 
-// knownOf returns what a line of the index says of the version at.
+// knownOf returns what a line of the index says of the version at the position at.
 func knownOf(at wal.LSN, line *index.Entry) known {
 	return known{at, line.VectorID, line.By, line.CreatedAt, line.UpdatedAt}
 }

@@ -107,7 +107,7 @@ var errRecord = errors.New("not a record")
 // Parse parses a value. It does not inflate the document.
 func Parse(value []byte) (View, error) {
 	if len(value) < headSize {
-		return View{}, fmt.Errorf("%w: %d bytes", errRecord, len(value))
+		return View{}, fmt.Errorf("%w: %d bytes are too few", errRecord, len(value))
 	}
 	if value[0] != Version {
 		return View{}, &errs.NewerError{Path: "wal", Format: uint64(value[0]), Reads: Version}
@@ -124,7 +124,7 @@ func Parse(value []byte) (View, error) {
 		size: int(le.Uint32(value[20:])), zstd: value[1]&flagZstd != 0,
 	}
 	if !v.zstd && v.size != len(v.doc) {
-		return View{}, fmt.Errorf("%w: document of %d bytes, not %d", errRecord, len(v.doc), v.size)
+		return View{}, fmt.Errorf("%w: the document has %d bytes, but the header names %d", errRecord, len(v.doc), v.size)
 	}
 	return v, nil
 }

@@ -34,8 +34,8 @@ type Expirer interface {
 	DeleteExpired(ctx context.Context, at time.Time, most int) (int, error)
 }
 
-// New returns the retention of a store. orders lists memories by age and session, ticks has the clock of
-// the machine, others has further documents that expire and may be nil.
+// New returns the retention of a store. The parameter orders lists memories by age and session, ticks has the clock of
+// the machine, and others, which may be nil, has further documents that expire.
 func New(eng *engine.Engine, cm *commit.Committer, cs *counts.Counts, orders *words.Orders,
 	ticks *scopes.Scopes, others Expirer) *Retention {
 	r := &Retention{engine: eng, commits: cm, counts: cs, orders: orders, uptime: ticks, others: others}

@@ -48,7 +48,7 @@ func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, l
 	return list[:min(n, len(list))], nil
 }
 
-// atLeast returns the hits of a list, sorted best first, that have at least the score least.
+// atLeast returns the hits of a list, sorted best first, whose score is not below the parameter least.
 func atLeast(list []found, least float64) []found {
 	if i := slices.IndexFunc(list, func(h found) bool { return h.Score < least }); i >= 0 {
 		list = list[:i]
@@ -94,7 +94,8 @@ func fused(by, near []found, share float64, ranks bool) []found {
 	return list
 }
 
-// behindWindows appends the hits outside both windows. by and near must have all hits, or as many as were asked for.
+// behindWindows appends the hits outside both windows. The parameters by and near are the hits by words and by meaning;
+// each must have all hits, or as many as were asked for.
 func behindWindows(list, by, near []found) []found {
 	seen := make(map[document]bool, len(list))
 	for _, h := range list {

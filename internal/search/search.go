@@ -163,7 +163,8 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 // while it ranked them. After that it returns fewer hits than asked for.
 const goneTries = 2
 
-// spare returns how many more hits to rank after gone of them disappeared: as many may disappear again.
+// spare returns how many more hits to rank after some hits disappeared: as many may disappear again. The parameter gone
+// is their number.
 func spare(gone int) int { return 2*gone + 8 }
 
 // pass is the result of searchOnce.

@@ -201,16 +201,16 @@ func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 	}
 	switch {
 	case line.Deleted || line.Version != 0 || line.Mtime != 0 && !k.FileWins || line.By != 0:
-		return errors.New("the line has fields that only lines in a table have")
+		return errors.New("the index line has fields that only lines in a table have")
 	case !k.IsFile(line.Filepath, e.Key[1:]):
-		return fmt.Errorf("the line names the file %s, not %s", human.Quote(line.Filepath), k.File(e.Key[1:]))
+		return fmt.Errorf("the index line names the file %s, not %s", human.Quote(line.Filepath), k.File(e.Key[1:]))
 	case line.Size != int64(view.Size()):
-		return fmt.Errorf("the line names a document of %d bytes, not %d", line.Size, view.Size())
+		return fmt.Errorf("the index line names a document of %d bytes, not %d", line.Size, view.Size())
 	case line.Dimension != index.UnknownDimension && line.Dimension != view.Dims():
-		return fmt.Errorf("the line names a vector of %d dimensions, not %d", line.Dimension, view.Dims())
+		return fmt.Errorf("the index line names a vector of %d dimensions, not %d", line.Dimension, view.Dims())
 	case line.VectorID < 0 || line.VectorID < foreignVectors && (uint64(line.VectorID) > e.LSN ||
 		line.VectorID != 0 && view.Created):
-		return fmt.Errorf("the line names vector %d, which the document cannot have", line.VectorID)
+		return fmt.Errorf("the index line names vector %d, which the document cannot have", line.VectorID)
 	}
 	return nil
 }

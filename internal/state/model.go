@@ -75,7 +75,8 @@ func modelIn(at uint64, line []byte) (index.Model, error) {
 		return index.Model{}, fmt.Errorf("the model of the vectors: %w", err)
 	}
 	if c.Dimension < 0 || c.Dimension > mostDimension || c.Since > at {
-		return index.Model{}, fmt.Errorf("the model of the vectors: %d dimensions, since %d", c.Dimension, c.Since)
+		return index.Model{}, fmt.Errorf("the model of the vectors has an impossible dimension, %d, or position, %d",
+			c.Dimension, c.Since)
 	}
 	if c.Switch {
 		c.Since = at

@@ -396,7 +396,7 @@ func (s *State) Moment(from uint64, mortal bool) (live int64, list []index.At, c
 	return s.live[kind.Memories.Letter], list, s.from.Load()
 }
 
-// FirstChanges returns the first of the Changes, at most most of them.
+// FirstChanges returns the first of the Changes. The parameter most is their maximum number.
 func (s *State) FirstChanges(from, to uint64, most int) []index.At {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -126,7 +126,8 @@ func unfinished(c *Config) error {
 		"to use what is there, rename the folder", errs.ErrInvalid, m.Kind, e.Dir, m.Kind)
 }
 
-// build enters the folder and creates all parts of the store. The log is not open yet.
+// build creates the engine, which enters the store's folder, and then the other components of the Store. It does not
+// open the log: the caller does that next.
 func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	up := host{st}
 	s := settings.New(c.Env)

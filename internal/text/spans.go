@@ -2,8 +2,9 @@ package text
 
 import "unicode/utf8"
 
-// Spans calls visit with the offsets of the words of b, as Each finds them, in order, until visit returns false. alone
-// means a character of a script without spaces; together with the adjoining one before it, it is also a pair.
+// Spans calls visit with the offsets in b of each word that Each finds, in order, until visit returns false. The
+// argument alone of visit is true if the word is one character of a script without spaces. Two such characters that
+// adjoin are also one term of the index, a pair; Spans does not report pairs.
 func Spans(b []byte, visit func(from, to int, alone bool) bool) {
 	from, to, alone := -1, 0, false
 	end := func() bool {

@@ -37,8 +37,9 @@ func Coming(s string, now time.Time) (time.Time, error) {
 // dayMonth matches a day without a year, with or without a time of day; and 3 days ago.
 var dayMonth = regexp.MustCompile(`^(\d{1,2} [a-z]{3,9}|[a-z]{3,9} \d{1,2})( at)?( \S+)?$`)
 
-// again returns the times relative to which Parse searches for the last occurrence of a text that
-// recurs.
+// again returns the times that Coming passes to Parse, one after the other, to find the next occurrence of a text that
+// Parse reads as a time in the past: a week after now for a weekday, 1 to 8 years after now for a day without a year.
+// For any other text it returns nil: such a time does not recur.
 func again(text string, now time.Time) (all []time.Time) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "on "), ",", "")
 	first, _, _ := strings.Cut(text, " ")
@@ -48,7 +49,7 @@ func again(text string, now time.Time) (all []time.Time) {
 	if _, err := ago(text, now); err == nil || !dayMonth.MatchString(text) {
 		return nil
 	}
-	for years := 1; years < 9; years++ { // 9: until a leap year, also around 2100
+	for years := 1; years < 9; years++ { // 8 years include a leap year, also around 2100
 		all = append(all, now.AddDate(years, 0, 0))
 	}
 	return all

@@ -249,7 +249,7 @@ func (p *part) again() error {
 	return errPlanAgain
 }
 
-// refuse records that a document cannot be restored because of why.
+// refuse records that a document cannot be restored. The parameter why is the reason.
 func (p *part) refuse(c *change, why error) error {
 	if rests := (*commit.RestsError)(nil); errors.As(why, &rests) {
 		why = fmt.Errorf("%w: %w", ErrBuiltUpon, why)

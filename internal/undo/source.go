@@ -104,7 +104,7 @@ func (u *Undoer) document(c *change, e *wal.Entry) (index.Entry, []byte, error) 
 	}
 	doc, err := u.engine.Codec().Doc(&view, places.StoredMost)
 	if err == nil && sha256.Sum256(doc) != line.ContentHash {
-		err = errors.New("the document does not match the hash in its line")
+		err = errors.New("the document does not match the hash in its index line")
 	}
 	if err != nil {
 		err = state.Invalid(e, err)

@@ -58,7 +58,8 @@ func readFile(fsys FS, name string, limit int64, read func(f io.ReaderAt, size i
 		return nil, pathError("read", name, fmt.Errorf("%w: not a regular file", errs.ErrInvalid))
 	}
 	if st.Size > limit {
-		return nil, pathError("read", name, fmt.Errorf("%w: %d bytes, limit %d", errs.ErrTooLarge, st.Size, limit))
+		return nil, pathError("read", name, fmt.Errorf("%w: the file has %d bytes, the limit is %d",
+			errs.ErrTooLarge, st.Size, limit))
 	}
 	return read(f, st.Size)
 }

@@ -70,7 +70,7 @@ func (f *lockFile) isNamed(name string) bool {
 	return err == nil && i.Ino == f.ino && i.Dev == f.dev
 }
 
-// sameAsNamed reports whether name still leads to the open file mine.
+// sameAsNamed reports whether the path name still leads to the open file that the parameter mine describes.
 func sameAsNamed(w opener, mine fs.FileInfo, name string) bool {
 	st, ok := mine.Sys().(*syscall.Stat_t)
 	i, err := lstatBy(w, name)

@@ -41,7 +41,7 @@ func (f *lockFile) Close() error { return f.f.Close() }
 
 func (f *lockFile) isNamed(string) bool { return true }
 
-// sameAsNamed reports whether name still leads to the open file mine.
+// sameAsNamed reports whether the path name still leads to the open file that the parameter mine describes.
 func sameAsNamed(_ opener, mine fs.FileInfo, name string) bool {
 	named, err := os.Lstat(name)
 	return err == nil && os.SameFile(mine, named)

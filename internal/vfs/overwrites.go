@@ -1,6 +1,7 @@
 package vfs
 
-// Overwrites says where the bytes go when those of a file are overwritten: into the same blocks or into others.
+// Overwrites is the kind of blocks to which a file system writes when bytes of a file are overwritten: the same blocks,
+// or others.
 type Overwrites int
 
 // The values of Overwrites.

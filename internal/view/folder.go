@@ -67,7 +67,7 @@ func (f *Folder) Write(name string, data []byte) error {
 // pieceBytes is how many bytes WriteBy writes at a time.
 const pieceBytes = 1 << 20
 
-// WriteBy is like Write; write passes the contents to give in pieces.
+// WriteBy is like Write, except that the function write passes the contents to its argument give in pieces.
 func (f *Folder) WriteBy(name string, write func(give func(b []byte) error) error) error {
 	if err := f.make(); err != nil {
 		return err

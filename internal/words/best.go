@@ -56,7 +56,8 @@ func (s *search) best(f Filter, n int, least float64, accept func(Hit) (bool, er
 	}
 }
 
-// ordered returns the best hits of all parts that pass the filter, the best first, at most most of them.
+// ordered returns the best hits of all parts that pass the filter, the best first. The parameter most is their maximum
+// number.
 func (s *search) ordered(f *Filter, most int, least float64) (hits []Hit, err error) {
 	best := make([]worst, len(s.scratch))
 	err = s.each(len(best), func(i int) (err error) {
@@ -70,7 +71,7 @@ func (s *search) ordered(f *Filter, most int, least float64) (hits []Hit, err er
 	return hits[:min(most, len(hits))], err
 }
 
-// bestOf returns the best hits of part i, as a heap, at most most of them.
+// bestOf returns the best hits of part i, as a heap. The parameter most is their maximum number.
 func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err error) {
 	c, seg := s.scratch[i], s.parts[i].Seg
 	only, some := f.Only[s.parts[i].ID]

@@ -32,7 +32,7 @@ func (v *Set) InSession(name string) (at []Ref, ids []string, err error) {
 func (v *Set) LSN(at Ref) (uint64, error) {
 	i, ok := v.index[at.Part]
 	if !ok {
-		return 0, broken("a row of part %d, which is not there", at.Part)
+		return 0, broken("a reference to a row of part %d, which does not exist", at.Part)
 	}
 	return v.parts[i].Seg.LSN(at.Row)
 }

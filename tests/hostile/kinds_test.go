@@ -192,6 +192,7 @@ func sparse(path string, size int64) error {
 	return os.Truncate(path, size)
 }
 
+// sameTime writes a text to the file at path, and gives the file the mode and the modification time in was.
 func sameTime(path string, text []byte, was fs.FileInfo) error {
 	if err := os.WriteFile(path, text, was.Mode().Perm()); err != nil {
 		return err

@@ -22,10 +22,10 @@ func (p Page) Anchor() (offset, at int64, settled, ok bool) {
 // SettleAnchor records that the anchor was confirmed.
 func (p Page) SettleAnchor(at int64) { p.raise(wordAnchorTime, uint64(at)|settledBit) }
 
-// CastAnchor replaces the offset of the anchor, if the offset is still was, or, with had false, if there is
-// still no anchor. It reports whether it did. Before that it raises the time of the anchor, so a process that
-// sees the new offset sees the new time. The time only goes up, so a process that was stopped here and
-// overtaken does not change the time of the newer anchor.
+// CastAnchor replaces the offset of the anchor, if the offset is still the one in the parameter was, or, if the
+// parameter had is false, if there is still no anchor. It reports whether it did. Before that it raises the time of the
+// anchor, so a process that sees the new offset sees the new time. The time only goes up, so a process that was stopped
+// here and overtaken does not change the time of the newer anchor.
 func (p Page) CastAnchor(was int64, had bool, offset, at int64) bool {
 	old := uint64(0)
 	if had {

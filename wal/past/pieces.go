@@ -138,8 +138,8 @@ func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) boo
 	return start || len(g.buf) < pieceSize || g.flush()
 }
 
-// flush yields the piece. It drops the frames after the last whole batch, because a gap or the limit comes
-// next.
+// flush yields the gathered frames as a Piece. It drops the frames after the last whole batch, because a gap or the end
+// of the reading follows them.
 func (g *gathering) flush() bool {
 	p := g.piece
 	p.To, p.Bytes = g.border, g.buf[:g.whole]

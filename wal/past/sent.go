@@ -70,7 +70,7 @@ func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
 	return s, true, p.reaches(s.Mark.LSN, durable)
 }
 
-// reaches returns *errs.CopyBehindError if the log is no longer kept from a mark on.
+// reaches returns an *errs.CopyBehindError if the log is no longer kept from the position at on.
 func (p *Log) reaches(at, durable LSN) error {
 	number := p.Geometry.Number(at - 1)
 	if _, _, err := p.Start(number); !gone(err) {
@@ -86,9 +86,9 @@ func (p *Log) reaches(at, durable LSN) error {
 	return &errs.CopyBehindError{Sent: at, Oldest: oldest}
 }
 
-// SetSent records, durably, that a copy in another place has the log below a mark. A batch must end at the
-// mark. id is the ID that was read when the copy was begun: if that log has ended since, nothing is recorded,
-// and the error is a *EndedError.
+// SetSent durably records in wal/sent that a copy in another place has the log below the position at.LSN, where a batch
+// must end. The parameter id is the ID of the log that was read when the copy was begun. If the log with that ID has
+// ended since, SetSent records nothing, and the error is an *EndedError.
 func (p *Log) SetSent(id ID, at Mark, now time.Time, mode fs.FileMode) error {
 	if !p.Geometry.Holds(at.LSN) {
 		return fmt.Errorf("%w: no batch ends at %d", errs.ErrInvalid, at.LSN)

@@ -201,8 +201,8 @@ func (t *target) clear(parent string) (left []string) {
 	return left
 }
 
-// clearOne removes an unfinished folder that no process is filling, and the folder's lock. whole is the final name of
-// the folder.
+// clearOne removes an unfinished folder that no process is filling, and the folder's lock. The parameter whole is the
+// final name of the folder.
 func (t *target) clearOne(part, whole string) error {
 	fsys := vfs.Below(t.below(part), whole)
 	is, err := t.isLeft(fsys, part, whole)
@@ -343,8 +343,8 @@ func (n *newFolder) path(elem ...string) string {
 	return filepath.Join(append([]string{n.part}, elem...)...)
 }
 
-// finish syncs everything, and renames the folder to its final name. last is the name of the file that marks the
-// folder as complete, and data its content; "" for no such file.
+// finish syncs everything, and renames the folder to its final name. The parameter last is the name of the file that
+// marks the folder as complete, "" for no such file; data is the content of that file.
 func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 	if n.barrier != nil {
 		if err := n.barrier.Sync(); err != nil {

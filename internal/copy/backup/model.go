@@ -182,8 +182,9 @@ func (b *backup) models(ctx context.Context) error {
 // copyPiece is the number of bytes of a large file that are copied at a time.
 const copyPiece = 1 << 20
 
-// copy copies the first whole bytes of in to the file name in the backup, replacing an existing file. It calls before
-// ahead of each piece; an error of before ends the copying. It returns the size and the sha256 of the copy.
+// copy copies the beginning of the file in to a file of the backup, and replaces an existing one. The parameter whole
+// is the number of bytes to copy, and name the name in the backup. copy calls the function before ahead of each piece;
+// an error of that function ends the copying. It returns the size and the sha256 of the copy.
 func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name string,
 	before func() error) (size int64, sum string, err error) {
 	out, err := n.fs.OpenFile(n.path(filepath.FromSlash(name)), os.O_RDWR|os.O_CREATE, n.mode)

@@ -59,8 +59,8 @@ func (r *restore) tolerated(err error) bool {
 // flippedMost is the maximum number of bytes that unflip hashes.
 const flippedMost = 1 << 30
 
-// unflip searches the single bit of b that must be flipped so that right returns true, and leaves that bit flipped. It
-// returns false, and leaves b unchanged, if no such bit exists.
+// unflip searches the single bit of b that must be flipped so that the function right returns true, and leaves that bit
+// flipped. It returns false, and leaves b unchanged, if no such bit exists.
 func unflip(ctx context.Context, b []byte, right func([]byte) bool) bool {
 	if len(b)*len(b)*8 > flippedMost {
 		return false
@@ -249,8 +249,8 @@ func remains(raw []byte) (hashes map[string]bool, lines map[string]oldLine) {
 	return hashes, lines
 }
 
-// lose records a file that must be restored from another source than the backup's file. known means that f has the
-// hash of the list.
+// lose records a file that must be restored from another source than the backup's file. The parameter known is true if
+// f has the hash that the list of the backup names.
 func (r *restore) lose(f listedFile, known bool, why string) {
 	if r.lost == nil {
 		r.lost = map[string]*lost{}
@@ -339,8 +339,8 @@ func (r *restore) healed(f *lost, data []byte, mtime time.Time, version uint64, 
 	return r.deliver(f.listedFile, data, mtime, version, number)
 }
 
-// healFrom restores lost documents from the entries of a log between two positions. done describes the source for the
-// report.
+// healFrom restores lost documents from the entries of a log between two positions. The parameter done describes the
+// source for the report.
 func (r *restore) healFrom(ctx context.Context, past *past.Log, from, to wal.LSN, done string) error {
 	var codec record.Codec
 	codec.Bound(past.Geometry.Limit())

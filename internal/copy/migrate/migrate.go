@@ -140,8 +140,8 @@ func (m *migrate) apart() error {
 	return err
 }
 
-// under reports whether dir is the folder other or is inside it, through any links: the system resolves dir, and ..
-// leads from there to the folders above.
+// under reports whether dir is the folder that the parameter other describes, or is inside that folder, through any
+// links: the system resolves dir, and .. leads from there to the folders above.
 func (m *migrate) under(dir string, other vfs.Info) (bool, error) {
 	at := dir + string(filepath.Separator) + "."
 	info, err := m.fs.Stat(at)

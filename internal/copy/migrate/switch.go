@@ -76,8 +76,9 @@ func (m *migrate) switchOver(ctx context.Context) error {
 	return m.end()
 }
 
-// ignore adds to a .gitignore written by an older program the lines that are missing. Without these lines git would
-// offer the note for a commit, and a clone that contains the note could not be opened.
+// ignore adds the missing lines to a .gitignore that an older program wrote in the old place. Without these lines git
+// would offer moved.json for a commit, and a clone that contains moved.json could not be opened: opening it would
+// return an *errs.MovedError.
 func (m *migrate) ignore() error {
 	name := m.from(".gitignore")
 	info, err := m.fs.Stat(name)

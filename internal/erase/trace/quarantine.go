@@ -185,8 +185,8 @@ func (t *Set) from(rel string) bool {
 	return kind.At(rel) == t.kind && t.names.all[t.kind.Below(rel)]
 }
 
-// inFile reports whether a file contains one of the documents. For a piece of the log that also has entries of
-// other documents, left is the part to keep. Files about which the user must decide are added to unread.
+// inFile reports whether a file contains one of the documents. For a piece of the log that also has entries of other
+// documents, the result left is the part to keep. Files about which the user must decide are added to unread.
 func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	if t.redacted != nil {
 		return t.redactedFile(fsys, folder, name)

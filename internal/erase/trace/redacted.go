@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Redacted returns the set of single versions of documents, which are found by their positions. is reports
-// whether the entry at a position, with a key, is one of these versions. Everything that belongs to other
-// versions, and to other documents, is kept.
+// Redacted returns the set of single versions of documents, which are found by their positions. The function is reports
+// whether the entry at a position, with a key, is one of these versions. Everything that belongs to other versions, and
+// to other documents, is kept.
 func Redacted(is func(at segment.LSN, key string) bool) *Set {
 	return &Set{kind: kind.Memories, ids: map[string]bool{}, documents: map[[32]byte]bool{}, learns: pieces,
 		redacted: is}

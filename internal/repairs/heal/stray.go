@@ -150,8 +150,9 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	})
 }
 
-// judge decides what is to be done with a file that has no entry. other is the path of a file with the same id that is
-// adopted instead; "" if there is none. why is the fault that verify reported, used if there is no other reason.
+// judge decides what is to be done with a file that has no entry. The parameter other is the path of a file with the
+// same id that is adopted instead; "" if there is none. The parameter why is the fault that verify reported, used if
+// there is no other reason.
 func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) {
 	v := h.v
 	f := v.Read(k, name)

@@ -152,8 +152,8 @@ func (v *Reader) Oldest() uint64 {
 	return from
 }
 
-// Older reports whether is returns true for the version at position at or for an earlier version of the same document.
-// It examines at most 1,000 versions, the newest first.
+// Older reports whether the function is returns true for the version at position at or for an earlier version of the
+// same document. It examines at most 1,000 versions, the newest first.
 func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 	n := 0
 	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
@@ -168,9 +168,9 @@ func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 	}, is)
 }
 
-// Passed reports whether the file of a document may still have an earlier version because flushes
-// may have skipped the versions up to at. is must return true for the version in the index, or for
-// a version that the log has since the index was written.
+// Passed reports whether the file of a document may still have an earlier version because flushes may have skipped the
+// versions up to at. The function is must return true for the version in the index, or for a version that the log has
+// since the index was written.
 func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func(*index.Entry) bool) bool {
 	if line, err := settled(); err == nil && is(&line) {
 		return true
@@ -185,7 +185,7 @@ func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func
 }
 
 // meets follows the chain of versions of a document from position at backwards, as long as read returns them. It
-// reports whether is returns true for one of them.
+// reports whether the function is returns true for one of them.
 func meets(at wal.LSN, read func(at wal.LSN) (wal.Entry, bool), is func(*index.Entry) bool) bool {
 	for at != 0 {
 		e, ok := read(at)

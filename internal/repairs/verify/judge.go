@@ -37,6 +37,7 @@ func (f *File) Has(line *index.Entry) bool {
 	return f.Err == nil && f.Info.Size == line.Size && f.Hash == line.ContentHash
 }
 
+// sameTime reports whether the modification time of the file is the one in a line of the index, in microseconds.
 func (f *File) sameTime(line *index.Entry) bool { return f.Info.Mtime.UnixMicro() == line.Mtime }
 
 // Judged is the result of checking one file.

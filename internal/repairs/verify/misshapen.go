@@ -88,7 +88,7 @@ func wrongKind(rel string, info vfs.Info) repair.Finding {
 		Err:   &vfs.NotRegularError{Path: rel, Mode: info.Mode},
 		Stake: "the file that belongs there; its content was not examined"}
 	if info.Mode.IsRegular() {
-		f.Err = fmt.Errorf("%w: %d bytes, limit %d", errs.ErrTooLarge, info.Size, places.Limit(rel))
+		f.Err = fmt.Errorf("%w: the file has %d bytes, the limit is %d", errs.ErrTooLarge, info.Size, places.Limit(rel))
 	}
 	return f
 }

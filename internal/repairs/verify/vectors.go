@@ -85,7 +85,8 @@ type vectors struct {
 	has               [kind.Most]atomic.Int64 // documents with a vector, by kind
 }
 
-// vectorsNow loads index and vectors from the folder, and keeps the counts of was.
+// vectorsNow loads index and vectors from the folder. It keeps the counts of the vectors in the parameter was, which
+// may be nil.
 func (v *Run) vectorsNow(was *vectors) (*vectors, error) {
 	for try := 0; ; try++ {
 		s := &vectors{v: v, swaps: v.Source.State.Swaps(), idx: v.Source.State.Set()}

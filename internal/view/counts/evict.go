@@ -111,8 +111,8 @@ func (x *Evictions) remove(c *Candidate) {
 	}
 }
 
-// Release returns candidates that a commit has claimed to the lists. gone means that the commit deleted them or found
-// them changed; then they are removed instead.
+// Release returns candidates that a commit has claimed to the lists. The parameter gone is true if the commit deleted
+// them or found them changed; then they are removed instead.
 func (x *Evictions) Release(taken []Candidate, gone bool) {
 	if len(taken) == 0 {
 		return
@@ -159,7 +159,7 @@ func (x *Evictions) reset() {
 	x.lists = nil
 }
 
-// fill rebuilds the list of a session ("" for the store) with at least least candidates.
+// fill rebuilds the list of a session ("" for the store). The parameter least is the minimum number of candidates.
 func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least int) (*queue, error) {
 	f := engine.Filters{Expired: true}
 	n := cs.engine.State().Live(kind.Memories.Letter)

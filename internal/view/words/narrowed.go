@@ -26,7 +26,7 @@ func condsOf(f *engine.Filters) (list []narrow.Cond) {
 }
 
 // Narrow returns rows that include all that pass the filters, and the number of live ones. It returns nil if any row
-// may pass, or the store has fewer than few documents.
+// may pass, or the store has fewer documents than the parameter few.
 func (s *Snapshot) Narrow(f *engine.Filters, few int) (narrow.Rows, int, error) {
 	conds := condsOf(f)
 	if docs, _ := s.Set.Docs(); len(conds) == 0 || docs < int64(few) {
@@ -75,8 +75,8 @@ func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []
 	return ids, ok && few, err
 }
 
-// passing returns the ids of those rows in only (nil: all) that pass the filters as far as rows can decide. few is
-// false, and the list incomplete, if there are more than most.
+// passing returns the ids of those rows in only (nil: all) that pass the filters as far as rows can decide. If there
+// are more such rows than the parameter most, the result few is false and the list is incomplete.
 func (o *Orders) passing(ctx context.Context, s *Snapshot, only narrow.Rows, f *engine.Filters,
 	most int) (ids []string, few bool, err error) {
 	c := o.chosen(f)

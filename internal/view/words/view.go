@@ -324,7 +324,7 @@ func (w *Words) verify(ctx context.Context, set *index.Set) error {
 		n += int64(of)
 	}
 	if n != has {
-		return fmt.Errorf("%w: %d rows, but those of the index have %d", errs.ErrCorrupt, has, n)
+		return fmt.Errorf("%w: the view has %d rows, but the index requires %d", errs.ErrCorrupt, has, n)
 	}
 	return nil
 }

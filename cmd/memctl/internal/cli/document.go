@@ -51,7 +51,7 @@ func (d *Document) name(name string) {
 	d.print([]byte(":"))
 }
 
-// Member writes one member.
+// Member writes one member of the JSON object: its name and its value.
 func (d *Document) Member(name string, v any) {
 	if d == nil {
 		return

@@ -20,7 +20,7 @@ func (a *App) Embedder() (*embed.Embedder, error) {
 }
 
 // Embedding returns a function that sets the embedder in a store's options, for writing and searching, after it has
-// called more. It returns more itself if there is no embedder.
+// called the function more. Without an embedder, Embedding returns the function more itself.
 func (a *App) Embedding(more func(*varve.Options)) (func(*varve.Options), error) {
 	e, err := a.Embedder()
 	if e == nil || err != nil {

@@ -56,7 +56,8 @@ func (e *EndingError) Error() string {
 // candidates is the maximum number of ids that an EndingError names.
 const candidates = 10
 
-// Memory calls f with an id and, if f finds no memory, with the only id that has this ending.
+// Memory calls f with the parameter id. If the store has no such memory, and exactly one id of a memory ends in this
+// text, Memory calls f again with that id. If several ids end in it, the error is an *EndingError.
 func (a *App) Memory(ctx context.Context, st *varve.Store, id string, f func(id string) error) error {
 	return orEnding(ctx, "memory", st.Admin().Lines, id, func(id string) bool {
 		_, err := st.Admin().GetRaw(ctx, id)

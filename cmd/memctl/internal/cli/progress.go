@@ -18,7 +18,8 @@ func (a *App) NewBar(most int64, what string, more ...progressbar.Option) *progr
 // Animated reports whether progress may be shown.
 func (a *App) Animated() bool { return a.ErrOut.Screen && !a.Quiet && a.Getenv("TERM") != "dumb" }
 
-// Bar shows a progress bar for what on a terminal; end removes it.
+// Bar shows a progress bar on a terminal. The parameter what names the work whose progress the bar shows; the result
+// end removes the bar.
 func (a *App) Bar(what string) (progress func(done, total int64), end func()) {
 	if !a.Animated() {
 		return nil, func() {}

@@ -55,8 +55,8 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 	return copy(p, b), err
 }
 
-// ReadEach reads all values of a file, or of stdin for -, before any is used: one object, an array
-// of objects, or objects one after another. what is the noun for a value in messages.
+// ReadEach reads all values of a file, or of stdin for -, before any is used: one object, an array of objects, or
+// objects one after another. The parameter what is the noun for a value in messages.
 func ReadEach[T any](ctx context.Context, in io.Reader, name, what string,
 	decode func(raw []byte) (T, error)) (all []T, err error) {
 	_, err = cli.Await(ctx, func() ([]byte, error) {

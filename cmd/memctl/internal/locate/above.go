@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Above returns the nearest folder above a path for which is returns true, "" if there is none.
+// Above returns the nearest folder above a path for which the function is returns true, "" if there is no such folder.
 // Links in the existing part of the path are resolved first.
 func Above(path string, is func(dir string) bool) (string, error) {
 	at, err := filepath.Abs(path)

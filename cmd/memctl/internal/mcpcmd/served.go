@@ -12,8 +12,8 @@ import (
 
 // Served opens the store in the folder dir, which it creates if it is missing, and calls serve with it, and with the
 // options for its tools: those that are given, with the embedder of the environment, and with a Reopen that opens what
-// is in the place of a store that was replaced. again returns the folder for that, after the checks of the first
-// start.
+// is in the place of a store that was replaced. For that, the function again repeats the checks of the first start and
+// returns the folder.
 func Served(ctx context.Context, a *cli.App, dir string, o mcpserver.Options, again func() (string, error),
 	serve func(st *varve.Store, o mcpserver.Options) error,
 ) error {
