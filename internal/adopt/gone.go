@@ -165,8 +165,12 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	if err != nil {
 		return err
 	}
+	asked := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		asked[id] = true
+	}
 	for id := range lost { // all at once: once some of them are back, the folder exists, and the others were deleted
-		if !slices.Contains(ids, id) {
+		if !asked[id] {
 			ids = append(ids, id)
 		}
 	}
@@ -178,7 +182,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	}
 	for len(ids) > 0 {
 		n := min(len(ids), commit.PartsMost)
-		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays, gone: gone, lost: lost}
+		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays, gone: gone}
 		if err := s.all(ids[:n]); err != nil {
 			return err
 		}

@@ -4,11 +4,41 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/human"
 )
+
+// lostFiles are the files that went with a folder that has to exist, and are not restored yet, by the key of their
+// document. Once some of them are back the folder exists, and a restoring that fails for the others, for example on a
+// full disk, must not make these look like files that a user deleted. Another process does not know of them.
+type lostFiles struct {
+	mu   sync.Mutex
+	keys map[string]bool
+}
+
+func (l *lostFiles) add(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.keys == nil {
+		l.keys = map[string]bool{}
+	}
+	l.keys[key] = true
+}
+
+func (l *lostFiles) remove(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.keys, key)
+}
+
+func (l *lostFiles) has(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.keys[key]
+}
 
 // lostRoots returns the folders of a kind that have to exist, and are gone or no folders: see kind.Kind.Roots.
 func (ed *Adopter) lostRoots(k *engine.Kind) (lost []string, err error) {
@@ -47,6 +77,7 @@ func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (in
 				}
 				if ed.ReallyMissing(ctx, k, id, k.FileName(id)) {
 					in[id] = true
+					ed.lost.add(k.Key(id))
 				}
 			}
 		}

@@ -21,7 +21,6 @@ type settling struct {
 	unseen  bool                // no process watched
 	strays  map[string][]*stray // by id
 	gone    map[string]bool     // all ids, for a kind with companions
-	lost    map[string]bool     // ids of documents in a folder that has to exist and is missing: see kind.Kind.Roots
 	deleted []*commit.Part
 	last    map[string]bool // of deleted: neither log nor archive has the version, and its file is gone
 	back    []*Verdict      // from log, archive or a stray file
@@ -96,11 +95,15 @@ func (s *settling) findLast() {
 // one decides about one document.
 func (s *settling) one(held *wal.Held, id string) error {
 	v, gone, err := s.ed.stillGone(s.ctx, held, s.k, id)
-	if err != nil || !gone {
+	if err != nil {
 		return err
 	}
+	if !gone {
+		s.ed.lost.remove(s.k.Key(id))
+		return nil
+	}
 	strays := s.strays[id]
-	adopt := len(strays) == 0 && s.adopt && !s.lost[id]
+	adopt := len(strays) == 0 && s.adopt && !s.ed.lost.has(s.k.Key(id))
 	if adopt && s.unseen { // no process saw it go: do not give up the last copy
 		_, adopt = s.ed.engine.FromLog(s.ctx, s.k, id, v.LSN)
 	}
@@ -116,6 +119,7 @@ func (s *settling) one(held *wal.Held, id string) error {
 	}
 	switch {
 	case err != nil:
+		s.ed.lost.remove(s.k.Key(id)) // nothing restores it
 		return err
 	case is.Adopt != nil:
 		s.edits, s.bytes = append(s.edits, is), s.bytes+len(is.Adopt.file)
@@ -172,6 +176,7 @@ func (s *settling) putBack(held *wal.Held) error {
 }
 
 func (s *settling) restored(is *Verdict) {
+	s.ed.lost.remove(s.k.Key(is.ID))
 	e := env.Event{Kind: env.EventRestored, ID: is.ID, Path: s.k.File(is.ID), LSN: is.Version.LSN,
 		Writer: s.ed.engine.Writer(is.Version.Line.By, is.Version.LSN)}
 	if strays := s.strays[is.ID]; len(strays) > 0 {

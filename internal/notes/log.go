@@ -95,10 +95,13 @@ func (l *Log) Read(ctx context.Context, yield func(Revision, error) bool) {
 			err = ctx.Err()
 		}
 		if err != nil {
-			if b.end(ctx); ctx.Err() != nil || !yield(Revision{}, err) {
-				if ctx.Err() != nil {
-					yield(Revision{}, ctx.Err())
-				}
+			if !b.end(ctx) {
+				return
+			}
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			if !yield(Revision{}, err) || ctx.Err() != nil {
 				return
 			}
 			continue

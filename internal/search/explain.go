@@ -1,6 +1,7 @@
 package search
 
 import (
+	"github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
@@ -12,6 +13,16 @@ type asked struct {
 	query    *query.Query
 	analyzer *analyzer.Analyzer
 	from     *query.Sources
+	last     cutNote // the note whose sections were read last
+}
+
+// cutNote is a version of a note, cut into sections: a phrase is looked for in one section after the other, and a note
+// has up to some thousands.
+type cutNote struct {
+	path     string
+	lsn      uint64
+	doc      []byte
+	sections []note.Section
 }
 
 // tell passes the notes on the query to q.Note, each once.

@@ -133,18 +133,22 @@ func (s *Search) noteTime(ctx context.Context, path string) (time.Time, bool) {
 	return v.Line.UpdatedAt, err == nil
 }
 
-// sectionTexts returns the texts of a section; nil if its note is not of that version any more, or cannot be read.
-func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, bad *unreadable) ([]query.Text, error) {
+// sectionTexts returns the texts of a section; nil if its note is not of that version any more, or cannot be read. last
+// keeps the note for the next section.
+func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, last *cutNote,
+	bad *unreadable) ([]query.Text, error) {
 	path, i, _ := note.SplitSectionID(id)
-	v, err := s.engine.Find(ctx, s.engine.Kinds().Notes, path, true)
-	if err != nil {
-		return nil, bad.pass(ctx, err)
+	if last.path != path || last.lsn != lsn {
+		v, err := s.engine.Find(ctx, s.engine.Kinds().Notes, path, true)
+		if err != nil {
+			return nil, bad.pass(ctx, err)
+		}
+		*last = cutNote{path, v.LSN, v.Doc, note.Sections(v.Doc)}
 	}
-	list := note.Sections(v.Doc)
-	if v.LSN != lsn || i >= len(list) {
+	if last.lsn != lsn || i >= len(last.sections) {
 		return nil, nil
 	}
-	return view.TextsOf(path, v.Doc, &list[i]), nil
+	return view.TextsOf(path, last.doc, &last.sections[i]), nil
 }
 
 // firstOfNotes returns a function that accepts the first section of each note that passes the filters.

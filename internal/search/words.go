@@ -71,15 +71,18 @@ func (s *Search) within(ctx context.Context, of *Query, f *engine.Filters, n int
 	if err != nil {
 		return nil, err
 	}
-	*a = asked{q, snap.Analyzer, snap.From}
+	*a = asked{query: q, analyzer: snap.Analyzer, from: snap.From}
 	filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Rarest: of.MaxRareTerms, Each: snap.Each,
 		Judged: view.IsOfSections}
 	if f.Happened != (engine.Span{}) {
 		from, before := engine.Micros(f.Happened) // near the bounds the document decides
 		filter.From, filter.Before = &from, &before
 	}
-	if filter.Only, _, err = snap.Narrow(f, s.engine.Tune().Few); err != nil {
-		return nil, err
+	// The rows of sections do not have what filters judge of a note: that is in its sidecar, which noteJudge reads.
+	if !snap.OfSections() {
+		if filter.Only, _, err = snap.Narrow(f, s.engine.Tune().Few); err != nil {
+			return nil, err
+		}
 	}
 	if q.Size() > query.MostWords && of.MaxRareTerms == 0 { // this analyzer gives more words than the one in validate
 		return nil, tooManyWords(q.Size())
@@ -142,7 +145,7 @@ func (s *Search) holds(ctx context.Context, h *words.Hit, a *asked, set *words.S
 	}
 	textsOf := func(id string) ([]query.Text, error) {
 		if view.IsOfSections(h.At.Part) {
-			return s.sectionTexts(ctx, id, h.LSN, bad)
+			return s.sectionTexts(ctx, id, h.LSN, &a.last, bad)
 		}
 		return s.texts(ctx, id, a, bad)
 	}

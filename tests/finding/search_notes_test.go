@@ -231,6 +231,27 @@ func TestNotesByFilters(t *testing.T) {
 	}
 }
 
+// TestNotesAloneByFilters: filters that a row of a memory answers are answered by the sidecar of a note, also where so
+// many sections are that rows are narrowed before they are scored.
+func TestNotesAloneByFilters(t *testing.T) {
+	st := opened(t, t.TempDir(), nil)
+	long := strings.Repeat("# Head\n\nzebra\n\n", 1100)
+	write(t, st, "long.md", long)
+	write(t, st, "tagged.md", "zebra")
+	p := varve.NoteProperties{Tags: []string{"x"}, Metadata: map[string]any{"category": "c", "key": "k"}}
+	if _, err := st.Notes().SetProperties(t.Context(), "tagged.md", p); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]varve.Filter{
+		"tag": varve.WithTag("x"), "category": varve.InCategory("c"), "key": varve.WithKey("k"),
+	} {
+		q := varve.Query{Text: "zebra", Kinds: []varve.Kind{varve.KindNote}}
+		if got := sorted(find(t, st, q, f)); got != "tagged.md:1-1" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // TestKindsOfQuery: an unknown kind is refused, and a search that is given up ends.
 func TestKindsOfQuery(t *testing.T) {
 	st := opened(t, t.TempDir(), nil)

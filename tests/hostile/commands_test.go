@@ -128,6 +128,8 @@ func commands() []command {
 		{name: "serve token list", args: []string{"serve", "token", "list", "--tokens", "{box}/out/tokens.json"}},
 		{name: "serve token remove", args: []string{"serve", "token", "remove", "laptop", "--tokens",
 			"{box}/out/tokens.json"}},
+		// It serves until it is told to end; what it reads of a store the other commands read too.
+		{name: "ui --help", args: []string{"ui", "--help"}},
 		{name: "demo", args: []string{"demo", "{box}/out/demo"}},
 		{name: "manual", args: []string{"manual", "{box}/out/man"}},
 		{name: "version", args: []string{"version"}},

@@ -55,7 +55,11 @@ type Snapshot struct {
 	Each     func(n int, do func(i int) error) error // for words.Filter
 	maps     []*mapped
 	lean     bool // parts without files have no words
+	sections bool // the rows are sections of notes
 }
+
+// OfSections reports whether the rows of the snapshot are sections of notes.
+func (s *Snapshot) OfSections() bool { return s.sections }
 
 // Release releases the mapped files of the snapshot.
 func (s *Snapshot) Release() (err error) {
@@ -86,7 +90,8 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 		if err != nil {
 			return err
 		}
-		s = &Snapshot{Set: q.files.set, Analyzer: q.files.an.Again(), From: q.files.sources}
+		s = &Snapshot{Set: q.files.set, Analyzer: q.files.an.Again(), From: q.files.sources,
+			sections: q.files.of.cut() > 0}
 		if n, _ := s.Set.Docs(); n >= besideLeast && !q.eng.Env().System.Inline {
 			s.Each = beside
 		}

@@ -380,7 +380,7 @@ func (e *examination) open(ctx context.Context) {
 		e.wrong("edit", "a file that was edited by hand cannot be adopted", "memctl status")
 	}
 	v := varve.VerifyOptions{}
-	if n.Memories > sampleFrom && !e.full {
+	if n.Memories+n.Assemblies+health.Notes.Count > sampleFrom && !e.full {
 		v.Part, v.Parts = 1, sampleParts
 	}
 	e.verify(ctx, v, func(v varve.VerifyOptions) func(func(varve.Finding, error) bool) {
