@@ -18,12 +18,13 @@ import (
 func TestMovedWhileOpening(t *testing.T) {
 	t.Parallel()
 	var before atomic.Pointer[func(dir string)]
-	s := newSite(t, t.TempDir(), Options{Open: func(ctx context.Context, dir string, mustExist bool) (*varve.Store, error) {
+	open := func(ctx context.Context, dir string, mustExist bool) (*varve.Store, error) {
 		if f := before.Swap(nil); f != nil {
 			(*f)(dir)
 		}
 		return small(ctx, dir, mustExist)
-	}})
+	}
+	s := newSite(t, t.TempDir(), Options{Open: open})
 	rename := func(from, to string) {
 		if err := os.Rename(from, filepath.Join(s.dir, to)); err != nil {
 			t.Error(err)

@@ -36,8 +36,8 @@ type callerKey struct{}
 
 // small opens stores with a log of small segments.
 func small(ctx context.Context, dir string, mustExist bool) (*varve.Store, error) {
-	return varve.Open(ctx, dir, &varve.Options{MustExist: mustExist, SegmentSize: 512 << 10, CacheBytes: -1, WatchFiles: true,
-		Writer: &varve.Writer{Program: "test"}})
+	return varve.Open(ctx, dir, &varve.Options{MustExist: mustExist, SegmentSize: 512 << 10, CacheBytes: -1,
+		WatchFiles: true, Writer: &varve.Writer{Program: "test"}})
 }
 
 func newSite(t testing.TB, dir string, o Options) *site {

@@ -73,8 +73,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestAnswers: the answer to a write describes what it wrote, also when other writers replace, rename or delete the note
-// at once, and it is the same as that of a later read.
+// TestAnswers: the answer to a write describes what it wrote, also when other writers replace or delete the note at
+// once, and equals what a later read returns.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())
