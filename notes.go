@@ -339,7 +339,8 @@ func (l *NoteLog) Next(ctx context.Context) iter.Seq2[NoteVersion, error] {
 	})
 }
 
-// Redaction returns when and by which writer a version of the note at a path was redacted; false if it was not.
+// Redaction returns when and by which writer a version of the note at a path was redacted; false if it was not. The
+// error for a version that Purge removed is ErrNotFound.
 func (ns Notes) Redaction(path string, version uint64) (at time.Time, by Writer, redacted bool, err error) {
 	if err := ns.st.inner.Engine.BeginUse(); err != nil {
 		return time.Time{}, Writer{}, false, err

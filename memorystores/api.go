@@ -262,8 +262,8 @@ func told(ctx context.Context, err error) *refusal {
 		return &refusal{status: http.StatusNotFound, text: "there is no such memory or version"}
 	case errors.Is(err, varve.ErrPurged):
 		return &refusal{status: http.StatusBadRequest, text: "content: this text was purged from the store"}
-	case errors.As(err, &field), errors.Is(err, varve.ErrTooLarge):
-		return &refusal{status: http.StatusBadRequest, text: err.Error()}
+	case errors.As(err, &field) && (field.Field == "path" || field.Field == "content"): // others are not the client's
+		return &refusal{status: http.StatusBadRequest, text: field.Error()}
 	case errors.Is(err, varve.ErrDiskFull):
 		return &refusal{status: http.StatusInternalServerError, text: "the disk of the server is full"}
 	case errors.Is(err, varve.ErrTooManyFiles), errors.Is(err, varve.ErrLocked), errors.Is(err, varve.ErrClosed),

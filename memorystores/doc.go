@@ -39,8 +39,9 @@
 // # Versions
 //
 // The versions of a store are read from its log and archive once, when they are first asked for, and are then followed.
-// Until the store is closed each takes about 150 bytes of memory. A page is cut from this list; only with view=full its
-// contents are read. The history of a store has the limits that its config.json says (history_bytes, history_days).
+// Until the store is closed each takes about 150 bytes of memory, of at most the 1,048,576 newest ones and an eighth
+// more: older versions are not listed. A page is cut from this list; only with view=full its contents are read. The
+// history of a store has the limits that its config.json says (history_bytes, history_days).
 //
 // # Invariants
 //

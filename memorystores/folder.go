@@ -149,7 +149,7 @@ func (f *found) same(o *found) bool {
 
 // name gives the store in a folder, which has none, an id.
 func (s *Stores) name(ctx context.Context, folder string) (settings.MemoryStoreConfig, error) {
-	st, err := s.o.Open(ctx, filepath.Join(s.dir, folder))
+	st, err := s.o.Open(ctx, filepath.Join(s.dir, folder), true)
 	if err != nil {
 		return settings.MemoryStoreConfig{}, err
 	}
@@ -212,6 +212,8 @@ func (s *Stores) find(ctx context.Context, id string) (*found, error) {
 			continue // it may be right by now
 		case f.err != nil:
 			return nil, fmt.Errorf("the store in the folder %s cannot be read: %w", f.name, f.err)
+		case force:
+			return f, nil // read just now, though config.json may have changed since
 		}
 		if info, err := os.Lstat(filepath.Join(s.dir, f.name, settings.Name)); err == nil &&
 			f.same(&found{mtime: info.ModTime(), size: info.Size(), file: info}) {
@@ -246,7 +248,7 @@ func (s *Stores) all(ctx context.Context) ([]settings.MemoryStoreConfig, error) 
 // create makes a store.
 func (s *Stores) create(ctx context.Context, c settings.MemoryStoreConfig) error {
 	temp := filepath.Join(s.dir, newName+c.ID)
-	st, err := s.o.Open(ctx, temp)
+	st, err := s.o.Open(ctx, temp, false)
 	if err == nil {
 		err = st.Admin().UpdateConfig(ctx, func(all *varve.Config) error {
 			all.MemoryStore = (*varve.MemoryStoreConfig)(&c)
@@ -267,13 +269,28 @@ func (s *Stores) create(ctx context.Context, c settings.MemoryStoreConfig) error
 	return nil
 }
 
-// remove moves a store into the trash, when no request uses it any more.
+// remove moves a store into the trash, when no request uses it any more. Requests that arrive meanwhile do not find it.
 func (s *Stores) remove(ctx context.Context, id string) error {
-	f, err := s.find(ctx, id)
-	if err != nil {
+	if _, err := s.find(ctx, id); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	if s.leaving[id] {
+		s.mu.Unlock()
+		return errNoStore
+	}
+	s.leaving[id] = true
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.leaving, id)
+		s.mu.Unlock()
+	}()
 	if err := s.drop(ctx, id); err != nil {
+		return err
+	}
+	f, err := s.find(ctx, id) // the folder may have been renamed or copied meanwhile
+	if err != nil {
 		return err
 	}
 	trash := filepath.Join(s.dir, trashName)

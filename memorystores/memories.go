@@ -330,7 +330,11 @@ func deleteMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
 	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
 		id := r.PathValue("memory")
 		return h.change(ctx, id, hash, func(n *varve.Note) (any, error) {
-			return deleted{id, "memory_deleted"}, ns.Delete(ctx, n.Path, varve.IfVersion(n.Version))
+			if err := ns.Delete(ctx, n.Path, varve.IfVersion(n.Version)); err != nil {
+				return nil, err
+			}
+			h.view.drop(memoryOf(n.ID, n.CreatedAt))
+			return deleted{id, "memory_deleted"}, nil
 		})
 	})
 }

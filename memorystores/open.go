@@ -24,8 +24,9 @@ type Caller struct {
 type Options struct {
 	// Caller returns who makes a request; false refuses it. Required.
 	Caller func(ctx context.Context) (Caller, bool)
-	// Open opens the store in a folder, and creates it if it is missing; nil: varve.Open with a small cache.
-	Open     func(ctx context.Context, dir string) (*varve.Store, error)
+	// Open opens the store in a folder. If it is missing, Open creates it, or with mustExist fails with
+	// varve.ErrNoStore: see varve.Options.MustExist. nil: varve.Open with a small cache.
+	Open     func(ctx context.Context, dir string, mustExist bool) (*varve.Store, error)
 	MostOpen int           // stores that are open at once; 0 means 64
 	Idle     time.Duration // after which an unused store is closed; 0 means 5 min
 	Name     string        // of a store of Single that has no name yet
@@ -59,8 +60,9 @@ type Stores struct {
 	scanned time.Time
 	dirTime time.Time // of the folder when it was scanned
 	open    map[string]*handle
-	count   int           // handles that are open, being opened or being closed
-	freed   chan struct{} // closed when a handle has no use any more, or is closed
+	leaving map[string]bool // stores that are being removed
+	count   int             // handles that are open, being opened or being closed
+	freed   chan struct{}   // closed when a handle has no use any more, or is closed
 	closed  bool
 }
 
@@ -129,13 +131,13 @@ func newStores(o Options) (*Stores, error) {
 	}
 	if o.Open == nil {
 		logger, clock := o.Logger, o.Clock
-		o.Open = func(ctx context.Context, dir string) (*varve.Store, error) {
-			return varve.Open(ctx, dir, &varve.Options{CacheBytes: storeCache, WatchFiles: true, Clock: clock, Logger: logger,
-				Writer: &varve.Writer{Program: "memorystores"}})
+		o.Open = func(ctx context.Context, dir string, mustExist bool) (*varve.Store, error) {
+			return varve.Open(ctx, dir, &varve.Options{MustExist: mustExist, CacheBytes: storeCache, WatchFiles: true,
+				Clock: clock, Logger: logger, Writer: &varve.Writer{Program: "memorystores"}})
 		}
 	}
 	return &Stores{o: o, folders: map[string]*found{}, ids: map[string][]string{}, open: map[string]*handle{},
-		freed: make(chan struct{})}, nil
+		leaving: map[string]bool{}, freed: make(chan struct{})}, nil
 }
 
 // errOverloaded: all stores that may be open have requests under way.
@@ -166,7 +168,7 @@ func (s *Stores) use(ctx context.Context, id string) (*handle, error) {
 		}
 		s.forget(h)
 		s.release(h)
-		if h.err != nil {
+		if h.err != nil && !errors.Is(h.err, varve.ErrNoStore) && !errors.Is(h.err, errNoStore) {
 			return nil, h.err
 		}
 	}
@@ -201,6 +203,10 @@ func (s *Stores) handle(ctx context.Context, id, dir string) (*handle, error) {
 		if s.closed {
 			s.mu.Unlock()
 			return nil, errEnding
+		}
+		if s.leaving[id] {
+			s.mu.Unlock()
+			return nil, errNoStore
 		}
 		if h := s.open[id]; h != nil && h.dir == dir {
 			h.uses++
@@ -242,7 +248,12 @@ func (s *Stores) handle(ctx context.Context, id, dir string) (*handle, error) {
 	s.mu.Unlock()
 	// The request that opens a store may end; others wait for it, too.
 	opening := context.WithoutCancel(ctx)
-	h.store, h.err = s.o.Open(opening, dir)
+	h.store, h.err = s.o.Open(opening, dir, true)
+	if h.err == nil {
+		if c := h.store.Admin().Config().MemoryStore; c == nil || c.ID != id { // the folder was replaced
+			h.err = errors.Join(errNoStore, h.store.CloseWithin(closeWithin))
+		}
+	}
 	if h.err == nil {
 		if _, err := h.store.Notes().AdoptFiles(opening, ""); err != nil {
 			s.o.Logger.Warn("files were not adopted", "store", id, "err", err)

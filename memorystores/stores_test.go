@@ -35,9 +35,9 @@ type site struct {
 type callerKey struct{}
 
 // small opens stores with a log of small segments.
-func small(ctx context.Context, dir string) (*varve.Store, error) {
-	return varve.Open(ctx, dir, &varve.Options{SegmentSize: 512 << 10, CacheBytes: -1, WatchFiles: true,
-		Writer: &varve.Writer{Program: "test"}})
+func small(ctx context.Context, dir string, mustExist bool) (*varve.Store, error) {
+	return varve.Open(ctx, dir, &varve.Options{MustExist: mustExist, SegmentSize: 512 << 10, CacheBytes: -1,
+		WatchFiles: true, Writer: &varve.Writer{Program: "test"}})
 }
 
 func newSite(t testing.TB, dir string, o Options) *site {
@@ -277,7 +277,7 @@ func TestFolders(t *testing.T) {
 	}
 	s.want(200, "a", "GET", m, nil)
 	// A store of another program gets an id.
-	st, err := small(t.Context(), at("brought"))
+	st, err := small(t.Context(), at("brought"), false)
 	if err == nil {
 		_, err = st.Notes().Write(t.Context(), "x", []byte("brought along"))
 	}
@@ -370,7 +370,7 @@ func TestTrash(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
-	st, err := small(t.Context(), filepath.Join(trash, list[0].Name()))
+	st, err := small(t.Context(), filepath.Join(trash, list[0].Name()), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -531,7 +531,7 @@ func TestTwoServers(t *testing.T) {
 // others.
 func TestSingle(t *testing.T) {
 	t.Parallel()
-	st, err := small(t.Context(), filepath.Join(t.TempDir(), "alone"))
+	st, err := small(t.Context(), filepath.Join(t.TempDir(), "alone"), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,12 +71,12 @@ func (h *handle) shownVersion(ctx context.Context, v *listed, full bool) (versio
 	path := "/" + v.path
 	o := versionObject{ID: versionString(v.lsn), Type: "memory_version", MemoryStoreID: h.id,
 		MemoryID: v.memory.String(), Operation: v.what, CreatedAt: stamp(time.UnixMicro(v.time)), CreatedBy: v.by}
-	if v.what == removed {
+	ns := h.store.Notes()
+	at, by, redacted, err := ns.Redaction(v.path, v.lsn)
+	if err == nil && v.what == removed {
 		o.Path = &path
 		return o, nil
 	}
-	ns := h.store.Notes()
-	at, by, redacted, err := ns.Redaction(v.path, v.lsn)
 	var document []byte
 	if err == nil && !redacted && full {
 		var whole varve.Version
@@ -139,13 +139,17 @@ func listVersions(s *Stores, r *http.Request, _ Caller) (any, error) {
 			(!q.has("session_id") || by.Type == "session_actor" && by.SessionID == q.text("session_id")) &&
 			(!q.has("api_key_id") || by.Type == "api_actor" && by.APIKeyID == q.text("api_key_id"))
 	}
-	return s.with(r, func(ctx context.Context, h *handle, _ varve.Notes) (any, error) {
+	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
 		var list []listed
 		more := false
+		purged := func(v *version) bool { // a purge since the version was read
+			_, _, _, err := ns.Redaction(v.path, v.lsn)
+			return errors.Is(err, varve.ErrNotFound)
+		}
 		if err := h.view.all(ctx, s, h, func(all []version, writers []varve.Writer) {
 			end, _ := slices.BinarySearchFunc(all, version{lsn: before}, byPosition)
 			for i := range slices.Backward(all[:end]) {
-				if !passes(&all[i], writers) {
+				if !passes(&all[i], writers) || purged(&all[i]) {
 					continue
 				}
 				if more = len(list) == limit; more {
@@ -161,6 +165,9 @@ func listVersions(s *Stores, r *http.Request, _ Caller) (any, error) {
 			o, err := h.shownVersion(ctx, &list[i], full)
 			if errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrTruncated) {
 				o, err = h.shownVersion(ctx, &list[i], false) // it is not kept any more, as of now
+			}
+			if errors.Is(err, varve.ErrNotFound) {
+				continue // purged just now
 			}
 			if err != nil {
 				return nil, err

@@ -3,6 +3,7 @@ package memorystores
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -58,6 +59,7 @@ func (v *view) moved(ctx context.Context, st *varve.Store, m memory, from string
 		return path, true, nil
 	}
 	delete(v.paths, m)
+	v.asOf = 0 // paths was wrong, also for the position of now
 	return v.again(ctx, st, m)
 }
 
@@ -88,6 +90,13 @@ func (v *view) put(m memory, path string) {
 	}
 }
 
+// drop forgets where a memory was that was deleted.
+func (v *view) drop(m memory) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.paths, m)
+}
+
 // all calls f with the versions up to now, by their positions; f must not keep the list.
 func (v *view) all(ctx context.Context, s *Stores, h *handle, f func(list []version, writers []varve.Writer)) error {
 	l := &v.versions
@@ -96,13 +105,18 @@ func (v *view) all(ctx context.Context, s *Stores, h *handle, f func(list []vers
 	if l.log == nil {
 		l.log, l.list, l.names, l.numbers = h.store.Notes().Log(), nil, map[string]string{}, map[uint32]int32{}
 	}
-	sorted := true
+	sorted, read := true, false
+	var failed error
 	// What is read is kept, so it is read to its end, also for a client that is gone.
 	for r, err := range l.log.Next(context.WithoutCancel(ctx)) {
 		if err != nil {
 			s.o.Logger.Warn("a part of the history cannot be read", "store", h.id, "err", err)
+			if failed == nil && !errors.Is(err, varve.ErrTruncated) { // which is a hole, behind which nothing may be new
+				failed = err
+			}
 			continue
 		}
+		read = true
 		path, ok := l.names[r.Path]
 		if !ok {
 			path = r.Path
@@ -118,6 +132,9 @@ func (v *view) all(ctx context.Context, s *Stores, h *handle, f func(list []vers
 		}
 		sorted = sorted && (len(l.list) == 0 || l.list[len(l.list)-1].lsn < e.lsn)
 		l.list = append(l.list, e)
+	}
+	if failed != nil && !read {
+		return failed // the list may lack what was written since
 	}
 	if !sorted {
 		slices.SortFunc(l.list, byPosition)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
+	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/memorystores"
 )
@@ -57,7 +58,10 @@ func CallerOf(ctx context.Context) (memorystores.Caller, bool) {
 func (s *Server) ofStore(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t := tokenOf(r.Context()); t != nil && t.Stores != nil {
-			c := s.Store().Admin().Config().MemoryStore
+			var c *varve.MemoryStoreConfig
+			if st := s.Store(); st != nil {
+				c = st.Admin().Config().MemoryStore
+			}
 			if c == nil || !slices.Contains(t.Stores, c.ID) {
 				refuse(w, r, http.StatusForbidden, "the token is for other stores")
 				return

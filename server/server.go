@@ -126,8 +126,8 @@ func (s *Server) routes(st *varve.Store) {
 	if s.o.Page != nil {
 		s.mux.Handle("GET /{$}", s.o.Page)
 		s.mux.Handle("GET /static/", s.o.Page)
-		s.mux.Handle("/page/", s.authenticated(forPage(s.o.Page)))
-		s.mux.Handle("GET "+streamPath, s.authenticated(forPage(s.o.Page)))
+		s.mux.Handle("/page/", s.authenticated(s.ofStore(forPage(s.o.Page))))
+		s.mux.Handle("GET "+streamPath, s.authenticated(s.ofStore(forPage(s.o.Page))))
 	}
 }
 

@@ -73,6 +73,12 @@ func (t *Token) Validate() error {
 	if t.Project != "" && !project.IsID(t.Project) {
 		return field("project", t.Project, "not the id of a project; memctl project list shows them")
 	}
+	switch {
+	case t.Stores != nil && len(t.Stores) == 0:
+		return field("stores", "", "no memory store is named; a token without stores may use all")
+	case t.Tools != nil && len(t.Tools) == 0:
+		return field("tools", "", "no group of tools is named; a token without tools may use all that are served")
+	}
 	for _, id := range t.Stores {
 		if !settings.IsStoreID(id) {
 			return field("stores", id, "not the id of a memory store, which begins with %s", settings.StoreID)
@@ -96,9 +102,9 @@ type tokenEntry struct {
 	Name     string    `json:"name"`
 	Sum      string    `json:"sha256"`
 	ReadOnly bool      `json:"read_only,omitempty"`
-	Tools    []string  `json:"tools,omitempty"`
+	Tools    []string  `json:"tools,omitzero"`
 	Project  string    `json:"project,omitempty"`
-	Stores   []string  `json:"stores,omitempty"`
+	Stores   []string  `json:"stores,omitzero"`
 	Page     bool      `json:"page,omitempty"`
 	Created  time.Time `json:"created,omitzero"`
 }

@@ -70,7 +70,7 @@ type DocumentChange struct {
 	Delete  bool
 	Was     engine.Version // the newest version, which is replaced; the zero value: there is none
 	Created time.Time      // creation time of a document that has no earlier version; zero: now
-	Updated time.Time      // time of the update; zero: now
+	Updated time.Time      // time of the update; zero: now. ChangeDocuments sets Created and Updated to what it wrote
 	Cause   uint8          // cause of the change, of package wal; 0: a caller requested it
 }
 
@@ -164,6 +164,7 @@ func (cm *Committer) documentPart(k *engine.Kind, c *DocumentChange) (*Part, err
 		p.Date(c.Created, updated)
 	}
 	p.Date(now, updated)
+	c.Created, c.Updated = *p.Created, *p.Updated
 	line, err := p.Line(c.Doc, 0)
 	if err != nil {
 		return nil, err

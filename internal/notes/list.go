@@ -62,6 +62,9 @@ func (ns *Notes) List(ctx context.Context, o ListOptions) iter.Seq2[Entry, error
 				yield(Entry{}, err)
 				return
 			}
+			if o.After != after && strings.HasPrefix(i.Path, o.After) {
+				continue // its path in the folder begins with lastRune
+			}
 			top, deeper := cut(i.Path, len(below(o.Folder)), o.Depth)
 			if !deeper {
 				if !give() || !yield(Entry{Info: i, Notes: 1}, nil) {
@@ -128,7 +131,7 @@ func (ns *Notes) reading(ctx context.Context, f func(yield func(Entry, error) bo
 	return engine.Reading(ctx, ns.engine, f)
 }
 
-// lastRune is behind what a path has at its place.
+// lastRune is behind all other characters of a path.
 const lastRune = "\U0010FFFF"
 
 // infos yields what the index has of the notes whose paths begin with a prefix, by path.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/internal/note"
@@ -78,6 +79,12 @@ func (l *Log) Read(ctx context.Context, yield func(Revision, error) bool) {
 		from, err = past.First(to)
 	} else {
 		from, err = past.From(ctx, from, to)
+		if err != nil && ctx.Err() == nil {
+			if !yield(Revision{}, err) {
+				return
+			}
+			from, err = past.First(to) // add skips what was read before
+		}
 	}
 	if err != nil {
 		yield(Revision{}, err)
@@ -142,8 +149,11 @@ type seen struct {
 	created  bool
 }
 
-// add takes in an entry.
+// add takes in an entry that was not read before.
 func (b *batch) add(e *wal.Entry) {
+	if e.LSN < b.log.next {
+		return
+	}
 	id := e.Key[1:]
 	line, view, err := entries.LineIn(e)
 	if note.IsSidecar(id) {
@@ -367,11 +377,18 @@ func (l *Log) rest(ctx context.Context, to wal.LSN, b *batch) {
 // createdWithin is by how many microseconds the time of a commit is behind that of the note that it creates.
 const createdWithin = 10_000_000
 
-// Redaction returns the record of the redaction of a version; false if it was not redacted.
+// Redaction returns the record of the redaction of a version; false if it was not redacted. The error of a version that
+// a purge removed is errs.ErrNotFound.
 func (ns *Notes) Redaction(path string, version uint64) (at time.Time, by writer.Writer, is bool, err error) {
 	t, err := ns.engine.Purged()
 	if err != nil {
 		return at, by, false, err
+	}
+	if len(t.All()) == 0 {
+		return at, by, false, nil
+	}
+	if t.UpTo(ns.kind.Key(path)) >= version {
+		return at, by, false, failed(path, errs.ErrNotFound)
 	}
 	row, is := t.Redacted(ns.kind.Key(path), version)
 	if !is {

@@ -2,6 +2,7 @@ package notes
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/history"
@@ -60,7 +62,7 @@ type Info struct {
 	ContentHash [32]byte // sha256 of the content
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	By          uint32 // the number of the writer, see package writer
+	By          uint32 // the number of the writer, see package writer; 0 in the answer to a write
 	Properties
 }
 
@@ -104,6 +106,25 @@ func (s *state) info(path string) Info {
 		i.ID = note.ID(path)
 	}
 	return i
+}
+
+// committed returns the note at a path after a commit of changes of the note that s is. The note is not loaded again:
+// another writer may have replaced or deleted it since, and the answer to a write describes what was written.
+func (s *state) committed(path string, changes []commit.DocumentChange, versions []wal.LSN) Info {
+	after := *s
+	for i := range changes {
+		switch c := &changes[i]; {
+		case c.ID == path:
+			after.note = engine.Version{LSN: versions[i], Line: index.Entry{Size: int64(len(c.Doc)),
+				ContentHash: sha256.Sum256(c.Doc), CreatedAt: c.Created.UTC().Truncate(time.Microsecond),
+				UpdatedAt: c.Updated.UTC().Truncate(time.Microsecond)}}
+		case c.ID == note.SidecarOf(path) && c.Delete:
+			after.sidecar = note.Sidecar{}
+		case c.ID == note.SidecarOf(path):
+			after.sidecar, _ = note.DecodeSidecar(c.Doc) // which was encoded for this commit
+		}
+	}
+	return after.info(path)
 }
 
 func propertiesOf(s *note.Sidecar) Properties {
@@ -288,11 +309,11 @@ func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c comm
 		if s.expired(ns.now()) && s.side.LSN != 0 { // another note, without the properties of the old one
 			changes = append(changes, commit.DocumentChange{ID: note.SidecarOf(path), Delete: true, Was: s.side})
 		}
-		if _, err := ns.commits.ChangeDocuments(ctx, ns.kind, changes); err != nil {
+		versions, err := ns.commits.ChangeDocuments(ctx, ns.kind, changes)
+		if err != nil {
 			return Info{}, err
 		}
-		after, err := ns.load(ctx, path)
-		return after.info(path), err
+		return s.committed(path, changes, versions), nil
 	})
 	return i, failed(path, err)
 }
@@ -371,11 +392,11 @@ func (ns *Notes) SetProperties(ctx context.Context, path string, p Properties, c
 		if err != nil || len(changes) == 0 {
 			return s.info(path), err
 		}
-		if _, err := ns.commits.ChangeDocuments(ctx, ns.kind, changes); err != nil {
+		versions, err := ns.commits.ChangeDocuments(ctx, ns.kind, changes)
+		if err != nil {
 			return Info{}, err
 		}
-		after, err := ns.load(ctx, path)
-		return after.info(path), err
+		return s.committed(path, changes, versions), nil
 	})
 	return i, failed(path, err)
 }

@@ -47,11 +47,11 @@ func (ns *Notes) Update(ctx context.Context, path, to string, data []byte, c com
 				}
 			}
 		}
-		if _, err := ns.commits.ChangeDocuments(ctx, ns.kind, changes); err != nil {
+		versions, err := ns.commits.ChangeDocuments(ctx, ns.kind, changes)
+		if err != nil {
 			return Info{}, err
 		}
-		after, err := ns.load(ctx, to)
-		return after.info(to), err
+		return s.committed(to, changes, versions), nil
 	})
 	return i, failed(path, err)
 }

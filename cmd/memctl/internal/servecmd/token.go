@@ -76,6 +76,13 @@ with it.`,
 			if err != nil {
 				return err
 			}
+			if people && (name != "" || cmd.Flags().Changed("tools")) {
+				return cli.Usagef(cmd.CommandPath(), "--page shows the memories of all projects, whatever --project and --tools "+
+					"say: make one token for the page and another for agents")
+			}
+			if cmd.Flags().Changed("stores") && len(stores) == 0 {
+				return cli.Usagef(cmd.CommandPath(), "--stores: no memory store is named; omit --stores for all")
+			}
 			if cmd.Flags().Changed("tools") && !slices.Contains(tools, mcpserver.AllGroups) { // all: also those to come
 				if tools, err = mcpserver.ChooseGroups(tools); err != nil {
 					return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)

@@ -1,0 +1,91 @@
+package memorystores
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve"
+)
+
+// TestMovedWhileOpening: a store whose folder is moved, or replaced by another store, while a request opens it is not
+// found: it is not created again, and the other store does not answer for it.
+func TestMovedWhileOpening(t *testing.T) {
+	t.Parallel()
+	var before atomic.Pointer[func(dir string)]
+	open := func(ctx context.Context, dir string, mustExist bool) (*varve.Store, error) {
+		if f := before.Swap(nil); f != nil {
+			(*f)(dir)
+		}
+		return small(ctx, dir, mustExist)
+	}
+	s := newSite(t, t.TempDir(), Options{Open: open})
+	rename := func(from, to string) {
+		if err := os.Rename(from, filepath.Join(s.dir, to)); err != nil {
+			t.Error(err)
+		}
+	}
+	closed := func(store string) {
+		t.Helper()
+		if err := s.stores.drop(t.Context(), store[1:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := s.create("a"), s.create("b")
+	s.memory(b, "/x", "of b")
+	closed(b)
+	away := func(dir string) { rename(dir, ".away") }
+	before.Store(&away)
+	s.want(404, "a", "GET", a+"/memories", nil)
+	if _, err := os.Stat(filepath.Join(s.dir, a[1:])); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the store was created again: %v", err)
+	}
+	rename(filepath.Join(s.dir, ".away"), a[1:])
+	s.want(200, "a", "GET", a+"/memories", nil)
+	closed(a)
+	replaced := func(dir string) {
+		rename(dir, ".away")
+		rename(filepath.Join(s.dir, b[1:]), a[1:])
+	}
+	before.Store(&replaced)
+	s.want(404, "a", "GET", a+"/memories", nil)
+	if list := s.listed(b + "/memories?view=full"); len(list) != 1 || list[0]["content"] != "of b" {
+		t.Errorf("%v", list)
+	}
+}
+
+// TestLeaving: a store that waits for its last request to be deleted is not found by new ones.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, t.TempDir(), Options{})
+	store := s.create("a")
+	h, err := s.stores.use(t.Context(), store[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleted := make(chan int)
+	go func() {
+		status, _ := s.do("a", "DELETE", store, nil)
+		deleted <- status
+	}()
+	within(t, "the beginning of the deletion", 5*time.Second, func() bool {
+		s.stores.mu.Lock()
+		defer s.stores.mu.Unlock()
+		return s.stores.open[store[1:]] == nil
+	})
+	s.want(404, "a", "GET", store+"/memories", nil)
+	s.want(404, "a", "DELETE", store, nil)
+	s.stores.release(h)
+	if status := <-deleted; status != 200 {
+		t.Errorf("the deletion: %d", status)
+	}
+	s.want(404, "a", "GET", store+"/memories", nil)
+	if _, err := os.Stat(filepath.Join(s.dir, store[1:])); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the store was created again: %v", err)
+	}
+}
