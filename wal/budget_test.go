@@ -145,7 +145,7 @@ func TestArchiveBudget(t *testing.T) {
 	}
 	var settings []string
 	for _, e := range f.cuts {
-		if _, by, ok := strings.Cut(e.Note, ", by "); e.Kind == EventArchiveOld && e.Bytes > 0 && ok {
+		if _, by, ok := strings.Cut(e.Note, ", because of "); e.Kind == EventArchiveOld && e.Bytes > 0 && ok {
 			settings = append(settings, by)
 			continue
 		}
