@@ -32,6 +32,7 @@ type shownMemory struct {
 	Writer     varve.Writer
 	MayEdit    bool // it is small enough
 	Embedded   bool
+	last       varve.Version // the newest version that has a document
 }
 
 // fact is a name with its value.
@@ -65,11 +66,8 @@ func (p *Page) memory(r *request) (*view, error) {
 		return nil, err
 	case missing:
 		d.Deleted = &d.Versions[0]
-		for _, v := range d.Versions {
-			if m, derr := v.Decode(); !v.Deleted && !v.Redacted && derr == nil {
-				d.Memory = m
-				break
-			}
+		if m, derr := d.last.Decode(); d.last.Document != nil && derr == nil {
+			d.Memory = m
 		}
 	case err != nil: // damaged: the history is shown, with the reason
 		d.Unread = append(d.Unread, err.Error())
@@ -83,14 +81,12 @@ func (p *Page) memory(r *request) (*view, error) {
 			d.Assemblies = append(d.Assemblies, a)
 		}
 	}
+	d.last = varve.Version{}
 	d.describe(r.get("all") != "")
-	for i := range d.Versions {
-		d.Versions[i].Document = nil
-	}
 	return &view{template: "memory", title: shortened(visible(id), 60), data: d}, nil
 }
 
-// versions reads a history.
+// versions reads a history. It keeps one document, that of the newest version that has one.
 func (d *shownMemory) versions(r *request, history func(func(varve.Version, error) bool)) {
 	for v, err := range history {
 		if err != nil {
@@ -102,6 +98,10 @@ func (d *shownMemory) versions(r *request, history func(func(varve.Version, erro
 		if len(d.Versions) == 0 && (v.Previous != 0 || v.FromFile || v.Kept) {
 			d.Older = true
 		}
+		if !v.Deleted && !v.Redacted {
+			d.last = v
+		}
+		v.Document = nil
 		x := version{Version: v}
 		for i := len(d.Versions) - 1; i >= 0 && x.Before == 0; i-- {
 			if b := d.Versions[i]; !b.Deleted && !b.Redacted {

@@ -116,12 +116,7 @@ func (p *Page) note(r *request) (*view, error) {
 	d.NoteInfo, d.Deleted = n.NoteInfo, missing
 	if missing {
 		d.Path = at
-		for _, v := range d.Versions {
-			if !v.Deleted && !v.Redacted {
-				n.Content, n.Text = v.Document, isText(v.Document)
-				break
-			}
-		}
+		n.Content, n.Text = h.last.Document, isText(h.last.Document)
 	}
 	up := crumbs(d.Path)
 	d.Up, d.Name = up[:len(up)-1], up[len(up)-1].Name
@@ -134,7 +129,7 @@ func (p *Page) note(r *request) (*view, error) {
 	switch {
 	case !n.Text:
 		d.Binary = true
-	case isMarkdown(d.Path):
+	case isMarkdown(d.Path) && renderable(text):
 		front, body := frontMatter(text)
 		d.Front = visible(front)
 		if d.Rendered, err = markdown(body, path.Dir(d.Path)); err != nil {
@@ -146,9 +141,6 @@ func (p *Page) note(r *request) (*view, error) {
 	for _, name := range sortedNames(n.Properties.Metadata) {
 		d.Metadata = append(d.Metadata, fact{Name: visible(name),
 			Value: visible(valueText(n.Properties.Metadata[name]))})
-	}
-	for i := range d.Versions {
-		d.Versions[i].Document = nil
 	}
 	return &view{template: "note", title: shortened(d.Name, 60), data: d}, nil
 }

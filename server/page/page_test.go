@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/server"
+	"github.com/varve-db/varve/working"
 )
 
 // site is a store whose server has the page, with the tokens "anna" and "reader", whose names are their secrets, and
@@ -539,5 +540,76 @@ func TestUndo(t *testing.T) {
 	}
 	if a := s.get("undo"); a.status != http.StatusBadRequest {
 		t.Errorf("%+v", a)
+	}
+}
+
+// A view of a scope that does not exist creates none: a GET commits nothing, whatever the token may do.
+func TestUnknownScope(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	home := s.st.Working().Home()
+	for range 2 { // the second view must not find it
+		before := s.st.Admin().Commits()
+		for _, token := range []string{"reader", "anna"} {
+			for _, view := range []string{"scope", "checkpoint"} {
+				if a := s.do(token, http.MethodGet, "/page/"+view, "key", "session:none", "id",
+					"x"); a.status != http.StatusNotFound {
+					t.Errorf("%s as %s: %d %s", view, token, a.status, a.body)
+				}
+			}
+			s.do(token, http.MethodGet, "/page/working")
+		}
+		s.post("checkpoint-restore", "key", "session:none", "id", "x")
+		if n := s.st.Admin().Commits(); n != before {
+			t.Errorf("%d commits by views", n-before)
+		}
+	}
+	for scope := range home.Scopes(t.Context()) {
+		t.Errorf("there is the scope %s", scope.Key())
+	}
+	m, err := s.st.Working().Open(t.Context(), working.Scope{Session: "there"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Set(t.Context(), "a", 1, working.Expires(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	before := s.st.Admin().Commits()
+	if a := s.get("scope", "key", m.Scope().Key()); !strings.Contains(a.body, "expires in 1h0m0s") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if n := s.st.Admin().Commits(); n != before {
+		t.Errorf("%d commits by the view of a scope that exists", n-before)
+	}
+}
+
+// A text that nests deeper or is longer than the limits is shown as text.
+func TestNested(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	for name, text := range map[string]string{
+		"long":    strings.Repeat("a line of text\n", 20<<10),
+		"quotes":  strings.Repeat(">", 200<<10),
+		"spaced":  strings.Repeat("> ", 100<<10),
+		"lists":   strings.Repeat("- ", 100<<10),
+		"numbers": strings.Repeat("1. ", 60<<10),
+		"mixed":   "text\n" + strings.Repeat(">- 1) ", 100),
+	} {
+		if _, err := s.st.Notes().Write(t.Context(), name+".md", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if a := s.get("note", "path", name+".md", "all", "1"); a.status != http.StatusOK ||
+			strings.Contains(a.body, `class="md"`) || !strings.Contains(a.body, html.EscapeString(text[:50])) {
+			t.Errorf("%s: %d, %d bytes", name, a.status, len(a.body))
+		}
+	}
+	for _, text := range []string{"# T\n" + strings.Repeat("-", 500), strings.Repeat("> ", 50) + "a",
+		strings.Repeat("1", 500), strings.Repeat("[", 60<<10), strings.Repeat("*a **b ", 20<<10)} {
+		if !renderable(text) {
+			t.Errorf("not rendered: %.50q", text)
+		}
+		if _, err := markdown(text, ""); err != nil {
+			t.Error(err)
+		}
 	}
 }
