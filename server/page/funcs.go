@@ -15,8 +15,8 @@ import (
 // funcs are the functions of the templates.
 func (p *Page) funcs() template.FuncMap {
 	return template.FuncMap{
-		"link": func(path string, pairs ...string) template.URL { return template.URL(link(path, pairs...)) },
-		// encoded
+		// link encodes what is not of a URL
+		"link":  func(path string, pairs ...string) template.URL { return template.URL(link(path, pairs...)) },
 		"age":   func(t time.Time) string { return age(p.o.Clock(), t) },
 		"at":    at,
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },

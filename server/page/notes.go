@@ -175,10 +175,14 @@ type editedNote struct {
 	Problem string
 	// Conflict is what has changed since the version that was read.
 	Conflict []span
-	Deleted  bool // it was deleted meanwhile
+	Newest   string // the newest text, if the version that was read cannot be read
+	Deleted  bool   // it was deleted meanwhile
 }
 
 func (p *Page) noteEditForm(r *request) (*view, error) {
+	if err := r.mayWrite(); err != nil {
+		return nil, err
+	}
 	at := r.get("path")
 	if at == "" {
 		e := &editedNote{New: true}
@@ -209,11 +213,20 @@ func (p *Page) noteEdit(r *request) (*view, error) {
 		e.Problem = "there is a note at this path: choose another one"
 	case errors.Is(err, varve.ErrConflict):
 		now, rerr := r.st.Notes().Read(r.ctx, e.Path)
-		if e.Deleted = rerr != nil; e.Deleted {
+		if e.Deleted = errors.Is(rerr, varve.ErrNotFound); rerr != nil && !e.Deleted {
+			if fatal(rerr) {
+				return nil, rerr
+			}
+			e.Problem = rerr.Error()
+			break
+		}
+		if e.Deleted {
 			e.Version = 0
 		} else {
 			if v, err := r.st.Notes().GetAt(r.ctx, e.Path, e.Version); err == nil {
 				e.Conflict = compareText(string(v.Document), string(now.Content))
+			} else {
+				e.Newest = visible(human.Head(string(now.Content), MostShown))
 			}
 			e.Version = now.Version
 		}
