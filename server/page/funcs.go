@@ -27,17 +27,7 @@ func (p *Page) funcs() template.FuncMap {
 		"short": func(s string) string { return shortened(visible(s), 80) },
 		"num":   func(n any) string { return fmt.Sprint(n) },
 		"score": func(f float64) string { return fmt.Sprintf("%.3g", f) },
-		"dict":  dict,
 	}
-}
-
-// dict returns a map of names and values, for a template that calls another.
-func dict(pairs ...any) map[string]any {
-	m := map[string]any{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		m[fmt.Sprint(pairs[i])] = pairs[i+1]
-	}
-	return m
 }
 
 // at is a time for people, with the zone of the server.

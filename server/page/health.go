@@ -121,7 +121,7 @@ func (p *Page) verify(r *request) (*view, error) {
 				return nil, err
 			}
 			d.Problem = err.Error()
-			if r.ctx.Err() != nil || errors.Is(err, http.ErrAbortHandler) {
+			if r.ctx.Err() != nil {
 				d.Problem = "it took longer than a request may: memctl verify has no limit of time"
 			}
 			break

@@ -724,3 +724,18 @@ func TestExpired(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
+
+// A file in quarantine is dropped after its word was repeated.
+func TestDrop(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	for _, word := range []string{"", "purge"} {
+		if a := s.post("quarantine-drop", "name", "none", "confirm", word); a.status != http.StatusBadRequest {
+			t.Errorf("%q: %+v", word, a)
+		}
+	}
+	if a := s.post("quarantine-drop", "name", "none", "confirm", "drop"); a.status == http.StatusOK ||
+		strings.Contains(a.body, "the word was not repeated") {
+		t.Errorf("%+v", a)
+	}
+}
