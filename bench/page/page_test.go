@@ -281,8 +281,8 @@ func TestHostile(t *testing.T) {
 		b.eval(`document.querySelectorAll('main a.dead, main .md a:not([data-out])').forEach(a =>
 			a.dispatchEvent(new MouseEvent('click', {bubbles: true})))`)
 		b.until(`window.harm === undefined`)
-		b.until(`document.querySelectorAll('main script, main iframe, main object, main img,
-			main [onerror], main [onload], main [style]').length === 0`)
+		b.until(`document.querySelectorAll('main script, main iframe, main object, main img,' +
+			'main [onerror], main [onload], main [style]').length === 0`)
 	}
 	b.sound("status of 404")
 }
