@@ -152,7 +152,7 @@
     const form = e.target, by = e.submitter
     const body = new URLSearchParams(new FormData(form, by))
     const to = by?.getAttribute('data-to') || form.getAttribute('action')
-    for (const b of $$('button:not([hidden])', form)) b.disabled = true
+    for (const b of $$('button', form)) b.disabled = true
     sending++
     try {
       const r = await ask(to, {method: 'POST', body})
@@ -177,7 +177,7 @@
       warn(down)
     } finally {
       sending--
-      for (const b of $$('button:not([hidden])', form)) b.disabled = false
+      for (const b of $$('button', form)) b.disabled = false
     }
   })
 
@@ -337,6 +337,9 @@
       case 'e': case 'n': $(`main [data-key="${e.key}"]`)?.click(); break
       case '?': $('#help').showModal(); break
     }
+  })
+  main.addEventListener('keypress', e => { // Chromium sends the form by this event, not by keydown
+    if (e.key === 'Enter' && e.target.type === 'checkbox') e.preventDefault()
   })
   $('#keys').addEventListener('click', () => $('#help').showModal())
   $('#skip').addEventListener('click', e => { e.preventDefault(); main.focus() })
