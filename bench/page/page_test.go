@@ -176,6 +176,62 @@ func TestReader(t *testing.T) {
 	b.sound("status of 401")
 }
 
+// What was entered stays when it is refused, and is not left without a question.
+func TestUnsaved(t *testing.T) {
+	s := newSite(t)
+	s.put(varve.Memory{ID: "a", Content: "before"})
+	b := s.newTab()
+	b.open("edit?id=a")
+	b.do(chromedp.SetValue("textarea[name=content]", "after", chromedp.ByQuery))
+	b.eval(`document.querySelector('main input[name=version]').value = 'x'`)
+	b.press("Save")
+	b.text("the form names no version → open the memory again")
+	b.until(`document.querySelector('textarea').value === 'after'`)
+	b.eval(`window.questions = 0; window.answer = false; window.confirm = () => { questions++; return answer }`)
+	b.click(`nav a[href="#/log"]`)
+	b.until(`questions === 1 && document.querySelector('textarea').value === 'after'`)
+	b.eval(`location.hash = '#/health'`)
+	b.until(`questions === 2 && location.hash === '#/edit?id=a' && document.querySelector('textarea').value === 'after'`)
+	b.do(chromedp.SendKeys("#q", "b", chromedp.ByQuery))
+	b.until(`questions === 3 && document.querySelector('textarea').value === 'after'`)
+	b.eval(`answer = true`)
+	b.click(`nav a[href="#/log"]`)
+	b.text("created a")
+	b.until(`questions === 4`)
+	b.sound("status of 400")
+}
+
+// Keys on a marked row forget nothing, and the plan of a purge stays while others write.
+func TestMarkedByKeys(t *testing.T) {
+	s := newSite(t)
+	s.put(varve.Memory{ID: "a", Content: "the first text"})
+	b := s.newTab()
+	b.until(`document.querySelector('#live').textContent === 'live'`)
+	b.click(".rows li:nth-child(1) input")
+	b.do(chromedp.Focus(".rows li:nth-child(1) input", chromedp.ByQuery),
+		chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(input.ModifierCtrl)), chromedp.KeyEvent(kb.Enter))
+	b.text("History")
+	if _, err := s.st.Get(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	b.open("list")
+	b.click(".rows li:nth-child(1) input")
+	b.press("Purge…")
+	b.text("Purge 1 memory?")
+	s.put(varve.Memory{ID: "b", Content: "the second text"})
+	b.until(`document.querySelector('#news') !== null`)
+	b.text("Purge 1 memory?")
+	b.do(chromedp.SendKeys("input[name=confirm]", "purge", chromedp.ByQuery))
+	b.press("Purge")
+	b.text("1 memory was deleted")
+	s.put(varve.Memory{ID: "c", Content: "the third text"})
+	b.until(`document.querySelector('#news') !== null`)
+	b.text("1 memory was deleted")
+	b.press("All memories")
+	b.text("the third text")
+	b.sound()
+}
+
 // hostile are texts that do harm where they are not escaped.
 var hostile = []string{
 	`"><script>window.harm=1</script>`, `<img src=x onerror="window.harm=1">`, `javascript:window.harm=1`,
@@ -225,8 +281,8 @@ func TestHostile(t *testing.T) {
 		b.eval(`document.querySelectorAll('main a.dead, main .md a:not([data-out])').forEach(a =>
 			a.dispatchEvent(new MouseEvent('click', {bubbles: true})))`)
 		b.until(`window.harm === undefined`)
-		b.until(`document.querySelectorAll('main script, main iframe, main object, main img,
-			main [onerror], main [onload], main [style]').length === 0`)
+		b.until(`document.querySelectorAll('main script, main iframe, main object, main img,' +
+			'main [onerror], main [onload], main [style]').length === 0`)
 	}
 	b.sound("status of 404")
 }

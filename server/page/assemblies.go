@@ -214,7 +214,7 @@ type drawnNode struct {
 }
 
 type drawnEdge struct {
-	From, To, Name         string
+	Name                   string
 	X1, Y1, X2, Y2, MX, MY int
 	from, to               int
 }
@@ -264,7 +264,6 @@ func (g *drawing) place() {
 	for i := range g.Edges {
 		e := &g.Edges[i]
 		a, b := g.Nodes[e.from], g.Nodes[e.to]
-		e.From, e.To = a.Name, b.Name
 		e.X1, e.Y1, e.X2, e.Y2 = a.X, a.Y, b.X, b.Y
 		e.MX, e.MY = (a.X+2*b.X)/3, (a.Y+2*b.Y)/3-4
 	}

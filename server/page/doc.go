@@ -24,9 +24,12 @@
 //
 // # Invariants
 //
-//   - No request leaves the machine, and the policy (Content-Security-Policy) permits none: no inline script, no inline
-//     style, nothing from elsewhere.
-//   - A change is a POST. A token that may only read gets 403, and its views have no buttons.
+//   - The browser asks nothing but this server, and the policy (Content-Security-Policy) permits nothing else: no
+//     inline script, no inline style, nothing from elsewhere. The server sends a query to the embedding service if one
+//     is set, but not while the query is being typed.
+//   - A GET commits nothing. A change is a POST. A token that may only read gets 403, and its views have no buttons.
+//   - A refused POST leaves the form in place: the header Varve-Error has the reason.
+//   - A request whose context has no token for the page gets 401.
 //   - Text of the store is escaped by html/template. The Markdown of a note is rendered by goldmark; HTML in it is
 //     shown as text, images are links, and a link to another site shows where it leads and asks first.
 //   - An edit names the version that was read. If the memory has changed since, nothing is written, and the answer

@@ -23,8 +23,6 @@ type failure struct {
 	Next    string // what to do
 }
 
-func asError[T error](err error, target *T) bool { return errors.As(err, target) }
-
 // remedies are what to do about errors, the first that matches.
 var remedies = []struct {
 	err    error
@@ -32,10 +30,10 @@ var remedies = []struct {
 	next   string
 }{
 	{varve.ErrReplaced, http.StatusServiceUnavailable,
-		"start the server again, so that it opens the store that is in this place now"},
+		"start memctl ui, or the server, again: it opens the store that is now at this path"},
 	{varve.ErrMoved, http.StatusServiceUnavailable,
 		"start the server again with the folder in which the store is now"},
-	{varve.ErrClosed, http.StatusServiceUnavailable, "the server is ending: start it again"},
+	{varve.ErrClosed, http.StatusServiceUnavailable, "try again; if it fails again, start the server again"},
 	{varve.ErrPurged, http.StatusConflict, "what was purged cannot be brought back"},
 	{varve.ErrRedacted, http.StatusConflict,
 		"the text of this version was removed on purpose: choose another version"},
@@ -58,22 +56,21 @@ var remedies = []struct {
 	{context.DeadlineExceeded, http.StatusGatewayTimeout, "memctl has no limit of time"},
 }
 
-// failed returns the view of an error.
-func (p *Page) failed(r *request, err error) *view {
-	v := &view{template: "error", title: "Error", status: http.StatusInternalServerError}
-	f := failure{Message: err.Error(), Next: "see the log of the server, and memctl status"}
-	refused := (*refusal)(nil)
-	if errors.As(err, &refused) {
-		v.status, f.Next = refused.status, refused.next
-		v.data = f
-		return v
+// remedyOf returns the status of an error and what to do about it.
+func remedyOf(err error) (status int, next string) {
+	if refused := (*refusal)(nil); errors.As(err, &refused) {
+		return refused.status, refused.next
 	}
 	for _, m := range remedies {
 		if errors.Is(err, m.err) {
-			v.status, f.Next = m.status, m.next
-			break
+			return m.status, m.next
 		}
 	}
-	v.data = f
-	return v
+	return http.StatusInternalServerError, "see the log of the server, and memctl status"
+}
+
+// failed returns the view of an error.
+func failed(err error) *view {
+	status, next := remedyOf(err)
+	return &view{template: "error", title: "Error", status: status, data: failure{err.Error(), next}}
 }

@@ -15,8 +15,8 @@ import (
 // funcs are the functions of the templates.
 func (p *Page) funcs() template.FuncMap {
 	return template.FuncMap{
-		"link": func(path string, pairs ...string) template.URL { return template.URL(link(path, pairs...)) },
-		// encoded
+		// link encodes what is not of a URL
+		"link":  func(path string, pairs ...string) template.URL { return template.URL(link(path, pairs...)) },
 		"age":   func(t time.Time) string { return age(p.o.Clock(), t) },
 		"at":    at,
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
@@ -27,17 +27,7 @@ func (p *Page) funcs() template.FuncMap {
 		"short": func(s string) string { return shortened(visible(s), 80) },
 		"num":   func(n any) string { return fmt.Sprint(n) },
 		"score": func(f float64) string { return fmt.Sprintf("%.3g", f) },
-		"dict":  dict,
 	}
-}
-
-// dict returns a map of names and values, for a template that calls another.
-func dict(pairs ...any) map[string]any {
-	m := map[string]any{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		m[fmt.Sprint(pairs[i])] = pairs[i+1]
-	}
-	return m
 }
 
 // at is a time for people, with the zone of the server.

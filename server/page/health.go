@@ -121,7 +121,7 @@ func (p *Page) verify(r *request) (*view, error) {
 				return nil, err
 			}
 			d.Problem = err.Error()
-			if r.ctx.Err() != nil || errors.Is(err, http.ErrAbortHandler) {
+			if r.ctx.Err() != nil {
 				d.Problem = "it took longer than a request may: memctl verify has no limit of time"
 			}
 			break
@@ -211,6 +211,7 @@ type shownFile struct {
 	Text   string
 	Cut    bool
 	Binary bool
+	Drop   bool // the question before a drop is shown
 }
 
 func (p *Page) quarantined(r *request) (*view, error) {
@@ -219,7 +220,7 @@ func (p *Page) quarantined(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &shownFile{Quarantined: info}
+	d := &shownFile{Quarantined: info, Drop: r.get("drop") != ""}
 	if info.What == varve.QuarantinedFile {
 		w := &beginning{most: MostShown}
 		_, err := q.Copy(r.ctx, info.Name, w)
@@ -261,7 +262,12 @@ func (p *Page) quarantineRestore(r *request) (*view, error) {
 	return &view{said: "Restored as a new version; the file stays in quarantine", goTo: link(to, "id", d.ID)}, nil
 }
 
+// quarantineDrop removes a file for good. The form has to repeat the word, as that of a purge.
 func (p *Page) quarantineDrop(r *request) (*view, error) {
+	if strings.TrimSpace(r.get("confirm")) != "drop" {
+		return nil, &refusal{http.StatusBadRequest, "nothing was dropped: the word was not repeated",
+			"write drop into the field"}
+	}
 	if _, err := r.st.Admin().Quarantine().Drop(r.ctx, r.get("name")); err != nil {
 		return nil, err
 	}

@@ -46,7 +46,6 @@ type listed struct {
 	Total   int64    // of all memories of the store
 	Like    string
 	Empty   string // why there is no row, and what to do
-	Ordered string // by which key
 }
 
 // chosen is a filter that is set, with the list without it.
@@ -56,7 +55,7 @@ type chosen struct{ Name, Value, Without string }
 var filterNames = []string{"session", "tag", "category", "by", "since", "until", "where"}
 
 // listParams are all parameters of a list but its place.
-var listParams = append([]string{"q", "mode", "sort", "like"}, filterNames...)
+var listParams = append([]string{"q", "typed", "mode", "sort", "like"}, filterNames...)
 
 // listLink returns a list with the parameters of this one, except those that pairs changes.
 func (r *request) listLink(pairs ...string) string {
@@ -178,7 +177,7 @@ func (p *Page) all(r *request, l *listed, filters []varve.Filter) error {
 	if err != nil {
 		return &refusal{http.StatusBadRequest, err.Error(), "choose another order, or begin the list again"}
 	}
-	l.Ordered, l.From = key, r.number("from")
+	l.From = r.number("from")
 	for m, err := range r.st.Memories(r.ctx, append(filters, varve.Sorted(order))...) {
 		if r.ctx.Err() != nil {
 			return r.ctx.Err()
@@ -247,7 +246,8 @@ func tagsOf(m *varve.Memory) (tags []string) {
 // found lists what a search finds.
 func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 	l.From = r.number("from")
-	q := varve.Query{Text: typed(l.Query, r.get("typed") != ""), Limit: MostRows + 1, Offset: l.From, Explain: true,
+	unfinished := r.get("typed") != ""
+	q := varve.Query{Text: typed(l.Query, unfinished), Limit: MostRows + 1, Offset: l.From, Explain: true,
 		Fragment: listText, Held: heldMost,
 		Note: func(note string) { l.Notes = append(l.Notes, note) }}
 	if l.Like != "" {
@@ -258,6 +258,7 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 	switch {
 	case l.Like != "":
 		l.By = "similarity"
+	case unfinished: // what is typed does not go to the embedding service letter by letter
 	case p.o.Embed != nil && mode != "words":
 		list, err := p.o.Embed(r.ctx, []string{l.Query})
 		if err == nil && len(list) != 1 {

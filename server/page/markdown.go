@@ -14,6 +14,48 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
+// Limits of what is rendered as Markdown. Goldmark calls itself for each level of nesting, takes quadratic time for
+// some texts, and cannot be interrupted.
+const (
+	mostMarkdown = 256 << 10 // bytes
+	mostNested   = 100       // quotes and lists that a line opens
+)
+
+// renderable reports whether a text is within the limits of Markdown.
+func renderable(text string) bool {
+	if len(text) > mostMarkdown {
+		return false
+	}
+	for line := range strings.Lines(text) {
+		if nested(line) > mostNested {
+			return false
+		}
+	}
+	return true
+}
+
+// nested returns the number of quotes and lists that a line opens.
+func nested(line string) (n int) {
+	for {
+		line = strings.TrimLeft(line, " \t")
+		if rest, ok := strings.CutPrefix(line, ">"); ok {
+			line = rest
+			n++
+			continue
+		}
+		rest := strings.TrimLeft(line, "0123456789")
+		markers := "-+*"
+		if len(rest) < len(line) {
+			markers = ".)"
+		}
+		if len(rest) < 2 || !strings.Contains(markers, rest[:1]) || !strings.Contains(" \t", rest[1:2]) {
+			return n
+		}
+		line = rest[1:]
+		n++
+	}
+}
+
 // markdown renders Markdown in the folder of a note. Goldmark omits HTML in the text; links and images are those of
 // inert.
 func markdown(text, folder string) (template.HTML, error) {

@@ -19,9 +19,10 @@ import (
 type shownMemory struct {
 	ID         string
 	Memory     varve.Memory
-	Text       string // as much of it as is shown
-	Cut        bool   // more is behind it
-	Deleted    *version
+	Text       string   // as much of it as is shown
+	Cut        bool     // more is behind it
+	Deleted    *version // the memory is deleted, or expired and not yet deleted
+	Expired    bool
 	Facts      []fact
 	Metadata   []fact
 	Tags       []string
@@ -32,6 +33,7 @@ type shownMemory struct {
 	Writer     varve.Writer
 	MayEdit    bool // it is small enough
 	Embedded   bool
+	last       varve.Version // the newest version that has a document
 }
 
 // fact is a name with its value.
@@ -65,11 +67,9 @@ func (p *Page) memory(r *request) (*view, error) {
 		return nil, err
 	case missing:
 		d.Deleted = &d.Versions[0]
-		for _, v := range d.Versions {
-			if m, derr := v.Decode(); !v.Deleted && !v.Redacted && derr == nil {
-				d.Memory = m
-				break
-			}
+		if m, derr := d.last.Decode(); d.last.Document != nil && derr == nil {
+			d.Memory = m
+			d.Expired = !d.Deleted.Deleted && !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(p.o.Clock())
 		}
 	case err != nil: // damaged: the history is shown, with the reason
 		d.Unread = append(d.Unread, err.Error())
@@ -83,14 +83,12 @@ func (p *Page) memory(r *request) (*view, error) {
 			d.Assemblies = append(d.Assemblies, a)
 		}
 	}
+	d.last = varve.Version{}
 	d.describe(r.get("all") != "")
-	for i := range d.Versions {
-		d.Versions[i].Document = nil
-	}
 	return &view{template: "memory", title: shortened(visible(id), 60), data: d}, nil
 }
 
-// versions reads a history.
+// versions reads a history. It keeps one document, that of the newest version that has one.
 func (d *shownMemory) versions(r *request, history func(func(varve.Version, error) bool)) {
 	for v, err := range history {
 		if err != nil {
@@ -102,6 +100,10 @@ func (d *shownMemory) versions(r *request, history func(func(varve.Version, erro
 		if len(d.Versions) == 0 && (v.Previous != 0 || v.FromFile || v.Kept) {
 			d.Older = true
 		}
+		if !v.Deleted && !v.Redacted {
+			d.last = v
+		}
+		v.Document = nil
 		x := version{Version: v}
 		for i := len(d.Versions) - 1; i >= 0 && x.Before == 0; i-- {
 			if b := d.Versions[i]; !b.Deleted && !b.Redacted {
@@ -213,11 +215,15 @@ type edited struct {
 type conflict struct {
 	Now     varve.Memory
 	Writer  varve.Writer
-	Changes *difference // from the version that was read to the newest one
+	Changes *difference // from the version that was read to the newest one; nil: the former cannot be read
+	Text    string      // the newest text, without Changes
 	Deleted bool
 }
 
 func (p *Page) editForm(r *request) (*view, error) {
+	if err := r.mayWrite(); err != nil {
+		return nil, err
+	}
 	id := r.get("id")
 	if id == "" {
 		return &view{template: "edit", title: "New memory", data: &edited{Metadata: "{}"}}, nil
@@ -312,8 +318,8 @@ func (p *Page) edit(r *request) (*view, error) {
 	case err != nil && fatal(err):
 		return nil, err
 	case err != nil:
-		v := p.failed(r, err)
-		return again(e, v.status, err.Error()), nil
+		status, _ := remedyOf(err)
+		return again(e, status, err.Error()), nil
 	}
 	return &view{said: "Saved as version " + strconv.FormatUint(m.Version, 10), goTo: link("memory", "id", e.ID)}, nil
 }
@@ -325,7 +331,11 @@ func (p *Page) conflicting(r *request, e *edited) *view {
 	e.Conflict = c
 	m, err := r.st.Get(r.ctx, e.ID)
 	if err != nil {
-		c.Deleted = true
+		if c.Deleted = errors.Is(err, varve.ErrNotFound); !c.Deleted {
+			e.Conflict = nil
+			status, _ := remedyOf(err)
+			return again(e, status, err.Error())
+		}
 		return &view{template: "edit", title: "Conflict", status: http.StatusConflict, data: e}
 	}
 	c.Now, c.Writer = m, r.st.Admin().WriterOf(m.By, m.Version)
@@ -333,6 +343,9 @@ func (p *Page) conflicting(r *request, e *edited) *view {
 		if old, err := before.Decode(); err == nil {
 			c.Changes = compare(&old, &m)
 		}
+	}
+	if c.Changes == nil {
+		c.Text = visible(human.Head(m.Content, MostShown))
 	}
 	e.Version = m.Version
 	return &view{template: "edit", title: "Conflict", status: http.StatusConflict, data: e}
@@ -352,16 +365,17 @@ func (p *Page) create(r *request) (*view, error) {
 		if fatal(err) {
 			return nil, err
 		}
-		return again(e, p.failed(r, err).status, err.Error()), nil
+		status, _ := remedyOf(err)
+		return again(e, status, err.Error()), nil
 	}
 	return &view{said: "Remembered", goTo: link("memory", "id", m.ID)}, nil
 }
 
 // forget deletes memories, so that they can be brought back.
 func (p *Page) forget(r *request) (*view, error) {
-	ids := r.Form["id"]
-	if len(ids) == 0 {
-		return nil, &refusal{http.StatusBadRequest, "nothing is selected", "mark memories in the list"}
+	ids, err := r.ids()
+	if err != nil {
+		return nil, err
 	}
 	if version := r.get("version"); version != "" && len(ids) == 1 {
 		n, err := strconv.ParseUint(version, 10, 64)
@@ -374,7 +388,7 @@ func (p *Page) forget(r *request) (*view, error) {
 		return &view{said: "Forgotten; Bring back undoes it", goTo: link("memory", "id", ids[0])}, nil
 	}
 	n := 0
-	err := r.st.Transact(r.ctx, func(tx *varve.Tx) error {
+	err = r.st.Transact(r.ctx, func(tx *varve.Tx) error {
 		n = 0
 		for _, id := range ids {
 			err := tx.Delete(id)

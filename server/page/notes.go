@@ -116,12 +116,7 @@ func (p *Page) note(r *request) (*view, error) {
 	d.NoteInfo, d.Deleted = n.NoteInfo, missing
 	if missing {
 		d.Path = at
-		for _, v := range d.Versions {
-			if !v.Deleted && !v.Redacted {
-				n.Content, n.Text = v.Document, isText(v.Document)
-				break
-			}
-		}
+		n.Content, n.Text = h.last.Document, isText(h.last.Document)
 	}
 	up := crumbs(d.Path)
 	d.Up, d.Name = up[:len(up)-1], up[len(up)-1].Name
@@ -134,7 +129,7 @@ func (p *Page) note(r *request) (*view, error) {
 	switch {
 	case !n.Text:
 		d.Binary = true
-	case isMarkdown(d.Path):
+	case isMarkdown(d.Path) && renderable(text):
 		front, body := frontMatter(text)
 		d.Front = visible(front)
 		if d.Rendered, err = markdown(body, path.Dir(d.Path)); err != nil {
@@ -146,9 +141,6 @@ func (p *Page) note(r *request) (*view, error) {
 	for _, name := range sortedNames(n.Properties.Metadata) {
 		d.Metadata = append(d.Metadata, fact{Name: visible(name),
 			Value: visible(valueText(n.Properties.Metadata[name]))})
-	}
-	for i := range d.Versions {
-		d.Versions[i].Document = nil
 	}
 	return &view{template: "note", title: shortened(d.Name, 60), data: d}, nil
 }
@@ -183,10 +175,14 @@ type editedNote struct {
 	Problem string
 	// Conflict is what has changed since the version that was read.
 	Conflict []span
-	Deleted  bool // it was deleted meanwhile
+	Newest   string // the newest text, if the version that was read cannot be read
+	Deleted  bool   // it was deleted meanwhile
 }
 
 func (p *Page) noteEditForm(r *request) (*view, error) {
+	if err := r.mayWrite(); err != nil {
+		return nil, err
+	}
 	at := r.get("path")
 	if at == "" {
 		e := &editedNote{New: true}
@@ -217,11 +213,20 @@ func (p *Page) noteEdit(r *request) (*view, error) {
 		e.Problem = "there is a note at this path: choose another one"
 	case errors.Is(err, varve.ErrConflict):
 		now, rerr := r.st.Notes().Read(r.ctx, e.Path)
-		if e.Deleted = rerr != nil; e.Deleted {
+		if e.Deleted = errors.Is(rerr, varve.ErrNotFound); rerr != nil && !e.Deleted {
+			if fatal(rerr) {
+				return nil, rerr
+			}
+			e.Problem = rerr.Error()
+			break
+		}
+		if e.Deleted {
 			e.Version = 0
 		} else {
 			if v, err := r.st.Notes().GetAt(r.ctx, e.Path, e.Version); err == nil {
 				e.Conflict = compareText(string(v.Document), string(now.Content))
+			} else {
+				e.Newest = visible(human.Head(string(now.Content), MostShown))
 			}
 			e.Version = now.Version
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/server"
 )
 
@@ -24,8 +26,11 @@ const (
 	MostEdited = 1 << 20
 )
 
-// mostBody is the maximum size of the body of a request.
-const mostBody = 4 * MostEdited
+// mostBody is the maximum size of the body of a request, and mostError how many bytes of an error a header has.
+const (
+	mostBody  = 4 * MostEdited
+	mostError = 1 << 10
+)
 
 // Options are the settings of a page.
 type Options struct {
@@ -126,7 +131,6 @@ type request struct {
 	*http.Request
 	ctx      context.Context // of the writer
 	st       *varve.Store
-	name     string // of the token
 	readOnly bool
 }
 
@@ -158,26 +162,42 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
 		r := &request{Request: hr, st: p.o.Store()}
 		by := p.o.Writer
-		if t := server.TokenOf(hr.Context()); t != nil {
-			r.name, r.readOnly, by.Token = t.Name, t.ReadOnly, t.Name
-			by.Agent = t.Name // a person writes, not the agent of the environment in which the server was started
+		t := server.TokenOf(hr.Context())
+		if t == nil || !t.Page {
+			http.Error(w, "a token for the page is required", http.StatusUnauthorized)
+			return
 		}
+		r.readOnly, by.Token = t.ReadOnly, t.Name
+		by.Agent = t.Name // a person writes, not the agent of the environment in which the server was started
 		r.ctx = varve.WithWriter(hr.Context(), by)
-		v, err := (*view)(nil), error(nil)
-		switch {
-		case hr.Method != http.MethodGet && hr.Method != http.MethodHead && r.readOnly:
-			err = &refusal{http.StatusForbidden, "this token may only read",
-				"make one that may write: memctl serve token add NAME --page"}
-		default:
-			if err = parse(hr); err == nil {
-				v, err = h(r)
-			}
+		changes := hr.Method != http.MethodGet && hr.Method != http.MethodHead
+		v, err := (*view)(nil), r.st.Admin().InPlace()
+		if err == nil && changes {
+			err = r.mayWrite()
+		}
+		if err == nil {
+			err = parse(hr)
+		}
+		if err == nil {
+			v, err = h(r)
 		}
 		if err != nil {
-			v = p.failed(r, err)
+			v = failed(err)
+			if f, ok := v.data.(failure); ok && changes { // the script shows it beside the form
+				w.Header().Set("Varve-Error", url.PathEscape(human.Head(visible(f.Message), mostError)+" → "+f.Next))
+			}
 		}
 		p.write(w, r, v)
 	}
+}
+
+// mayWrite returns a refusal if the token may only read.
+func (r *request) mayWrite() error {
+	if !r.readOnly {
+		return nil
+	}
+	return &refusal{http.StatusForbidden, "this token may only read",
+		"make one that may write: memctl serve token add NAME --page"}
 }
 
 func parse(r *http.Request) error {
@@ -185,7 +205,7 @@ func parse(r *http.Request) error {
 	if err == nil {
 		return nil
 	}
-	if tooLarge := (*http.MaxBytesError)(nil); asError(err, &tooLarge) {
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return &refusal{http.StatusRequestEntityTooLarge, "what was sent is larger than the page edits",
 			"edit the file, or use memctl edit ID"}
 	}

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/server"
+	"github.com/varve-db/varve/working"
 )
 
 // site is a store whose server has the page, with the tokens "anna" and "reader", whose names are their secrets, and
@@ -61,7 +64,7 @@ func newSite(t *testing.T, change func(o *Options)) *site {
 	s.web = httptest.NewServer(web.Handler())
 	t.Cleanup(func() {
 		s.web.Close()
-		if err := st.Close(); err != nil {
+		if err := st.Close(); err != nil && !errors.Is(err, varve.ErrReplaced) { // by TestReplaced
 			t.Error(err)
 		}
 	})
@@ -324,8 +327,19 @@ func TestForgetAndPurge(t *testing.T) {
 	if a := s.post("purge", "id", "a"); a.status != http.StatusBadRequest {
 		t.Errorf("purged without the word: %+v", a)
 	}
-	if a := s.post("purge", "id", "a", "confirm", "purge"); a.status != http.StatusOK || !strings.Contains(a.body,
-		"1 memory was deleted") {
+	got, err := s.st.Get(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"", "0", number(second.Version)} {
+		a := s.post("purge", "id", "a", "version", version, "confirm", "purge")
+		if a.status != http.StatusConflict || !strings.Contains(a.body, "changed since the plan was shown") ||
+			!strings.Contains(a.body, `name="version" value="`+number(got.Version)+`"`) {
+			t.Errorf("purged what was not shown: %+v", a)
+		}
+	}
+	a := s.post("purge", "id", "a", "version", number(got.Version), "confirm", "purge")
+	if a.status != http.StatusOK || !strings.Contains(a.body, "1 memory was deleted") {
 		t.Errorf("%+v", a)
 	}
 	if a := s.get("memory", "id", "a"); a.status != http.StatusNotFound {
@@ -338,10 +352,11 @@ func TestSearch(t *testing.T) {
 	t.Parallel()
 	failing := errors.New("the service is <down>")
 	var fail bool
+	var asked int
 	s := newSite(t, func(o *Options) {
 		o.EmbedModel = "m"
 		o.Embed = func(context.Context, []string) ([][]float32, error) {
-			if fail {
+			if asked++; fail {
 				return nil, failing
 			}
 			return [][]float32{{1, 0}}, nil
@@ -356,6 +371,9 @@ func TestSearch(t *testing.T) {
 		if !strings.Contains(a.body, x.want) || strings.Contains(a.body, "drinks") {
 			t.Errorf("%q: %s", x.q, a.body)
 		}
+	}
+	if a := s.get("list", "q", "boat", "typed", "1"); asked != 0 || strings.Contains(a.body, "similar meaning") {
+		t.Errorf("asked %d times for what is not yet typed: %s", asked, a.body)
 	}
 	if a := s.get("list", "q", "boat", "mode", "meaning"); !strings.Contains(a.body, "ferry") ||
 		!strings.Contains(a.body, "similar meaning") {
@@ -538,6 +556,186 @@ func TestUndo(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	if a := s.get("undo"); a.status != http.StatusBadRequest {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A view of a scope that does not exist creates none: a GET commits nothing, whatever the token may do.
+func TestUnknownScope(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	home := s.st.Working().Home()
+	for range 2 { // the second view must not find it
+		before := s.st.Admin().Commits()
+		for _, token := range []string{"reader", "anna"} {
+			for _, view := range []string{"scope", "checkpoint"} {
+				if a := s.do(token, http.MethodGet, "/page/"+view, "key", "session:none", "id",
+					"x"); a.status != http.StatusNotFound {
+					t.Errorf("%s as %s: %d %s", view, token, a.status, a.body)
+				}
+			}
+			s.do(token, http.MethodGet, "/page/working")
+		}
+		s.post("checkpoint-restore", "key", "session:none", "id", "x")
+		if n := s.st.Admin().Commits(); n != before {
+			t.Errorf("%d commits by views", n-before)
+		}
+	}
+	for scope := range home.Scopes(t.Context()) {
+		t.Errorf("there is the scope %s", scope.Key())
+	}
+	m, err := s.st.Working().Open(t.Context(), working.Scope{Session: "there"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Set(t.Context(), "a", 1, working.Expires(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	before := s.st.Admin().Commits()
+	if a := s.get("scope", "key", m.Scope().Key()); !strings.Contains(a.body, "expires in 1h0m0s") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if n := s.st.Admin().Commits(); n != before {
+		t.Errorf("%d commits by the view of a scope that exists", n-before)
+	}
+}
+
+// A text that nests deeper or is longer than the limits is shown as text.
+func TestNested(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	for name, text := range map[string]string{
+		"long":    strings.Repeat("a line of text\n", 20<<10),
+		"quotes":  strings.Repeat(">", 200<<10),
+		"spaced":  strings.Repeat("> ", 100<<10),
+		"lists":   strings.Repeat("- ", 100<<10),
+		"numbers": strings.Repeat("1. ", 60<<10),
+		"mixed":   "text\n" + strings.Repeat(">- 1) ", 100),
+	} {
+		if _, err := s.st.Notes().Write(t.Context(), name+".md", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if a := s.get("note", "path", name+".md", "all", "1"); a.status != http.StatusOK ||
+			strings.Contains(a.body, `class="md"`) || !strings.Contains(a.body, html.EscapeString(text[:50])) {
+			t.Errorf("%s: %d, %d bytes", name, a.status, len(a.body))
+		}
+	}
+	for _, text := range []string{"# T\n" + strings.Repeat("-", 500), strings.Repeat("> ", 50) + "a",
+		strings.Repeat("1", 500), strings.Repeat("[", 60<<10), strings.Repeat("*a **b ", 20<<10)} {
+		if !renderable(text) {
+			t.Errorf("not rendered: %.50q", text)
+		}
+		if _, err := markdown(text, ""); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A form whose button is unknown, such as one that a key has sent, changes nothing. Too many memories are refused.
+func TestSelected(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	m := s.put(varve.Memory{ID: "a", Content: "text"})
+	for _, what := range []string{"", "all"} {
+		if a := s.post("select", "id", "a", "what", what); a.status != http.StatusBadRequest ||
+			a.header.Get("Varve-Error") == "" {
+			t.Errorf("%q: %+v", what, a)
+		}
+	}
+	many := []string{"confirm", "purge"}
+	for range mostSelected + 1 {
+		many = append(many, "id", "a", "version", number(m.Version))
+	}
+	for _, path := range []string{"purge", "forget"} {
+		if a := s.post(path, many...); a.status != http.StatusBadRequest {
+			t.Errorf("%s: %+v", path, a)
+		}
+	}
+	if got, err := s.st.Get(t.Context(), "a"); err != nil || got.Version != m.Version {
+		t.Errorf("it was changed: %v, %v", got, err)
+	}
+	if a := s.post("select", "id", "a", "what", "forget"); !strings.HasPrefix(a.said(), "Forgot 1 memory") {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A page whose host does not check tokens answers nothing of the store. A reader gets no form.
+func TestNoToken(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.put(varve.Memory{ID: "a", Content: "the secret text"})
+	p, err := New(Options{Store: func() *varve.Store { return s.st }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range [][2]string{{"GET", "/page/list"}, {"POST", "/page/forget?id=a"}, {"GET", "/stream"}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // a stream that begins does not end
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, httptest.NewRequestWithContext(ctx, x[0], x[1], nil))
+		cancel()
+		if w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "secret") {
+			t.Errorf("%s: %d %s", x, w.Code, w.Body)
+		}
+	}
+	if _, err := s.st.Get(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	for _, path := range []string{"edit?id=a", "edit", "note-edit", "note-edit?path=a.md"} {
+		if a := s.do("reader", http.MethodGet, "/page/"+path); a.status != http.StatusForbidden ||
+			strings.Contains(a.body, "<textarea") {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+// When the folder of the store is replaced, no view and no stream shows what it had.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("open files cannot be renamed")
+	}
+	s := newSite(t, nil)
+	s.put(varve.Memory{ID: "a", Content: "the text"})
+	dir := s.st.Admin().Stats().Dir
+	if err := os.Rename(dir, dir+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := os.Rename(dir+"-away", dir); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, path := range []string{"/page/list", "/page/memory?id=a", "/page/edit?id=a", "/stream"} {
+		if a := s.do("reader", http.MethodGet, path); a.status != http.StatusServiceUnavailable ||
+			!strings.Contains(a.body, "memctl ui") || strings.Contains(a.body, "the text") {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+// A memory that has expired and is not yet deleted is called expired.
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.put(varve.Memory{ID: "a", Content: "the text", ExpiresAt: now.Add(-time.Hour)})
+	a := s.get("memory", "id", "a")
+	if a.status != http.StatusOK || !strings.Contains(a.body, `<span class="bad">expired</span>`) ||
+		strings.Contains(a.body, ">deleted<") || strings.Contains(a.body, "Bring back") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A file in quarantine is dropped after its word was repeated.
+func TestDrop(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	for _, word := range []string{"", "purge"} {
+		if a := s.post("quarantine-drop", "name", "none", "confirm", word); a.status != http.StatusBadRequest {
+			t.Errorf("%q: %+v", word, a)
+		}
+	}
+	if a := s.post("quarantine-drop", "name", "none", "confirm", "drop"); a.status == http.StatusOK ||
+		strings.Contains(a.body, "the word was not repeated") {
 		t.Errorf("%+v", a)
 	}
 }

@@ -1,7 +1,9 @@
 package page
 
 import (
+	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/varve-db/varve"
@@ -13,10 +15,13 @@ const mostSelected = 500
 
 // selected asks what to do with the memories that are marked in a list.
 func (p *Page) selected(r *request) (*view, error) {
-	if r.get("what") == "purge" {
+	switch r.get("what") {
+	case "purge":
 		return p.purgePlan(r)
+	case "forget":
+		return p.forget(r)
 	}
-	return p.forget(r)
+	return nil, &refusal{http.StatusBadRequest, "the form names neither forget nor purge", "press one of the buttons"}
 }
 
 // plannedPurge is the data of the question before a purge.
@@ -25,38 +30,48 @@ type plannedPurge struct {
 	Versions   int
 	Assemblies []varve.Assembly
 	Processes  int
-	HistoryToo string // how much history is searched
+	Changed    bool     // a memory has changed since a plan was shown
+	Unread     []string // what cannot be read
 }
 
 type plannedRow struct {
 	ID, Text string
-	Deleted  bool
+	Version  uint64 // 0: the memory is deleted
 	Versions int
 }
 
 // purgePlan shows what a purge removes. It changes nothing.
 func (p *Page) purgePlan(r *request) (*view, error) {
-	ids := r.Form["id"]
-	if len(ids) == 0 || len(ids) > mostSelected {
-		return nil, &refusal{http.StatusBadRequest, count(len(ids), "memory is", "memories are") + " selected",
-			"mark from 1 to 500 memories in the list; memctl purge takes more"}
+	ids, err := r.ids()
+	if err != nil {
+		return nil, err
 	}
 	d := &plannedPurge{}
+	note := func(err error) {
+		if len(d.Unread) < MostRows {
+			d.Unread = append(d.Unread, err.Error())
+		}
+	}
 	in := map[string]bool{}
 	for _, id := range ids {
-		x := plannedRow{ID: id, Deleted: true}
+		x := plannedRow{ID: id}
 		if m, err := r.st.Get(r.ctx, id); err == nil {
-			x.Deleted, x.Text = false, shortened(visible(human.Head(m.Content, listText)), listText/2)
+			x.Version, x.Text = m.Version, shortened(visible(human.Head(m.Content, listText)), listText/2)
 		} else if fatal(err) {
 			return nil, err
+		} else if !errors.Is(err, varve.ErrNotFound) {
+			note(err)
 		}
 		for v, err := range r.st.History(r.ctx, id) {
 			if err == nil && !v.Deleted {
 				x.Versions++
+			} else if err != nil && !errors.Is(err, varve.ErrNotFound) {
+				note(err)
 			}
 		}
 		for a, err := range r.st.Assemblies().Containing(r.ctx, id) {
 			if err != nil {
+				note(err)
 				break
 			}
 			if !in[a.ID] {
@@ -67,9 +82,36 @@ func (p *Page) purgePlan(r *request) (*view, error) {
 		d.Versions += x.Versions
 		d.Rows = append(d.Rows, x)
 	}
-	n := r.st.Admin().Stats()
-	d.Processes, d.HistoryToo = max(0, len(n.Processes)-1), human.Bytes(n.HistoryBytes)
+	d.Processes = max(0, len(r.st.Admin().Stats().Processes)-1)
 	return &view{template: "purge", title: "Purge", data: d}, nil
+}
+
+// ids returns the memories that a form or a link names.
+func (r *request) ids() ([]string, error) {
+	ids := r.Form["id"]
+	if len(ids) == 0 || len(ids) > mostSelected {
+		return nil, &refusal{http.StatusBadRequest, count(len(ids), "memory is", "memories are") + " selected",
+			"mark from 1 to 500 memories in the list; memctl forget and memctl purge take more"}
+	}
+	return ids, nil
+}
+
+// asPlanned reports whether each memory still has the version that the plan has shown.
+func (r *request) asPlanned(ids []string) bool {
+	versions := r.Form["version"]
+	if len(versions) != len(ids) {
+		return false
+	}
+	for i, id := range ids {
+		m, err := r.st.Get(r.ctx, id)
+		if err != nil {
+			m.Version = 0
+		}
+		if versions[i] != strconv.FormatUint(m.Version, 10) {
+			return false
+		}
+	}
+	return true
 }
 
 // purged is the data of the report of a purge.
@@ -81,13 +123,24 @@ type purged struct {
 
 // purge removes memories with all their traces. The form has to repeat the word, so that a click alone does not.
 func (p *Page) purge(r *request) (*view, error) {
-	ids := r.Form["id"]
+	ids, err := r.ids()
+	if err != nil {
+		return nil, err
+	}
 	if strings.TrimSpace(r.get("confirm")) != "purge" {
 		return nil, &refusal{http.StatusBadRequest, "nothing was purged: the word was not repeated",
 			"go back, and write purge into the field"}
 	}
-	if len(ids) == 0 {
-		return nil, &refusal{http.StatusBadRequest, "nothing is selected", "mark memories in the list"}
+	if !r.asPlanned(ids) {
+		v, err := p.purgePlan(r)
+		if err != nil {
+			return nil, err
+		}
+		if d, ok := v.data.(*plannedPurge); ok {
+			d.Changed = true
+		}
+		v.status = http.StatusConflict
+		return v, nil
 	}
 	report, err := r.st.Admin().Purge(r.ctx, ids...)
 	if report == nil {

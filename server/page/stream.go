@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/server"
 )
 
 // beat is how often a stream says that it lives.
@@ -25,7 +26,16 @@ type event struct {
 
 // stream writes a line for each change from now on, until the client or the server ends it.
 func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
+	if t := server.TokenOf(r.Context()); t == nil || !t.Page {
+		http.Error(w, "a token for the page is required", http.StatusUnauthorized)
+		return
+	}
 	st := p.o.Store()
+	if err := st.Admin().InPlace(); err != nil { // of a read-only store, nothing else notices it
+		_, next := remedyOf(err)
+		http.Error(w, err.Error()+" → "+next, http.StatusServiceUnavailable)
+		return
+	}
 	c := http.NewResponseController(w)
 	h := w.Header()
 	h.Set("Content-Type", "application/x-ndjson")
@@ -34,6 +44,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 	say := func(e event) bool {
 		mu.Lock()
 		defer mu.Unlock()
+		_ = c.SetWriteDeadline(time.Now().Add(beat)) // a client that does not read; not every writer has deadlines
 		b, err := json.Marshal(e)
 		if err == nil {
 			_, err = w.Write(append(b, '\n'))
@@ -64,7 +75,8 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 		}
 		if err != nil {
 			if change.LSN == 0 {
-				say(event{Ended: err.Error()})
+				_, next := remedyOf(err)
+				say(event{Ended: err.Error() + " → " + next})
 				return
 			}
 			continue

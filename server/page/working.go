@@ -2,9 +2,11 @@ package page
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/working"
 )
@@ -48,12 +50,20 @@ func (p *Page) working(r *request) (*view, error) {
 	return &view{template: "working", title: "Working memory", data: d}, nil
 }
 
+// open attaches to a scope that exists. Attaching to any other scope would create it.
 func (p *Page) open(r *request, key string) (*working.Memory, error) {
 	s, err := working.ParseScope(key)
 	if err != nil {
 		return nil, err
 	}
-	return r.st.Working().Open(r.ctx, s, nil)
+	res, err := r.st.Working().Home().Do(r.ctx, &working.Request{Scope: s, Op: working.OpCount{}})
+	if err != nil {
+		return nil, err
+	}
+	if res.Counts.Created.IsZero() {
+		return nil, fmt.Errorf("scope %s: %w", key, varve.ErrNotFound)
+	}
+	return r.st.Working().Open(r.ctx, s, &working.Options{AsWritten: true})
 }
 
 // shownState is the data of a scope, or of a checkpoint of it.
@@ -78,6 +88,9 @@ func (d *shownState) of(s *working.Snapshot) {
 		}
 	}
 	d.Expire, d.Task, d.Notes = map[string]time.Duration{}, s.Task, s.Notes
+	for name, ttl := range s.TTL {
+		d.Expire[visible(name)] = ttl.Round(time.Second)
+	}
 	if n := len(s.Notes); n > 4*MostRows {
 		d.Notes, d.More = s.Notes[n-4*MostRows:], n-4*MostRows
 	}

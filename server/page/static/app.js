@@ -32,7 +32,8 @@
     }
     notice.hidden = false
   }
-  const calm = () => { notice.hidden = true }
+  let lost = false // the store or the stream is gone: the warning stays until a stream begins
+  const calm = () => { if (!lost) notice.hidden = true }
   const signIn = why => {
     $('#sign-in-why').textContent = why
     if (!$('#sign-in').open) $('#sign-in').showModal()
@@ -43,6 +44,8 @@
 
   let here = '' // the view that is shown, as the fragment names it
   let loading = null
+  let answered = false // what is shown is the answer of a POST, which no view shows again
+  let sending = 0      // POSTs under way
   const params = () => new URLSearchParams(here.split('?')[1] || '')
   const name = () => here.split('?')[0]
 
@@ -70,6 +73,7 @@
         'The server does not know this token: it may have been started again.' : 'This page was opened without one.')
       if (!r.headers.has('Varve-Title')) return warn(html.trim() || 'The server refused: ' + r.status)
       calm()
+      answered = false
       const at = quiet && document.activeElement?.closest?.('[data-id]')?.dataset.id
       put(html, decodeURIComponent(r.headers.get('Varve-Title')))
       if (at) $$('[data-id]', main).find(x => x.dataset.id === at)?.querySelector('a')?.focus({preventScroll: true})
@@ -86,6 +90,7 @@
   }
 
   const go = (to, quiet) => {
+    if (!leave()) return
     if (location.hash === to) return load(quiet)
     history[quiet ? 'replaceState' : 'pushState'](null, '', to)
     return load(quiet)
@@ -93,7 +98,7 @@
 
   // mark shows in the frame which view is shown, with its filters.
   const mark = () => {
-    const of = {memory: 'list', edit: 'list', diff: 'list', purge: 'list', note: 'notes', 'note-edit': 'notes', 'note-diff': 'notes',
+    const of = {memory: 'list', edit: 'list', diff: 'list', purge: 'list', note: 'notes', 'note-edit': 'notes',
       assembly: 'assemblies', scope: 'working', checkpoint: 'working', undo: 'log', quarantined: 'quarantine', verify: 'health'}
     const now = of[name()] || name()
     for (const a of $$('nav a')) {
@@ -122,7 +127,10 @@
   let typing = 0
   $('#q').addEventListener('input', () => {
     clearTimeout(typing)
-    typing = setTimeout(() => go(query(true), name() === 'list'), 40)
+    typing = setTimeout(() => {
+      if (leave()) go(query(true), name() === 'list')
+      else { $('#q').value = ''; $('#q').blur() }
+    }, 40)
   })
   search.addEventListener('change', e => { if (e.target.closest('.filters')) go(query(false), true) })
   search.addEventListener('submit', e => { e.preventDefault(); clearTimeout(typing); go(query(false), name() === 'list'); $('#filters').open = false })
@@ -145,28 +153,57 @@
     const body = new URLSearchParams(new FormData(form, by))
     const to = by?.getAttribute('data-to') || form.getAttribute('action')
     for (const b of $$('button', form)) b.disabled = true
+    sending++
     try {
       const r = await ask(to, {method: 'POST', body})
       const html = await r.text()
       if (r.status === 401) return signIn('The server does not know this token: it may have been started again. What you entered is still here.')
       if (r.headers.has('Varve-Said')) say(decodeURIComponent(r.headers.get('Varve-Said')))
-      if (r.headers.has('Varve-Go')) { calm(); form.dataset.sent = '1'; return await go(r.headers.get('Varve-Go')) }
+      if (r.headers.has('Varve-Error')) return warn(decodeURIComponent(r.headers.get('Varve-Error'))) // the form stays
+      if (r.headers.has('Varve-Go')) {
+        calm()
+        form.dataset.sent = '1'
+        if (form.isConnected) await go(r.headers.get('Varve-Go'))
+        return
+      }
       if (!r.headers.has('Varve-Title')) return warn(html.trim() || 'The server refused: ' + r.status)
+      if (!form.isConnected) return warn('Answer to a form that was left: ' + decodeURIComponent(r.headers.get('Varve-Title')))
       calm()
+      answered = true
       put(html, decodeURIComponent(r.headers.get('Varve-Title')))
       window.scrollTo(0, 0)
       main.focus({preventScroll: true})
     } catch {
       warn(down)
     } finally {
+      sending--
       for (const b of $$('button', form)) b.disabled = false
     }
   })
 
   // dirty reports whether a form has text that was not sent.
-  const dirty = () => $$('main textarea, main input[type=text]').some(f => f.value !== f.defaultValue && !f.form?.dataset.sent)
+  const dirty = () => $$('main form').some(f => !f.dataset.sent && ('unsaved' in f.dataset ||
+    $$('textarea, input[type=text]', f).some(x => x.value !== x.defaultValue)))
+  // leave reports whether the view may be left: nothing is unsaved, or the person gives it up.
+  const leave = () => {
+    if (!dirty()) return true
+    if (!confirm('Leave, and lose what you entered?')) return false
+    for (const f of $$('main form')) f.dataset.sent = '1'
+    return true
+  }
+  main.addEventListener('input', e => { delete e.target.form?.dataset.sent })
   window.addEventListener('beforeunload', e => { if (dirty()) e.preventDefault() })
-  window.addEventListener('hashchange', () => { takeToken(); load() })
+  window.addEventListener('hashchange', () => {
+    takeToken()
+    if (location.hash !== '#/' + here && !leave()) return history.pushState(null, '', '#/' + here)
+    load()
+  })
+  document.addEventListener('click', e => {
+    const a = e.target.closest('a[href^="#/"]')
+    if (!a || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return
+    if (!leave()) e.preventDefault()
+    else if (a.getAttribute('href') === location.hash) { e.preventDefault(); load() } // no change of the hash
+  }, true)
 
   main.addEventListener('click', e => {
     const out = e.target.closest('[data-out]')
@@ -202,17 +239,19 @@
     if (v === 'memory' && (c.kind !== 'memory' || c.id !== p.get('id'))) return
     if (mine && c.kind !== mine || !mine && !['log', 'sessions', 'writers'].includes(v)) return
     const busy = () => main.contains(document.activeElement) && ['INPUT', 'TEXTAREA', 'SELECT'].includes(document.activeElement.tagName) ||
-      $$('input:checked', main).length || window.scrollY > 200 || dirty() || p.get('place') || p.get('before')
+      $$('input:checked', main).length || window.scrollY > 200 || dirty() || answered || sending || p.get('place') || p.get('before')
     if (busy()) return news(missed + 1)
     clearTimeout(refreshing)
     refreshing = setTimeout(() => busy() ? news(missed + 1) : load(true), 250)
   }
   const connected = on => { live.textContent = on ? 'live' : 'not connected'; live.className = on ? 'on' : 'off' }
   const follow = async () => {
-    let wait = 500
+    let wait = 500, again = false
     for (;;) {
+      let began = Infinity
       try {
         const r = await ask('/stream')
+        if (r.status === 503) { lost = true; warn(await r.text()) }
         if (!r.ok) throw new Error(r.status)
         const read = r.body.pipeThrough(new TextDecoderStream()).getReader()
         let rest = '', first = true
@@ -224,13 +263,22 @@
           rest = lines.pop()
           for (const l of lines) {
             const c = JSON.parse(l)
-            if (c.ended) warn(c.ended)
+            if (first) {
+              first = false
+              began = Date.now()
+              connected(true)
+              if (lost) { lost = false; calm() }
+              if (again && !dirty() && !answered && !sending) load(true)
+              again = true
+            }
+            if (c.ended) { lost = true; warn(c.ended) }
             else if (!c.beat) heard(c)
-            if (first) { first = false; connected(true); if (wait > 500 && !dirty()) load(true); wait = 500 }
           }
         }
       } catch { /* asked again below */ }
       connected(false)
+      again = true
+      if (Date.now() - began > 5000) wait = 500 // it has lasted
       await new Promise(done => { setTimeout(done, wait) })
       wait = Math.min(wait * 2, 10000)
     }
@@ -266,6 +314,11 @@
   }
   document.addEventListener('keydown', e => {
     const field = e.target.closest?.('input, textarea, select')
+    if (e.key === 'Enter' && field?.type === 'checkbox') { // it submits nothing: a button does
+      e.preventDefault()
+      if (!e.ctrlKey && !e.metaKey) field.closest('[data-id]')?.querySelector('a.open')?.click()
+      return
+    }
     if (e.key === 'Enter' && (e.ctrlKey || e.metaKey) && field?.form && main.contains(field)) { e.preventDefault(); field.form.requestSubmit(); return }
     if (e.key === 'Escape' && !$('dialog[open]')) {
       if ($('#filters').open) $('#filters').open = false
@@ -284,6 +337,9 @@
       case 'e': case 'n': $(`main [data-key="${e.key}"]`)?.click(); break
       case '?': $('#help').showModal(); break
     }
+  })
+  main.addEventListener('keypress', e => { // Chromium sends the form by this event, not by keydown
+    if (e.key === 'Enter' && e.target.type === 'checkbox') e.preventDefault()
   })
   $('#keys').addEventListener('click', () => $('#help').showModal())
   $('#skip').addEventListener('click', e => { e.preventDefault(); main.focus() })

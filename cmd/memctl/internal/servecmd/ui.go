@@ -42,7 +42,8 @@ func UICommand(a *cli.App) *cobra.Command {
 edit, forget, purge, notes, sessions, the log with undo, working memory and health, live.
 
 The command ends with Ctrl-C or its terminal, and the page with it. The page wants a token, which is made at each
-start and is in the link that opens. Nothing is sent anywhere else.
+start and is in the link that opens. The browser asks nothing but this server; the server sends a query to the
+embedding service if one is set.
 
 The store is the one that other commands use in the current folder, or else the one of memctl mcp, which is created if
 it is missing. On another machine, forward the port: ssh -L 7718:127.0.0.1:7718 HOST memctl ui --no-open --addr
