@@ -54,8 +54,8 @@ func mergeNotes(ctx context.Context, st *varve.Store, from, into string) (n int,
 	}
 	for _, p := range paths {
 		if first, _, _ := strings.Cut(p, "/"); into == "" && strings.EqualFold(first, NotesFolder) {
-			return 0, fmt.Errorf("the note %s would be hidden in the shared part: %w → rename it with memctl note mv, and merge "+
-				"again", human.Quote(p), varve.ErrConflict)
+			return 0, fmt.Errorf("the note %s would be hidden in the shared part: %w → rename it with memctl note mv, and "+
+				"merge again", human.Quote(p), varve.ErrConflict)
 		}
 		if _, err := st.Notes().Read(ctx, target+p); err == nil {
 			return 0, fmt.Errorf("both projects have a note %s: %w → rename one of them with memctl note mv, and merge again",
