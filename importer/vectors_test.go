@@ -189,7 +189,7 @@ func TestVectorFilesThatAreNotRight(t *testing.T) {
 		"fewer ids": {good[:90] + "\x01" + good[91:len(good)-8], "bytes, but 2 vectors of 1 dimensions take"},
 		"count":     {good[:90] + "\x01" + good[91:], "the number of ids is 1, but the number of vectors is 2"},
 		"twice":     {good[:106] + "\x01" + good[107:], "duplicate id: 1, in rows 0 and 1"},
-		"torn":      {good[:100], "100 bytes; 2 vectors"},
+		"torn":      {good[:100], "100 bytes, but 2 vectors"},
 		"empty":     {"", "0 bytes are too few"},
 		"hnsw":      {"IHNf" + good[4:], "an IndexHNSWFlat (IHNf): only an IndexIDMap"},
 		"ivf":       {good[:37] + "IwFl" + good[41:], "an IndexIVFFlat (IwFl): only an IndexFlatIP"},

@@ -49,7 +49,7 @@ type Token struct {
 	Name     string // shown in history as Writer.Token
 	Sum      Sum
 	ReadOnly bool
-	Tools    []string  // groups of tools; nil allows all that the server offers
+	Tools    []string  // groups of tools; nil allows all that the server offers, an empty list none
 	Project  string    // id of the project whose memories it reaches beside the shared part; "": none
 	Stores   []string  // ids of the memory stores that it may use; nil: all
 	Page     bool      // it may use the page for people, which shows the memories of all projects
@@ -73,11 +73,8 @@ func (t *Token) Validate() error {
 	if t.Project != "" && !project.IsID(t.Project) {
 		return field("project", t.Project, "not the id of a project; memctl project list shows them")
 	}
-	switch {
-	case t.Stores != nil && len(t.Stores) == 0:
+	if t.Stores != nil && len(t.Stores) == 0 {
 		return field("stores", "", "no memory store is named; a token without stores may use all")
-	case t.Tools != nil && len(t.Tools) == 0:
-		return field("tools", "", "no group of tools is named; a token without tools may use all that are served")
 	}
 	for _, id := range t.Stores {
 		if !settings.IsStoreID(id) {
