@@ -48,7 +48,7 @@ func (as Assemblies) Put(ctx context.Context, a Assembly, options ...PutOption) 
 	return *a.Clone(), nil
 }
 
-// Get returns an assembly. If there is none with this id, the error is ErrNotFound.
+// Get returns an assembly. An unknown id is ErrNotFound.
 func (as Assemblies) Get(ctx context.Context, id string) (Assembly, error) {
 	v, err := as.st.inner.Engine.Get(ctx, as.st.inner.Engine.Kinds().Assemblies, id)
 	if err != nil {
@@ -94,7 +94,7 @@ func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) 
 	return *result.Clone(), nil
 }
 
-// Delete deletes an assembly, not its members. If there is none with this id, the error is ErrNotFound.
+// Delete deletes an assembly, not its members. An unknown id is ErrNotFound.
 func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error {
 	st := as.st
 	if err := st.inner.Engine.BeginUse(); err != nil {

@@ -35,7 +35,7 @@ func (st *Store) put(ctx context.Context, m Memory, options []PutOption) (Memory
 	return *m.Clone(), nil
 }
 
-// Delete deletes a memory. If there is none with this id, the error is ErrNotFound.
+// Delete deletes a memory. An unknown id is ErrNotFound.
 func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err

@@ -45,7 +45,7 @@ func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *com
 }
 
 // Update changes one memory by a function, which may run again if another writer changes the memory meanwhile, and
-// returns the resulting memory. If there is none with this id, the error is ErrNotFound. If the function returns
+// returns the resulting memory. An unknown id is ErrNotFound. If the function returns
 // ErrSkip, nothing is written. During other updates the function may get a version that reads of the store do not see
 // yet, because it is being made durable: use Transact for a function that reads more than the memory.
 func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error, options ...PutOption) (Memory, error) {
@@ -86,7 +86,7 @@ func (tx *Tx) Put(m Memory, options ...PutOption) (Memory, error) {
 	return tx.tx.Put(m, conditionsOf(options))
 }
 
-// Delete deletes a memory. If there is none with this id, the error is ErrNotFound.
+// Delete deletes a memory. An unknown id is ErrNotFound.
 func (tx *Tx) Delete(id string, conds ...Cond) error { return tx.tx.Delete(id, conditionsOf(conds)) }
 
 // DeleteAll deletes those of the given memories that exist. It does not read them first, and so is much faster than
@@ -99,7 +99,7 @@ func (tx *Tx) PutAssembly(a Assembly, options ...PutOption) (Assembly, error) {
 	return tx.tx.PutAssembly(a, conditionsOf(options))
 }
 
-// DeleteAssembly deletes an assembly, not its members. If there is none with this id, the error is ErrNotFound.
+// DeleteAssembly deletes an assembly, not its members. An unknown id is ErrNotFound.
 func (tx *Tx) DeleteAssembly(id string) error { return tx.tx.DeleteAssembly(id) }
 
 // List yields the memories that pass the filters, in the order of their ids, without those that the transaction itself

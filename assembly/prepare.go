@@ -98,7 +98,7 @@ func Prepare(a *Assembly, old *Previous, now time.Time, opts PrepareOptions) (do
 	return doc, line, nil
 }
 
-// parse returns the previous document, or nil if there is none or it cannot be read.
+// parse returns the previous document, or nil if no previous version exists or it cannot be read.
 func (p *Previous) parse() *jsondoc.Object {
 	if p.Document == nil {
 		return nil

@@ -216,7 +216,7 @@ func (b *tab) faults() []string {
 	return append(append([]string{}, b.wrong...), b.others...)
 }
 
-// sound fails if anything went wrong in the tab, but for what is expected: a part of its text.
+// sound fails if anything went wrong in the tab, except for faults that contain an expected text.
 func (b *tab) sound(expected ...string) {
 	b.t.Helper()
 next:

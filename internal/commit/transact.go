@@ -222,7 +222,7 @@ func (tx *Tx) Suits(by string) error {
 	return tx.See(state.ModelKey, model.LSN)
 }
 
-// Delete deletes a memory. If there is none with this id, the error is ErrNotFound.
+// Delete deletes a memory. An unknown id is ErrNotFound.
 func (tx *Tx) Delete(id string, c Conditions) error {
 	if _, err := tx.Get(id); err != nil {
 		return err
@@ -258,7 +258,7 @@ func (tx *Tx) PutAssemblyAt(a *assembly.Assembly, c Conditions) {
 	tx.add(Op{Group: true, ID: a.ID, Assembly: a, Conds: c})
 }
 
-// DeleteAssembly deletes an assembly, not its members. If there is none with this id, the error is ErrNotFound.
+// DeleteAssembly deletes an assembly, not its members. An unknown id is ErrNotFound.
 func (tx *Tx) DeleteAssembly(id string) error {
 	if _, err := tx.Assembly(id); err != nil {
 		return err

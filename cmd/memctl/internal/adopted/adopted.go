@@ -47,7 +47,7 @@ func (f *Folders) Target(folder string) string {
 	return filepath.Join(f.dir, record.NoteFolder, filepath.FromSlash(note.System().Path(folder)))
 }
 
-// FolderOf returns the name of the folder of notes at the path target; false if there is none.
+// FolderOf returns the name of the folder of notes at the path target; false if target is no folder of notes.
 func (f *Folders) FolderOf(target string) (folder string, ok bool) {
 	rel, err := filepath.Rel(filepath.Join(f.dir, record.NoteFolder), target)
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {

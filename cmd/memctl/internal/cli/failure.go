@@ -27,7 +27,7 @@ type Failure struct {
 	Code int `json:"-"`
 }
 
-// conflict has the version that a condition expected and the one that was found, 0 if there is none.
+// conflict has the version that a condition expected, and the version that was found, 0 if the document does not exist.
 type conflict struct {
 	ID       string `json:"id"`
 	Expected uint64 `json:"expected"`

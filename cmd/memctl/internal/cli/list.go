@@ -64,7 +64,7 @@ func asksJSON(args []string) bool {
 	return false
 }
 
-// Form returns the value of --output, unless it is JSON; "" if there is none.
+// Form returns the value of --output, unless it is JSON; "" without the flag.
 func (a *App) Form() string { return a.form }
 
 // Encodes reports whether the items of a list are written as JSON.
