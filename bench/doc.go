@@ -5,6 +5,7 @@
 //	go run . -rates [-steps sizes] [-dir DIR]    op rate and settled rate by what the store holds
 //	go run . -steady FOLDER [-minutes 3] [-mixed 10] [-engines list] [-only loads]
 //	go run . -recover [-rounds 5] [-seconds 10] [-only put64,batch1000]    the next open after kill -9
+//	go run . -waiting [-steps 10000,100000] [-rounds 3] [-engines varve,sqlite,bbolt] [-only rows]
 //
 // It is a module of its own, so that the peers burden no user of Varve. A
 // round runs each workload on each engine before the next workload begins, in

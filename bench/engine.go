@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -13,7 +14,13 @@ type Doc struct {
 	ID      string
 	Content string
 	JSON    []byte
+	Session string // empty: the one session of all
 }
+
+const oneSession = "s1"
+
+// session returns the session of a document.
+func (d *Doc) session() string { return cmp.Or(d.Session, oneSession) }
 
 // Engine is one thing that keeps documents. Put, PutBatch and Get are called
 // by several goroutines at once; a put has returned only when it is durable.
@@ -154,13 +161,18 @@ func (s *source) renamed(d Doc) Doc {
 }
 
 // under is other content under this id.
-func (s *source) under(id string) Doc {
+func (s *source) under(id string) Doc { return s.document(id, "") }
+
+// in is a document of a session.
+func (s *source) in(session string) Doc { return s.document(s.id(), session) }
+
+func (s *source) document(id, session string) Doc {
 	head := beforeID + id + `","content":"`
-	const tail = `","metadata":{"session_id":"s1"}}`
+	tail := `","metadata":{"session_id":"` + cmp.Or(session, oneSession) + `"}}`
 	text := make([]byte, docSize-len(head)-len(tail))
 	if s.words != nil {
 		s.words.fill(text)
-		return Doc{ID: id, Content: string(text), JSON: []byte(head + string(text) + tail)}
+		return Doc{ID: id, Content: string(text), JSON: []byte(head + string(text) + tail), Session: session}
 	}
 	for i := 0; i < len(text); {
 		for r, k := s.rng.Uint64(), 0; k < 12 && i < len(text); k++ {
@@ -169,7 +181,7 @@ func (s *source) under(id string) Doc {
 			i++
 		}
 	}
-	return Doc{ID: id, Content: string(text), JSON: []byte(head + string(text) + tail)}
+	return Doc{ID: id, Content: string(text), JSON: []byte(head + string(text) + tail), Session: session}
 }
 
 func (s *source) docs(n int) []Doc {

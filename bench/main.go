@@ -59,6 +59,9 @@ func command() error {
 	recovers := flag.Bool("recover", false,
 		"measure how long a store takes to open after kill -9 under a steady load: -rounds times, each after -seconds of "+
 			"it; 5 of 10 by default")
+	waits := flag.Bool("waiting", false,
+		"measure the operations that a caller waits for, in stores of -steps documents: 10,000 and 100,000 by default")
+	waiterOf := flag.String("waiter", "", "for its own use: measure the waits of this `engine`")
 	openerOf := flag.String("opener", "", "for its own use: open what a killed process of this `load` has left")
 	seed := flag.Uint64("seed", 1, "seed of the ids")
 	flag.BoolVar(&prose, "prose", false,
@@ -87,6 +90,9 @@ func command() error {
 			}
 		}
 	}
+	if *waits && !given["o"] {
+		*out = ""
+	}
 	d := time.Duration(*seconds * float64(time.Second))
 	if *workerOf != "" {
 		return worker(*workerOf, *dir, *hotKind, d, *seed)
@@ -96,6 +102,13 @@ func command() error {
 	}
 	if *rates && *list == "" {
 		*list = "varve"
+	}
+	if *waiterOf != "" {
+		c := config{n: *n, dir: *dir}
+		if *only != "" {
+			c.only = strings.Split(*only, ",")
+		}
+		return c.waiter(*waiterOf, *seed)
 	}
 	some, err := chosen(*list)
 	if err != nil {
@@ -120,9 +133,17 @@ func command() error {
 		c := config{dir: *dir, engines: some}
 		return c.opener(*openerOf, *seed)
 	}
-	loads, err := chosenLoads(*only, *steady != "" || *recovers)
+	var loads []string
+	if *waits {
+		loads, err = chosenWaits(*only)
+	} else {
+		loads, err = chosenLoads(*only, *steady != "" || *recovers)
+	}
 	if err != nil {
 		return err
+	}
+	if *waits && *sizes == "" {
+		*sizes = "10000,100000"
 	}
 	sized, err := stepsOf(*sizes)
 	if err != nil {
@@ -157,6 +178,9 @@ func command() error {
 	}
 	if *recovers {
 		return c.recoverAll()
+	}
+	if *waits {
+		return c.waits(*list)
 	}
 	if *rates {
 		if !given["o"] {

@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -110,23 +111,28 @@ func (s *sqlite) Update(id string) error {
 	if err := tx.Stmt(s.again).QueryRow(id).Scan(&b); err != nil {
 		return err
 	}
-	var doc map[string]any
-	if err := json.Unmarshal(b, &doc); err != nil {
-		return err
-	}
-	metadata, ok := doc["metadata"].(map[string]any)
-	if !ok {
-		return fmt.Errorf("%s has no metadata", id)
-	}
-	n, _ := metadata["n"].(float64)
-	metadata["n"] = n + 1
-	if b, err = json.Marshal(doc); err != nil {
-		return err
+	if b, err = counted(b); err != nil {
+		return fmt.Errorf("%s: %w", id, err)
 	}
 	if _, err := tx.Stmt(s.insert).Exec(id, b); err != nil {
 		return err
 	}
 	return tx.Commit()
+}
+
+// counted returns a document whose metadata counts one more update.
+func counted(b []byte) ([]byte, error) {
+	var doc map[string]any
+	if err := json.Unmarshal(b, &doc); err != nil {
+		return nil, err
+	}
+	metadata, ok := doc["metadata"].(map[string]any)
+	if !ok {
+		return nil, errors.New("there is no metadata")
+	}
+	n, _ := metadata["n"].(float64)
+	metadata["n"] = n + 1
+	return json.Marshal(doc)
 }
 
 // Increment counts in a row of another table.

@@ -60,7 +60,7 @@ func (v *varveStore) Open(dir string) (err error) {
 }
 
 func (v *varveStore) memory(d Doc) varve.Memory {
-	return varve.Memory{ID: d.ID, Content: d.Content, Metadata: map[string]any{"session_id": "s1"}}
+	return varve.Memory{ID: d.ID, Content: d.Content, Metadata: map[string]any{"session_id": d.session()}}
 }
 
 func (v *varveStore) Put(d Doc) error {
