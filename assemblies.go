@@ -119,8 +119,8 @@ func (as Assemblies) Remove(ctx context.Context, id string, memories []string, o
 	return as.change(ctx, id, options, func(a *Assembly) int { return a.Remove(memories...) })
 }
 
-// change updates an assembly by f, which returns how many changes it made. If that is 0 and options have no condition,
-// nothing is written.
+// change updates an assembly by f, which changes it and returns how many changes it made. If f made no change
+// and options have no condition, nothing is written.
 func (as Assemblies) change(ctx context.Context, id string, options []PutOption,
 	f func(*Assembly) int) (Assembly, error) {
 	c := conditionsOf(options)
@@ -172,7 +172,8 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 			return err
 		}
 		result = dst.Clone()
-		tx.tx.PutAssemblyAt(result, commit.Conditions{Missing: true}) // members that a source may name are allowed here too
+		// members that a source may name are allowed here too
+		tx.tx.PutAssemblyAt(result, commit.Conditions{Missing: true})
 		for _, id := range from {
 			if err := tx.DeleteAssembly(id); err != nil {
 				return err

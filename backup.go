@@ -18,7 +18,7 @@ import (
 	walpast "github.com/varve-db/varve/wal/past"
 )
 
-// The types of backups; see internal/copy/backup.
+// These types describe backups, their contents and restores; they are declared in internal/copy/backup.
 type (
 	BackupOptions = repair.BackupOptions
 	BackupInfo    = repair.BackupInfo
@@ -61,7 +61,7 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	return info, st.inner.Engine.Env().Explain(err)
 }
 
-// mostRecord bounds the record of a backup.
+// mostRecord is the largest size, in bytes, of the file describing a backup that LastBackup reads.
 const mostRecord = 1 << 20
 
 // LastBackup returns when the newest backup in the folder backups/ of the store was made, as its record says; the zero

@@ -80,8 +80,8 @@ func WrittenBy(name string) Filter {
 	return filterFunc(func(f *engine.Filters) { f.Writers = append(f.Writers, name) })
 }
 
-// filtersOf returns the filters of a list for one listing, with one object for all of them. It is called again for each
-// listing, because an order among the filters (Sorted) has state of the listing.
+// filtersOf combines the filters of a list into the form that the engine takes. It is called again for each
+// listing, because the order that Sorted sets holds state of one listing.
 func filtersOf(ctx context.Context, eng *engine.Engine, list []Filter) (f engine.Filters) {
 	for _, g := range list {
 		g.choose(&f)

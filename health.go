@@ -73,12 +73,12 @@ type CopyHealth struct {
 	Err error
 }
 
-// NotesHealth reports what is known of the notes of a store.
+// NotesHealth reports the state of the notes of a store.
 type NotesHealth struct {
-	Count   int64    // those that are there
-	Adopted []string // the folders of notes to which links elsewhere lead: see memctl note adopt
-	// no process watches the files although folders are adopted: what is written there has no history before it is read,
-	// or the store is opened
+	Count   int64    // number of notes
+	Adopted []string // folders of notes that are reached through links from elsewhere: see memctl note adopt
+	// no process watches the files although there are Adopted folders: an edit there becomes a version only
+	// when its file is read, or the store is opened
 	Unwatched bool
 }
 

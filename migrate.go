@@ -19,7 +19,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// The types of migrations; see internal/copy/migrate.
+// These types describe the result of a migration, and the error of an unfinished one; they are declared in
+// internal/copy/migrate.
 type (
 	MigrateReport   = repair.MigrateReport
 	UnfinishedError = repair.UnfinishedError
@@ -112,7 +113,8 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	return r, err
 }
 
-// keepModes sets the modes of the existing store if no modes are set.
+// keepModes sets FileMode and FolderMode, where they are 0, to the modes of config.json and memories/ in the
+// existing store at dir.
 func (o *Options) keepModes(dir string) {
 	filled := *o
 	filled.fill()
@@ -130,8 +132,8 @@ func (o *Options) keepModes(dir string) {
 	}
 }
 
-// sound verifies the store in a folder: every memory has its line in the index, with the version and the hash of its
-// file, and there are as many lines as files. It returns the first fault as an error.
+// sound opens the store in dir, verifies everything in it and closes it. It returns the first fault as an
+// error, with a remedy that names from, the store to be repaired.
 func sound(ctx context.Context, from, dir string, o *Options) error {
 	st, err := Open(ctx, dir, o)
 	if err != nil {

@@ -225,8 +225,8 @@ func (q Quarantine) restore(ctx context.Context, p *docfile.Piece, conds []Cond)
 	return RestoredDocument{ID: m.ID, Version: stored.Version}, err
 }
 
-// document parses a file of quarantine/ as the kind of document whose folder it was in, else as the other kind. One of
-// the results is nil.
+// document parses a file of quarantine/ as a memory or as an assembly: first as the kind whose folder the file
+// was in, then as the other kind. One of the results is nil.
 func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	switch d := quarantinedOf(p); d.What {
 	case QuarantinedSpecial:

@@ -108,8 +108,9 @@ func (r *rawReader) Read(ctx context.Context, l engine.Listing) bool {
 	return true
 }
 
-// file reads from its file the version that the index names. ok is false if the file differs; Engine.Find then returns
-// the reason. The comparison of the hash makes the checks of the path unnecessary that docfile's Read does.
+// file reads the version that the index names from the document's file. ok is false if the file has other
+// bytes; Engine.Find then returns the reason. Because the hash is compared, the checks of the path that
+// docfile's Read makes are unnecessary.
 func (r *rawReader) file(l *engine.Listing) (doc []byte, ok bool) {
 	k := r.st.inner.Engine.Kinds().Memories
 	doc, info, err := k.Glance(k.FileName(l.ID), r.buf, min(l.Line.Size, places.StoredMost))

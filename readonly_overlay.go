@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// openBeside opens a store that cannot be written, and that lacks its log or its index. It makes both in a temporary
-// folder of this handle, which Close removes. cause is the reason why the store cannot be opened without them.
+// openBeside opens a store that cannot be written and that lacks its log or its index. It makes both in a
+// temporary folder, which Close removes. cause is the error of the attempt to open the store as it is.
 func openBeside(ctx context.Context, dir string, o Options, cause error) (*Store, error) {
 	if o.env.System.FS != nil {
 		return nil, cause

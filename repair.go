@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// The types of repairs; see package repair.
+// These types describe a repair: its plan, one action, and its result; they are declared in package repair.
 type (
 	RepairPlan   = repair.RepairPlan
 	RepairAction = repair.Action

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// The types of findings; see package repair.
+// These types describe what Verify finds; they are declared in package repair.
 type (
 	Finding       = repair.Finding
 	FindingKind   = repair.Kind

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// The names of settings that are members of an object in config.json.
+// The names of settings that are inside an object of config.json, not at its top level.
 const (
 	textFields    = "text.fields"
 	embedTemplate = "vectors.template"

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/doctorcmd"
 )
 
-// doctorCommand returns memctl doctor. Of a setting that is a text it gets no more than that it is set, unless the text
-// is one of a fixed list.
+// doctorCommand returns memctl doctor. The report shows the value of a text setting only if it is one of a
+// fixed list of values; otherwise it shows only that the setting is set.
 func doctorCommand(a *cli.App) *cobra.Command {
 	var list []doctorcmd.Setting
 	for _, s := range settings() {

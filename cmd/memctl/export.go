@@ -82,7 +82,7 @@ memctl mcp serves, in the format of the MCP reference memory server.`,
 	return c
 }
 
-// exportMemories writes one line per memory.
+// exportMemories writes each memory as one line of JSON.
 func exportMemories(ctx context.Context, a *cli.App, st *varve.Store, filters []varve.Filter,
 	w io.Writer) (int, error) {
 	return exportLines(ctx, a, st.Memories(ctx, filters...), w, func(m *varve.Memory) ([]byte, error) {

@@ -17,7 +17,7 @@ type filterFlags struct {
 	session, category, key, prefix, after string
 	writer                                string
 	tags, where                           []string
-	// the list is sorted by another key than the id: after is a place in that order
+	// list --sort is set to another key than the id: then --after is a place in that order, not an id
 	sorted bool
 	timed  bool // --after is a time
 	// number of filters that are not conditions on metadata; these come first
@@ -50,14 +50,15 @@ func (f *filterFlags) add(c *cobra.Command) {
 	fl.String("updated-until", "", "only memories last written before this `time`, or in it, as --until")
 }
 
-// addAfter adds --after as a time; the --after of list is a place in the list.
+// addAfter adds the flag --after, whose value is a time. The command list defines its own --after, whose value
+// is the place in the list at which to continue.
 func (f *filterFlags) addAfter(c *cobra.Command) {
 	f.timed = true
 	c.Flags().String("after", "",
 		"only memories of what happened after this `time`, also after the end of a day, week, month or year")
 }
 
-// filters returns the filters for the flags.
+// filters returns the filters that the flags of the command line select.
 func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter, error) {
 	switch {
 	case cmd.Flags().Changed("session") && f.session == "":
@@ -119,7 +120,7 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 
 const noMemory = "no memory found"
 
-// nothing returns the reason for which a list or a search in this store found nothing, as far as it is known.
+// nothing returns the likely reason why a list or a search found nothing, "" if none is known.
 func (f *filterFlags) nothing(ctx context.Context, st *varve.Store, filters []varve.Filter) string {
 	if n, err := st.Count(ctx); err == nil && n == 0 {
 		return noMemory + ": the store has none; memctl put TEXT stores one"

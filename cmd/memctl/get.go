@@ -57,7 +57,7 @@ the versions. If an id itself ends in @ and a number, the id takes precedence.`,
 	return c
 }
 
-// show returns the function that prints each memory.
+// show returns the function that prints one memory in the form that the flags request.
 func (f *getFlags) show(a *cli.App, cmd *cobra.Command,
 	several bool) (func(context.Context, *cli.App, *varve.Store, string) error, error) {
 	switch {
@@ -73,7 +73,7 @@ func (f *getFlags) show(a *cli.App, cmd *cobra.Command,
 	return showRaw(f.without || a.Out.Screen && !f.with && !f.raw, !f.without), nil
 }
 
-// shown is a memory in the JSON list of get.
+// shown is a memory in the JSON output of get.
 type shown struct {
 	ID      string          `json:"id"`
 	Version uint64          `json:"version"`
@@ -101,7 +101,7 @@ func showJSON(without bool) func(context.Context, *cli.App, *varve.Store, string
 	}
 }
 
-// showID prints the whole id of an existing memory whose ending the user typed.
+// showID prints the complete id of a memory if the user typed only its ending.
 func showID(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 	m, err := memoryAt(ctx, st, id)
 	if err == nil {
@@ -110,7 +110,7 @@ func showID(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 	return err
 }
 
-// memoryAt returns the memory that ID or ID@VERSION names.
+// memoryAt returns the memory that an argument of the form ID or ID@VERSION names.
 func memoryAt(ctx context.Context, st *varve.Store, arg string) (varve.Memory, error) {
 	v, ok, err := versionOf(ctx, memories{st}, arg)
 	if err != nil {

@@ -45,7 +45,7 @@ ID@VERSION prints a version, memctl diff ID@VERSION ID what has changed since.`,
 	return cmd
 }
 
-// listedVersion is a version in the list of history.
+// listedVersion is a version in the JSON output of history.
 type listedVersion struct {
 	Version  uint64        `json:"version"`
 	Time     *time.Time    `json:"time,omitempty"`
@@ -59,13 +59,13 @@ type listedVersion struct {
 	Redacted *redacted     `json:"redacted,omitempty"`
 }
 
-// redacted has the time of a redaction and the writer who redacted the version.
+// redacted has the time of a redaction and the writer that made it.
 type redacted struct {
 	Time   time.Time     `json:"time"`
 	Writer *varve.Writer `json:"writer,omitempty"`
 }
 
-// versionList is a list of versions, begun when the id is known.
+// versionList prints a list of versions; its heading is printed when the id is known.
 type versionList struct {
 	a *cli.App
 	*cli.List

@@ -68,7 +68,7 @@ A folder of Markdown or of other files is imported as notes by memctl note impor
 	return c
 }
 
-// formats returns the list of formats for a message.
+// formats returns the names of the formats that import reads, as a list for a message.
 func formats() string {
 	var names []string
 	for _, f := range importer.Formats() {
@@ -150,7 +150,7 @@ func isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// reportImport prints what was imported and, for everything else, the reason.
+// reportImport prints how much was imported, and for everything that was not imported the reason.
 func reportImport(a *cli.App, r *intake.Report) {
 	if a.Document != nil {
 		a.Document.All(r)
@@ -190,7 +190,8 @@ func reportImport(a *cli.App, r *intake.Report) {
 	}
 }
 
-// sayForms prints the formats in which the records were recognized, unless there is only the requested format.
+// sayForms prints how many records were recognized in each format. It prints nothing if all have the format
+// that the user requested.
 func sayForms(a *cli.App, r *intake.Report) {
 	if len(r.Forms) == 0 || len(r.Forms) == 1 && string(r.Forms[0].Format) == r.From {
 		return
@@ -202,7 +203,8 @@ func sayForms(a *cli.App, r *intake.Report) {
 	a.Say("recognized: %s", strings.Join(list, ", "))
 }
 
-// sayRead prints the members that were renamed or are unknown, and what was done with the other files.
+// sayRead prints which members of the records were renamed or are unknown, and what was done with the other
+// files of the import.
 func sayRead(a *cli.App, r *importer.Report) {
 	var under, kept []string
 	for _, m := range r.Members {

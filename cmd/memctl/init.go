@@ -93,8 +93,8 @@ could read what is made in it.`,
 	return c
 }
 
-// notFound returns an error if a store would be created in a folder that the user did not name, and that is a link,
-// which may have come with a cloned project, or belongs to another user.
+// notFound returns an error if memctl found the folder in which it would create a store by itself, and that
+// folder belongs to another user or is a link. Such a link may have come with a cloned project.
 func notFound(a *cli.App, dir string) error {
 	here, err := a.Getwd()
 	if err != nil {

@@ -83,7 +83,7 @@ others write meanwhile does not shift the pages. --offset skips memories.`,
 	return c
 }
 
-// listed is a memory in a JSON list, without the numbers of its embeddings.
+// listed is a memory in the JSON output of list, without the numbers of its embedding.
 type listed struct {
 	ID        string         `json:"id"`
 	Version   uint64         `json:"version"`
@@ -99,8 +99,8 @@ type listed struct {
 	Writer    *varve.Writer  `json:"writer,omitempty"`
 }
 
-// listedOf returns a memory in the form for a list; The parameter by is the writer of the memory's version, nil if
-// unknown.
+// listedOf returns a memory in the form for the JSON output of list. by is the writer of the memory's version,
+// nil if unknown.
 func listedOf(m *varve.Memory, by *varve.Writer) listed {
 	return listed{
 		m.ID, m.Version, m.Content, cli.OrNil(m.Timestamp), cli.OrNil(m.CreatedAt), cli.OrNil(m.UpdatedAt),
@@ -117,7 +117,7 @@ type memoryList struct {
 	*cli.List
 }
 
-// by returns the writer of a memory in the form for documents.
+// by returns the writer of a memory's version for the JSON output, nil if the writer is unknown.
 func (l *memoryList) by(m *varve.Memory) *varve.Writer {
 	w := l.st.Admin().WriterOf(m.By, m.Version)
 	return writerItem(&w)
@@ -164,7 +164,7 @@ func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList
 	return nil
 }
 
-// add adds a memory, with the age of its last write.
+// add adds a memory to the list, with the time since its last write in the first column.
 func (l *memoryList) add(ctx context.Context, m *varve.Memory) error {
 	it := cli.Item{ID: m.ID, Text: func() string { return memoryLine(m) }, Cells: func() []string {
 		now := l.a.Clock()
@@ -180,7 +180,7 @@ func (l *memoryList) cells(m *varve.Memory, first string) []string {
 	return []string{cli.PrintableID(m.ID), first, cli.Printable(m.Session()), l.left(m) + cli.Printable(m.Content)}
 }
 
-// left returns the time until a memory expires, "" if it does not.
+// left returns the time until a memory expires, as text; "" if it never expires.
 func (l *memoryList) left(m *varve.Memory) string {
 	if m.ExpiresAt.IsZero() {
 		return ""
@@ -188,7 +188,7 @@ func (l *memoryList) left(m *varve.Memory) string {
 	return "[" + span.Age(m.ExpiresAt.Sub(l.a.Clock())) + " left] "
 }
 
-// memoryLine returns a memory as a line for programs.
+// memoryLine returns a memory as a line of text for output that a program reads.
 func memoryLine(m *varve.Memory) string {
 	text := cli.Printable(m.Content)
 	if !m.ExpiresAt.IsZero() {

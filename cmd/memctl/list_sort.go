@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// order returns the order that the flags request, nil for the order of ids.
+// order returns the order that the flags --sort and --reverse request; nil means the order of ids.
 func (f *listFlags) order(cmd *cobra.Command) (*memstore.Order, error) {
 	path, name := cmd.CommandPath(), "id"
 	if cmd.Flags().Changed("sort") {
@@ -45,8 +45,9 @@ func (f *listFlags) order(cmd *cobra.Command) (*memstore.Order, error) {
 	return o, nil
 }
 
-// place returns an error for an --after that was meant as a time: in search it is a time, but in list it is the id
-// after which the list continues. An id that looks like a time is accepted if the store has it, or had it.
+// place returns an error if the user meant --after as a time. In search, --after is a time; in list, it is the
+// id after which the list continues. An id that looks like a time is accepted if the store has or had a memory
+// with that id.
 func (f *listFlags) place(cmd *cobra.Command, st *varve.Store, now time.Time) error {
 	at, err := timearg.Parse(f.after, now.Local())
 	if f.sorted || err != nil {

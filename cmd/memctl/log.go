@@ -104,7 +104,7 @@ func (f *logFlags) options(cmd *cobra.Command, now time.Time) (o varve.LogOption
 	return o, nil
 }
 
-// commitItem is a commit in a document.
+// commitItem is a commit in the JSON output of log.
 type commitItem struct {
 	Position uint64        `json:"position"`
 	Next     uint64        `json:"next"`
@@ -165,7 +165,7 @@ func listCommits(ctx context.Context, a *cli.App, st *varve.Store, o varve.LogOp
 	return nil
 }
 
-// addCommit adds a commit: one item of a document, and otherwise a line for each change.
+// addCommit adds a commit to the list: as one item of the JSON output, or as one line for each of its changes.
 func addCommit(ctx context.Context, a *cli.App, l *cli.List, c *varve.Commit) error {
 	if a.Encodes() {
 		item := commitItem{Position: c.LSN, Next: c.Next, Time: c.Time, Writer: writerItem(&c.Writer)}

@@ -68,9 +68,9 @@ func writeManual(a *cli.App, cmd *cobra.Command, dir string) error {
 	return nil
 }
 
-const lastSecond = 253402300799 // of the year 9999
+const lastSecond = 253402300799 // the last second of the year 9999, in Unix time
 
-// manualDate returns the date that the pages show.
+// manualDate returns the date that the manual pages show.
 func manualDate(a *cli.App, cmd *cobra.Command) (string, error) {
 	if s := a.Getenv("SOURCE_DATE_EPOCH"); s != "" {
 		seconds, err := strconv.ParseInt(s, 10, 64)

@@ -136,7 +136,7 @@ func (f *putFlags) options(cmd *cobra.Command) (list []varve.PutOption) {
 	return list
 }
 
-// check returns an error if the command line lacks the text or has it twice.
+// check returns an error if the command line has no text for the memory, or more than one.
 func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && f.file == "":
@@ -151,7 +151,7 @@ func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// times parses the flags about the times of the event and of expiry.
+// times parses the flags that set the time of the event and the time at which the memory expires.
 func (f *putFlags) times(cmd *cobra.Command, now time.Time) error {
 	if cmd.Flags().Changed("timestamp") {
 		t, err := timearg.Parse(f.happened, now.Local())
@@ -201,7 +201,7 @@ func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *
 	return putTold(ctx, a, st, m, options)
 }
 
-// putTold stores a memory, and reports it.
+// putTold stores a memory, and prints that it was stored.
 func putTold(ctx context.Context, a *cli.App, st *varve.Store, m varve.Memory, options []varve.PutOption) error {
 	what := isNew
 	if a.Out.Screen && m.ID != "" { // a user is told whether the memory existed just before
@@ -219,8 +219,8 @@ func putTold(ctx context.Context, a *cli.App, st *varve.Store, m varve.Memory, o
 // isNew is the word with which tellPut describes a memory that did not exist before.
 const isNew = "stored"
 
-// tellPut reports a stored memory. It prints the id for a program; for a user it prints what was done and how to find
-// the memory again.
+// tellPut reports a stored memory. To a program it prints only the id; to a user it prints the word what, such
+// as "stored", and how to find the memory again.
 func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory, what string) {
 	switch {
 	case a.Document != nil:
@@ -245,13 +245,13 @@ func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory, 
 	}
 }
 
-// stored is a memory that was put.
+// stored is a stored memory in the JSON output of put.
 type stored struct {
 	ID      string `json:"id"`
 	Version uint64 `json:"version,omitempty"`
 }
 
-// content returns the text: the argument, or the bytes of a file or of stdin.
+// content returns the text of a memory: the argument, or the content of a file or of stdin.
 func content(ctx context.Context, a *cli.App, args []string, file string, limit int) (string, error) {
 	if len(args) == 1 {
 		if args[0] != "-" {

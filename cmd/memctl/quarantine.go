@@ -38,7 +38,7 @@ name has it; the hash at its beginning may be omitted.`,
 	}, quarantineListCommand(a), quarantineShowCommand(a), quarantineRestoreCommand(a), quarantineDropCommand(a))
 }
 
-// setAside is a piece in quarantine/, in the JSON document.
+// setAside is a file in quarantine/, as the JSON output shows it.
 type setAside struct {
 	Name    string    `json:"name"`
 	What    string    `json:"what"`
@@ -55,10 +55,10 @@ func setAsideOf(q *varve.Quarantined) setAside {
 	return setAside{validName(q.Name), whatOf(q), q.Size, q.Time.UTC(), q.From, q.ID, q.Version, q.Reason, q.Hash}
 }
 
-// validName returns a name in valid UTF-8, as JSON requires.
+// validName returns the name of a file with invalid UTF-8 replaced, as JSON requires.
 func validName(name string) string { return strings.ToValidUTF8(name, "\ufffd") }
 
-// whatOf returns the kind of a piece in words.
+// whatOf returns the kind of a file in quarantine/ in words.
 func whatOf(q *varve.Quarantined) string {
 	if q.What == varve.QuarantinedSpecial {
 		return strings.TrimPrefix(vfs.KindOf(q.Mode), "a ")
@@ -66,7 +66,8 @@ func whatOf(q *varve.Quarantined) string {
 	return string(q.What)
 }
 
-// subjectOf returns a description of the former place of a piece: its path in the store, if its note has one.
+// subjectOf returns a description of what a file in quarantine/ was: its former path in the store, if its note
+// has one.
 func subjectOf(q *varve.Quarantined) string {
 	switch {
 	case q.What == varve.QuarantinedUndo:
@@ -180,7 +181,7 @@ into the file that --file names, which appears when it is complete.`,
 	return c
 }
 
-// showSetAside prints the note and the content of a piece.
+// showSetAside prints the note about a file in quarantine/, and the content of the file.
 func showSetAside(ctx context.Context, a *cli.App, quarantine varve.Quarantine, q *varve.Quarantined) error {
 	content, text, err := contentOf(ctx, quarantine, q)
 	if err != nil {
@@ -234,7 +235,7 @@ func showSetAside(ctx context.Context, a *cli.App, quarantine varve.Quarantine, 
 	return err
 }
 
-// contentOf returns the content of a piece that can be shown, nil if there is none; text reports
+// contentOf returns the content of a file in quarantine/ if it can be shown, otherwise nil. text reports
 // whether it is text.
 func contentOf(ctx context.Context, quarantine varve.Quarantine,
 	q *varve.Quarantined) (content []byte, text bool, err error) {
@@ -307,7 +308,7 @@ aside: memctl quarantine show --raw copies it out.`,
 	return c
 }
 
-// notRestored adds a remedy to the error for a piece that was refused.
+// notRestored adds a remedy to the error that Quarantine.Restore returned for a file.
 func notRestored(err error, q *varve.Quarantined) error {
 	if q.What == varve.QuarantinedSpecial {
 		return cli.WithFix(err, "inspect it in the folder quarantine/ of the store, and copy from there what you need")
@@ -415,7 +416,8 @@ func allSetAside(ctx context.Context, quarantine varve.Quarantine) (list []varve
 	return list, nil
 }
 
-// findSetAside returns the piece with a name, or with the beginning or the ending of one.
+// findSetAside returns the file in quarantine/ with the given name, or the only one whose name begins or ends
+// with it.
 func findSetAside(ctx context.Context, cmd *cobra.Command, quarantine varve.Quarantine,
 	arg string) (varve.Quarantined, error) {
 	list, err := allSetAside(ctx, quarantine)
@@ -425,7 +427,7 @@ func findSetAside(ctx context.Context, cmd *cobra.Command, quarantine varve.Quar
 	return nameSetAside(cmd, list, arg)
 }
 
-// namesShown is the maximum number of names in the error for an ambiguous name.
+// namesShown is the maximum number of names that the error for an ambiguous name lists.
 const namesShown = 10
 
 func nameSetAside(cmd *cobra.Command, list []varve.Quarantined, arg string) (varve.Quarantined, error) {

@@ -18,7 +18,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/workingcmd"
 )
 
-// commands has the constructors of all commands of memctl: a new one is a file and a line here.
+// commands has the constructors of all commands of memctl. A new command gets a file of its own and a line
+// here.
 var commands = []func(*cli.App) *cobra.Command{
 	initCommand,
 	putCommand,
@@ -89,7 +90,7 @@ user. Without a command, memctl shows the status of the store.`,
 	return c
 }
 
-// bare runs memctl without a command.
+// bare runs memctl when it is called without a command.
 func bare(a *cli.App, cmd *cobra.Command) error {
 	_, err := a.Locate()
 	if errors.Is(err, varve.ErrNoStore) && a.Document == nil {

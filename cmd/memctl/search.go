@@ -214,10 +214,12 @@ func (f *searchFlags) kinds() []varve.Kind {
 	return []varve.Kind{varve.Kind(f.kind)}
 }
 
-// mostHits is the number of hits after which paging ends: one hit more than is shown is requested.
+// mostHits is the largest position that paging through hits can reach. It is one below a million, because
+// search requests one hit more than it shows.
 const mostHits = 1_000_000 - 1
 
-// sorting returns the order in which hits are shown; scores decide which hits are found.
+// sorting returns the order in which the hits are shown. It does not change which hits are found: the scores
+// decide that.
 func (f *searchFlags) sorting(cmd *cobra.Command) (*memstore.Order, error) {
 	if !cmd.Flags().Changed("sort") {
 		return nil, nil
@@ -234,8 +236,7 @@ func (f *searchFlags) sorting(cmd *cobra.Command) (*memstore.Order, error) {
 // The values of --mode.
 const byBoth, byMeaning, byWords = "both", "meaning", "words"
 
-// embedder returns the embedder that computes a vector of the words, nil for a search by words
-// only.
+// embedder returns the embedder that computes the vector of the query, nil if the search is by words only.
 func (f *searchFlags) embedder(a *cli.App, cmd *cobra.Command, args []string) (*embed.Embedder, error) {
 	if len(args) == 0 || f.mode == byWords {
 		return nil, nil
@@ -253,7 +254,7 @@ func (f *searchFlags) embedder(a *cli.App, cmd *cobra.Command, args []string) (*
 	return e, err
 }
 
-// searched is a search and its command line.
+// searched is one run of the command search: its flags and arguments, and what it has found so far.
 type searched struct {
 	a    *cli.App
 	st   *varve.Store
@@ -264,15 +265,15 @@ type searched struct {
 	notes []string // notes about the way in which the words were understood
 }
 
-// noted keeps a note about the words.
+// noted records a note of the store about how it understood the words of the query.
 func (p *searched) noted(note string) {
 	if !slices.Contains(p.notes, note) {
 		p.notes = append(p.notes, note)
 	}
 }
 
-// meaning searches by meaning, and, unless only that was requested, by words as well. If no mode
-// was requested and it finds nothing, or fails, it searches by words.
+// meaning searches by the vector of the query, and also by words unless --mode is meaning. If --mode is not
+// set, and the search by vector fails or finds nothing, it searches by words only.
 func (p *searched) meaning(ctx context.Context, e *embed.Embedder, q varve.Query, filters []varve.Filter) error {
 	f, near, by := p.f, q, p.f.mode
 	list, err := p.st.Vectors().Embed(ctx, []string{q.Text})
@@ -295,7 +296,7 @@ func (p *searched) meaning(ctx context.Context, e *embed.Embedder, q varve.Query
 	return p.memories(ctx, q, filters)
 }
 
-// found is a memory in the list that search prints.
+// found is a hit in the JSON output of search.
 type found struct {
 	ID    string    `json:"id"`
 	Score float64   `json:"score"`
@@ -305,13 +306,14 @@ type found struct {
 	Fragment    *fragment    `json:"fragment,omitempty"`
 }
 
-// scoredBy are the parts of a combined score.
+// scoredBy has the two scores of which a hit's score is the sum: by words and by vector.
 type scoredBy struct {
 	Words   float64 `json:"words"`
 	Meaning float64 `json:"meaning"`
 }
 
-// memories shows the hits; one hit more than is shown was requested.
+// memories runs the query and shows the hits. The query requests one hit more than is shown, to see whether
+// there are more.
 func (p *searched) memories(ctx context.Context, q varve.Query, filters []varve.Filter) error {
 	hits, err := p.st.Search(ctx, q, filters...)
 	by := byWords
@@ -374,7 +376,7 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 // other documents are read when they are shown.
 const heldMost = 8 << 20
 
-// whole reads the memory of a hit whose document was not kept in memory.
+// whole reads the memory of a hit whose document was dropped to save memory (see heldMost).
 func (p *searched) whole(ctx context.Context, h *varve.Hit) error {
 	if !h.Trimmed {
 		return nil
@@ -387,7 +389,7 @@ func (p *searched) whole(ctx context.Context, h *varve.Hit) error {
 	return err
 }
 
-// hit adds a memory with its score.
+// hit adds a hit to the list, with its score in the first column.
 func (l *memoryList) hit(ctx context.Context, h *varve.Hit) error {
 	score := func(digits int) string { return strconv.FormatFloat(h.Score, 'f', digits, 64) }
 	it := cli.Item{ID: h.ID, Whole: h.Note != nil, Text: func() string {

@@ -14,7 +14,7 @@ import (
 // cuts the rest.
 const tableFragment = 400
 
-// explanation is the explanation of a hit in JSON.
+// explanation is the explanation of a hit in the JSON output of search.
 type explanation struct {
 	Own        float64     `json:"own"`
 	Session    float64     `json:"session"`
@@ -42,7 +42,7 @@ func explanationOf(e *varve.Explanation) *explanation {
 	return out
 }
 
-// fragment is the fragment of a hit in JSON.
+// fragment is the fragment of a hit in the JSON output of search.
 type fragment struct {
 	Text  string   `json:"text"`
 	From  int      `json:"from"`
@@ -57,7 +57,7 @@ func fragmentOf(f *varve.Fragment) *fragment {
 	return &fragment{f.Text, f.From, f.Cut, f.Marks}
 }
 
-// textOf returns the text that is shown of a hit: all of it, or the requested fragment.
+// textOf returns the text of a hit that is shown: the whole text, or the fragment if one was requested.
 func textOf(h *varve.Hit) string {
 	f := withoutHeading(h)
 	switch {
@@ -83,7 +83,7 @@ func piece(text string, cutBefore, cutBehind bool) string {
 	return text
 }
 
-// marked returns the fragment of a hit for a table, with the search words in bold.
+// marked returns the fragment of a hit as a cell of the table, with the search words in bold.
 func marked(f *varve.Fragment) string {
 	var out strings.Builder
 	// Printable removes the spaces at the ends of a part: put them back beside a word.
@@ -109,14 +109,15 @@ func marked(f *varve.Fragment) string {
 	return piece(strings.TrimSpace(out.String()), from > 0, f.Cut)
 }
 
-// The number of bytes that a cell shows before the first search word, unless that word is near the beginning anyway.
+// cellLead is the number of bytes that a cell shows before the first search word, unless that word is near the
+// beginning anyway.
 const (
 	cellLead = 30
 	cellNear = 45
 )
 
-// beginOf returns the offset in the fragment at which a cell begins, so that a narrow screen does not cut off the
-// search words.
+// beginOf returns the offset in the fragment at which the cell begins, chosen so that a narrow screen does not
+// cut off the search words.
 func beginOf(f *varve.Fragment) int {
 	if len(f.Marks) == 0 || f.Marks[0][0] <= cellNear {
 		return 0
@@ -129,7 +130,7 @@ func beginOf(f *varve.Fragment) int {
 	return first
 }
 
-// why returns the explanation of a hit on one line.
+// why returns the explanation of a hit's score on one line.
 func why(h *varve.Hit) string {
 	number := func(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
 	e := h.Explanation

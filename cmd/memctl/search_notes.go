@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// foundNote is a place in a note in the list that search prints.
+// foundNote is a hit of search that is a section of a note, in the JSON output.
 type foundNote struct {
-	ID          string       `json:"id"` // the path, as path
+	ID          string       `json:"id"` // the path of the note, the same as Path
 	Kind        varve.Kind   `json:"kind"`
 	Score       float64      `json:"score"`
 	Parts       *scoredBy    `json:"parts,omitempty"`
@@ -21,14 +21,14 @@ type foundNote struct {
 	Headings    []string     `json:"headings"`
 	From        int          `json:"from"`
 	To          int          `json:"to"`
-	Content     string       `json:"content"` // of these lines
+	Content     string       `json:"content"` // the text of these lines
 	Created     *time.Time   `json:"created_at,omitempty"`
 	Updated     *time.Time   `json:"updated_at,omitempty"`
 	Explanation *explanation `json:"explanation,omitempty"`
 	Fragment    *fragment    `json:"fragment,omitempty"`
 }
 
-// foundNoteOf returns a place in a note in the form for a list.
+// foundNoteOf returns a hit that is a section of a note in the form for the JSON output.
 func foundNoteOf(h *varve.Hit, parts *scoredBy) foundNote {
 	n := h.Note
 	return foundNote{h.ID, varve.KindNote, h.Score, parts, n.Path, n.Version, append([]string{}, n.Headings...),
@@ -36,7 +36,7 @@ func foundNoteOf(h *varve.Hit, parts *scoredBy) foundNote {
 		fragmentOf(h.Fragment)}
 }
 
-// nameOf returns what is shown as the id of a hit: of a note its path and lines.
+// nameOf returns what is shown as the id of a hit: for a note its path and the numbers of the lines.
 func nameOf(h *varve.Hit) string {
 	switch n := h.Note; {
 	case n == nil:
@@ -48,7 +48,7 @@ func nameOf(h *varve.Hit) string {
 	}
 }
 
-// trail returns the headings of a place in a note, to be shown before its text.
+// trail returns the headings above a section of a note, to be shown before its text.
 func trail(n *varve.NoteSection) string {
 	if len(n.Headings) == 0 {
 		return ""
@@ -56,7 +56,8 @@ func trail(n *varve.NoteSection) string {
 	return cli.Printable(strings.Join(n.Headings, " > ")) + ": "
 }
 
-// withoutHeading returns the fragment of a hit without the line of the heading with which its section begins.
+// withoutHeading returns the fragment of a hit without the heading line with which the section of the note
+// begins.
 func withoutHeading(h *varve.Hit) *varve.Fragment {
 	f := h.Fragment
 	if h.Note == nil || f == nil || f.From > 0 || !strings.HasPrefix(strings.TrimLeft(f.Text, " "), "#") ||
@@ -76,7 +77,8 @@ func withoutHeading(h *varve.Hit) *varve.Fragment {
 	return &rest
 }
 
-// sortedAs returns the memory by which a hit is sorted: of a note, one with its path and times.
+// sortedAs returns the memory whose fields give the hit its place in a sorted list. For a note that is a
+// made-up memory with the path and the times of the note.
 func sortedAs(h *varve.Hit) *varve.Memory {
 	if n := h.Note; n != nil {
 		return &varve.Memory{ID: n.Path, Timestamp: n.UpdatedAt, CreatedAt: n.CreatedAt, UpdatedAt: n.UpdatedAt}
@@ -84,8 +86,8 @@ func sortedAs(h *varve.Hit) *varve.Memory {
 	return &h.Memory
 }
 
-// wholeNote reads the section of a hit whose text was not kept in memory. It returns varve.ErrNotFound if the note was
-// changed since.
+// wholeNote reads the section of a note whose text was dropped to save memory (see heldMost). It returns
+// varve.ErrNotFound if the note was changed after the search.
 func (p *searched) wholeNote(ctx context.Context, h *varve.Hit) error {
 	n, err := p.st.Notes().Read(ctx, h.Note.Path)
 	if err != nil {

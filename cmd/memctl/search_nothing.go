@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// remedied adds remedies to errors about a query.
+// remedied adds to an error of a query what the user can do about it.
 func remedied(err error) error {
 	f := (*varve.FieldError)(nil)
 	switch {
@@ -30,12 +30,12 @@ func remedied(err error) error {
 var (
 	oneWord = regexp.MustCompile(`^[\pL\pN]{2,}$`)
 	member  = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
-	// begins matches the text after the colon of a field; std::sort and https://… are no fields
+	// begins matches the text after the colon of a field. It does not match in std::sort and https://…, so they
+	// are not taken for fields.
 	begins = regexp.MustCompile(`^["\pL\pN]`)
 )
 
-// nothing returns the reason for which a search found nothing, as far as it is known, and a search that may find
-// something.
+// nothing returns the likely reason why a search found nothing, and another search that may find something.
 func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.Filter) string {
 	switch {
 	case p.f.kind == string(varve.KindNote):

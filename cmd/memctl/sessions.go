@@ -29,7 +29,7 @@ exists as long as it has a memory.`,
 	}, sessionsListCommand(a), sessionsShowCommand(a), sessionsRmCommand(a), sessionsSweepCommand(a))
 }
 
-// listedSession is a session in a list.
+// listedSession is a session in the JSON output of sessions list.
 type listedSession struct {
 	ID       string    `json:"id"`
 	Memories int64     `json:"memories"`
@@ -42,7 +42,7 @@ func listedSessionOf(s varve.Session) listedSession {
 	return listedSession{s.ID, s.Memories, s.Bytes, s.First, s.Last}
 }
 
-// sessionList is a list of sessions.
+// sessionList prints a list of sessions.
 type sessionList struct {
 	a *cli.App
 	*cli.List
@@ -53,7 +53,7 @@ func newSessionList(a *cli.App) *sessionList {
 		cli.Column{Name: "SIZE", Right: true}, cli.Column{Name: "FIRST", Right: true}, cli.Column{Name: "LAST"})}
 }
 
-// add adds a session; v is its item in the document.
+// add adds a session to the list; v is the session in the form for the JSON output.
 func (l *sessionList) add(ctx context.Context, s varve.Session, v any) error {
 	return l.Add(ctx, cli.Item{ID: s.ID, JSON: v, Text: func() string {
 		return fmt.Sprintf("%s\t%d\t%d\t%s\t%s", cli.PrintableID(s.ID), s.Memories, s.Bytes, s.First.Format(time.RFC3339),
@@ -150,7 +150,7 @@ func sessionsShowCommand(a *cli.App) *cobra.Command {
 	return c
 }
 
-// aboutSession adds the remedy to an error about a session.
+// aboutSession adds to an error about a session what the user can do about it.
 func aboutSession(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
 		return cli.WithFix(err, "memctl sessions list shows the sessions of the store")
@@ -158,7 +158,7 @@ func aboutSession(err error) error {
 	return err
 }
 
-// sweptSession is a session that was deleted, or would be.
+// sweptSession is a session that sessions sweep deleted, or would delete, in the JSON output.
 type sweptSession struct {
 	listedSession
 	Deleted int64 `json:"deleted"`
@@ -276,7 +276,7 @@ deleted without --apply. A session that is written to meanwhile is kept.`,
 	return c
 }
 
-// tellSwept reports which sessions would be deleted, or were.
+// tellSwept prints which sessions were deleted, or without apply, which would be deleted.
 func tellSwept(ctx context.Context, a *cli.App, list []varve.SessionSweep, apply bool) error {
 	l, memories, spared := newSessionList(a), int64(0), 0
 	for _, s := range list {

@@ -142,7 +142,7 @@ func takeBack(ctx context.Context, a *cli.App, st *varve.Store, o varve.UndoOpti
 	return undoFailed(err)
 }
 
-// undoFailed adds the remedy to an error of an undo.
+// undoFailed adds to the error of an undo what the user can do about it.
 func undoFailed(err error) error {
 	var conflicts *varve.UndoError
 	if errors.As(err, &conflicts) && conflicts.Plan.Done == 0 {
@@ -151,10 +151,10 @@ func undoFailed(err error) error {
 	return err
 }
 
-// undoShown is the maximum number of documents that a plan shows.
+// undoShown is the maximum number of documents that the printed plan of an undo lists.
 const undoShown = 20
 
-// showUndo prints a plan.
+// showUndo prints the plan of an undo: what it changes, and what it cannot take back.
 func showUndo(a *cli.App, p *varve.UndoPlan) {
 	if len(p.Changes)+len(p.Conflicts) == 0 {
 		a.Say("nothing to take back")
@@ -220,7 +220,7 @@ type staysItem struct {
 	Reason  string        `json:"reason"`
 }
 
-// undoDocument writes a plan, or the changes that an undo made, into the JSON document.
+// undoDocument writes the plan of an undo, or the changes that it made, as JSON.
 func undoDocument(a *cli.App, p *varve.UndoPlan) {
 	d := a.Document
 	if d == nil {

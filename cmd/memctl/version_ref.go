@@ -11,7 +11,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// splitVersion splits ID@LSN; ok is false if arg does not have that form.
+// splitVersion splits an argument of the form ID@LSN, an id and a version; ok is false if arg does not have
+// that form.
 func splitVersion(arg string) (id string, lsn uint64, ok bool) {
 	at := strings.LastIndexByte(arg, '@')
 	if at < 1 {
@@ -45,8 +46,9 @@ func (m memories) GetRaw(ctx context.Context, id string) ([]byte, error) {
 	return m.Admin().GetRaw(ctx, id)
 }
 
-// versionOf returns the version that ID@LSN names; the bool is false if the argument is an id. Ids
-// may contain an @: a memory with exactly this id has precedence.
+// versionOf returns the version that an argument of the form ID@LSN names. The bool is false if the argument is
+// an id without a version. An id may itself contain an @: if a document has exactly the id arg, the argument is
+// that id.
 func versionOf(ctx context.Context, vs versions, arg string) (varve.Version, bool, error) {
 	id, lsn, ok := splitVersion(arg)
 	if !ok {
@@ -69,7 +71,7 @@ func versionOf(ctx context.Context, vs versions, arg string) (varve.Version, boo
 	return v, true, err
 }
 
-// named returns the version that ID or ID@LSN names.
+// named returns the version that ID@LSN names, or for an ID alone the current version.
 func named(ctx context.Context, st *varve.Store, assemblies bool, arg string) (varve.Version, error) {
 	vs := versionsOf(st, assemblies)
 	v, ok, err := versionOf(ctx, vs, arg)
@@ -92,8 +94,8 @@ func named(ctx context.Context, st *varve.Store, assemblies bool, arg string) (v
 	return vs.GetAt(ctx, arg, newest)
 }
 
-// orEnding calls f with ID or ID@LSN. If there is no such memory or assembly, it calls f with the one whose id has
-// this ending.
+// orEnding calls f with the argument, an ID or ID@LSN. If there is no such memory or assembly, and the id of
+// exactly one ends in the argument's id, it calls f again with that whole id in its place.
 func orEnding(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, arg string,
 	f func(arg string) error) error {
 	try := a.Memory

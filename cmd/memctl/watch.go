@@ -98,7 +98,7 @@ func (f *watchFlags) filters(cmd *cobra.Command) (list []varve.WatchFilter, err 
 	return list, nil
 }
 
-// position returns the position that --since names.
+// position returns the position in the log that --since names, as a time or as a position.
 func position(a *cli.App, cmd *cobra.Command, st *varve.Store, since string) (uint64, error) {
 	if since == "now" {
 		return st.Admin().Stats().Durable, nil
@@ -113,7 +113,7 @@ func position(a *cli.App, cmd *cobra.Command, st *varve.Store, since string) (ui
 	return st.Admin().PositionAt(cmd.Context(), at.From)
 }
 
-// change is a line of watch.
+// change is one line of the JSON output of watch.
 type change struct {
 	Version  uint64              `json:"version"`
 	Next     uint64              `json:"next"`
@@ -121,15 +121,15 @@ type change struct {
 	Kind     string              `json:"kind"`
 	ID       string              `json:"id"`
 	Deleted  bool                `json:"deleted"`
-	More     bool                `json:"more"` // the commit continues in the next line
+	More     bool                `json:"more"` // the next line is a change of the same commit
 	Writer   *varve.Writer       `json:"writer,omitempty"`
 	Cause    string              `json:"cause,omitempty"`
 	Memory   *listed             `json:"memory,omitempty"`
 	Assembly *assemblycmd.Listed `json:"assembly,omitempty"`
 }
 
-// follow watches a store, and, after its folder was replaced, the store that is then there, from
-// its end on.
+// follow watches the store of the command line. When the store's folder was replaced by another store, it
+// watches that one from the current end of its log.
 func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchFilter) error {
 	dir, err := a.Locate()
 	if err != nil {
@@ -151,7 +151,7 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 	}
 }
 
-// followIn watches the store in a folder; n counts the changes shown.
+// followIn watches the store in the folder dir. It adds to n the number of changes that it shows.
 func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters []varve.WatchFilter, n *int) error {
 	return a.WithIn(cmd.Context(), dir, cli.Read, func(o *varve.Options) { o.NoBackground, o.WatchFiles = false, true },
 		func(st *varve.Store) error {
@@ -190,7 +190,7 @@ func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters 
 		})
 }
 
-// ended adds the command that continues to the error with which watching ended.
+// ended adds to the error with which watching ended the command that continues it at position at.
 func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error) error {
 	if ctx.Err() == nil {
 		return kept(err, spelled)
@@ -203,8 +203,8 @@ func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error
 	return end
 }
 
-// kept adds to an error which changes can still be watched. spelled is the time that the user may have meant by a
-// position.
+// kept adds to an error that a position is no longer kept which changes can still be watched. spelled is the
+// time that the user may have meant by a number that looks like one.
 func kept(err error, spelled string) error {
 	var gone *varve.TruncatedError
 	var gap *varve.GapError

@@ -18,17 +18,18 @@ import (
 // busyAgain is the interval at which watch --adopt tries again to open a locked store.
 const busyAgain = 2 * time.Second
 
-// adoption is a line of watch --adopt.
+// adoption is an edit that was adopted or set aside: one line of the JSON output of watch --adopt.
 type adoption struct {
 	Time    time.Time `json:"time"`
-	Did     string    `json:"did"` // adopted, deleted or set aside
+	Did     string    `json:"did"` // "adopted", "deleted" or "set aside"
 	Path    string    `json:"path"`
 	ID      string    `json:"id,omitempty"`
 	Version uint64    `json:"version,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
 }
 
-// checkAdopt refuses flags that select changes: --adopt shows edits.
+// checkAdopt returns an error for flags that select changes: watch --adopt shows edits, not changes, and cannot
+// select them.
 func checkAdopt(cmd *cobra.Command) error {
 	for _, name := range []string{"since", "kind", "assembly", "session"} {
 		if cmd.Flags().Changed(name) {
@@ -73,7 +74,8 @@ func adopt(a *cli.App, cmd *cobra.Command, limit int) error {
 	}
 }
 
-// openedAgain reports on stderr that the store was replaced, and returns the folder that is watched next.
+// openedAgain prints on stderr that the store's folder was replaced, and returns the folder of the store to be
+// watched from now on.
 func openedAgain(a *cli.App, replaced error) (dir string, err error) {
 	if dir, err = a.Locate(); err != nil {
 		return "", errors.Join(replaced, err)
@@ -85,8 +87,8 @@ func openedAgain(a *cli.App, replaced error) (dir string, err error) {
 	return dir, nil
 }
 
-// onlyInterrupted reports whether an error at the end reports only the interruption. A lock that
-// another process holds at the end does not matter: the changes are in the log.
+// onlyInterrupted reports whether the error with which watching ended means only that the user interrupted it.
+// A lock that another process holds at that moment does not matter: the changes are in the log.
 func onlyInterrupted(err error) bool {
 	if err == nil {
 		return true
@@ -165,7 +167,7 @@ type heard struct {
 	clock func() time.Time
 	mu    sync.Mutex
 	list  []adoption
-	leads bool          // this process has begun to watch, and that was not reported yet
+	leads bool          // this process has begun to watch the files, and the user was not told yet
 	more  chan struct{} // a channel of size 1 that signals new lines
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// writerItem returns a writer in the form for a JSON document, nil for an unknown writer.
+// writerItem returns a writer for the JSON output, nil if the writer is unknown.
 func writerItem(w *varve.Writer) *varve.Writer {
 	if w.Number == 0 {
 		return nil
@@ -20,8 +20,8 @@ func writerItem(w *varve.Writer) *varve.Writer {
 	return w
 }
 
-// writtenBy returns a writer in the form for a list: number and name, and the cause if the store made the change by
-// itself.
+// writtenBy returns a writer as text for a list: its number and name, and the cause if the store made the
+// change by itself.
 func writtenBy(w *varve.Writer, cause string) string {
 	by := varve.UnknownWriter
 	switch {
@@ -36,11 +36,11 @@ func writtenBy(w *varve.Writer, cause string) string {
 	return by
 }
 
-// writersShown is the maximum number of names of writers in a note.
+// writersShown is the maximum number of names of writers that a message lists.
 const writersShown = 10
 
-// noWriter returns a message that no writer has this name or number, with the names of the existing writers. It
-// returns "" if there is such a writer, or if that is unknown.
+// noWriter returns a message which says that no writer has this name or number, and lists the writers that
+// exist. It returns "" if there is such a writer, or if the writers cannot be read.
 func noWriter(ctx context.Context, st *varve.Store, name string) string {
 	if name == "" || name == varve.UnknownWriter {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The states of a folder.
+// The states of an adopted folder.
 const (
 	Adopting  = note.Adopting
 	Adopted   = note.Adopted
@@ -22,15 +22,16 @@ const (
 	Released  = note.Released
 )
 
-// Entry is an adopted folder.
+// Entry is the record of one adopted folder; see package note.
 type Entry = note.AdoptedFolder
 
-// Folders are the folders of a user that a store has adopted as notes.
+// Folders is the record of the folders elsewhere that a store has adopted: each is now a link to a folder of
+// notes in the store.
 type Folders struct {
 	dir string // the store's folder; its path contains no link
 }
 
-// Of returns the adopted folders of the store in a folder.
+// Of returns the record of adopted folders of the store at the path store.
 func Of(store string) (*Folders, error) {
 	dir, err := filepath.Abs(store)
 	if err == nil {
@@ -42,12 +43,13 @@ func Of(store string) (*Folders, error) {
 // Store returns the folder of the store.
 func (f *Folders) Store() string { return f.dir }
 
-// Target returns the path of a folder of notes in the store.
+// Target returns the path in the store of a folder of notes: the place to which the link leads.
 func (f *Folders) Target(folder string) string {
 	return filepath.Join(f.dir, record.NoteFolder, filepath.FromSlash(note.System().Path(folder)))
 }
 
-// FolderOf returns the name of the folder of notes at the path target; false if target is no folder of notes.
+// FolderOf returns the name of the folder of notes whose path in the store is target; ok is false if target is
+// not the path of a folder of notes.
 func (f *Folders) FolderOf(target string) (folder string, ok bool) {
 	rel, err := filepath.Rel(filepath.Join(f.dir, record.NoteFolder), target)
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {
@@ -66,10 +68,11 @@ func LinkPath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// List returns the folders that are adopted, or were about to be adopted or released, by link.
+// List returns the folders that are adopted, and those whose adoption or release was begun and not completed:
+// the newest entry for each link.
 func (f *Folders) List() ([]Entry, error) { return note.AdoptedFolders(vfs.OS(), f.dir) }
 
-// Find returns the entry of a link, false if there is none.
+// Find returns the entry of the adopted folder at the path link; the bool is false if there is none.
 func (f *Folders) Find(link string) (Entry, bool, error) {
 	list, err := f.List()
 	if i := slices.IndexFunc(list, func(e Entry) bool { return e.Link == link }); i >= 0 {
@@ -78,7 +81,7 @@ func (f *Folders) Find(link string) (Entry, bool, error) {
 	return Entry{}, false, err
 }
 
-// Add appends an entry to the record, durably.
+// Add appends an entry to the record of adopted folders, durably.
 func (f *Folders) Add(e Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -109,7 +112,7 @@ func (f *Folders) Add(e Entry) error {
 	return err
 }
 
-// Problem returns a description of what is wrong with an adopted folder, and the remedy; "" if nothing is wrong.
+// Problem returns what is wrong with an adopted folder, with the remedy; "" if nothing is wrong.
 func (f *Folders) Problem(e *Entry) string {
 	quoted := fmt.Sprintf("%q", e.Link)
 	switch e.State {
@@ -140,7 +143,8 @@ func (f *Folders) Problem(e *Entry) string {
 	return ""
 }
 
-// LeadsTo reports whether the path link is a link to a folder of notes of this store.
+// LeadsTo reports whether the file at the path link is a symbolic link to the given folder of notes of this
+// store.
 func (f *Folders) LeadsTo(link, folder string) bool {
 	to, err := os.Readlink(link)
 	if err != nil {

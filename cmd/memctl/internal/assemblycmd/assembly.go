@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// Command returns the group of commands for assemblies.
+// Command returns memctl assembly, the group of commands for assemblies.
 func Command(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:     "assembly",
@@ -27,14 +27,14 @@ memory may be a member of several; deleting a memory removes it from all of them
 		assemblyMergeCommand(a), assemblyActivateCommand(a), assemblyRmCommand(a))
 }
 
-// storedAssembly describes an assembly that was written.
+// storedAssembly is a written assembly in the JSON output.
 type storedAssembly struct {
 	ID      string `json:"id"`
 	Version uint64 `json:"version,omitempty"`
 	Members int    `json:"member_count"`
 }
 
-// tellWritten prints that an assembly was written.
+// tellWritten prints that an assembly was written; format and args are the text for a user.
 func tellWritten(a *cli.App, as *varve.Assembly, format string, args ...any) {
 	if a.Document != nil {
 		a.Document.Item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
@@ -43,7 +43,7 @@ func tellWritten(a *cli.App, as *varve.Assembly, format string, args ...any) {
 	a.Say(format, args...)
 }
 
-// aboutAssembly adds the remedy to an error about an assembly.
+// aboutAssembly adds to an error about an assembly what the user can do about it.
 func aboutAssembly(id string, err error) error {
 	var missing *varve.MissingMembersError
 	switch {
@@ -57,13 +57,15 @@ func aboutAssembly(id string, err error) error {
 	return err
 }
 
-// eachAssembly runs f for several assemblies, named by ids or by their endings; see Each.
+// eachAssembly calls f for each of several assemblies, which the arguments name by their ids or by the endings
+// of these. It reports an error of f, and continues; see Each.
 func eachAssembly(ctx context.Context, a *cli.App, st *varve.Store, ids []string, f func(id string) error) error {
 	return a.Each(ctx, ids, func(id string) error { return aboutAssembly(id, a.Assembly(ctx, st, id, f)) })
 }
 
-// withMembers calls f with ids of memories. If the store lacks some of them, it treats the arguments as endings, and
-// calls f again with the whole ids. With AllowMissing all ids are accepted, and arguments are always whole ids.
+// withMembers calls f with the ids of the memories in args. If the store lacks some of them, it takes the
+// arguments for endings of ids, and calls f again with the whole ids. With AllowMissing all ids are accepted,
+// so arguments are always whole ids.
 func withMembers(ctx context.Context, a *cli.App, st *varve.Store, args []string, f func(ids []string) error) error {
 	err := f(args)
 	var missing *varve.MissingMembersError

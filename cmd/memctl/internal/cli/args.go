@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exactly requires n arguments. The parameter what names the arguments in the error.
+// Exactly returns a check that a command has n arguments. The parameter what names the arguments in the error.
 func Exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
@@ -34,7 +34,8 @@ func AtLeastOne(what string) cobra.PositionalArgs {
 	}
 }
 
-// UnknownCommand refuses arguments that are not a command, and suggests a similar one.
+// UnknownCommand returns an error if there are arguments: they were meant as a subcommand that does not exist.
+// The error suggests a similar one.
 func UnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -51,8 +52,8 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	return Usagef(path, "%s", s)
 }
 
-// suggestions returns the commands that other programs call by this name, otherwise those with a
-// similar name.
+// suggestions returns the subcommands that other programs call by the given name; if there are none, those with
+// a similar name.
 func suggestions(cmd *cobra.Command, name string) (near []string) {
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, name) {

@@ -2,7 +2,8 @@ package cli
 
 import "context"
 
-// Await reads from a stream that may wait for a user, until ctx ends.
+// Await calls read, which may wait for a user's input, and returns its result. If ctx ends first, it returns
+// the error of ctx.
 func Await(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	type result struct {
 		b   []byte

@@ -75,8 +75,8 @@ func (a *App) AssemblyToChange(ctx context.Context, st *varve.Store, id string, 
 	return a.Assembly(ctx, st, id, traceless(ctx, id, st.Assemblies().Unknown, f))
 }
 
-// traceless returns a function that calls f. If the id differs from the typed one, it calls f only if the store has no
-// trace of the typed id.
+// traceless returns a function that calls f with an id. If that id is not the text that the user typed, it
+// first returns an error if the store has any trace of the typed text as an id.
 func traceless(ctx context.Context, typed string, unknown func(context.Context, ...string) ([]string, error),
 	f func(id string) error) func(id string) error {
 	return func(id string) error {
@@ -146,14 +146,15 @@ func orEnding(ctx context.Context, what string, lines lineSource, id string, exi
 	return f(whole)
 }
 
-// missing reports whether err means that there is no such document; a condition on a version
+// missing reports whether err means that there is no such document. A write with a condition on the version
 // reports that as a conflict.
 func missing(err error) bool {
 	var c *varve.ConflictError
 	return errors.Is(err, varve.ErrNotFound) || errors.As(err, &c) && c.Found == 0 && c.Expected != 0
 }
 
-// named returns the id with an ending, "" if there is none.
+// named returns the only id that has the given ending, "" if no id has it. If several have it, the error is an
+// *EndingError.
 func named(ctx context.Context, what string, lines lineSource, ending string) (string, error) {
 	ending, cut := strings.CutPrefix(ending, "…")
 	if len(ending) < leastTyped || len(ending) >= wholeUUID && !cut || strings.Trim(ending, "0123456789abcdef-") != "" {
@@ -189,9 +190,9 @@ func shortens(id string) bool {
 	return err == nil && u.Version() == 7 && u.String() == id
 }
 
-// Endings returns the endings by which the ids of a table are shown: each has at least leastShown
-// characters, and as many as are necessary for no other id of the store to have it. It lists all
-// ids once; see the cost above. An id that the store no longer has is shown whole.
+// Endings returns the endings by which the ids of a table are shown. Each ending has at least leastShown
+// characters, and as many more as are needed so that no other id of the store has the same ending. Endings
+// lists all ids of the store once; see the cost above. An id that the store no longer has is shown whole.
 func Endings(ctx context.Context, lines func(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Line, error],
 	ids []string) (map[string]string, error) {
 	length := make(map[string]int, len(ids)) // length of the ending of each id
@@ -233,7 +234,7 @@ func Endings(ctx context.Context, lines func(ctx context.Context, filters ...var
 	return short, nil
 }
 
-// common returns the number of bytes at the ends of two ids that are equal.
+// common returns the number of bytes in which the ends of two ids agree.
 func common(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
@@ -242,7 +243,8 @@ func common(a, b string) int {
 	return n
 }
 
-// typable returns the number of bytes, at least n, of an ending of id that does not look like a flag.
+// typable returns the length, at least n, of the shortest ending of id that does not look like a flag when it
+// is typed.
 func typable(id string, n int) int {
 	for n < len(id) && id[len(id)-n] == '-' {
 		n++
@@ -254,8 +256,9 @@ func typable(id string, n int) int {
 // second.
 const shortMost = 50_000
 
-// Short returns the form in which one id is shown to a user. The id is whole if the store is so large that listing all
-// ids takes longer than the command itself, or if the ids cannot be listed.
+// Short returns the form in which an id is shown to a user: its ending if that is unique. It returns the whole
+// id if the store is so large that listing all ids takes longer than the command itself, or if the ids cannot
+// be listed.
 func (a *App) Short(ctx context.Context, st *varve.Store, id string) string {
 	if st.Admin().Stats().Memories > shortMost {
 		return PrintableID(id)

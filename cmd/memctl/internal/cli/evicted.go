@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// evictions counts the memories that were deleted to make room for what a command wrote.
+// evictions counts the memories that the store deleted to make room for what the command wrote.
 type evictions struct {
 	mu    sync.Mutex
 	Count int    `json:"count"`
@@ -21,8 +21,8 @@ func (ev *evictions) add(e *varve.Event) {
 	}
 }
 
-// Evicted returns the number of memories that were evicted since the previous call, and the first
-// of them.
+// Evicted returns the number of memories that were evicted since the previous call of Evicted, and the id of
+// the first of them.
 func (a *App) Evicted() (count int, first string) {
 	ev := &a.evicted
 	ev.mu.Lock()
@@ -32,7 +32,7 @@ func (a *App) Evicted() (count int, first string) {
 	return count, first
 }
 
-// tellEvicted prints the evicted memories.
+// tellEvicted prints how many memories were evicted.
 func (a *App) tellEvicted() {
 	n, first := a.Evicted()
 	switch {

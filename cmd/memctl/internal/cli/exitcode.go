@@ -20,7 +20,8 @@ const (
 	CodeInterrupted = 130
 )
 
-// gravity has the codes in the order of their gravity, the gravest first: lost data, then failures, then refusals.
+// gravity has the exit codes in the order of their gravity, the gravest first: those for lost data, then for
+// failures, then for refusals.
 var gravity = [...]int{
 	CodeLost, CodeDamage, CodeInternal, CodeDiskFull, CodeNewer, CodePermission, CodeLocked, CodeNoStore,
 	CodeInterrupted, CodeConflict, CodeRefused, CodeNotFound, codeUsage, CodeOK,
@@ -63,8 +64,8 @@ func ExitCodes() []ExitCode {
 // Gravity returns the codes of failures, the gravest first.
 func Gravity() []int { return gravity[:len(gravity)-1] }
 
-// Kinds returns the kinds of failures, the "kind" of an error in --json, each once with its code
-// and, if all failures of the kind have the same one, its remedy.
+// Kinds returns all kinds of failures, each once with its exit code. A kind is the value of "kind" in the JSON
+// of an error. The remedy is set if all failures of the kind have the same one.
 func Kinds() []Failure {
 	kinds := []Failure{
 		{Kind: "lost", Code: CodeLost}, {Kind: "damage", Code: CodeDamage}, {Kind: "internal", Code: CodeInternal},

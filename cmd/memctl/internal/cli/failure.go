@@ -27,7 +27,8 @@ type Failure struct {
 	Code int `json:"-"`
 }
 
-// conflict has the version that a condition expected, and the version that was found, 0 if the document does not exist.
+// conflict describes a failed condition on a version: the version that the condition expected, and the version
+// that was found, 0 if the document does not exist.
 type conflict struct {
 	ID       string `json:"id"`
 	Expected uint64 `json:"expected"`
@@ -54,7 +55,7 @@ func Usage(command string, err error) error { return &usageError{command, err} }
 // WithFix adds a remedy to an error, in place of the remedy of the error's kind.
 func WithFix(err error, fix string) error { return &fixed{err, fix} }
 
-// fixed is an error with a remedy of its own.
+// fixed is an error with a remedy that replaces the one of the error's kind.
 type fixed struct {
 	err error
 	fix string
@@ -63,8 +64,9 @@ type fixed struct {
 func (e *fixed) Error() string { return e.err.Error() }
 func (e *fixed) Unwrap() error { return e.err }
 
-// classes maps errors to codes, kinds and remedies; the first match is used: damage also matches
-// ErrReadOnly if it made the store read-only, and ErrInvalid if a decoder found it.
+// classes maps errors to exit codes, kinds and remedies. The first entry that matches is used; the order
+// matters, since damage also matches ErrReadOnly if it made the store read-only, and ErrInvalid if a decoder
+// found it.
 var classes = []struct {
 	is   func(error) bool
 	code int
@@ -215,7 +217,7 @@ func Classify(err error) *Failure {
 	return f
 }
 
-// pathOf returns the file that an error is about, "" if it names none.
+// pathOf returns the path of the file that an error is about, "" if the error names none.
 func pathOf(err error) string {
 	var (
 		damaged *varve.CorruptionError
@@ -251,7 +253,7 @@ func pathOf(err error) string {
 	return ""
 }
 
-// keptError means that a command did not delete something that it was asked to delete.
+// keptError means that a command did not delete something that the user wanted to delete.
 type keptError struct{ error }
 
 // NotDeleted returns an error that names the reason for which something was not deleted although the user requested

@@ -11,7 +11,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// remedies moves the remedy at the end of an error's text from Message to Fix, in the words of memctl.
+// remedies moves the remedy at the end of an error's text from the Message of the failure to its Fix, and words
+// it as commands of memctl, not as functions of the library.
 func (f *Failure) remedies(err error) {
 	drop := func(remedy string) { f.Message = strings.Replace(f.Message, ": "+remedy, "", 1) }
 	var (

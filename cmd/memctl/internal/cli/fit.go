@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/wrap"
 )
 
-// Fit returns a text that begins at the column indent of a line. For a terminal it breaks the text between words to
-// the width of the screen, and indents each further line as far. For a program the text stays on one line.
+// Fit returns a text that is printed from the column indent of a line on. For a terminal, it breaks the text
+// between words to fit the width of the screen, and indents the further lines by indent columns. For a program,
+// the text remains one line.
 func (a *App) Fit(indent int, s string) string {
 	if !a.Out.Screen {
 		return s
@@ -17,7 +18,8 @@ func (a *App) Fit(indent int, s string) string {
 	return wrap.Text(s, a.width(), indent)
 }
 
-// folded returns the help of a command, which plain writes, laid out for the screen.
+// folded returns the help text of a command, which the function plain prints, broken to the width of the
+// screen.
 func (a *App) folded(cmd *cobra.Command, plain func()) string {
 	var text strings.Builder
 	out := cmd.OutOrStdout()

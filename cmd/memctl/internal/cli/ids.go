@@ -25,7 +25,8 @@ func (a *App) Each(ctx context.Context, ids []string, f func(id string) error) e
 	return nil
 }
 
-// Deletes completes c to a command that deletes the objects named by its arguments, which are ids or endings of ids.
+// Deletes completes c to a command that deletes the documents named by its arguments, which are ids or endings
+// of ids. The parameter what is the noun for a document in messages.
 func (a *App) Deletes(what string, c *cobra.Command,
 	orEnding func(ctx context.Context, st *varve.Store, id string, f func(id string) error) error,
 	del func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error) *cobra.Command {

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The values of --output. Without it a list is a table on a terminal, and lines for programs elsewhere.
+// The values of --output. Without it, a list is printed as a table on a terminal, and elsewhere as lines of
+// text for programs.
 const (
 	FormJSON  = "json"  // the same as --json
 	FormJSONL = "jsonl" // one item of the list per line
@@ -19,7 +20,7 @@ const (
 	FormID    = "id" // one whole id per line
 )
 
-// OutputFlag adds --output to a command, with some of the forms.
+// OutputFlag adds the flag --output to a command; forms are its permitted values.
 func (a *App) OutputFlag(c *cobra.Command, forms ...string) {
 	c.Flags().StringVarP(&a.form, "output", "o", "", "print in this `format`: "+strings.Join(forms, ", "))
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
@@ -29,7 +30,7 @@ func (a *App) OutputFlag(c *cobra.Command, forms ...string) {
 	c.Annotations["output"] = strings.Join(forms, ",")
 }
 
-// chooseForm checks --output; json has the same effect as --json.
+// chooseForm checks the value of --output. --output json has the same effect as --json.
 func (a *App) chooseForm(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("output") {
 		return nil
@@ -46,7 +47,7 @@ func (a *App) chooseForm(cmd *cobra.Command) error {
 	return nil
 }
 
-// asksJSON reports whether arguments request JSON, even if they cannot be parsed.
+// asksJSON reports whether the arguments of a command request JSON output, even if they are otherwise invalid.
 func asksJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
@@ -64,7 +65,7 @@ func asksJSON(args []string) bool {
 	return false
 }
 
-// Form returns the value of --output, unless it is JSON; "" without the flag.
+// Form returns the value of --output, "" if the flag is not set or requests JSON.
 func (a *App) Form() string { return a.form }
 
 // Encodes reports whether the items of a list are written as JSON.
@@ -73,10 +74,10 @@ func (a *App) Encodes() bool { return a.Document != nil || a.form == FormJSONL }
 // Item is one item of a list.
 type Item struct {
 	ID    string          // the whole id
-	Whole bool            // no ending of ID is shown in its place: the cell is shown
-	JSON  any             // in the document, and in a line of jsonl
-	Text  func() string   // a line for programs
-	Cells func() []string // the cells of a row in a table
+	Whole bool            // show the id whole, never by an ending
+	JSON  any             // the item in JSON output, and as a line of jsonl
+	Text  func() string   // returns the item as a line of text for programs
+	Cells func() []string // returns the cells of the item's row in a table
 }
 
 // List writes a list in the requested form.
@@ -85,8 +86,8 @@ type List struct {
 	table *table
 }
 
-// List begins a list: its member of the document, and the columns of its table, of which the one
-// named ID has the id. On a terminal, ids are shown by their endings if lines is set.
+// List begins a list. member is the name of the list in the JSON output; columns are the columns of the table,
+// of which the one named ID has the ids. If lines is set, a table shows ids by their endings.
 func (a *App) List(member string, lines lineSource, columns ...Column) *List {
 	l := &List{a: a}
 	a.Document.Begin(member)
@@ -97,7 +98,8 @@ func (a *App) List(member string, lines lineSource, columns ...Column) *List {
 	return l
 }
 
-// Add writes an item, or keeps it until the widths of the columns are known.
+// Add adds an item to the list. It is printed at once, or, in a table, when the widths of the columns are
+// known.
 func (l *List) Add(ctx context.Context, it Item) error {
 	a := l.a
 	switch {
@@ -118,7 +120,7 @@ func (l *List) Add(ctx context.Context, it Item) error {
 	return nil
 }
 
-// End writes the items that Add has kept.
+// End ends the list: it prints the items that Add has held back.
 func (l *List) End(ctx context.Context) error {
 	if l.table == nil {
 		return nil
@@ -126,7 +128,7 @@ func (l *List) End(ctx context.Context) error {
 	return l.table.end(ctx)
 }
 
-// Line writes a value as a line of JSON.
+// Line writes a value as one line of JSON.
 func (a *App) Line(v any) error {
 	b, err := encode(v)
 	if err == nil {
@@ -141,7 +143,8 @@ func (a *App) WriteLine(b []byte) error {
 	return err
 }
 
-// ListEnd prints how the list continues after the id last, or the message for an empty list.
+// ListEnd prints, after a list of n items, how to continue it after the item last if there are more items. For
+// an empty list it prints the message that none returns.
 func (a *App) ListEnd(cmd *cobra.Command, n int, last string, more bool, none func() string) {
 	switch {
 	case a.Document != nil && more:
@@ -155,7 +158,7 @@ func (a *App) ListEnd(cmd *cobra.Command, n int, last string, more bool, none fu
 	}
 }
 
-// Repeated returns the command line with another value of one flag.
+// Repeated returns the command line of this run with another value of the flag name, for a user to copy.
 func (a *App) Repeated(cmd *cobra.Command, args []string, name, value string) string {
 	words := strings.Fields(cmd.CommandPath())
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

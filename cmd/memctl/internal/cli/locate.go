@@ -15,7 +15,7 @@ const (
 	StoreFolder   = locate.Folder
 )
 
-// Named returns the store that the user named, "" if the user named none.
+// Named returns the path of the store that the user named with --store or VARVE_STORE, "" if there is none.
 func (a *App) Named() string {
 	if a.Store != "" {
 		return a.Store
@@ -23,8 +23,8 @@ func (a *App) Named() string {
 	return a.Getenv(StoreVariable)
 }
 
-// Locate returns the store's folder. A store that belongs to another user, or to which a link
-// leads, is used only if it was named.
+// Locate returns the folder of the store that the command uses. If the user did not name the store, one that
+// belongs to another user, or to which a link leads, is not used.
 func (a *App) Locate() (string, error) {
 	dir, _, err := a.nearest()
 	return dir, err
@@ -43,7 +43,8 @@ func (a *App) LocateOrDefault() (string, error) {
 	return dir, a.Admit(locate.DataFolder, dir, "if it is the store that you want, name it: --store "+ShellQuote(dir))
 }
 
-// nearest returns the store's folder, and whether a store was found that must not be used.
+// nearest returns the folder of the nearest store. passedOver reports whether a nearer store was skipped
+// because it must not be used.
 func (a *App) nearest() (found string, passedOver bool, err error) {
 	if dir := a.Named(); dir != "" {
 		return dir, false, nil
@@ -72,8 +73,9 @@ func (a *App) nearest() (found string, passedOver bool, err error) {
 	return found, len(passed) > 0, err
 }
 
-// Admit returns an error if a store that was found, or the place for a new one, must not be used; see package locate.
-// fix is the remedy.
+// Admit returns an error if the store at path, or the folder in which a new one would be created, must not be
+// used because of its owner or of a link; see package locate. way is how memctl found the path; fix is the
+// remedy for the user.
 func (a *App) Admit(way locate.Way, path, fix string) error {
 	if p := locate.Self(a.Getenv).Check(way, path); p != nil {
 		return WithFix(fmt.Errorf("%s: %w", p.Why(), varve.ErrInvalid), fix)
@@ -81,10 +83,10 @@ func (a *App) Admit(way locate.Way, path, fix string) error {
 	return nil
 }
 
-// IsStore reports whether a folder is a store, by its content.
+// IsStore reports whether a folder is a store, judging by the files in it.
 func IsStore(dir string) bool { return locate.IsStore(dir) }
 
-// DataFolder returns the default store's folder, within the folder where the user's programs keep
+// DataFolder returns the folder of the default store: a folder within the one where the user's programs keep
 // their data.
 func DataFolder(get func(string) string, system string) (string, error) {
 	const own = "varve/memory"

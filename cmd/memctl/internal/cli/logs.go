@@ -2,8 +2,8 @@ package cli
 
 import "io"
 
-// Logs returns stderr as a writer for a logger, which any goroutine may use: its lines are written between the
-// messages, not into them.
+// Logs returns a writer to stderr for a logger. Any goroutine may use it: lines of the logger never appear
+// within a message of memctl.
 func (a *App) Logs() io.Writer { return logWriter{a} }
 
 type logWriter struct{ a *App }

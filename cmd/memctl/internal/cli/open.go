@@ -21,12 +21,12 @@ import (
 type Access int
 
 const (
-	Look   Access = iota // changes nothing
-	Read                 // may adopt edits and recover, if possible
+	Look   Access = iota // read only; changes nothing on disk
+	Read                 // read; may adopt edits and recover the log, where the store can be written
 	Write                // writes to an existing store
 	Create               // creates the store if there is none
-	Serve                // as Create; as Read if the store cannot be written
-	Attend               // as Write, until the process must end
+	Serve                // like Create, or like Read if the store cannot be written; for a server
+	Attend               // like Write, for a command that runs until it is interrupted
 )
 
 // The environment variables that name the agent and the session for which a command writes.
@@ -35,7 +35,7 @@ const (
 	SessionVariable = "VARVE_SESSION"
 )
 
-// writer returns the description of this process for the store.
+// writer returns the description of this process as a writer, for Options.Writer.
 func (a *App) writer() (*varve.Writer, error) {
 	for _, name := range []string{AgentVariable, SessionVariable} {
 		if n := len(a.Getenv(name)); n > writer.MostName {
@@ -46,7 +46,7 @@ func (a *App) writer() (*varve.Writer, error) {
 	return &varve.Writer{Program: a.command, Agent: a.Getenv(AgentVariable), Session: a.Getenv(SessionVariable)}, nil
 }
 
-// open opens the store in a folder.
+// open opens the store in the folder dir for the given kind of access; more, if not nil, changes the options.
 func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve.Options)) (*varve.Store, error) {
 	o := varve.Options{
 		ReadOnly: how == Look, MustExist: how != Create && how != Serve, LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard,
@@ -106,7 +106,7 @@ func lacksView(dir string, err error) bool {
 	return errors.Is(serr, fs.ErrNotExist) && Classify(err).Code == CodeInternal
 }
 
-// classified adds varve.ErrPermission to an error of the system about a permission.
+// classified makes an error of the operating system about a permission match varve.ErrPermission.
 func classified(err error) error {
 	if err != nil && Classify(err).Code == CodePermission {
 		return fmt.Errorf("%w: %w", varve.ErrPermission, err)
@@ -132,7 +132,7 @@ func (a *App) OnStore(how Access, f func(ctx context.Context, st *varve.Store,
 // lastLocks is the maximum time for which closing a served store waits for locks and writes files.
 const lastLocks = 1 * time.Second
 
-// With runs f on the store and closes it, which flushes.
+// With opens the store, runs f on it, and closes it, which flushes.
 func (a *App) With(ctx context.Context, how Access, f func(st *varve.Store) error) error {
 	dir, err := a.Locate()
 	if err != nil {

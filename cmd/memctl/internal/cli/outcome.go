@@ -41,8 +41,8 @@ func Committed(err error) bool {
 	return errors.As(err, &after) && after.done
 }
 
-// Resumable adds the remedy "run the command again" to a failure between the commits of a command
-// that can be repeated, because it does only what is left to do.
+// Resumable adds the remedy "run the command again" to a failure that came between the commits of a command.
+// The command can be repeated, because it does only what is left to do; does describes that.
 func Resumable(err error, does string) error {
 	var after *committedError
 	if errors.As(err, &after) && !after.done {
@@ -85,7 +85,7 @@ func (a *App) committed() int64 {
 	return n
 }
 
-// afterCommits returns err as a committedError if the command has committed anything.
+// afterCommits returns err as a committedError if the command has made a commit, otherwise err itself.
 func (a *App) afterCommits(err error, done bool) error {
 	if n := a.committed(); n > 0 && err != nil && !errors.As(err, new(*committedError)) {
 		return &committedError{commits: n, done: done, err: err}
@@ -93,7 +93,7 @@ func (a *App) afterCommits(err error, done bool) error {
 	return err
 }
 
-// after changes a failure so that it does not contradict durable commits.
+// after changes the text and remedy of a failure so that they do not contradict the commits that are durable.
 func (f *Failure) after(e *committedError) {
 	f.Committed = e.commits
 	f.Fix = onceCommitted(f.Fix)
@@ -109,7 +109,7 @@ func (f *Failure) after(e *committedError) {
 	}
 }
 
-// The ends of remedies that are correct only while no write of the command is durable.
+// Ends of remedies that are wrong once a write of the command is durable.
 const (
 	again          = "run the command again"
 	thenAgain      = ", then " + again
@@ -118,7 +118,7 @@ const (
 	nothingWritten = "; nothing was written"
 )
 
-// onceCommitted returns a remedy without the parts that are wrong after a commit.
+// onceCommitted returns the remedy fix without the parts that are wrong after a commit.
 func onceCommitted(fix string) string {
 	for _, end := range []string{nothingWritten, thenAgain, andRetry, againOpens, again} {
 		fix = strings.TrimSuffix(fix, end)

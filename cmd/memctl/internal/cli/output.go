@@ -69,7 +69,7 @@ func (p *Output) Flush() error {
 	return p.w.Flush()
 }
 
-// end writes all output.
+// end writes all output, including the bytes that were held back.
 func (p *Output) end() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +99,7 @@ func (p *Output) InColour(colour, s string) {
 	_, _ = p.w.WriteString("\x1b[0m")
 }
 
-// paint turns colors on or off, regardless of the stream.
+// paint turns colors on or off, whether or not the stream is a terminal.
 func (p *Output) paint(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (b barWriter) Write(s []byte) (int, error) {
 	return n, err
 }
 
-// Data returns a writer for the output that programs read; see Output.
+// Data returns a writer for output that programs read, in the given form; see Output.
 func (p *Output) Data(f Form) *dataWriter { return &dataWriter{p, f} }
 
 type dataWriter struct {
@@ -156,13 +156,13 @@ func (p *Output) put(b []byte, f Form) error {
 	return err
 }
 
-// settle writes the bytes that were held back.
+// settle writes the bytes that were held back as they are: no more bytes follow.
 func (p *Output) settle() {
 	_, _ = p.w.Write(p.form.harmless(p.rest)) // the writer records the error
 	p.rest = nil
 }
 
-// undecided returns the number of bytes at the end whose escaping depends on the next bytes.
+// undecided returns the number of bytes at the end of b whose escaping depends on the bytes that follow.
 func undecided(b []byte) int {
 	if len(b) > 0 && b[len(b)-1] == '\r' {
 		return 1
@@ -178,7 +178,7 @@ func undecided(b []byte) int {
 	return 0
 }
 
-// harmless returns text in which a terminal executes nothing but line feeds and tabs.
+// harmless returns b with everything escaped that a terminal would execute, except line feeds and tabs.
 func (f Form) harmless(b []byte) []byte {
 	if plain(b) {
 		return b

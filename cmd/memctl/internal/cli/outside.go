@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/locate"
 )
 
-// Outside returns an error if dir is inside the folder of a store, which would treat the files in dir as its own. The
-// parameter what names the object to be created in dir; the result above is the folder of that store.
+// Outside returns an error if dir is inside the folder of a store, which would treat files there as its own.
+// The parameter what names, for the error, what is to be created in dir. above is the folder of that store.
 func (a *App) Outside(dir, what string) (above string, err error) {
 	self := locate.Self(a.Getenv) // a store of another user is not opened, and does not matter
 	own := func(dir string) bool { return self.Own(dir) && IsStore(dir) }

@@ -11,8 +11,8 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Printable puts text on one line and escapes everything that a terminal would execute: stored text
-// may come from anyone.
+// Printable returns text on one line, with everything escaped that a terminal would execute: stored text may
+// come from anyone.
 func Printable(s string) string {
 	// b gets one word after the other: a list of the words would need many times as much memory as the text
 	var b strings.Builder

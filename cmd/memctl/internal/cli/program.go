@@ -72,7 +72,7 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 	return c
 }
 
-// chooseOutput corrects what Run has guessed from the arguments.
+// chooseOutput corrects the output mode that Run has guessed from the arguments before they were parsed.
 func (a *App) chooseOutput() {
 	a.messages.Lock()
 	defer a.messages.Unlock()
@@ -84,8 +84,8 @@ func (a *App) chooseOutput() {
 	}
 }
 
-// completeCommands adds the commands of cobra and the topic of the exit codes, and makes every help
-// text refer to it.
+// completeCommands adds cobra's own commands and the help topic of the exit codes, and makes every help text
+// refer to that topic.
 func (a *App) completeCommands(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	root.SetHelpCommand(&cobra.Command{
@@ -146,7 +146,7 @@ func (a *App) completeCommands(root *cobra.Command) {
 	}
 }
 
-// chooseColours applies --color.
+// chooseColours applies the value of --color.
 func (a *App) chooseColours(cmd *cobra.Command) error {
 	switch a.paint {
 	case "auto":

@@ -15,7 +15,7 @@ func (a *App) NewBar(most int64, what string, more ...progressbar.Option) *progr
 	}, more...)...)
 }
 
-// Animated reports whether progress may be shown.
+// Animated reports whether a progress bar may be shown.
 func (a *App) Animated() bool { return a.ErrOut.Screen && !a.Quiet && a.Getenv("TERM") != "dumb" }
 
 // Bar shows a progress bar on a terminal. The parameter what names the work whose progress the bar shows; the result

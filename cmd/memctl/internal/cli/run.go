@@ -167,8 +167,8 @@ func (a *App) Note(format string, args ...any) {
 	a.remark(format, args...)
 }
 
-// remark is like Note, for any goroutine: it does not flush Out, since two concurrent flushes could write a line
-// twice.
+// remark is like Note, but may be called by any goroutine: it does not flush Out, since two concurrent flushes
+// could write a line twice.
 func (a *App) remark(format string, args ...any) {
 	if a.Quiet {
 		return
@@ -190,8 +190,8 @@ func (a *App) Say(format string, args ...any) {
 	}
 }
 
-// Do wraps the function of a command: from here on the command line is valid, and errors are about
-// the work.
+// Do wraps the function of a command. When the function is called, the command line was valid, and its errors
+// are about the work, not about the usage.
 func (a *App) Do(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.started, a.command = true, cmd.CommandPath()
@@ -224,7 +224,7 @@ func Terminal(stream any) (int, bool) {
 	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
 }
 
-// Tell records a failure that the output has already reported.
+// Tell records a failure, for the exit code, that the output has already reported.
 func (a *App) Tell(f *Failure) {
 	a.messages.Lock()
 	defer a.messages.Unlock()

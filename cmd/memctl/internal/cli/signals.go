@@ -74,8 +74,8 @@ func (a *App) guard(ctx context.Context) {
 	})
 }
 
-// lastWord reports that the command was interrupted, if that was not reported: the command had done
-// its work, and its output is not read.
+// lastWord prints that the command was interrupted, if that was not printed before. This happens when the
+// command has done its work and waits for a reader of its output.
 func (a *App) lastWord() {
 	said := make(chan struct{})
 	go func() {
@@ -94,8 +94,8 @@ func (a *App) lastWord() {
 	}
 }
 
-// mayFinish lets the command end by itself, unless guard is already ending the process: then it
-// does not return.
+// mayFinish returns if the command may end by itself. If guard is already ending the process, mayFinish does
+// not return.
 func (a *App) mayFinish() {
 	if !a.ending.CompareAndSwap(false, true) {
 		select {} // guard ends the process

@@ -104,7 +104,7 @@ func (t *table) begin(ctx context.Context) error {
 	return t.write(ctx)
 }
 
-// cells returns the visible cells of a row, each as wide as its column.
+// cells returns the cells of a row as they are shown, each padded or cut to the width of its column.
 func (t *table) cells(row []string) (shown []string) {
 	for i, cell := range row {
 		w := t.widths[i]
@@ -155,8 +155,8 @@ func (t *table) write(ctx context.Context) error {
 	return nil
 }
 
-// MarkOn and MarkOff enclose the part of a cell that is bold. They have no width, and Printable
-// text does not contain them.
+// MarkOn and MarkOff enclose the part of a cell that is shown in bold. They have no width. Text from Printable
+// never contains them.
 const (
 	MarkOn  = "\x01"
 	MarkOff = "\x02"
@@ -172,7 +172,7 @@ func (t *table) show(cell string) {
 	}
 }
 
-// width returns the width of the screen; without a terminal, that of the variable COLUMNS.
+// width returns the width of the screen in columns; without a terminal, the value of the variable COLUMNS.
 func (a *App) width() int {
 	if fd, ok := Terminal(a.Out.Stream); ok {
 		if width, _, err := term.GetSize(fd); err == nil && width > 0 {

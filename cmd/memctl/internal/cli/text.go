@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Count returns a number with its noun.
+// Count returns a number followed by its noun: one for the number 1, otherwise more.
 func Count(n int, one, more string) string { return human.Count(n, one, more) }
 
 // Size returns a number of bytes in a readable unit.

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exitCodesTopic returns the help topic to which every help text refers.
+// exitCodesTopic returns the help topic that lists the exit codes; every help text refers to it.
 func exitCodesTopic() *cobra.Command {
 	c := &cobra.Command{Use: "exit-codes", Short: "The exit statuses of memctl", Long: exitCodesText()}
 	c.SetHelpTemplate("{{.Long}}\n")

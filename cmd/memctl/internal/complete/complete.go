@@ -29,8 +29,8 @@ const width = 60
 // word is a proposal for the shell, with its description.
 type word struct{ text, about string }
 
-// source reads words that begin with begun from a store, and passes them to offer until offer
-// returns false.
+// source reads, from a store, the words that begin with begun. It passes them to offer until offer returns
+// false.
 type source func(ctx context.Context, st *varve.Store, begun string, offer func(word) bool)
 
 // Words returns a completion that proposes the words of a list.
@@ -55,8 +55,8 @@ func Nothing(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirecti
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// fromStore returns a completion that proposes the words that a source reads from the store of the
-// command line, except those that are arguments already.
+// fromStore returns a completion that proposes the words that read finds in the store of the command line,
+// except those that are arguments of the command already.
 func fromStore(a *cli.App, read source) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -104,7 +104,7 @@ func plain(s string) bool {
 	return s != "" && s[0] != '-' && s[0] != '=' && strings.IndexFunc(s, odd) < 0
 }
 
-// about returns a description made of a stored text, which may come from anyone.
+// about returns a description for a proposal, made of a stored text, which may come from anyone.
 func about(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

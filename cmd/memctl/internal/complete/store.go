@@ -61,7 +61,7 @@ func Quarantine(a *cli.App) cobra.CompletionFunc {
 // memories in a day or less, and reading a whole store takes longer than a user waits.
 var spans = []time.Duration{10 * time.Minute, 2 * time.Hour, 24 * time.Hour, 30 * 24 * time.Hour}
 
-// most is the maximum number of documents that are read for one answer.
+// most is the maximum number of documents that are read for one completion.
 const most = 1000
 
 func memories(clock func() time.Time) source {

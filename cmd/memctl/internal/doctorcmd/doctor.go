@@ -21,10 +21,11 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// Setting is a setting of config.json, as doctor shows it.
+// Setting is a setting of config.json that doctor may show.
 type Setting struct {
 	Name string
-	// Value returns the value: a number, a boolean, or one of a fixed list; "set" for any other text.
+	// Value returns the value if it is a number, a boolean, or one of a fixed list, nil if it is the default,
+	// and "set" for any other text.
 	Value func(c *varve.Config) any
 }
 
@@ -32,51 +33,52 @@ type Setting struct {
 const (
 	lockWait     = 2 * time.Second
 	embedderWait = 5 * time.Second
-	mostFiles    = 300_000 // that are counted
-	sampleFrom   = 2_000   // memories from which on a part of them is read, without --full
+	mostFiles    = 300_000 // maximum number of files that are counted
+	sampleFrom   = 2_000   // with this many memories or more, verify reads only a sample, unless --full is given
 	sampleParts  = 50
 	fewFiles     = 1024 // a limit of open files below this is too low for a server
 )
 
-// report is what doctor prints.
+// report is the report of doctor, in the form of its JSON output.
 type report struct {
 	Version  any            `json:"memctl"`
 	System   system         `json:"system"`
-	Set      []string       `json:"environment"` // names of variables that are set
+	Set      []string       `json:"environment"` // names of the environment variables of memctl that are set
 	Store    place          `json:"store"`
 	Sizes    []size         `json:"sizes"`
-	Counts   *counts        `json:"counts"`   // null: the store cannot be opened
-	Settings map[string]any `json:"settings"` // that differ from their defaults
+	Counts   *counts        `json:"counts"`   // numbers about the store; null: the store cannot be opened
+	Settings map[string]any `json:"settings"` // settings that differ from their defaults
 	Locks    []locked       `json:"locks"`
-	Embedder *embedder      `json:"embedder"` // null: none is configured
+	Embedder *embedder      `json:"embedder"` // null: no embedder is configured
 	Verify   *verified      `json:"verify"`   // null: there is no store
-	Events   []event        `json:"events"`   // of opening the store
+	Events   []event        `json:"events"`   // events of opening the store
 	Wrong    []wrong        `json:"wrong"`
 	Next     string         `json:"next"`
 }
 
-// place is the folder of the store.
+// place describes the folder of the store.
 type place struct {
-	Found    bool   `json:"found"`
-	By       string `json:"by"`    // --store, VARVE_STORE, "the current folder" or "the default of memctl mcp"
-	Owner    string `json:"owner"` // this user, another user, or unknown
+	Found bool `json:"found"`
+	// what named the store: --store, VARVE_STORE, "the current folder" or "the default of memctl mcp"
+	By       string `json:"by"`
+	Owner    string `json:"owner"` // "this user", "another user" or "unknown"
 	Mode     string `json:"mode,omitempty"`
 	Volume   string `json:"file_system,omitempty"`
-	Coherent bool   `json:"locks_work"` // locks and shared memory work between processes there
+	Coherent bool   `json:"locks_work"` // the file system supports locks and shared memory between processes
 	ReadOnly bool   `json:"read_only"`
 	Free     int64  `json:"free_bytes"`
 	Total    int64  `json:"total_bytes"`
 	Inodes   int64  `json:"free_files"`
 }
 
-// size is how much a part of the store takes.
+// size is the disk space of one part of the store.
 type size struct {
 	Part  string `json:"part"`
 	Files int64  `json:"files"`
 	Bytes int64  `json:"bytes"`
 }
 
-// counts are numbers of an open store.
+// counts are numbers about an open store.
 type counts struct {
 	Memories   int64  `json:"memories"`
 	Assemblies int64  `json:"assemblies"`
@@ -96,31 +98,31 @@ type counts struct {
 	LastBackup string `json:"last_backup,omitempty"`
 }
 
-// embedder is whether the embedding service answers.
+// embedder describes whether the embedding service answers.
 type embedder struct {
 	Answers bool   `json:"answers"`
 	Took    string `json:"took,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 
-// verified is the result of verify.
+// verified is the result of verifying the store.
 type verified struct {
-	Of         string           `json:"of"` // "everything" or a part of the files
+	Of         string           `json:"of"` // "everything", or the part of the files that was read
 	Files      int64            `json:"files"`
 	Entries    int64            `json:"entries"`
 	Findings   map[string]int64 `json:"findings"`
 	Worst      string           `json:"worst"`
-	Incomplete string           `json:"incomplete,omitempty"` // why it ended early
+	Incomplete string           `json:"incomplete,omitempty"` // reason why the verification ended early
 }
 
-// event is what happened when the store was opened.
+// event is an event of opening the store.
 type event struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
 	Error string `json:"error,omitempty"`
 }
 
-// wrong is what is wrong, and the command that helps first.
+// wrong is one problem, and the command that the user should run first.
 type wrong struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -136,7 +138,7 @@ type examination struct {
 	r    report
 }
 
-// Command is memctl doctor; settings are those of config.json.
+// Command returns memctl doctor. settings are the settings of config.json that it shows.
 func Command(a *cli.App, settings []Setting) *cobra.Command {
 	full := false
 	c := &cobra.Command{
@@ -213,7 +215,7 @@ func (e *examination) run(ctx context.Context, settings []Setting) {
 	}
 }
 
-// is adds an error to what is wrong.
+// is adds an error to the list of problems in the report.
 func (e *examination) is(err error) {
 	f := cli.Classify(err)
 	fix := e.red.err(errors.New(f.Fix))
@@ -230,7 +232,7 @@ func (e *examination) wrong(kind, message, fix string) {
 	}
 }
 
-// look examines the folder of the store without opening the store.
+// look examines the folder of the store, without opening the store.
 func (e *examination) look(dir string) {
 	p := &e.r.Store
 	p.Found, p.Owner = cli.IsStore(dir), "unknown"
@@ -264,7 +266,7 @@ func (e *examination) look(dir string) {
 	e.sizes(dir)
 }
 
-// sizes counts the files of each part, and finds the locks.
+// sizes measures the files of each part of the store, and finds the locks that processes hold on them.
 func (e *examination) sizes(dir string) {
 	inodes, n := map[uint64]string{}, 0
 	entries, err := os.ReadDir(dir)
@@ -388,7 +390,7 @@ func (e *examination) open(ctx context.Context) {
 	})
 }
 
-// writable reports whether this user may write into the folder, as far as its mode tells.
+// writable reports whether this user may write into the store's folder, judging by the mode of the folder.
 func (e *examination) writable() bool { return !e.r.Store.ReadOnly && e.r.Store.Owner == "this user" }
 
 func (e *examination) heard(ev varve.Event) {
@@ -443,7 +445,7 @@ func (e *examination) verify(ctx context.Context, o varve.VerifyOptions,
 	}
 }
 
-// embedder asks the embedding service for the vector of one word, if the environment names one.
+// embedder requests the vector of one word from the embedding service, if environment variables configure one.
 func (e *examination) embedder(ctx context.Context) {
 	service, err := e.a.Embedder()
 	if err == nil && service == nil {

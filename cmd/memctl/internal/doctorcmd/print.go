@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// nameWidth is the width of the name at the beginning of a line.
+// nameWidth is the width, in columns, of the name with which a line of the report begins.
 const nameWidth = 11
 
 // print writes the report as text.

@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// redactor replaces what a published text must not have.
+// redactor replaces private texts, such as paths and ids, in text that may be published.
 type redactor struct {
-	known []replacement // the longest first
+	known []replacement // texts to replace, the longest first
 }
 
 type replacement struct{ text, by string }
 
-// leastKnown is the shortest text that is replaced wherever it occurs: a shorter one is part of many words.
+// leastKnown is the minimum length of a known text that is replaced wherever it occurs: shorter texts are part
+// of many words.
 const leastKnown = 3
 
 func newRedactor(store string, getenv func(string) string) *redactor {
@@ -39,7 +40,7 @@ func newRedactor(store string, getenv func(string) string) *redactor {
 	return r
 }
 
-// spellings returns the ways in which errors may name a folder.
+// spellings returns the forms in which errors may contain the path of a folder.
 func spellings(dir string) []string {
 	if dir == "" {
 		return nil
@@ -80,7 +81,7 @@ var patterns = []struct {
 	{regexp.MustCompile(`[^\s"<>@]+@[^\s"<>]+`), "…"},
 }
 
-// text redacts a text that may have anything.
+// text returns s with everything replaced that may be private: s may contain any text.
 func (r *redactor) text(s string) string {
 	for _, k := range r.known {
 		s = strings.ReplaceAll(s, k.text, k.by)
@@ -92,7 +93,8 @@ func (r *redactor) text(s string) string {
 	return s
 }
 
-// err redacts the text of an error. What the errors in it have as the name of something is replaced wherever it occurs.
+// err returns the redacted text of an error. The values of the error's fields that name something, such as a
+// path or an id, are replaced wherever they occur in the text.
 func (r *redactor) err(err error) string {
 	if err == nil {
 		return ""
@@ -102,13 +104,13 @@ func (r *redactor) err(err error) string {
 	return own.text(err.Error())
 }
 
-// ours are the fields of errors whose values are words of the program.
+// ours are the names of fields of errors whose values are words of the program, and therefore not private.
 var ours = []string{"Kind", "Field", "Op", "Limit", "Reason", "Noun", "Feature", "Format", "Fix", "What", "Syscall"}
 
-// mostNested bounds the errors in an error that are looked at.
+// mostNested is the maximum depth to which wrapped errors are examined.
 const mostNested = 32
 
-// named adds the texts that the fields of an error have, and those of the errors in it.
+// named adds to r the texts in the fields of an error and of the errors that it wraps, as texts to be replaced.
 func named(err error, r *redactor, depth int) {
 	if err == nil || depth > mostNested {
 		return
@@ -141,11 +143,11 @@ func named(err error, r *redactor, depth int) {
 	}
 }
 
-// places are the files and folders of every store.
+// places matches the names of the files and folders that every store has, which are not private.
 var places = regexp.MustCompile(`^(wal|config\.json|checkpoint|memory_index\.json|backups|tmp|memories|assemblies|` +
 	`notes|working|quarantine|vectors|words|views)([/\\](shared|owner|archive|writers|past|[0-9]{8}\.wal|\w+\.lock))?$`)
 
-// addNamed adds the name of something, unless it is that of a part of every store.
+// addNamed adds the name of something to the texts to be replaced, unless every store has a file of that name.
 func (r *redactor) addNamed(name string) {
 	if !places.MatchString(name) {
 		r.add(name, "…")

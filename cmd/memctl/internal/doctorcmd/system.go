@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// system is the machine.
+// system describes the machine.
 type system struct {
 	OS        string `json:"os"`
 	Kernel    string `json:"kernel,omitempty"`
 	CPUs      int    `json:"cpus"`
 	Memory    int64  `json:"memory_bytes,omitempty"`
 	Container bool   `json:"container"`
-	OpenFiles int64  `json:"open_files,omitempty"`      // limit of this process
-	HardFiles int64  `json:"open_files_hard,omitempty"` // up to which it may be raised
-	Watches   int64  `json:"watches,omitempty"`         // folders that a user may watch
+	OpenFiles int64  `json:"open_files,omitempty"`      // limit of open files of this process
+	HardFiles int64  `json:"open_files_hard,omitempty"` // limit of open files to which a process may raise it
+	Watches   int64  `json:"watches,omitempty"`         // maximum number of folders that a user may watch
 	Instances int64  `json:"watch_instances,omitempty"`
 }
 
@@ -52,14 +52,16 @@ func numberIn(file string) int64 {
 	return n
 }
 
-// locked is a lock of the store that processes hold or wait for.
+// locked describes a lock on a file of the store that processes hold or wait for.
 type locked struct {
-	Name    string `json:"name"`
-	Holders []int  `json:"holders"` // ids of processes; 0 for one that the system does not tell
-	Waiting int    `json:"waiting"`
+	Name string `json:"name"`
+	// ids of the processes that hold the lock; 0 for a process whose id the system does not show
+	Holders []int `json:"holders"`
+	Waiting int   `json:"waiting"`
 }
 
-// locksIn returns the locks of files, by their inodes, as /proc/locks has them. Other systems have no such list.
+// locksIn returns the locks on some files, given by their inodes, from the text of /proc/locks. Systems other
+// than Linux have no such list.
 func locksIn(text string, files map[uint64]string) (list []locked) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line) // 1: [->] FLOCK ADVISORY WRITE 4711 fd:01:123456 0 EOF

@@ -7,15 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// Text is text that an attacker may store: sequences of ESC, the C1 controls, bidi controls, DEL, separators, a
-// return. Name is a file name of this kind; file names may be any bytes.
+// Text is an example of text that an attacker may store: it contains escape sequences, C1 controls, bidi
+// controls, DEL, separators and a carriage return. Name is a file name of this kind; file names may be any
+// bytes.
 const (
 	Text = "a\x1b[35mE\x1b]0;T\x07\u009b31mC\u202eR\u2066I\u200eL\u200fM\u061cA\x7fD\u2028S\u2029P\rQ"
 	Name = Text + "\x9b35m\xff"
 )
 
-// Obeyed returns the first sequence in a terminal's input that the terminal would execute, except
-// the colors and the movements of a progress bar that memctl itself writes.
+// Obeyed returns the first sequence in the bytes sent to a terminal that the terminal would execute, except the
+// colors and the cursor movements of a progress bar that memctl itself writes.
 func Obeyed(sent string) string {
 	rest := sent
 	for _, own := range []string{"\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[2m", "\x1b[0m", "\x1b[2K\r", "\x1b[K"} {
@@ -24,7 +25,7 @@ func Obeyed(sent string) string {
 	return ObeyedBy(rest)
 }
 
-// ObeyedBy is like Obeyed, without exceptions.
+// ObeyedBy is like Obeyed, but returns also the sequences that memctl itself writes.
 func ObeyedBy(rest string) string {
 	for i, r := range rest {
 		bad := r == utf8.RuneError && !strings.HasPrefix(rest[i:], "\uFFFD")

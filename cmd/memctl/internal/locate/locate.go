@@ -18,7 +18,8 @@ import (
 const (
 	Folder     = "storage" // name of the folder of a project's store
 	configName = "config.json"
-	movedName  = "moved.json" // name of the note that remains of a store that was moved away
+	// name of the file that remains in the folder of a store that was moved away, and names the new folder
+	movedName = "moved.json"
 )
 
 // Nearest returns the nearest store from dir upwards. It skips stores of other users and those to
@@ -57,15 +58,15 @@ func closed(dir string) bool {
 	return vfs.IsPermission(err)
 }
 
-// looksLike reports whether a folder may be a store, by the names of its files only.
+// looksLike reports whether a folder may be a store, judging only by the names of its files.
 func looksLike(dir string) bool {
 	memories, err := os.Lstat(filepath.Join(dir, "memories"))
 	return isFile(filepath.Join(dir, movedName)) || hasLog(dir) ||
 		isFile(filepath.Join(dir, configName)) && err == nil && memories.IsDir()
 }
 
-// looking returns a file system for reading that waits only shortly for another process's lease on
-// a file.
+// looking returns a file system for reading. If another process has a lease on a file, it waits only a short
+// time for the lease to end.
 func looking() vfs.FS { return vfs.Patient(vfs.OS(), 100*time.Millisecond) }
 
 // configLimit is the maximum size of a config.json that is read, as in the store itself.
@@ -95,8 +96,8 @@ func IsStore(dir string) bool {
 	return ok
 }
 
-// wasStore reports whether a folder has the note of a store that was moved away. If the note is
-// damaged, the result is whether the folder has a log.
+// wasStore reports whether a folder contains moved.json, the file that remains of a store that was moved away.
+// If that file is damaged, wasStore reports whether the folder has a log.
 func wasStore(dir string) bool {
 	b, err := vfs.ReadFile(looking(), filepath.Join(dir, movedName), configLimit)
 	if err != nil {
@@ -110,8 +111,8 @@ func wasStore(dir string) bool {
 
 func hasLog(dir string) bool { return isFile(filepath.Join(dir, "wal", "open.lock")) }
 
-// hasCheckpoint reports whether one of the two slots has the name of the format; package wal
-// describes them.
+// hasCheckpoint reports whether one of the two slots of the checkpoint file begins with the name of the format;
+// package wal describes them.
 func hasCheckpoint(dir string) bool {
 	b, err := vfs.ReadFile(looking(), filepath.Join(dir, "checkpoint"), 1<<20)
 	return err == nil && bytes.Contains(b, []byte("VARVECHK"))

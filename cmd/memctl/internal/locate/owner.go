@@ -14,7 +14,7 @@ type Users vfs.Users
 // Self returns the user of this process, and for root under sudo also the user who called sudo.
 func Self(getenv func(string) string) Users { return Users(vfs.Self(getenv)) }
 
-// Own reports whether a folder belongs to these users, or its owner is unknown.
+// Own reports whether a folder belongs to one of these users, or its owner is unknown.
 func (u Users) Own(dir string) bool { return u.foreign(dir) == nil }
 
 // Passed is a store that was found and is not used unless the user names it.
@@ -24,10 +24,11 @@ type Passed struct {
 	Link  string // the target of the path, if it is a link
 }
 
-// foreign returns the owner if a store belongs to another user, and nil otherwise. It checks the
-// owner of the folder, and of a link that leads to it. If other users can create files in the
-// folder, it also checks the owner of each file that makes it a store; in a folder that a group
-// shares (Options.Shared), only the owner of the log, since members replace the other files there.
+// foreign returns a Passed with the owner if the store in a folder belongs to another user, and nil otherwise.
+// It checks the owner of the folder, and of a link that leads to it. If other users can create files in the
+// folder, it also checks the owner of each file that makes the folder a store. In a folder that a group shares
+// (Options.Shared) it checks only the owner of the log, since members of the group replace the other files
+// there.
 func (u Users) foreign(dir string) *Passed {
 	if len(u) == 0 {
 		return nil

@@ -12,14 +12,14 @@ import (
 // Way is a way in which a command finds a store. Every way uses Check; TestWays in cmd/memctl has each of them.
 type Way int
 
-// The ways. A path of Named was given by the user for this command (--store, an argument) or for
-// all of them (VARVE_STORE); any other path was found, and its files may belong to another user, or
-// have come with a project that was cloned.
+// The ways in which a store is found. For Named, the user gave the path: for this command (--store, an
+// argument) or for all of them (VARVE_STORE). In all other ways memctl found the path, and its files may belong
+// to another user, or have come with a cloned project.
 const (
-	Named      Way = iota // used in any case
-	Here                  // the current folder or one above it
-	Storage               // the folder storage/ in one of these
-	BesideFile            // beside the file that MEMORY_FILE_PATH names
+	Named      Way = iota // the user named the store: it is used in any case
+	Here                  // the store is the current folder or a folder above it
+	Storage               // the store is the folder storage/ in the current folder or one above it
+	BesideFile            // the store is beside the file that MEMORY_FILE_PATH names
 	SourceFile            // the file that MEMORY_FILE_PATH names, which is imported
 	DataFolder            // in the folder where the user's programs keep their data
 )
@@ -48,7 +48,7 @@ func (u Users) Check(way Way, path string) *Passed {
 	return nil
 }
 
-// Why returns the reason for which the store is not used: a link, or another owner.
+// Why returns the reason why the store is not used: a link that leads to it, or another owner.
 func (p *Passed) Why() string {
 	if p.Link != "" {
 		return fmt.Sprintf("%s is a link to %s", p.Path, p.Link)
@@ -56,9 +56,9 @@ func (p *Passed) Why() string {
 	return fmt.Sprintf("%s belongs to user %d", p.Path, p.Owner)
 }
 
-// strays returns the target of a path if a link in the path leads away. That is a link as the last element that leads
-// out of its folder, or a link in the path to a folder outside the project (a folder with .git) that contains the
-// link.
+// strays returns the target of a path if a link in the path leads away, otherwise "". A link leads away in two
+// cases: the last element of the path is a link to a target outside its folder; or a link within the path leads
+// to a folder outside the project that contains the link, where a project is a folder with .git.
 func strays(path string) string {
 	if to := LeadsOut(filepath.Dir(path), filepath.Base(path)); to != "" {
 		return to

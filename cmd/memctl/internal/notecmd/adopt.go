@@ -72,15 +72,15 @@ completes it.`,
 	}
 }
 
-// adoptReport is the result of both commands.
+// adoptReport is the JSON output of note adopt and note release.
 type adoptReport struct {
 	Dir    string `json:"dir"`
 	Folder string `json:"folder"`
-	Notes  int    `json:"notes"`           // that were adopted, or released
-	Aside  string `json:"aside,omitempty"` // where the folder is that had replaced the link
-	Others int    `json:"others"`          // files and links in the folder that cannot be notes
+	Notes  int    `json:"notes"`           // number of notes that were adopted or released
+	Aside  string `json:"aside,omitempty"` // new path of the folder that had replaced the link, which was renamed
+	Others int    `json:"others"`          // number of files and links in the folder that cannot be notes
 
-	other string // the first of them, and why
+	other string // the first of Others, with the reason
 }
 
 func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
@@ -128,12 +128,13 @@ func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
 	}
 }
 
-// adopting adopts and releases folders of a store.
+// adopting makes folders elsewhere part of a store's notes, and releases them again.
 type adopting struct {
 	folders *adopted.Folders
 	clock   func() time.Time
-	step    func(name string) // called after each step
-	// exchange swaps two names, or returns errors.ErrUnsupported.
+	step    func(name string) // called with the name of each step when it is done; tests stop there
+	// exchange exchanges the files at two paths atomically. It returns errors.ErrUnsupported where the system
+	// cannot.
 	exchange func(a, b string) error
 }
 
@@ -141,7 +142,7 @@ func refuse(fix, format string, args ...any) error {
 	return cli.WithFix(fmt.Errorf("%w: %w", varve.ErrInvalid, fmt.Errorf(format, args...)), fix)
 }
 
-// adopt makes DIR a link to a folder of notes with its content.
+// adopt moves the folder dir into the store as a folder of notes, and makes dir a link to it.
 func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder string) (r adoptReport, err error) {
 	link, err := adopted.LinkPath(dir)
 	if err != nil {
@@ -215,12 +216,12 @@ func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder stri
 	return r, ad.record(link, folder, adopted.Adopted)
 }
 
-// restoredWithin is how long the files of a folder that has vanished may take: reads restore them once nothing has
-// changed in the folders of notes for two seconds.
+// restoredWithin is how long the files of an adopted folder that has vanished may take to be restored: reads of
+// notes restore missing files once nothing has changed in the folders of notes for two seconds.
 const restoredWithin = 10 * time.Second
 
-// again makes an adopted folder again that has vanished: it waits until the files of its notes are restored, and makes
-// a folder without notes itself.
+// again creates an adopted folder that has vanished from the store again: it waits until the store has restored
+// the files of its notes. If it has no notes, again creates the folder itself.
 func (ad *adopting) again(ctx context.Context, st *varve.Store, folder string) error {
 	target := ad.folders.Target(folder)
 	if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
@@ -255,7 +256,8 @@ func (ad *adopting) again(ctx context.Context, st *varve.Store, folder string) e
 	}
 }
 
-// others counts what in an adopted folder cannot be a note, and returns the first of it with the reason.
+// others returns the number of files in an adopted folder that cannot be notes, and the first of them with the
+// reason.
 func (ad *adopting) others(link, folder string) (n int, first string, err error) {
 	r := newReading(link, folder, false, newMoved("", ""), ad.clock)
 	r.visit = func(file, _ string) error {
@@ -283,7 +285,8 @@ func (ad *adopting) recordAt(link, folder, state string, at time.Time) error {
 	return err
 }
 
-// within refuses a path in the store to which a link leads out of it: a store that came from elsewhere may have one.
+// within returns an error if a folder on the path target inside the store is a symbolic link: a store that was
+// copied from elsewhere may contain one that leads out of the store.
 func (ad *adopting) within(target string) error {
 	for dir := filepath.Dir(target); dir != ad.folders.Store(); dir = filepath.Dir(dir) {
 		info, err := os.Lstat(dir)
@@ -302,13 +305,14 @@ func (ad *adopting) isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isSelf reports whether a path is a link to itself: it waits there to be exchanged with a folder, or was.
+// isSelf reports whether the path is a symbolic link to itself. place creates such a link and then exchanges it
+// with the folder to be adopted.
 func isSelf(name string) bool {
 	to, err := os.Readlink(name)
 	return err == nil && to == name
 }
 
-// place moves a folder into the store, and a link to where it was.
+// place moves the folder at the path link into the store, and puts a link to its new path in its place.
 func (ad *adopting) place(ctx context.Context, st *varve.Store, link, folder string) error {
 	target := ad.folders.Target(folder)
 	if err := ad.check(ctx, st, link, folder); err != nil {
@@ -346,7 +350,7 @@ func (ad *adopting) place(ctx context.Context, st *varve.Store, link, folder str
 	return errors.Join(files.SyncDir(filepath.Dir(link)), files.SyncDir(filepath.Dir(target)))
 }
 
-// undo removes what place has made, when the folder itself could not be moved.
+// undo removes what place has created if the folder itself could not be moved. It returns err.
 func (ad *adopting) undo(link, folder string, err error) error {
 	if target := ad.folders.Target(folder); isSelf(target) && ad.isFolder(link) {
 		_ = os.Remove(target)
@@ -355,7 +359,7 @@ func (ad *adopting) undo(link, folder string, err error) error {
 	return err
 }
 
-// check refuses a folder that cannot become a folder of notes.
+// check returns an error if the folder at the path link cannot become a folder of notes.
 func (ad *adopting) check(ctx context.Context, st *varve.Store, link, folder string) error {
 	store, target := ad.folders.Store(), ad.folders.Target(folder)
 	switch {
@@ -402,13 +406,13 @@ func (ad *adopting) check(ctx context.Context, st *varve.Store, link, folder str
 	return nil
 }
 
-// inside reports whether a path is a folder or in it.
+// inside reports whether the path name is the folder dir or is inside it.
 func inside(name, dir string) bool {
 	rel, err := filepath.Rel(dir, name)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// relink makes a link to a folder of notes in the place of another link, or of none.
+// relink puts a link to a folder of notes at the path link, and replaces another link there.
 func (ad *adopting) relink(link, target string) error {
 	temp := filepath.Join(filepath.Dir(link), fmt.Sprintf(".varve-adopt-%d", os.Getpid()))
 	_ = os.Remove(temp)
@@ -423,7 +427,8 @@ func (ad *adopting) relink(link, target string) error {
 	return vfs.OS().SyncDir(filepath.Dir(link))
 }
 
-// takeIn makes the files of a folder that has replaced the link the newest versions of the notes, and renames it.
+// takeIn handles a folder that has replaced the link to an adopted folder: it stores the files in it as the
+// newest versions of the notes, renames the folder to the path aside, and makes the link again.
 func (ad *adopting) takeIn(ctx context.Context, st *varve.Store, link, folder string) (aside string, err error) {
 	if _, err := st.Notes().AdoptFiles(ctx, folder); err != nil {
 		return "", err
@@ -469,7 +474,8 @@ func (ad *adopting) takeIn(ctx context.Context, st *varve.Store, link, folder st
 	return aside, errors.Join(err, vfs.OS().SyncDir(filepath.Dir(link)))
 }
 
-// release makes an adopted folder an ordinary one again.
+// release makes an adopted folder an ordinary one again: it moves the folder with its files back from the store
+// to the path of the link.
 func (ad *adopting) release(ctx context.Context, st *varve.Store, dir string) (r adoptReport, err error) {
 	link, err := adopted.LinkPath(dir)
 	if err != nil {
@@ -535,7 +541,8 @@ func (ad *adopting) release(ctx context.Context, st *varve.Store, dir string) (r
 	return r, ad.record(link, folder, adopted.Released)
 }
 
-// moveOut moves a folder of notes with all that the log has of them to the place of its link.
+// moveOut writes all notes of a folder to its files, and then moves the folder from the store to the path of
+// its link. Changes after the time since may be missing in the moved folder: see catchUp.
 func (ad *adopting) moveOut(ctx context.Context, st *varve.Store, link, folder string,
 	isLink bool) (since time.Time, err error) {
 	if _, err := st.Notes().AdoptFiles(ctx, folder); err != nil {
@@ -566,7 +573,7 @@ func (ad *adopting) moveOut(ctx context.Context, st *varve.Store, link, folder s
 	return since, errors.Join(files.SyncDir(filepath.Dir(link)), files.SyncDir(filepath.Dir(target)))
 }
 
-// catchUp writes what was written to the notes by other processes while the folder moved.
+// catchUp writes to the moved folder what other processes wrote to its notes while it was moved.
 func (ad *adopting) catchUp(ctx context.Context, st *varve.Store, link, folder string, since time.Time) error {
 	w := &writing{fs: vfs.Below(vfs.OS(), link), dir: link, folded: map[string]*exported{}, made: map[string]bool{}}
 	for e, err := range st.Notes().List(ctx, folder, 0) {

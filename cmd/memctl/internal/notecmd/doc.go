@@ -1,2 +1,2 @@
-// Package notecmd is memctl note: the notes of a store.
+// Package notecmd has the commands memctl note, which read and write the notes of a store.
 package notecmd

@@ -101,24 +101,27 @@ func exportFolder(a *cli.App, cmd *cobra.Command, from, to string, replace bool)
 	})
 }
 
-// writing is the folder into which notes are exported.
+// writing is the state of an export: the folder into which notes are written as files.
 type writing struct {
 	fs      vfs.FS
 	dir     string
 	replace bool
 	temps   atomic.Int64
 	mu      sync.Mutex
-	folded  map[string]*exported // by the form in which a file system may compare names
-	made    map[string]bool      // folders that are there
+	// the files of this export, by their paths in the form in which a case-insensitive file system compares
+	// them
+	folded map[string]*exported
+	made   map[string]bool // folders that exist already
 }
 
-// exported is a file of this export.
+// exported is a file that this export writes.
 type exported struct {
 	name string
-	done chan struct{} // closed when it is written, or refused
+	done chan struct{} // closed when the file is written, or was refused
 }
 
-// exportNote writes a note as a file. An error ends the export.
+// exportNote writes a note as the file rel in the folder of the export. It reports a problem with this note,
+// and returns an error that ends the export.
 func (t *transfer) exportNote(ctx context.Context, st *varve.Store, w *writing, e *varve.NoteEntry, rel string) error {
 	size := min(e.Size, note.MostBytes)
 	if err := t.room.Acquire(ctx, size); err != nil {
@@ -171,8 +174,8 @@ func (t *transfer) exportNote(ctx context.Context, st *varve.Store, w *writing, 
 	return nil
 }
 
-// claim creates the folders of a file, and returns the file of this export whose name the file system may compare as
-// equal, nil for none.
+// claim creates the folders of a file and registers the file. If this export has another file whose name the
+// file system may treat as equal, such as one in other letter case, it returns that file as before.
 func (w *writing) claim(f *exported, rel string) (before *exported, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,7 +188,7 @@ func (w *writing) claim(f *exported, rel string) (before *exported, err error) {
 	return before, nil
 }
 
-// folders creates the folders of a file.
+// folders creates a folder of the export and the folders above it.
 func (w *writing) folders(dir string) error {
 	if w.made[dir] {
 		return nil
@@ -208,7 +211,7 @@ func (w *writing) folders(dir string) error {
 	return err
 }
 
-// sync makes the names of files and folders durable.
+// sync makes the directory entries of the written files and folders durable.
 func (w *writing) sync() error {
 	for dir, made := range w.made {
 		if made {
@@ -220,7 +223,7 @@ func (w *writing) sync() error {
 	return nil
 }
 
-// has reports whether a file has a content.
+// has reports whether the file name has exactly this content.
 func (w *writing) has(name string, info *vfs.Info, content []byte) bool {
 	if info.Size != int64(len(content)) {
 		return false
@@ -229,7 +232,7 @@ func (w *writing) has(name string, info *vfs.Info, content []byte) bool {
 	return err == nil && bytes.Equal(data, content)
 }
 
-// write writes a note as a file that appears when it is complete.
+// write writes a note as a file, which gets its name only when it is complete.
 func (w *writing) write(name string, n *varve.Note) error {
 	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".varve-export-%d-%d", os.Getpid(), w.temps.Add(1)))
 	_ = w.fs.Remove(temp) // of a process that was killed
@@ -255,7 +258,8 @@ func (w *writing) write(name string, n *varve.Note) error {
 	return err
 }
 
-// unwritable reports what concerns one file, and returns an error of the disk.
+// unwritable reports an error that concerns only one file as a problem, and returns nil. It returns an error of
+// the disk.
 func (t *transfer) unwritable(path string, err error) error {
 	if vfs.IsDiskFull(err) || errors.Is(err, context.Canceled) {
 		return err

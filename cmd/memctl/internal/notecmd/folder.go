@@ -22,7 +22,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The kinds of problems of an import or an export.
+// The kinds of problems with one file that an import or an export reports.
 const (
 	kindLink     importer.Kind = "link"
 	kindNotFile  importer.Kind = "not a file"
@@ -35,18 +35,20 @@ const (
 	kindStore    importer.Kind = "store"
 )
 
-// Moved is the report of an import or an export.
+// Moved is the result of an import or an export of notes.
 type Moved struct {
-	Source   string                `json:"source"`
-	Target   string                `json:"target"`
-	New      int                   `json:"new"`
-	Same     int                   `json:"same"`     // there already, with the same content
-	Kept     int                   `json:"kept"`     // there already with other content, and kept
-	Replaced int                   `json:"replaced"` // there already with other content (--replace)
-	Refused  int                   `json:"refused"`  // for the reasons in problems
-	Hidden   int                   `json:"hidden"`   // files and folders whose names begin with a dot, skipped
+	Source string `json:"source"`
+	Target string `json:"target"`
+	New    int    `json:"new"`
+	Same   int    `json:"same"` // existed already, with the same content
+	Kept   int    `json:"kept"` // existed already with other content, and were kept
+	// existed already with other content, and were replaced (--replace)
+	Replaced int `json:"replaced"`
+	Refused  int `json:"refused"` // not imported or exported; Problems has the reasons
+	// files and folders that were skipped because their names begin with a dot
+	Hidden   int                   `json:"hidden"`
 	Empty    int                   `json:"empty_folders"`
-	Problems []importer.Problem    `json:"problems"` // the first problemsMost of them
+	Problems []importer.Problem    `json:"problems"` // the first problems, at most problemsMost
 	Counts   map[importer.Kind]int `json:"counts"`
 }
 
@@ -64,15 +66,15 @@ func (m *Moved) problem(path string, kind importer.Kind, reason string) {
 	}
 }
 
-// reading is the walk over a folder that is imported.
+// reading is the walk over the folder that is imported.
 type reading struct {
-	fs     vfs.FS // below the folder; it follows no link
+	fs     vfs.FS // the folder and what is below it; it follows no link
 	dir    string
-	into   string // "" or the path of a folder of notes
-	hidden bool   // names that begin with a dot too
+	into   string // the folder of notes into which files are imported, "" for the top
+	hidden bool   // also import files whose names begin with a dot
 	report *Moved
 	clock  func() time.Time
-	taken  map[string]string // the files, by the paths of their notes
+	taken  map[string]string // the imported files, by the paths of their notes
 	visit  func(file, path string) error
 }
 
@@ -81,7 +83,7 @@ func newReading(dir, into string, hidden bool, report *Moved, clock func() time.
 	return &reading{vfs.Below(vfs.OS(), dir), dir, into, hidden, report, clock, map[string]string{}, nil}
 }
 
-// folder visits the files of a folder, given by its path below the imported one, and its note path.
+// folder imports the files of a folder and of the folders in it; rel is its path below the imported folder.
 func (r *reading) folder(rel string) error {
 	list, err := vfs.ReadTypes(r.fs, r.file(rel))
 	switch {
@@ -151,7 +153,7 @@ func (r *reading) entry(rel string, e vfs.Entry) error {
 	return r.visit(rel, path)
 }
 
-// refuseIn reports a folder in which no file has a path that a note can have.
+// refuseIn reports a problem with a folder in which no file has a path that a note can have.
 func (r *reading) refuseIn(rel, path string) error {
 	err := note.CheckPath(path)
 	if err == nil {
@@ -161,26 +163,26 @@ func (r *reading) refuseIn(rel, path string) error {
 	return nil
 }
 
-// file returns the name of a file by its path below the folder.
+// file returns the full path of a file, given by its path below the imported folder.
 func (r *reading) file(rel string) string { return filepath.Join(r.dir, rel) }
 
-// path returns the path of the note that a file becomes.
+// path returns the path of the note that the file rel becomes.
 func (r *reading) path(rel string) string {
 	return path.Join(r.into, norm.NFC.String(filepath.ToSlash(rel)))
 }
 
-// errChanging is the error of a file that is written while it is read.
+// errChanging is the error for a file that another program writes while it is read.
 var errChanging = errors.New("the file changes while it is read: import again when no program writes it")
 
-// A program that saves a file in place empties it first, and then writes it. A file that was written a moment ago is
-// waited for until no program has written it for a while.
+// How long a file that was just written must remain unchanged before it is imported. A program that saves a
+// file in place first empties it and then writes it.
 const (
 	quiet      = 200 * time.Millisecond
-	quietEmpty = 2 * time.Second // of an empty file
+	quietEmpty = 2 * time.Second // for an empty file
 	mostWait   = 5 * time.Second
 )
 
-// read returns the content of a file and when it was written.
+// read returns the content of the file rel, and its size, mode and times.
 func (r *reading) read(ctx context.Context, rel string) (data []byte, info vfs.Info, err error) {
 	for began := r.clock(); ; {
 		data, info, err = readStable(r.fs, r.file(rel))
@@ -231,7 +233,7 @@ func readStable(files vfs.FS, name string) ([]byte, vfs.Info, error) {
 
 var errTooLarge = errors.New("too large")
 
-// readProblem returns the kind of a problem with a file that could not be read.
+// readProblem returns the kind and the reason of the problem with a file that could not be read.
 func readProblem(err error) (kind importer.Kind, reason string) {
 	switch {
 	case errors.Is(err, errTooLarge):

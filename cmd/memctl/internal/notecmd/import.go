@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	workers     = 8        // files that are imported or exported at once, so that their commits share a sync
-	bytesAtOnce = 32 << 20 // of the contents of these
+	workers     = 8        // number of files that are imported or exported at once, so that their commits share a sync
+	bytesAtOnce = 32 << 20 // maximum number of bytes of the contents of these files
 )
 
 func importCommand(a *cli.App) *cobra.Command {
@@ -88,7 +88,9 @@ func importFolder(a *cli.App, cmd *cobra.Command, from, into string, hidden, rep
 	return cli.Resumable(err, "only what is missing is added")
 }
 
-// importInto imports the files of a folder. The workers write report, the walk one of its own.
+// importInto imports the files of a folder as notes, and adds the results to report. The walk over the folder
+// counts in r.report, because it runs concurrently with the goroutines that import the files; the two are added
+// at the end.
 func importInto(ctx context.Context, st *varve.Store, r *reading, replace bool, report *Moved,
 	count func(n int)) error {
 	t := newTransfer(ctx, report, count)
@@ -107,7 +109,7 @@ func newMoved(from, to string) *Moved {
 	return &Moved{Source: from, Target: to, Problems: []importer.Problem{}, Counts: map[importer.Kind]int{}}
 }
 
-// add adds the report of a walk.
+// add adds the counts and problems of another report to m.
 func (m *Moved) add(of *Moved) {
 	m.Hidden, m.Empty, m.Refused = m.Hidden+of.Hidden, m.Empty+of.Empty, m.Refused+of.Refused
 	for kind, n := range of.Counts {
@@ -120,7 +122,7 @@ func (m *Moved) add(of *Moved) {
 	m.Problems = m.Problems[:min(len(m.Problems), problemsMost)]
 }
 
-// transfer copies files and notes, several at once.
+// transfer imports or exports several files at once.
 type transfer struct {
 	ctx    context.Context
 	group  *errgroup.Group
@@ -137,7 +139,7 @@ func newTransfer(ctx context.Context, report *Moved, count func(n int)) *transfe
 	return t
 }
 
-// start runs f beside others, and waits while there are too many of them.
+// start runs f in a goroutine. It first waits while workers other functions are running.
 func (t *transfer) start(f func(ctx context.Context) error) error {
 	if err := t.ctx.Err(); err != nil {
 		return err
@@ -146,14 +148,14 @@ func (t *transfer) start(f func(ctx context.Context) error) error {
 	return nil
 }
 
-// wait waits for all, and returns the first error.
+// wait blocks until all started functions have ended, and returns the first error.
 func (t *transfer) wait() error {
 	err := t.group.Wait()
 	t.count(-1)
 	return err
 }
 
-// done counts what has become of a file.
+// done adds 1 to the count n of the report.
 func (t *transfer) done(n *int) {
 	t.mu.Lock()
 	*n++
@@ -168,7 +170,8 @@ func (t *transfer) problem(path string, kind importer.Kind, reason string) {
 	t.count(1)
 }
 
-// importFile writes a file as a note. An error ends the import.
+// importFile writes the content of a file as the note at path. It reports a problem with this file, and returns
+// an error that ends the import.
 func (t *transfer) importFile(ctx context.Context, st *varve.Store, r *reading, file, path string, replace bool) error {
 	size := int64(note.MostBytes)
 	if info, err := r.fs.Stat(r.file(file)); err == nil {
@@ -214,7 +217,8 @@ func (t *transfer) importFile(ctx context.Context, st *varve.Store, r *reading, 
 	return t.refused(file, err)
 }
 
-// refused reports what concerns one file, and returns any other error.
+// refused reports an error that concerns only one file as a problem, and returns nil. It returns any other
+// error.
 func (t *transfer) refused(file string, err error) error {
 	if cli.Classify(err).Code != cli.CodeRefused {
 		return err
@@ -223,7 +227,8 @@ func (t *transfer) refused(file string, err error) error {
 	return nil
 }
 
-// tellMoved prints what became of the files, and sets the exit status where some were refused or kept.
+// tellMoved prints the result of an import or an export, and sets the exit status if some files were refused or
+// kept. did is "imported" or "exported".
 func tellMoved(a *cli.App, m *Moved, did string) {
 	if a.Document != nil {
 		a.Document.All(m)

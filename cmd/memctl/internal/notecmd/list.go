@@ -83,7 +83,7 @@ func item(a *cli.App, e *varve.NoteEntry) cli.Item {
 	}
 }
 
-// match is a line that grep has found.
+// match is a line that note grep has found, in the JSON output.
 type match struct {
 	Path string `json:"path"`
 	Line int    `json:"line"`
@@ -145,10 +145,10 @@ each with the path and the number of the line. A note that is no text is skipped
 	return c
 }
 
-// version is one of a note's.
+// version is a version of a note in the JSON output of note history.
 type version struct {
 	Version uint64        `json:"version"`
-	Path    string        `json:"path"` // at that time
+	Path    string        `json:"path"` // path of the note at that version
 	Time    *time.Time    `json:"time,omitempty"`
 	Deleted bool          `json:"deleted"`
 	Size    int64         `json:"size"`

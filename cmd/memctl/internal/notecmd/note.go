@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// Command is the group of all that works on notes.
+// Command returns memctl note, the group of commands for notes.
 func Command(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:     "note",
@@ -31,11 +31,11 @@ memories are.`,
 		adoptCommand(a), releaseCommand(a))
 }
 
-// Listed is a note, or a folder of notes, in a list.
+// Listed is a note, or a folder of notes, in the JSON output of note ls.
 type Listed struct {
 	Path     string         `json:"path"`
 	Folder   bool           `json:"folder,omitempty"`
-	Notes    int            `json:"notes,omitempty"` // in the folder
+	Notes    int            `json:"notes,omitempty"` // number of notes in the folder
 	ID       string         `json:"id,omitempty"`
 	Version  uint64         `json:"version,omitempty"`
 	Size     int64          `json:"size"`
@@ -54,7 +54,7 @@ func listed(i *varve.NoteInfo) Listed {
 		Expires: cli.OrNil(i.Properties.ExpiresAt), Created: cli.OrNil(i.CreatedAt), Updated: cli.OrNil(i.UpdatedAt)}
 }
 
-// conditions are the flags of a write.
+// conditions are the flags that make a write conditional on the current version of the note.
 type conditions struct {
 	version uint64
 	hash    string
@@ -82,7 +82,7 @@ func (c *conditions) list(cmd *cobra.Command) (list []varve.Cond) {
 	return list
 }
 
-// about puts the right remedy to an error.
+// about adds to an error about a note what the user can do about it.
 func about(err error) error {
 	var match *varve.MatchError
 	switch {
@@ -96,8 +96,8 @@ func about(err error) error {
 	return err
 }
 
-// absent is about the error of a command on the note at a path, which may be a folder: then the error says so, with the
-// remedy instead.
+// absent returns the error for a command on the note at a path if there is no such note. If the path is a
+// folder of notes, the error names it, and memctl note with the subcommand instead as the remedy.
 func absent(ctx context.Context, st *varve.Store, path string, err error, instead string) error {
 	if !errors.Is(err, varve.ErrNotFound) {
 		return about(err)
@@ -116,7 +116,7 @@ func absent(ctx context.Context, st *varve.Store, path string, err error, instea
 		cli.Count(n, "note", "notes")), fmt.Sprintf("memctl note %s %s", instead, cli.PrintableID(folder)))
 }
 
-// tell tells of a note that was written.
+// tell prints that a note was written; what is the verb.
 func tell(a *cli.App, i *varve.NoteInfo, what string) {
 	if a.Document != nil {
 		a.Document.All(listed(i))
@@ -125,13 +125,13 @@ func tell(a *cli.App, i *varve.NoteInfo, what string) {
 	a.Say("%s %s", what, cli.PrintableID(i.Path))
 }
 
-// read reads what a command writes.
+// read returns the content that a command writes, from stdin.
 func read(a *cli.App) ([]byte, error) {
 	const most = 16<<20 + 1 // the store refuses what is longer
 	return io.ReadAll(io.LimitReader(a.In, most))
 }
 
-// writes makes a command that changes the note which is its first argument.
+// writes completes c to a command that changes the note which its first argument names.
 func writes(a *cli.App, c *cobra.Command, creates bool,
 	f func(ctx context.Context, ns varve.Notes, path string, conds []varve.Cond) (varve.NoteInfo, error)) *cobra.Command {
 	var conds conditions
@@ -242,7 +242,7 @@ func catCommand(a *cli.App) *cobra.Command {
 	return c
 }
 
-// shown is a note with its content. What is not UTF-8 in it is shown as U+FFFD.
+// shown is a note with its content in the JSON output. Bytes that are not valid UTF-8 are shown as U+FFFD.
 type shown struct {
 	Listed
 	Content string `json:"content"`

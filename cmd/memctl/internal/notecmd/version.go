@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/diff"
 )
 
-// document returns a version that is no deletion.
+// document returns a version of a note, and an error if the version is a deletion.
 func document(ctx context.Context, st *varve.Store, path string, number uint64) (varve.Version, error) {
 	v, err := st.Notes().GetAt(ctx, path, number)
 	if err == nil && v.Deleted {
@@ -73,7 +73,7 @@ versions, line by line.`,
 	}
 }
 
-// compared returns the two versions that diff compares.
+// compared returns the two versions that note diff compares, was and is.
 func compared(ctx context.Context, st *varve.Store, path string, numbers []uint64) (was, is varve.Version, err error) {
 	switch len(numbers) {
 	case 2:

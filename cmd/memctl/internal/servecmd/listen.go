@@ -15,13 +15,13 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// listener is where the server listens.
+// listener is the network listener of the server, with the URL that clients use.
 type listener struct {
 	net.Listener
 	url string // without a path
 }
 
-// listen listens on the address of the flags, with TLS if they name a certificate.
+// listen opens a listener on the address that the flags name, with TLS if they name a certificate.
 func listen(ctx context.Context, command string, s *settings) (*listener, error) {
 	host, _, err := net.SplitHostPort(s.addr)
 	if err != nil {
@@ -63,7 +63,8 @@ func listen(ctx context.Context, command string, s *settings) (*listener, error)
 	return &listener{secure, "https://" + shown}, nil
 }
 
-// hostShown returns how clients may name a host of which all addresses are served.
+// hostShown returns the name to show to clients for a host on all of whose addresses the server listens:
+// localhost for localhost, otherwise the name of this machine.
 func hostShown(host string) string {
 	if host == "localhost" {
 		return host
@@ -74,7 +75,8 @@ func hostShown(host string) string {
 	return "localhost"
 }
 
-// certificate is read again when its file changes: certificates are renewed while a server runs.
+// certificate serves a TLS certificate, and reads its files again when they change: certificates are renewed
+// while a server runs.
 type certificate struct {
 	cert, key string
 

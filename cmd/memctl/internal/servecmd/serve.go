@@ -168,7 +168,7 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 	})
 }
 
-// serveStores serves a folder of stores.
+// serveStores serves all stores in a folder, each under its name.
 func serveStores(ctx context.Context, a *cli.App, s *settings, l *listener, o server.Options) error {
 	keep := s.trash
 	if keep == 0 {
@@ -212,7 +212,7 @@ func numbersOf(registry *prometheus.Registry) http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 }
 
-// nameOf returns the name of a store in a folder that has none.
+// nameOf returns the name of the folder at the path dir, which names a store that has no name of its own.
 func nameOf(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
@@ -220,7 +220,8 @@ func nameOf(dir string) string {
 	return filepath.Base(dir)
 }
 
-// logger returns a logger of a level and above on stderr, with -q of errors.
+// logger returns a logger that writes messages of the given level and above to stderr; with -q it writes only
+// errors.
 func logger(a *cli.App, level slog.Level) *slog.Logger {
 	if a.Quiet {
 		level = slog.LevelError
@@ -228,7 +229,7 @@ func logger(a *cli.App, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Logs(), &slog.HandlerOptions{Level: level}))
 }
 
-// openTokens returns the tokens of the file and of the environment.
+// openTokens returns the access tokens of the token file and the one in the environment.
 func openTokens(a *cli.App, s *settings) (*server.Tokens, error) {
 	var fixed []server.Token
 	if secret := a.Getenv(TokenVariable); secret != "" {

@@ -20,10 +20,11 @@ import (
 	"github.com/varve-db/varve/server"
 )
 
-// TokenVariable names the variable with a token that the server accepts besides those of the file.
+// TokenVariable is the environment variable with an access token that the server accepts in addition to those
+// in the token file.
 const TokenVariable = "VARVE_TOKEN"
 
-// tokensPath returns the file of tokens.
+// tokensPath returns the path of the token file.
 func tokensPath(a *cli.App, s *settings) (string, error) {
 	if s.tokens != "" {
 		return s.tokens, nil
@@ -39,7 +40,7 @@ func tokensPath(a *cli.App, s *settings) (string, error) {
 	return filepath.Join(base, "varve", "tokens.json"), nil
 }
 
-// shownToken is a token in output.
+// shownToken is an access token in the JSON output, without its secret.
 type shownToken struct {
 	Name     string     `json:"name"`
 	Token    string     `json:"token,omitempty"`

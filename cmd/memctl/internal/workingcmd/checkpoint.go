@@ -28,7 +28,7 @@ lifetimes, the task state and the scratchpad; it takes space for what changed si
 		w.diffCheckpointCommand(), w.rmCheckpointCommand())
 }
 
-// aboutCheckpoint adds the remedy to an error about a checkpoint.
+// aboutCheckpoint adds to an error about a checkpoint what the user can do about it.
 func aboutCheckpoint(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
 		return cli.WithFix(err, "memctl working checkpoint list shows the checkpoints of the scope")
@@ -94,7 +94,7 @@ the scratchpad and description, separated by tabs.`,
 	}
 }
 
-// shownState is the content of a checkpoint in JSON.
+// shownState is the content of a checkpoint in the JSON output.
 type shownState struct {
 	Checkpoint *working.CheckpointInfo `json:"checkpoint,omitempty"`
 	Values     map[string]any          `json:"values"`

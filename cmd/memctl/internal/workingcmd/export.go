@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// exportedScope is a scope in a line of JSON.
+// exportedScope is the working memory of a scope as one line of JSON in the export.
 type exportedScope struct {
 	Scope string `json:"scope"`
 	shownState
@@ -67,7 +67,8 @@ all of it.`,
 	return c
 }
 
-// export writes one scope, or all. It reports a scope that cannot be read, and continues.
+// export writes the scope that --scope names, or all scopes. It reports a scope that cannot be read, and
+// continues. n is the number of exported scopes.
 func (w *scopeApp) export(cmd *cobra.Command, st *varve.Store, out io.Writer) (n int, err error) {
 	ctx := cmd.Context()
 	one := func(scope working.Scope) error {
@@ -128,7 +129,7 @@ func exportScope(ctx context.Context, st *varve.Store, scope working.Scope) ([]b
 	return json.Marshal(&e)
 }
 
-// stateShown returns a state in the form for JSON.
+// stateShown returns the state of a scope in the form for the JSON output.
 func stateShown(s *working.Snapshot) shownState {
 	out := shownState{Values: s.Values, TTL: map[string]float64{}, Task: s.Task, Notes: s.Notes}
 	for key, left := range s.TTL {

@@ -51,7 +51,7 @@ the others from being shown; a key whose value is null is not missing.`,
 	}
 }
 
-// workingValue is a value with its metadata.
+// workingValue is a value of working memory with its metadata, in the JSON output.
 type workingValue struct {
 	Key     string    `json:"key"`
 	Value   any       `json:"value"`
@@ -131,7 +131,8 @@ does not begin with "_". A new scope is created.`,
 	return c
 }
 
-// value returns the value of an argument: JSON if it is valid JSON, otherwise text.
+// value returns the value that an argument denotes: a JSON value if the argument is valid JSON and text is
+// false, otherwise the argument itself as a text.
 func (w *scopeApp) value(ctx context.Context, arg string, text bool) (any, error) {
 	if arg == "-" {
 		b, err := intake.Slurp(ctx, w.In, "-", working.MaxValue)
@@ -195,7 +196,7 @@ values; task state, scratchpad and checkpoints are kept.`,
 	return c
 }
 
-// removed prints how many values or entries were removed.
+// removed prints how many values or entries were removed; one and more are the nouns for one and for several.
 func (w *scopeApp) removed(n int, one, more string, err error) error {
 	if err == nil && w.Document != nil {
 		w.Document.Member("removed", n)

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Command returns the group of commands for working memory.
+// Command returns memctl working, the group of commands for working memory.
 func Command(a *cli.App) *cobra.Command {
 	w := &scopeApp{App: a}
 	c := w.Group(&cobra.Command{
@@ -36,13 +36,13 @@ task, a scratchpad, and checkpoints to go back to. Each belongs to a scope, whic
 	return c
 }
 
-// scopeApp is the state that these commands share.
+// scopeApp has the App and the flags that the commands of the group share.
 type scopeApp struct {
 	*cli.App
 	scope string
 }
 
-// named returns the scope that --scope names.
+// named returns the scope of working memory that --scope names.
 func (w *scopeApp) named(cmd *cobra.Command) (working.Scope, error) {
 	if w.scope == "" {
 		return working.Scope{}, cli.Usagef(cmd.CommandPath(), "--scope is missing, for example --scope session:s1")
@@ -54,7 +54,7 @@ func (w *scopeApp) named(cmd *cobra.Command) (working.Scope, error) {
 	return s, nil
 }
 
-// on runs f with the working memory of the scope; only commands that write create the scope.
+// on runs f with the working memory of the scope that --scope names. Only commands that write create the scope.
 func (w *scopeApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.Context, m *working.Memory) error) error {
 	scope, err := w.named(cmd)
 	if err != nil {
@@ -75,7 +75,7 @@ func (w *scopeApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.Con
 	})
 }
 
-// open opens a scope so that numbers are shown as they were written.
+// open opens the working memory of a scope, in such a way that numbers are shown as they were written.
 func open(ctx context.Context, st *varve.Store, scope working.Scope) (*working.Memory, error) {
 	return st.Working().Open(ctx, scope, &working.Options{AsWritten: true})
 }
@@ -131,7 +131,7 @@ of keys, number of entries of the scratchpad and number of checkpoints, separate
 	}
 }
 
-// listedScope is a scope in the list.
+// listedScope is a scope in the JSON output of working list.
 type listedScope struct {
 	Scope       string    `json:"scope"`
 	Created     time.Time `json:"created_at"`
@@ -204,7 +204,7 @@ and the archive keep the data for a while: memctl purge --working leaves no trac
 	}
 }
 
-// show prints a value in the form of valueText.
+// show prints a value as valueText returns it, or as JSON with --json.
 func (w *scopeApp) show(v any) error {
 	form := cli.JSON
 	if _, ok := v.(string); ok {
