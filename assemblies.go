@@ -172,8 +172,7 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 			return err
 		}
 		result = dst.Clone()
-		// members that a source may name are allowed here too
-		tx.tx.PutAssemblyAt(result, commit.Conditions{Missing: true})
+		tx.tx.PutAssemblyAt(result, commit.Conditions{Missing: true}) // members that a source may name are allowed here too
 		for _, id := range from {
 			if err := tx.DeleteAssembly(id); err != nil {
 				return err

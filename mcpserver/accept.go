@@ -11,8 +11,8 @@ import (
 // maxListens is the maximum number of calls that listen for changes at once.
 const maxListens = 100
 
-// accept admits a call: it runs when its turn comes. A non-nil result is a message that the SDK
-// must get before that.
+// accept admits a call of the client, which runs when its turn comes. If it returns a message, the SDK must get
+// that message first.
 func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	k := &call{Request: &jsonrpc.Request{Method: e.method, Params: e.params}, id: bytes.Clone(e.id),
 		listens: e.method == "subscriptions/listen"}
@@ -82,7 +82,7 @@ func (c *connection) add(k *call) {
 	}
 }
 
-// over ends a call, answered or not.
+// over removes a call from the calls in flight, whether it was answered or not.
 func (c *connection) over(k *call) {
 	if c.calls[k.ID] != k {
 		return
@@ -101,8 +101,8 @@ func (c *connection) over(k *call) {
 	signal(c.free)
 }
 
-// withoutArguments removes the arguments from the params of a tools/call, and returns both. It
-// returns params unchanged and nil if the arguments are small.
+// withoutArguments splits the params of a tools/call into the arguments and the rest. If the arguments are
+// small, it returns params unchanged, and nil.
 func withoutArguments(params []byte) (rest, arguments []byte) {
 	members, err := membersOf(params)
 	if arguments = members["arguments"]; err != nil || len(arguments) <= asideFrom {
@@ -117,7 +117,8 @@ func withoutArguments(params []byte) (rest, arguments []byte) {
 	return append(rest, `"arguments":{}}`...), arguments
 }
 
-// reply sends refusals of lines that are not valid messages. It does not wait.
+// reply sends the error responses to lines that are not valid messages. It does not wait until they are
+// written.
 func (c *connection) reply(list ...*refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// answer is a tool's result: as text for people and models, as JSON for programs. It is written
-// when it is sent: until then a large answer needs no memory besides the data that it shows.
+// answer is the result of a tool: as text for people and models, as JSON for programs. It is encoded only when
+// it is sent, so that a large answer needs no memory in addition to the data that it shows.
 type answer struct {
 	text       func(*writer)
 	structured func(*writer)
-	image      *mcp.ImageContent // behind the text; nil: none
+	image      *mcp.ImageContent // sent after the text; nil: there is no image
 }
 
 // maxAnswer is the maximum size in bytes of an answer to a query, as JSON with text and structure;
@@ -31,7 +31,7 @@ func (e *largeError) Error() string {
 	return fmt.Sprintf("the answer is larger than the %d bytes that one answer may be: %s", maxAnswer, e.advice)
 }
 
-// less returns an error with advice how to request less from a tool.
+// less returns the error for a call that would load too much, with advice how to request less from the tool.
 func less(tool string) error {
 	switch tool {
 	case "read_graph":
@@ -44,7 +44,7 @@ func less(tool string) error {
 	return &largeError{"request less at once"}
 }
 
-// write passes what f writes to sink, in pieces.
+// write calls f with a writer that passes the written bytes to sink, piece by piece.
 func (a *answer) write(f func(*writer), pretty bool, sink func([]byte)) {
 	if f == nil {
 		return
@@ -54,7 +54,7 @@ func (a *answer) write(f func(*writer), pretty bool, sink func([]byte)) {
 	sink(w.b)
 }
 
-// size returns the number of bytes of the answer as JSON.
+// size returns the length of the answer as JSON, in bytes.
 func (a *answer) size() int {
 	n := 0
 	a.write(a.text, true, func(b []byte) { n += escapedLen(b) })
@@ -62,9 +62,9 @@ func (a *answer) size() int {
 	return n
 }
 
-// result returns the result of a call, or an error result if the answer is too large. On a
-// connection of Stdio, a large answer is replaced by slots, which are filled while the message is
-// written.
+// result returns the result of a call for the SDK, or an error result if the answer is too large. On a
+// connection of Stdio, the result has placeholders in place of a large answer; the answer is written there when
+// the message is written.
 func (a *answer) result(t *tool, extra *mcp.RequestExtra) *mcp.CallToolResult {
 	if t.out == nil {
 		a = &answer{text: a.text, image: a.image}
@@ -114,16 +114,18 @@ func ready(b []byte) func(*writer) {
 	}
 }
 
-// said returns an answer that is a text; structured is for hosts that want it, see Options.Structured.
+// said returns an answer that consists of a text. structured writes it as JSON, for hosts that set
+// Options.Structured.
 func said(text string, structured func(*writer)) *answer {
 	return &answer{text: ready([]byte(text)), structured: structured}
 }
 
-// answered returns an answer whose text is the same JSON as its structure.
+// answered returns an answer whose text and whose structured content are the same JSON, which the function
+// write writes.
 func answered(write func(w *writer)) *answer { return &answer{text: write, structured: write} }
 
-// listedAs returns an answer with a list as text, and with an object that has the list as a member
-// as structure.
+// listedAs returns an answer with a list, which the function write writes: as text it is the list, as
+// structured content an object with the list in the given member.
 func listedAs(member string, write func(w *writer)) *answer {
 	return &answer{text: write, structured: func(w *writer) {
 		w.open('{')
@@ -133,7 +135,7 @@ func listedAs(member string, write func(w *writer)) *answer {
 	}}
 }
 
-// done returns an answer with a message of success.
+// done returns an answer with a message that the call has succeeded.
 func done(message string) *answer {
 	return &answer{text: func(w *writer) { w.b = append(w.b, message...) }, structured: func(w *writer) {
 		w.open('{')

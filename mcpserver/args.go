@@ -8,11 +8,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// args are arguments that match the tool's shape.
+// args are the decoded arguments of a call, which match the shape of the tool's input.
 type args map[string]any
 
-// arguments decodes and checks a tool's arguments as JavaScript would: of duplicate names the last
-// is used, and half a surrogate pair becomes U+FFFD.
+// arguments decodes and checks the arguments of a call as JavaScript would: of duplicate names the last is
+// used, and half a surrogate pair becomes U+FFFD.
 func (t *tool) arguments(raw json.RawMessage) (args, error) {
 	if !t.hints.lenient {
 		return t.strict(raw)
@@ -31,8 +31,8 @@ func (t *tool) arguments(raw json.RawMessage) (args, error) {
 	return v.(map[string]any), nil
 }
 
-// decode decodes a value. Of a value that does not match the shape it keeps only the kind, and it
-// skips members that the shape does not have.
+// decode decodes a value. Of a value that does not match the shape it keeps only the kind, for the error
+// message. It skips members that the shape does not have.
 func (s *shape) decode(d *jsontext.Decoder) (any, error) {
 	switch kind := d.PeekKind(); {
 	case kind == 'n':
@@ -83,8 +83,8 @@ func (s *shape) decodeArray(d *jsontext.Decoder) (any, error) {
 	return list, err
 }
 
-// Limits for the names of unknown members that are kept for messages: their number, and the length
-// of each.
+// Limits for the names of unknown members that are kept for error messages: their number, and the length of
+// each.
 const mostUnknown, longestProp = 16, 64
 
 func (s *shape) decodeObject(d *jsontext.Decoder) (any, error) {

@@ -8,12 +8,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// aside is what bypasses the SDK between Stdio and a server of New, because the SDK copies
-// arguments four times and answers three times: arguments of more than asideFrom bytes, and large
-// answers. With a server that is not of New, Stdio passes everything through the SDK.
+// aside has the parts of a call that are passed between Stdio and the server without the SDK, because the SDK
+// copies arguments four times and answers three times: arguments of more than asideFrom bytes, and large
+// answers. A server that New did not create does not support this; then Stdio passes everything through the
+// SDK.
 type aside struct {
-	arguments []byte  // of a tools/call; nil: they were passed through the SDK
-	answer    *answer // replaces the slots in the result that the SDK encodes
+	arguments []byte  // arguments of a tools/call; nil: they were passed through the SDK
+	answer    *answer // answer that replaces the placeholders in the result that the SDK encodes
 }
 
 const asideFrom = 16 << 10
@@ -27,7 +28,7 @@ func (c *call) extra(of *connection) *mcp.RequestExtra {
 		aboutCall + ".connection": of}}}
 }
 
-// callOf returns the call of a request, nil if the transport is not Stdio.
+// callOf returns the call to which a request of the SDK belongs, nil if the transport is not Stdio.
 func callOf(extra *mcp.RequestExtra) *call {
 	if extra == nil || extra.TokenInfo == nil {
 		return nil
@@ -45,13 +46,13 @@ func takes(extra *mcp.RequestExtra) {
 	}
 }
 
-// slots are placeholders in a result for the parts of an answer.
+// Placeholders in a result of the SDK for the text and the structured content of an answer.
 const (
 	slotText       = "varve: text"
 	slotStructured = "varve: structured"
 )
 
-// fill writes a result with its slots replaced by the answer.
+// fill writes a result to to, with the answer in place of its placeholders.
 func (a *answer) fill(to io.Writer, result []byte) error {
 	p := &pieces{to: to}
 	for {
@@ -76,7 +77,7 @@ func (a *answer) fill(to io.Writer, result []byte) error {
 	}
 }
 
-// pieces writes pieces until a write fails.
+// pieces writes pieces of an answer to a writer, and stops at the first write that fails.
 type pieces struct {
 	to  io.Writer
 	buf []byte
@@ -89,7 +90,7 @@ func (p *pieces) write(b []byte) {
 	}
 }
 
-// escaped writes a piece of the content of a JSON string.
+// escaped writes a piece of the content of a JSON string, with JSON escapes.
 func (p *pieces) escaped(b []byte) {
 	p.buf = appendEscaped(p.buf[:0], b)
 	p.write(p.buf)

@@ -9,18 +9,20 @@ import (
 	"github.com/varve-db/varve/internal/project"
 )
 
-// memoryCall is a call of the group memory. It reads and writes by the view of the client's project alone.
+// memoryCall is a call of a tool of the group memory. It reads and writes only through the view of the client's
+// project.
 type memoryCall struct {
 	args
 	view    *project.View
 	project Project
-	own     project.Own // what the client may undo
+	own     project.Own // the commits that the client may undo
 	now     time.Time
-	told    string // what the answer begins with
+	told    string // line with which the answer begins, "" for none
 	s       *server
 }
 
-// memories runs a call of the group memory.
+// memories returns the handler of a tool of the group memory: it calls f with the memoryCall for the client and
+// its project.
 func memories(f func(c *memoryCall, ctx context.Context) (*answer, error)) func(context.Context, *server,
 	args) (*answer, error) {
 	return func(ctx context.Context, s *server, a args) (*answer, error) {
@@ -34,7 +36,7 @@ func memories(f func(c *memoryCall, ctx context.Context) (*answer, error)) func(
 	}
 }
 
-// said returns an answer that is lines of text.
+// said returns an answer that consists of lines of text, after the line told.
 func (c *memoryCall) said(lines []string, structured func(*writer)) *answer {
 	if c.told != "" {
 		lines = append([]string{c.told}, lines...)
@@ -42,8 +44,8 @@ func (c *memoryCall) said(lines []string, structured func(*writer)) *answer {
 	return said(strings.Join(lines, "\n"), structured)
 }
 
-// withKey returns the memories that have a key, in one session or in none, in the part of the project or of the user.
-// They are in the order of writing, the newest first.
+// withKey returns the memories with a key in a session, or with session "" those in no session, the last
+// written first. shared selects the memories of the part of the project or of the part that all projects share.
 func (c *memoryCall) withKey(ctx context.Context, session, key string, shared func(*varve.Memory) bool) ([]varve.Memory,
 	error) {
 	filters := []varve.Filter{varve.WithKey(key)}

@@ -8,24 +8,25 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// Limits of context: the tokens of an answer by default, and how many memories of each kind it looks at.
+// Limits of the tool context: the default number of tokens of its answer, and how many memories of each kind it
+// examines.
 const (
 	defaultBudget = 1500
 	mostPinned    = 1000
 	mostRelevant  = 50
-	leastRelevant = 0.3 // of the score of the best
+	leastRelevant = 0.3 // minimum score of a relevant memory, as a part of the best score
 	mostRecent    = 1000
-	contextChars  = 2000 // of one memory
+	contextChars  = 2000 // maximum number of characters of one memory
 )
 
-// budget counts the tokens that an answer may have.
+// budget counts the tokens that are left for an answer, and collects its lines.
 type budget struct {
 	left  int
-	kept  int // of left, for what comes later
+	kept  int // the tokens of left that are reserved for later lines
 	lines []string
 }
 
-// add adds a line if it fits.
+// add adds a line if there are enough tokens left for it, and reports whether it did.
 func (b *budget) add(line string) bool {
 	n := tokens(line) + 1
 	if n > b.left-b.kept {
@@ -36,7 +37,8 @@ func (b *budget) add(line string) bool {
 	return true
 }
 
-// context answers with what to know now.
+// context answers the tool context: the pinned memories, those relevant to the task, and the recent ones, as
+// many as fit into the budget.
 func (c *memoryCall) context(ctx context.Context) (*answer, error) {
 	// A line at the end says how much was left out.
 	const reserve = 16
@@ -111,7 +113,7 @@ func (c *memoryCall) context(ctx context.Context) (*answer, error) {
 	return c.said(b.lines, nil), nil
 }
 
-// each passes on memories that can be read.
+// each calls yield with at most most of the memories in all. It skips memories that cannot be read.
 func (c *memoryCall) each(ctx context.Context, all func(func(varve.Memory, error) bool), most int,
 	yield func(*varve.Memory) bool) error {
 	n := 0
@@ -132,7 +134,7 @@ func (c *memoryCall) each(ctx context.Context, all func(func(varve.Memory, error
 	return nil
 }
 
-// relevant passes on what a task is about.
+// relevant calls yield with the memories that a search for the words of the task finds.
 func (c *memoryCall) relevant(ctx context.Context, filters []varve.Filter, yield func(*varve.Memory) bool) error {
 	task := c.text("task")
 	if task, _ = cut(task, maxQuery/4); !hasWord(task) {
@@ -155,9 +157,9 @@ func (c *memoryCall) relevant(ctx context.Context, filters []varve.Filter, yield
 	return nil
 }
 
-// tokens returns an upper estimate of the tokens of a text, without the tables of a tokenizer: a token for each six
-// letters of a word, for three digits, for each sign, for a space before a digit, and for each byte but one of another
-// script.
+// tokens returns an upper estimate of the number of tokens of a text without the tables of a tokenizer. It
+// counts one token for each six letters of a word, for three digits, for each sign, for a space before a digit,
+// and for each byte except one of a character of another script.
 func tokens(s string) int {
 	n, letters, digits := 0, 0, 0
 	end := func() {

@@ -31,14 +31,14 @@ type envelope struct {
 	method string
 	params []byte
 	answer bool  // it is a response to a request of the server
-	bad    error // of a response: it exceeds a limit
+	bad    error // error for a response that exceeds a limit
 }
 
 func (e *envelope) isCall() bool { return e.id != nil && !e.answer }
 
-// refusal is the error response to a line that is not a valid message.
+// refusal is the error response to a line that is not a valid message, or to a call that is not accepted.
 type refusal struct {
-	id   []byte // nil: null
+	id   []byte // the id as JSON; nil: null
 	code int64
 	text string
 }
@@ -153,7 +153,8 @@ func unquoted(quoted []byte) string {
 	return string(s)
 }
 
-// within returns an error if a text exceeds the limits of a message.
+// within returns an error if a message exceeds the limits for its nesting, its number of values or its bytes of
+// text.
 func within(b []byte) error {
 	depth, deepest, values, inText := 0, 0, 1, 0
 	for i := 0; i < len(b); i++ {
@@ -183,8 +184,7 @@ func within(b []byte) error {
 	return nil
 }
 
-// stringEnd returns the offset after the closing quote of a string whose opening quote is just
-// before b.
+// stringEnd returns the offset in b after the closing quote of the string whose opening quote is just before b.
 func stringEnd(b []byte) int {
 	for i := 0; ; {
 		n := bytes.IndexByte(b[i:], '"')
@@ -202,7 +202,7 @@ func stringEnd(b []byte) int {
 	}
 }
 
-// textIn returns the length of b without escapes, or slightly more.
+// textIn returns the length of the text in the JSON string b without its escapes, or slightly more.
 func textIn(b []byte) int {
 	n := len(b)
 	for i := 0; i < len(b)-1; i++ {
@@ -268,9 +268,9 @@ func idKey(id []byte) (key string, ok bool) {
 	return sign + digits + "e" + power.String(), power.Sign() >= 0
 }
 
-// batch returns the refusals of a batch: only version 2025-03-26 of the protocol has batches, and
-// clients distinguish responses by their ids. Each call in it gets its own response, an array
-// without calls one response without an id.
+// batch returns the error responses to a batch, which is an array of calls. Only version 2025-03-26 of the
+// protocol has batches, and clients assign responses to calls by their ids: so each call in the batch gets its
+// own response. An array without calls gets one response without an id.
 func batch(line []byte) []*refusal {
 	if err := within(line); err != nil {
 		return []*refusal{refuse(nil, jsonrpc.CodeInvalidRequest, "the message is %v; it was not processed", err)}

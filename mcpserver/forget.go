@@ -112,5 +112,5 @@ func (c *memoryCall) forget(ctx context.Context) (*answer, error) {
 	}), nil
 }
 
-// mostNamed is how many memories the answer to a change shows one by one.
+// mostNamed is the maximum number of memories that the answer to a change lists one by one.
 const mostNamed = 20

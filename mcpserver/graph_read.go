@@ -17,8 +17,8 @@ func (s *server) readGraph(ctx context.Context) (*found, error) {
 	return f.sorted(), err
 }
 
-// searchNodes returns the entities that have the query in name, type or an observation, ignoring
-// case, and the relations that begin or end at one of these entities.
+// searchNodes returns the entities that contain the query in their name, type or an observation, ignoring case,
+// and the relations that begin or end at one of these entities.
 func (s *server) searchNodes(ctx context.Context, query string) (*found, error) {
 	query = lower(query)
 	has := func(text string) bool { return strings.Contains(lower(text), query) }

@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// graphTools returns the tools of the reference server, with its names and texts.
+// graphTools returns the tools of the group graph, with the names and texts of the reference server.
 func graphTools() []tool {
 	entityShape := object(
 		needs("name", str("The name of the entity")),
@@ -108,7 +108,7 @@ func graphTools() []tool {
 	}
 }
 
-// answerGraph returns a function that makes the answer of a tool from what was found.
+// answerGraph returns a function that converts entities and relations into the answer of a tool.
 func answerGraph(tool string) func(*found, error) (*answer, error) {
 	return func(f *found, err error) (*answer, error) {
 		switch {
@@ -138,7 +138,7 @@ func relationsOf(a args) []graph.Relation {
 	return all
 }
 
-// observations are observations of one entity, to be added or deleted, or that were added.
+// observations are observations of one entity: those to add or to delete, or those that were added.
 type observations struct {
 	name  string
 	texts []string

@@ -65,8 +65,8 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// create puts a memory unless it exists. The result new reports whether the memory did not exist. The function has must
-// return the error of tx.Get.
+// create puts a memory if it does not exist, and reports whether it did. has returns the error of tx.Get for
+// its id.
 func create(tx *varve.Tx, has func(*varve.Tx, string) error, m varve.Memory) (new bool, err error) {
 	if err = has(tx, m.ID); !errors.Is(err, varve.ErrNotFound) {
 		return false, err
@@ -133,7 +133,7 @@ type noEntity string
 
 func (e noEntity) Error() string { return "Entity with name " + string(e) + " not found" }
 
-// change lets f change an entity, and writes it if f returns true; there reports whether the entity
+// change calls f with an entity, and writes the entity if f returns true. there reports whether the entity
 // exists.
 func change(tx *varve.Tx, l *loading, name string, f func(e *graph.Entity) bool) (there bool, err error) {
 	m, err := l.get(tx, graph.EntityID(name))

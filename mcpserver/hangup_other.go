@@ -2,5 +2,5 @@
 
 package mcpserver
 
-// peerClosed is 0: poll reports a hang-up without being asked for it.
+// peerClosed is 0: on this system, poll reports a hang-up without being asked for it.
 const peerClosed = 0

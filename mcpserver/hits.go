@@ -12,21 +12,21 @@ import (
 	"github.com/varve-db/varve/internal/project"
 )
 
-// An answer shows a memory as one line, of at most its content and headRoom characters:
+// In an answer, a memory is one line of at most its content and headRoom characters:
 //
 //	[…a1b2c3d4e5 · 2026-11-20 · decision] the content, with ↵ for the end of a line
 //
-// The first part is the id, or its ending, with which another call names the memory; * behind it says that the memory
-// is in the shared part, where there is a project. The day is that on which it happened, or was written; it is left out
-// where it is that of the line above, since it takes as many tokens as five words. Behind it come category and key as
-// far as there is room.
+// The line begins with the id, or its ending, by which another call names the memory. A * after it means that
+// the memory is in the part that all projects share. The day is the one on which the event happened, or on
+// which the memory was written. It is omitted if it is the day of the line above, since it takes as many tokens
+// as five words. The category and the key follow, if there is room.
 const headRoom = 40
 
 func head(m *varve.Memory, starred bool, zone *time.Location) string {
 	return headBehind("", m, starred, zone)
 }
 
-// headBehind is head behind a line with a day.
+// headBehind is like head, for a line that follows a line with the day above.
 func headBehind(above string, m *varve.Memory, starred bool, zone *time.Location) string {
 	var b strings.Builder
 	b.WriteByte('[')
@@ -55,7 +55,8 @@ func headBehind(above string, m *varve.Memory, starred bool, zone *time.Location
 	return b.String()
 }
 
-// dayOf returns when a memory happened, or was written if that is unknown.
+// dayOf returns the time at which the event of a memory happened, or if that is unknown, at which the memory
+// was written.
 func dayOf(m *varve.Memory) time.Time {
 	if m.Timestamp.IsZero() {
 		return m.UpdatedAt
@@ -63,7 +64,8 @@ func dayOf(m *varve.Memory) time.Time {
 	return m.Timestamp
 }
 
-// oneLine returns a text without what ends a line, so that no text looks like another line of the answer.
+// oneLine returns a text with its line breaks replaced, so that no part of a memory looks like another line of
+// the answer.
 func oneLine(s string) string {
 	if !strings.ContainsAny(s, "\r\n\v\f\u0085\u2028\u2029") {
 		return s
@@ -72,7 +74,7 @@ func oneLine(s string) string {
 		"\u2029", "↵").Replace(s)
 }
 
-// line returns the line of an item, behind a line with a day, and its own day.
+// line returns the line for an item and the day that it shows; above is the day of the line before it.
 func (it *item) line(c *memoryCall, above string) (l, day string) {
 	zone := c.now.Location()
 	l = headBehind(above, &it.of, it.shared && c.project.ID != "", zone) + oneLine(it.text)
@@ -85,10 +87,10 @@ func (it *item) line(c *memoryCall, above string) (l, day string) {
 	return l, dayOf(&it.of).In(zone).Format(time.DateOnly)
 }
 
-// sharedLine explains the star.
+// sharedLine is the line that explains the star to the model.
 const sharedLine = "* shared part, not of this project alone"
 
-// lines returns the lines of a page.
+// lines returns the lines of an answer for a page of memories.
 func (p *page) lines(c *memoryCall) (all []string) {
 	starred, day := false, ""
 	for i := range p.items {
@@ -106,7 +108,7 @@ func (p *page) lines(c *memoryCall) (all []string) {
 	return all
 }
 
-// newestFirst sorts memories by when they were written.
+// newestFirst sorts memories by the time at which they were last written, the newest first.
 func newestFirst(all []varve.Memory) {
 	slices.SortFunc(all, func(a, b varve.Memory) int {
 		if c := b.UpdatedAt.Compare(a.UpdatedAt); c != 0 {
@@ -116,7 +118,8 @@ func newestFirst(all []varve.Memory) {
 	})
 }
 
-// ofGraph reports whether a memory is for the tools of the graph, or records an import: others do not change it.
+// ofGraph reports whether the memory with this id belongs to the tools of the group graph, or records an
+// import: other tools do not change it.
 func ofGraph(id string) bool { return graph.IsID(id) || id == takenID }
 
 // age returns how long ago a time is, in the largest unit.

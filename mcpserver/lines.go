@@ -11,11 +11,11 @@ import (
 
 type input struct {
 	line  []byte
-	large int64 // bytes in flight for a large line; 0 for others
+	large int64 // bytes of a large line that count as in flight; 0 for other lines
 	err   error
 }
 
-// small returns the bytes in flight other than large.
+// small returns the number of bytes in flight of this line that count against maxQueued, not maxLarge.
 func (in input) small() int64 {
 	if in.large > 0 {
 		return queuedEach
@@ -23,11 +23,11 @@ func (in input) small() int64 {
 	return int64(len(in.line)) + queuedEach
 }
 
-// longer is the length from which on a line is large: it is read only when there is room for it.
-// Shorter lines are always read, because one may cancel a call that uses the room.
+// longer is the length in bytes above which a line is large. A large line is read only when there is room for
+// it. Shorter lines are always read, because one of them may cancel a call that uses the room.
 const longer = 64 << 10
 
-// readLines passes on the lines of the input until it ends.
+// readLines reads the input line by line, and sends the lines to the channel c.lines until the input ends.
 func (c *connection) readLines() {
 	r := bufio.NewReaderSize(c.in, longer)
 	for {
@@ -52,8 +52,8 @@ func (c *connection) readLines() {
 	}
 }
 
-// readLine returns the next line; io.EOF is returned without a line. A line that is too long is
-// skipped, and the error is a *long with its id.
+// readLine returns the next line, or io.EOF at the end of the input. A line that is too long is skipped, and
+// the error is a *long with the id of its call. room is called before a large line is read.
 func readLine(r *bufio.Reader, room func()) ([]byte, error) {
 	var line []byte
 	var over *long
@@ -86,8 +86,8 @@ func readLine(r *bufio.Reader, room func()) ([]byte, error) {
 	}
 }
 
-// grown makes room for n more bytes. A line beyond 16 MiB gets the maximum capacity at once: the
-// system provides memory only for pages that are written, and nothing is copied again.
+// grown returns line with capacity for n more bytes. A line of more than 16 MiB gets the maximum capacity at
+// once: the system provides memory only for pages that are written, and nothing is copied again.
 func grown(line []byte, n int) []byte {
 	if len(line)+n <= cap(line) {
 		return line
@@ -118,10 +118,10 @@ const (
 	queuedEach = 2 << 10
 )
 
-// lookEvery is how often a server that is not reading checks whether its client still exists.
+// lookEvery is how often a server that waits before it reads on checks whether its client still exists.
 const lookEvery = 250 * time.Millisecond
 
-// waitForRoom waits until one more large line may be read.
+// waitForRoom blocks until the large lines in flight are few enough for another large line to be read.
 func (c *connection) waitForRoom() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -142,7 +142,7 @@ func (c *connection) waitForRoom() {
 	}
 }
 
-// holdsLarge adds n to the bytes of large lines.
+// holdsLarge adds n to the number of bytes of large lines in flight; n may be negative.
 func (c *connection) holdsLarge(n int64) {
 	if n == 0 {
 		return
@@ -153,7 +153,7 @@ func (c *connection) holdsLarge(n int64) {
 	signal(c.room)
 }
 
-// signal wakes the goroutine that receives from the channel to, without blocking.
+// signal sends to the channel to if a goroutine can receive at once or the channel has room. It never blocks.
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:

@@ -7,25 +7,26 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// loading limits what one call loads in order to change it. All changes are in memory until they
-// are committed, in several copies, and calls run at the same time: so a call may change at most
+// loading counts the bytes of memories that one call loads in order to change them. All changes are in memory
+// until they are committed, in several copies, and calls run at the same time: so a call may change at most
 // maxChange bytes, and calls that change much run one at a time.
 type loading struct {
 	s     *server
 	ctx   context.Context
-	holds bool // it holds one of the maxLoads permits
+	holds bool // the call holds one of the maxLoads permits
 	bytes int
 }
 
 const (
 	maxLoads  = 1
 	muchBytes = 256 << 10
-	maxChange = 20 << 20 // bytes; a memory has at most 16 MiB
+	maxChange = 20 << 20 // bytes that one call may change; a memory has at most 16 MiB
 )
 
 func (s *server) loading(ctx context.Context) *loading { return &loading{s: s, ctx: ctx} }
 
-// get is tx.Get for a memory that is going to be changed.
+// get is like tx.Get, for a memory that the call is going to change. It returns an error if the call loads too
+// much.
 func (l *loading) get(tx interface {
 	Get(id string) (varve.Memory, error)
 }, id string) (m varve.Memory, err error) {
@@ -43,7 +44,7 @@ func (l *loading) get(tx interface {
 	return m, err
 }
 
-// has returns the error of tx.Get: nil if the memory exists.
+// has returns the error of tx.Get for an id: nil if the memory exists.
 func (l *loading) has(tx *varve.Tx, id string) error {
 	held := l.holds
 	if err := l.hold(); err != nil {
@@ -65,7 +66,7 @@ func (l *loading) hold() error {
 	return err
 }
 
-// done releases the permit, after the commit or a failure.
+// done releases the permit, after the call was committed or has failed.
 func (l *loading) done() {
 	if l.holds {
 		l.s.loads.Release(1)

@@ -8,9 +8,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// long is the remainder of a message of more than MaxLine bytes. It keeps only the id of a call,
-// wherever it is among the members, so that the sender gets an answer. If the message is not JSON,
-// anything may be taken for an id; then a call is answered that was never made.
+// long is a message of more than MaxLine bytes, which is read without being kept. It keeps only the id of the
+// call, wherever in the message it is, so that the client gets an answer. If the message is not valid JSON,
+// other text may be taken for an id; then a call is answered that was never made.
 type long struct {
 	depth   int
 	quoted  bool
@@ -19,8 +19,8 @@ type long struct {
 	text   []byte // the last string or bare value at the top level of the message
 	name   string // name of the member whose value follows, "" before a name
 	id     []byte
-	method bool // there is a method, so it is not a response
-	answer bool // there is a result or an error
+	method bool // the message has a method, so it is not a response
+	answer bool // the message has a result or an error
 }
 
 func (l *long) Error() string {
@@ -69,7 +69,7 @@ func (l *long) take(c byte) {
 	}
 }
 
-// member processes the end of a member.
+// member processes a complete member of the message: its name and its value.
 func (l *long) member() {
 	switch l.name {
 	case "id":
@@ -82,7 +82,7 @@ func (l *long) member() {
 	l.name, l.text = "", nil
 }
 
-// call returns the id; false if the message is not a call.
+// call returns the id of the call; false if the message is not a call.
 func (l *long) call() (id jsonrpc.ID, ok bool) {
 	if _, ok := idKey(l.raw()); !ok || !l.method || len(l.id) > longText {
 		return id, false
@@ -93,7 +93,7 @@ func (l *long) call() (id jsonrpc.ID, ok bool) {
 	return id, true
 }
 
-// answers returns the id of the request to which the message is the response; false if it is not a
+// answers returns the id of the request to which the message is the response; false if the message is not a
 // response.
 func (l *long) answers() (id []byte, ok bool) {
 	_, ok = idKey(l.raw())
@@ -103,8 +103,7 @@ func (l *long) answers() (id []byte, ok bool) {
 // raw returns the id as it was received.
 func (l *long) raw() []byte { return bytes.TrimSpace(l.id) }
 
-// refusal returns the reply that refuses the message, or nil for a notification or a response,
-// which get no reply.
+// refusal returns the error response to the message, or nil for a notification or a response, which get none.
 func (l *long) refusal() *refusal {
 	if _, ok := l.call(); ok {
 		return refuse(l.raw(), jsonrpc.CodeInvalidRequest, "%s", l.Error())

@@ -1,19 +1,20 @@
 package mcpserver
 
-// Limits of calls of the memory group.
+// Limits of the calls of the group memory.
 const (
 	maxRecall    = 100
 	maxForget    = 1000
-	maxTTL       = 100 * 366 * 24 * 3600 // seconds
+	maxTTL       = 100 * 366 * 24 * 3600 // maximum time to live, in seconds
 	defaultChars = 20_000
 	maxChars     = 1_000_000
 	maxFragment  = 1 << 16
 	maxBudget    = 1_000_000
-	maxSession   = 1024 // bytes of a session, a category and a key
+	maxSession   = 1024 // maximum length in bytes of a session, a category and a key
 )
 
-// memoryTools returns the tools of the group memory. A tool without a title is listed in the short form: their
-// descriptions and schemas together have at most 9 KB, since a client's model pays for them at every start.
+// memoryTools returns the tools of the group memory. Their descriptions and schemas have at most 9 KB in all,
+// since a client's model pays for them at every start; therefore tools without a title are listed in a short
+// form.
 func memoryTools() []tool {
 	number, yes := &shape{kind: "number"}, &shape{kind: "boolean"}
 	plain := str("")

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// entity and relation have what the graph's tools need of a memory. They are never changed.
+// entity and relation have the data of a memory that the graph's tools need. They are never changed.
 type entity struct {
 	graph.Entity
 	node
@@ -26,7 +26,7 @@ type relation struct {
 
 type node struct {
 	id      string
-	at      time.Time // time of creation: the order of the answers
+	at      time.Time // time of creation, by which answers are sorted
 	expires time.Time
 }
 
@@ -59,8 +59,8 @@ func relationOf(m *varve.Memory) *relation {
 func sortEntities(list []*entity)    { slices.SortFunc(list, byAge[*entity]) }
 func sortRelations(list []*relation) { slices.SortFunc(list, byAge[*relation]) }
 
-// nodes is the graph as of one moment, approximately: the view if it is small enough, otherwise the
-// store.
+// nodes is the graph, approximately as of one moment. It is implemented by the copy in memory if the graph is
+// small enough, otherwise by reads of the store.
 type nodes interface {
 	entities(ctx context.Context, f func(*entity)) error
 	relations(ctx context.Context, f func(*relation)) error
@@ -68,10 +68,11 @@ type nodes interface {
 	touching(ctx context.Context, names map[string]bool, f func(*relation)) error
 }
 
-// scan reads the store for each query, and uses memory that does not depend on the graph's size.
+// scan is the graph, read from the store for each query. Its use of memory does not depend on the size of the
+// graph.
 type scan struct {
 	st  *varve.Store
-	bad func(error) // is called with errors of memories that cannot be read
+	bad func(error) // called with the error of each memory that cannot be read
 }
 
 func (s scan) entities(ctx context.Context, f func(*entity)) error {
@@ -106,8 +107,8 @@ func (s scan) each(ctx context.Context, prefix string, f func(*varve.Memory)) er
 	return ctx.Err()
 }
 
-// every calls f for each node of the graph, one at a time and in no order: several goroutines read.
-// It calls lost for each memory that cannot be read, with id "" if the id is unknown.
+// every calls f for each entity and relation of the graph, one at a time, in no order, because several
+// goroutines read. It calls lost for each memory that cannot be read, with its id, "" if the id is unknown.
 func (s scan) every(ctx context.Context, f func(*entity, *relation), lost func(id string, err error)) error {
 	var one sync.Mutex
 	var fatal error
@@ -147,7 +148,7 @@ func (s scan) every(ctx context.Context, f func(*entity, *relation), lost func(i
 	return nil
 }
 
-// node returns the entity or relation in a memory; nil for both if it is neither.
+// node returns the entity or the relation that a memory contains; both are nil if it contains neither.
 func (s scan) node(ctx context.Context, raw varve.Raw) (*entity, *relation, error) {
 	if n, ok := graph.Read(raw.ID, raw.Doc); ok {
 		of := node{id: raw.ID, at: n.At, expires: n.Expires}

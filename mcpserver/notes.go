@@ -12,11 +12,11 @@ import (
 	"github.com/varve-db/varve/memorytool"
 )
 
-// notesRoot is the folder that the tool memory shows.
+// notesRoot is the path that the tool memory shows for the folder of notes.
 const notesRoot = "/memories"
 
-// noteTools returns the tool of the group notes. Its name, its commands and its answers are those of package
-// memorytool, which models know; scope is added.
+// noteTools returns the tool of the group notes. It has the name, commands and answers of the tool in package
+// memorytool, which models know, and the additional argument scope.
 func noteTools() []tool {
 	plain, line := str(""), integer("", -1, 1<<31-1)
 	return []tool{{
@@ -69,7 +69,8 @@ func runNotes(ctx context.Context, s *server, a args) (*answer, error) {
 	return out, nil
 }
 
-// notePath returns the path of a note as the tool memory has it, and for one of the shared part its scope.
+// notePath returns the path of a note in the form of the tool memory; for a note that all projects share, it
+// adds the scope.
 func (c *memoryCall) notePath(path string) string {
 	if rest, ok := strings.CutPrefix(path, project.NotesOf(c.project.ID)+"/"); ok && c.project.ID != "" {
 		return notesRoot + "/" + rest

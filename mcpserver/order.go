@@ -14,8 +14,8 @@ import (
 // commit. It is not safe for concurrent use.
 type order struct {
 	calls []*call // calls that are not answered, in order of arrival; running ones are among the first inSight
-	free  []*call // waiting calls that depend on no other, in order of arrival
-	busy  []*call // running calls that depend on no other
+	free  []*call // waiting calls that do not depend on other calls, in order of arrival
+	busy  []*call // running calls that do not depend on other calls
 }
 
 // Limits: how many calls run at once, and how many waiting calls are compared with each other;
@@ -29,30 +29,30 @@ const (
 
 // call is one call of the client.
 type call struct {
-	*jsonrpc.Request // as the SDK gets it: with a number as id
+	*jsonrpc.Request // the request for the SDK, which has a number as its id
 	id               []byte
-	key              string // idKey of the id
-	size, large      int64  // its bytes in flight
-	listens          bool   // it listens for changes, and does not end by itself
+	key              string // the key of the client's id; see idKey
+	size, large      int64  // its bytes that count as in flight, against maxQueued and maxLarge
+	listens          bool   // the call listens for changes, and does not end by itself
 
-	reach   *reach // nil until it is needed
+	reach   *reach // what the call reads and writes; nil until it is needed
 	running bool
-	givenUp bool // cancelled: it needs no answer
-	written bool // its answer is written, or being written
+	givenUp bool // the client has cancelled the call: it needs no answer
+	written bool // the answer is written, or being written
 
 	aside
 }
 
-// reach is what a call reads or writes.
+// reach describes which entities and relations a call reads or writes.
 type reach struct {
 	all   bool
-	reads bool            // it writes nothing
-	wide  bool            // it writes relations whose other ends it does not name
-	big   bool            // it may need much memory: few such calls run at once
+	reads bool            // the call writes nothing
+	wide  bool            // the call writes relations whose other ends it does not name
+	big   bool            // the call may need much memory: few such calls run at once
 	of    map[string]bool // names of entities, and, after a NUL, other names
 }
 
-// add adds a call that has arrived; false if it depends on no other call.
+// add adds a call that has arrived. It returns false if the call does not depend on other calls.
 func (o *order) add(r *jsonrpc.Request) bool { return o.take(&call{Request: r}) }
 
 func (o *order) take(c *call) bool {
@@ -68,14 +68,14 @@ func (o *order) take(c *call) bool {
 	return false
 }
 
-// run adds a call that runs already.
+// run adds a call that is already running.
 func (o *order) run(c *call) {
 	c.running = true
 	o.busy = append(o.busy, c)
 }
 
-// next returns a call that may run now, nil if there is none. It examines only the first inSight
-// calls, since there may be thousands.
+// next returns a waiting call that may run now, and marks it as running; nil if there is none. It examines only
+// the first inSight calls, since there may be thousands.
 func (o *order) next() *jsonrpc.Request {
 	if len(o.free) > 0 && count(o.busy, (*call).held) < maxFree {
 		c := o.free[0]
@@ -111,12 +111,12 @@ func count(list []*call, is func(*call) bool) (n int) {
 	return n
 }
 
-// waits reports whether a call is waiting to run.
+// waits reports whether any call is waiting to run.
 func (o *order) waits() bool {
 	return len(o.free) > 0 || slices.ContainsFunc(o.calls, func(c *call) bool { return !c.running })
 }
 
-// answered removes a call that is over.
+// answered removes a running call that has ended.
 func (o *order) answered(id jsonrpc.ID) {
 	is := func(c *call) bool { return c.running && c.ID == id }
 	if i := slices.IndexFunc(o.calls[:min(len(o.calls), inSight)], is); i >= 0 {
@@ -128,8 +128,8 @@ func (o *order) answered(id jsonrpc.ID) {
 	o.busy = slices.DeleteFunc(o.busy, is)
 }
 
-// cancelled marks a call as cancelled. If it runs, other calls no longer wait for it; if not, it is
-// removed and will not run, and waited is true.
+// cancelled marks a call as cancelled. If the call is running, other calls no longer wait for it. Otherwise it
+// is removed and will not run, and waited is true.
 func (o *order) cancelled(id jsonrpc.ID) (waited bool) {
 	is := func(c *call) bool { return c.ID == id }
 	for _, list := range []*[]*call{&o.calls, &o.free, &o.busy} {
@@ -154,7 +154,7 @@ func (c *call) reaches() *reach {
 	return c.reach
 }
 
-// after reports whether a call must wait for an earlier one.
+// after reports whether a call must wait for an earlier one, because they may read or write the same data.
 func (c *call) after(earlier *call) bool {
 	if earlier.givenUp {
 		return false

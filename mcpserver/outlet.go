@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// outlet writes messages completely, even if several goroutines write. A write cannot be
+// outlet writes messages to the client, each completely, even if several goroutines write. A write cannot be
 // interrupted: its goroutine ends when the client reads or closes the stream, or with the process.
 type outlet struct {
 	to     io.Writer
@@ -17,7 +17,7 @@ type outlet struct {
 	wrote  atomic.Int64 // time of the last write
 }
 
-// io.EOF: for the SDK the connection has ended, without a failure.
+// errAbandoned wraps io.EOF, so that the SDK treats the connection as ended, not as failed.
 var errAbandoned = fmt.Errorf("the connection was abandoned: %w", io.EOF)
 
 func (o *outlet) write(ctx context.Context, f func(io.Writer) error) error {
@@ -49,7 +49,7 @@ func (o *outlet) write(ctx context.Context, f func(io.Writer) error) error {
 	}
 }
 
-// told records the time of each write.
+// told is a writer that records the time of each write.
 type told struct{ o *outlet }
 
 func (t told) Write(b []byte) (int, error) {

@@ -12,14 +12,14 @@ import (
 	"github.com/varve-db/varve/internal/project"
 )
 
-// pages has what earlier pages of recall have shown. A cursor names a place, not a count: the next page has the best
-// hits that were not shown yet. So it skips nothing and repeats nothing, whatever was forgotten, written or ranked
-// otherwise in between.
+// pages records what earlier pages of the tool recall have shown. A cursor names a place in the list of hits,
+// not a count: the next page has the best hits that were not shown yet. So it skips nothing and repeats
+// nothing, whatever was forgotten, written or ranked differently in between.
 //
-//	words 3 12.3 …a1b2c3d4e5      by, number of the page, score and id of its last hit
+//	words 3 12.3 …a1b2c3d4e5      kind of search, number of the page, score and id of its last hit
 //
-// A server that does not know the number any more, such as one that was started again, continues behind the hit, or,
-// where that is gone, behind its score.
+// A server that does not know the number, for example because it was restarted, continues after the hit with
+// that id, or if that no longer exists, after its score.
 type pages struct {
 	mu   sync.Mutex
 	last int
@@ -34,8 +34,8 @@ type shownPage struct {
 	shown      map[string]bool
 }
 
-// Limits: how many cursors are known, how many hits the pages of one recall have, and how many are searched for a place
-// that is not known any more.
+// Limits: the number of cursors that are remembered, the number of hits on all pages of one recall, and the
+// number of hits among which a place is searched that is no longer remembered.
 const (
 	mostPages = 64
 	mostShown = 100_000
@@ -44,15 +44,15 @@ const (
 
 var seed = maphash.MakeSeed()
 
-// place is where a page begins.
+// place is the place in a list of hits at which a page begins.
 type place struct {
 	shown  map[string]bool
-	lost   bool // only score and ending are known
+	lost   bool // only the score and the ending of the id are known
 	score  float64
 	ending string
 }
 
-// keep returns the cursor behind a page.
+// keep remembers which hits a page has shown, and returns the cursor for the next page.
 func (p *pages) keep(by, signature string, score float64, id string, shown map[string]bool) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *pages) keep(by, signature string, score float64, id string, shown map[s
 	return fmt.Sprintf("%s %d %s %s", by, k.number, k.score, k.ending)
 }
 
-// place returns where a cursor is.
+// place returns the place that a cursor names, and the kind of search.
 func (p *pages) place(cursor, signature string) (by string, at place, err error) {
 	bad := func(why string) (string, place, error) {
 		short, _ := cut(cursor, longestProp)
@@ -97,7 +97,7 @@ func (p *pages) place(cursor, signature string) (by string, at place, err error)
 	return parts[0], place{lost: true, score: score, ending: strings.TrimPrefix(parts[3], "…")}, nil
 }
 
-// behind returns the hits that follow the place in a list of hits, which is where the previous page ended.
+// behind returns the hits of a list that follow the place, which is where the previous page ended.
 func (at *place) behind(hits []varve.Hit) []varve.Hit {
 	for i, h := range hits {
 		if strings.HasSuffix(h.ID, at.ending) {

@@ -63,7 +63,7 @@ func joined(lines []string) (s string) {
 	return s
 }
 
-// taken returns the line of a change of an undo.
+// taken returns the line of an answer about one change that an undo made or would make.
 func (c *memoryCall) taken(ctx context.Context, ch *varve.UndoChange) string {
 	what := map[string]string{varve.UndoRestore: "put back", varve.UndoUndelete: "undeleted",
 		varve.UndoDelete: "deleted"}[ch.What]
@@ -136,7 +136,7 @@ func (c *memoryCall) history(ctx context.Context) (*answer, error) {
 	return c.said(lines, nil), nil
 }
 
-// writer returns who wrote a version, as an answer shows it.
+// writer returns the name of a version's writer, as an answer shows it.
 func (c *memoryCall) writer(v *project.Version) string {
 	w := &v.Writer
 	by := w.Client

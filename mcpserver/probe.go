@@ -24,7 +24,7 @@ type probe struct {
 // queues them without a limit.
 const manyNotices = 64
 
-// ask sends a probe, and holds a line until it is answered.
+// ask sends a probe, and holds back a line of input until the probe is answered.
 func (c *connection) ask(line *input) jsonrpc.Message {
 	c.notices = 0
 	if line != nil {
@@ -38,14 +38,14 @@ func (c *connection) ask(line *input) jsonrpc.Message {
 	return k.Request
 }
 
-// asked reports whether a probe was answered.
+// asked reports whether a probe was answered, so that it is known whether the server supports aside.
 func (c *connection) asked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.probe.over
 }
 
-// arrived processes an input, or holds it.
+// arrived processes a line of input, or holds it back until the probe is answered.
 func (c *connection) arrived(in input) jsonrpc.Message {
 	c.eof = c.eof || in.err != nil && !isLong(in.err)
 	c.mu.Lock()
@@ -75,7 +75,7 @@ func (c *connection) hold(in input, at int) {
 	c.queued += in.small()
 }
 
-// heldBack returns the first held line, if there is one and it may be processed.
+// heldBack returns the first line that was held back, if there is one and it may be processed now.
 func (c *connection) heldBack() (in input, ok bool) {
 	if len(c.held) == 0 {
 		return in, false

@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// filters returns the filters in the arguments of a call.
+// filters returns the filters that the arguments of a call select.
 func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 	if v := a.text("session"); v != "" {
 		all = append(all, varve.InSession(v))
@@ -50,10 +50,10 @@ func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 	return all, nil
 }
 
-// argument returns the name of a filter as the tools spell it.
+// argument returns the name that the tools use for a filter.
 func argument(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// note sets the reason why a first page is empty, if the call seems to have a mistake.
+// note sets the reason that is shown for an empty first page, if the call seems to have a mistake.
 func (p *page) note(ctx context.Context, c *memoryCall) {
 	if len(p.items) > 0 || c.text("cursor") != "" || len(c.texts("where")) == 0 {
 		return
@@ -160,7 +160,7 @@ func (c *memoryCall) recall(ctx context.Context) (*answer, error) {
 	}), nil
 }
 
-// timeless reports whether no filter by time is given.
+// timeless reports whether the arguments have no filter by time.
 func (a args) timeless() bool {
 	for _, name := range queryargs.Times() {
 		if a.text(argument(name)) != "" {
@@ -170,7 +170,7 @@ func (a args) timeless() bool {
 	return true
 }
 
-// nothing returns what to try where nothing was found.
+// nothing returns the advice that is shown if nothing was found.
 func (c *memoryCall) nothing() string {
 	if c.text("cursor") != "" {
 		return "no more"
@@ -187,7 +187,7 @@ func (c *memoryCall) nothing() string {
 	return `nothing found → try fewer or other words, or recent {"when":"last week"}`
 }
 
-// query returns the search that the arguments ask for, and the order of a page.
+// query returns the search that the arguments request, and the order in which the hits of a page are shown.
 func (c *memoryCall) query() (varve.Query, *memstore.Order, error) {
 	var q varve.Query
 	if err := c.both(c.s.o.Embed != nil); err != nil {
@@ -223,7 +223,7 @@ func (c *memoryCall) query() (varve.Query, *memstore.Order, error) {
 	return q, order, nil
 }
 
-// signature returns what the pages of one recall have in common.
+// signature returns a text of the arguments that all calls for the pages of one recall have in common.
 func (c *memoryCall) signature() string {
 	var b strings.Builder
 	b.WriteString(c.view.Project())
@@ -235,8 +235,8 @@ func (c *memoryCall) signature() string {
 	return b.String()
 }
 
-// both refuses arguments that only a combined search has, if another search was requested or can is
-// false.
+// both returns an error for arguments that only a search by words and meaning has, if another kind of search
+// was requested, or if can is false because there is no embedder.
 func (a args) both(can bool) error {
 	for _, name := range []string{"share", "ranks"} {
 		switch _, given := a[name]; {
@@ -251,7 +251,8 @@ func (a args) both(can bool) error {
 	return nil
 }
 
-// order returns the order requested by sort, from the cursor place on; nil if there is no sort.
+// order returns the order that the argument sort requests, beginning after the place that a cursor names; nil
+// if there is no argument sort.
 func (a args) order(place string) (*memstore.Order, error) {
 	sort := a.text("sort")
 	if sort == "" {
@@ -272,12 +273,12 @@ func (a args) order(place string) (*memstore.Order, error) {
 // maxQuery is the maximum length of a query in bytes.
 const maxQuery = 1 << 20
 
-// recallBy are the values of the argument by.
+// recallBy are the permitted values of the argument by.
 var recallBy = []string{"both", "meaning", "words"}
 
-// search searches by words and meaning if possible. It searches by words if a search by meaning
-// fails or finds nothing, unless by was given. A page of a cursor and a search with min_score stay
-// with one kind of search, since scores by words are on another scale.
+// search searches by words and meaning if it can. If the search by meaning fails or finds nothing, it searches
+// by words, unless by was given. Further pages, and a search with min_score, stay with one kind of search,
+// since scores by words are on another scale.
 func (c *memoryCall) search(ctx context.Context, q varve.Query, by string, at place,
 	filters []varve.Filter) (hits []varve.Hit, more bool, used string, err error) {
 	o := &c.s.o
@@ -308,8 +309,8 @@ func (c *memoryCall) search(ctx context.Context, q varve.Query, by string, at pl
 	return hits, more, "words", err
 }
 
-// all returns the ids of the hits behind a place. Memories that cannot be read do not prevent the others from
-// being found.
+// all returns the hits after a place, and whether there may be more. Memories that cannot be read do not
+// prevent the others from being found.
 func (c *memoryCall) all(ctx context.Context, q varve.Query, at place, filters []varve.Filter) ([]varve.Hit, bool,
 	error) {
 	limit := q.Limit
@@ -329,24 +330,24 @@ func (c *memoryCall) all(ctx context.Context, q varve.Query, at place, filters [
 	return hits, more, err
 }
 
-// page is the content of one answer.
+// page collects the memories of one answer.
 type page struct {
 	items []item
-	chars int // characters left
+	chars int // number of characters that are left
 	next  string
-	why   string // reason why there is nothing
+	why   string // reason why the page is empty
 	view  *project.View
 }
 
-// item is what an answer shows of a memory, which may be much larger.
+// item is the part of a memory that an answer shows; the memory itself may be much larger.
 type item struct {
 	id, text, session, category, key string
 	why                              string
 	tags                             []string
 	cut                              bool
-	shared                           bool // it is in the shared part
+	shared                           bool // the memory is in the part that all projects share
 	score                            float64
-	of                               varve.Memory // its id, times, category and key
+	of                               varve.Memory // the memory's id, times, category and key
 }
 
 // maxLabels is the maximum total length in bytes of category, key and tags that are shown with a
@@ -386,7 +387,7 @@ func (p *page) add(m *varve.Memory, score float64) bool {
 	return true
 }
 
-// found adds a hit: if a fragment was requested, only the fragment of a longer text.
+// found adds a hit to the page. If a fragment was requested and the text is longer, it adds only the fragment.
 func (p *page) found(m *varve.Memory, h *varve.Hit) bool {
 	part := h.Fragment != nil && (h.Fragment.From > 0 || h.Fragment.Cut)
 	if part {
@@ -403,8 +404,8 @@ func (p *page) found(m *varve.Memory, h *varve.Hit) bool {
 	return true
 }
 
-// why returns an explanation in words: each word of the query with its score and the fields that
-// have it, the score from the rest of the session, and the similarity of meaning.
+// why returns an explanation of a score as text: each word of the query with its score and the fields that
+// contain it, the score from other memories of the session, and the similarity of meaning.
 func why(e *varve.Explanation) string {
 	var all []string
 	for _, w := range e.Words {
@@ -475,7 +476,7 @@ func (w *writer) item(it *item) {
 	w.close('}')
 }
 
-// cut returns at most chars characters of a text, and reports whether it left something out.
+// cut returns the first characters of a text, at most chars, and reports whether it cut the text.
 func cut(text string, chars int) (short string, isCut bool) {
 	if len(text) <= chars {
 		return text, false

@@ -15,7 +15,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// recent answers with what was written or happened in a time.
+// recent answers the tool recent: it lists the memories that were written, or whose event happened, in a
+// period.
 func (c *memoryCall) recent(ctx context.Context) (*answer, error) {
 	at, about, err := c.period()
 	if err != nil {
@@ -24,7 +25,7 @@ func (c *memoryCall) recent(ctx context.Context) (*answer, error) {
 	return c.recentIn(ctx, at, about)
 }
 
-// period returns the time that when, since and until name.
+// period returns the period that the arguments when, since and until name, and a text that describes it.
 func (c *memoryCall) period() (at period, about string, err error) {
 	when := strings.TrimSpace(c.text("when"))
 	if when != "" {
@@ -60,7 +61,7 @@ func (c *memoryCall) period() (at period, about string, err error) {
 	return at, about, nil
 }
 
-// reads reads a time. One that is a moment is the time from then on.
+// reads parses the value of an argument as a period. A point in time means the period that begins with it.
 func reads(name, value string, now time.Time) (period, error) {
 	s, err := timearg.Parse(value, now.Local())
 	if err != nil {
@@ -72,13 +73,14 @@ func reads(name, value string, now time.Time) (period, error) {
 	return period{s.From, time.Time{}}, nil
 }
 
-// dated is a memory and the time for which it is listed.
+// dated is a memory with the time by which the list is sorted.
 type dated struct {
 	m  varve.Memory
-	at int64 // microseconds
+	at int64 // in microseconds since 1970
 }
 
-// recentIn answers with a page of what was written or happened in a time, the newest first.
+// recentIn answers with one page of the memories that were written, or whose event happened, in a period, the
+// newest first. about describes the period.
 func (c *memoryCall) recentIn(ctx context.Context, at period, about string) (*answer, error) {
 	filters, err := c.narrow()
 	if err != nil {
@@ -138,12 +140,12 @@ func (c *memoryCall) nothingThen() string {
 	return "nothing then → try a longer time, such as last month, or recall with words"
 }
 
-// has reports whether a time is in the period.
+// has reports whether the time t is in the period.
 func (at period) has(t time.Time) bool {
 	return (at.from.IsZero() || !t.Before(at.from)) && (at.to.IsZero() || t.Before(at.to))
 }
 
-// narrow returns the filters that are given besides the time.
+// narrow returns the filters in the arguments other than those by time.
 func (c *memoryCall) narrow() ([]varve.Filter, error) {
 	others := args{}
 	for _, name := range []string{"session", "category", "key", "tags", "where"} {
@@ -158,7 +160,7 @@ func (c *memoryCall) narrow() ([]varve.Filter, error) {
 	return all, err
 }
 
-// recentCursor parses a place in the order of time.
+// recentCursor parses a cursor: a place in the order of time.
 func recentCursor(cursor string) (*memstore.Place, error) {
 	if cursor == "" {
 		return nil, nil
@@ -172,10 +174,11 @@ func recentCursor(cursor string) (*memstore.Place, error) {
 	return &memstore.Place{Key: n, ID: id}, nil
 }
 
-// newest yields the memories that were written or happened in a time, by the later of the two, the newest first, from
-// behind a place on. It merges a listing by the one time and a listing by the other, and looks at an entry of one only
-// when it is the next: in a session of 100,000 memories that were all written later than they happened, a search for
-// the first that was not would read all of them.
+// newest yields the memories that were written, or whose event happened, in a period, the newest first by the
+// later of the two times, beginning after the place behind. It merges a listing by one time with a listing by
+// the other, and reads an entry of a listing only when it is the next. Otherwise, in a session of 100,000
+// memories that were all written later than their events, the search for one that was not would read all of
+// them.
 func (c *memoryCall) newest(ctx context.Context, at period, behind *memstore.Place,
 	filters []varve.Filter) iter.Seq2[dated, error] {
 	until := at.to

@@ -20,10 +20,10 @@ import (
 	"github.com/varve-db/varve/internal/project"
 )
 
-// keyed returns the id of a memory with a key, so that two clients that store one at once meet in one id:
-// note-, the key as far as a file name may contain it, "-", and 16 hex digits of the sha256 of
-// session, category and key, and of the project if there is one, each preceded by its length as 8 bytes,
-// little-endian.
+// keyed returns the id of a memory with a key. The id depends only on the key and where it is valid, so that
+// two clients that store the same key at once use the same id: note-, the key as far as a file name may contain
+// it, "-", and 16 hex digits of a sha256. The hash is over session, category and key, and the project if there
+// is one, each preceded by its length as 8 bytes, little-endian.
 func keyed(project, session, category, key string) string {
 	h := sha256.New()
 	parts := []string{session, category, key}
@@ -39,18 +39,17 @@ func keyed(project, session, category, key string) string {
 	return "note-" + jsondoc.Slug(key, maxKeySlug) + "-" + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// maxKeySlug is the maximum number of bytes of a key in an id, so that the id stays a plain file
-// name.
+// maxKeySlug is the maximum number of bytes of the key in an id, so that the id can be a file name.
 const maxKeySlug = 60
 
-// stored is what remember did.
+// stored is the result of the tool remember.
 type stored struct {
 	m        varve.Memory
-	replaced bool   // another text had the key
-	exists   bool   // the text was there already
-	dropped  int    // other memories that had the key
+	replaced bool   // a memory with another text had the key, and was replaced
+	exists   bool   // a memory with the same text existed
+	dropped  int    // number of other memories that had the key and were removed
 	was      string // the text that was replaced
-	hides    string // the id of the memory of the shared part that has the key
+	hides    string // id of the memory with the key in the part that all projects share, which the new one hides
 }
 
 func (c *memoryCall) remember(ctx context.Context) (*answer, error) {
@@ -105,7 +104,8 @@ func (c *memoryCall) remember(ctx context.Context) (*answer, error) {
 	}), nil
 }
 
-// storedLines returns the answer: what was stored, and what is near it with the calls that settle it.
+// storedLines returns the answer of remember: what was stored, and the near-duplicates of it, with the calls by
+// which the model can resolve them.
 func (c *memoryCall) storedLines(r *stored, near []neighbour, old string) []string {
 	mine := project.Ending(r.m.ID)
 	verb := "remembered"
@@ -158,7 +158,7 @@ func (c *memoryCall) storedLines(r *stored, near []neighbour, old string) []stri
 	return lines
 }
 
-// labelled returns category and key of a memory, as they are shown behind an id.
+// labelled returns the category and the key of a memory, as an answer shows them after the id.
 func labelled(m *varve.Memory) string {
 	label := strings.Trim(m.Category()+"/"+m.Key(), "/")
 	if label, _ = cut(label, longestProp); label == "" {
@@ -167,8 +167,9 @@ func labelled(m *varve.Memory) string {
 	return " · " + oneLine(label)
 }
 
-// store puts a memory: under its key in the place of what has it, or beside the others unless its text is there. Both
-// decide by all memories of the view, and run again if another client stores such a memory meanwhile.
+// store puts a memory. With a key, it replaces the memories with that key. Without one, it adds the memory,
+// unless one with the same text exists. The decision depends on all memories of the view, so the transaction
+// runs again if another client stores such a memory meanwhile.
 func (c *memoryCall) store(ctx context.Context, m varve.Memory, old string) (r stored, err error) {
 	key, shared := m.Key(), c.view.Shared(&m)
 	mark := appendString(nil, m.Content)
@@ -206,8 +207,9 @@ func (c *memoryCall) store(ctx context.Context, m varve.Memory, old string) (r s
 	return r, err
 }
 
-// storeKeyed puts a memory in the place of the newest that has its key in its session and part, whatever wrote it, and
-// removes others. Members of metadata that the call does not set are kept.
+// storeKeyed puts a memory in place of the newest one that has the same key, session and part (project or
+// shared), by whatever program that was written, and removes the others with the key. Members of the metadata
+// that the call does not set are kept.
 func (c *memoryCall) storeKeyed(ctx context.Context, tx *project.Tx, l *loading, r *stored, shared bool) error {
 	m := &r.m
 	having, err := c.withKey(ctx, m.Session(), m.Key(), func(o *varve.Memory) bool { return c.view.Shared(o) == shared })
@@ -264,8 +266,8 @@ func (c *memoryCall) storeKeyed(ctx context.Context, tx *project.Tx, l *loading,
 	return err
 }
 
-// storeText puts a memory, unless one with the same text is in its session and part: then what the call says about it
-// is written there.
+// storeText puts a memory, unless a memory with the same text exists in its session and part; then it writes
+// the arguments of the call to that memory.
 func (c *memoryCall) storeText(ctx context.Context, tx *project.Tx, l *loading, r *stored) error {
 	m := &r.m
 	id, err := c.same(ctx, m)
@@ -300,7 +302,8 @@ func (c *memoryCall) storeText(ctx context.Context, tx *project.Tx, l *loading, 
 	return err
 }
 
-// same returns the id of a memory with the same text, session and part, "" if none is found.
+// same returns the id of a memory with the same text, session and part (project or shared), "" if none is
+// found.
 func (c *memoryCall) same(ctx context.Context, m *varve.Memory) (string, error) {
 	text, _ := cut(m.Content, nearLooks)
 	if !hasWord(text) {
@@ -325,7 +328,7 @@ func (c *memoryCall) same(ctx context.Context, m *varve.Memory) (string, error) 
 	return "", err
 }
 
-// hasWord reports whether a text has a word to search by.
+// hasWord reports whether a text contains a word that a search can find.
 func hasWord(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
@@ -362,20 +365,21 @@ func (w *writer) near(n *neighbour) {
 	w.close('}')
 }
 
-// Limits for near-duplicates: the cosine of two embeddings, or the share of three-letter sequences
-// that two texts have in common.
+// Limits for near-duplicates. Two memories are near-duplicates if the cosine of their embeddings, or the share
+// of three-character sequences that their texts have in common, is at least as large.
 const (
 	nearCosine = 0.92
 	nearPieces = 0.6
 	nearMost   = 5
-	nearShown  = 2        // of them, in lines; a series of facts that differ in a number has many
-	wasChars   = 100      // characters of a text that was replaced that are shown
-	nearChars  = 500      // characters of each that are shown
-	nearLooks  = 64 << 10 // characters of each that are compared
-	nearWords  = 24       // words by which they are found
+	// number of near-duplicates that are shown; a series of facts that differ in a number has many
+	nearShown = 2
+	wasChars  = 100      // number of characters of a replaced text that are shown
+	nearChars = 500      // number of characters of each near-duplicate that are shown
+	nearLooks = 64 << 10 // number of characters of each text that are compared
+	nearWords = 24       // number of words by which near-duplicates are searched
 )
 
-// beginning reduces a memory to the part that is compared.
+// beginning removes from a memory everything except the part that is compared.
 func beginning(m *varve.Memory) {
 	text, isCut := cut(m.Content, nearLooks)
 	if isCut {
@@ -384,8 +388,8 @@ func beginning(m *varve.Memory) {
 	*m = varve.Memory{ID: m.ID, Content: text}
 }
 
-// nearTo returns near-duplicates of a memory: by its embedding if it has one, otherwise among the
-// memories that share the most words with it.
+// nearTo returns the near-duplicates of a memory: by its embedding if it has one, otherwise among the memories
+// that have the most words in common with its text.
 func (c *memoryCall) nearTo(ctx context.Context, id, text string) ([]neighbour, error) {
 	var all []neighbour
 	add := func(h varve.Hit, similarity float64) {
@@ -436,7 +440,7 @@ func compareFloat(x, y float64) int {
 	return 0
 }
 
-// threes returns all sequences of three characters in a text, ignoring case and spacing.
+// threes returns all sequences of three characters in a text, ignoring case and spaces.
 func threes(text string) map[[3]rune]bool {
 	set := map[[3]rune]bool{}
 	var last [3]rune

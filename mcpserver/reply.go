@@ -63,9 +63,8 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	})
 }
 
-// begin is called when the answer to a call is about to be written; it returns false if none is
-// wanted, because the call was cancelled: clients treat such an answer as an error. From then on
-// the client may use the id again.
+// begin is called before the answer to a call is written. It returns false if the call was cancelled, because
+// clients treat an answer to a cancelled call as an error. From then on the client may use the id again.
 func (c *connection) begin(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +78,7 @@ func (c *connection) begin(k *call) bool {
 	return true
 }
 
-// write writes the answer with the client's id. A result is JSON on one line already.
+// write writes the answer to a call with the client's id. The result r is JSON on one line already.
 func (k *call) write(to io.Writer, r *jsonrpc.Response) error {
 	if r.Error != nil {
 		b, err := errorLine(k.id, r.Error)
@@ -129,9 +128,8 @@ func errorLine(id []byte, err error) ([]byte, error) {
 	return append(append(line, bytes.TrimSpace(b.Bytes())...), '}', '\n'), nil
 }
 
-// ownIDs replaces the SDK's number of a listening call by the client's id, in notifications into
-// which the SDK writes it. It returns false if the call is over: its number might be the id of
-// another call.
+// ownIDs replaces the number that the SDK uses for a listening call by the client's id, in a notification of
+// that call. It returns false if the call has ended: the number might be the id of another call.
 func (c *connection) ownIDs(message []byte) ([]byte, bool) {
 	before, after, ok := bytes.Cut(message, []byte(`"`+mcp.MetaKeySubscriptionID+`":`))
 	if !ok {
@@ -159,8 +157,8 @@ func (c *connection) ownIDs(message []byte) ([]byte, bool) {
 // lastReplies is the maximum time for sending the errors of abandoned calls.
 const lastReplies = 500 * time.Millisecond
 
-// answerUndone sends errors for the running calls, which are abandoned, in case the client still
-// reads.
+// answerUndone sends error responses for the calls that are still running and are now abandoned, in case the
+// client still reads.
 func (c *connection) answerUndone() {
 	c.mu.Lock()
 	for _, k := range c.calls {
@@ -184,7 +182,7 @@ func (c *connection) answerUndone() {
 	}
 }
 
-// answerAll writes the queued refusals.
+// answerAll writes all error responses that are queued.
 func (c *connection) answerAll() {
 	for {
 		c.mu.Lock()
@@ -210,5 +208,5 @@ func (c *connection) answerAll() {
 	}
 }
 
-// size returns the approximate bytes that it occupies until it is written.
+// size returns the approximate number of bytes that the refusal occupies in memory until it is written.
 func (r *refusal) size() int64 { return int64(len(r.id)+len(r.text)) + 256 }

@@ -14,15 +14,15 @@ import (
 // shape describes the values of an argument: clients get it as JSON Schema, and their input is
 // checked against it, with messages in the words of the reference server's validator (zod 4).
 type shape struct {
-	kind   string // as in JSON Schema: string, array, object, boolean, integer
+	kind   string // kind of value, as in JSON Schema: string, array, object, boolean or integer
 	about  string
 	items  *shape
 	props  []prop
 	enum   []string
 	lowest *int
 	most   *int
-	closed bool // it must not have members other than props
-	free   bool // an object with any members
+	closed bool // the object must have no members other than props
+	free   bool // the object may have any members
 }
 
 type prop struct {
@@ -162,8 +162,8 @@ func (s *shape) unknown(members map[string]any, at string) (lines []string) {
 	return lines
 }
 
-// whole returns the integer that a number is, in any notation: 1000, 1000.0, 1e3. As in JavaScript,
-// a number beyond 2^53 in another notation is not one.
+// whole returns the value of a number that is an integer, in any notation: 1000, 1000.0, 1e3. As in JavaScript,
+// a number beyond 2^53 that is not written as plain digits does not count as an integer.
 func whole(n json.Number) (int64, bool) {
 	if i, err := n.Int64(); err == nil {
 		return i, true
@@ -199,7 +199,7 @@ func kindOf(v any, missing bool) string {
 	return "object"
 }
 
-// appendString appends a string as JSON.stringify does.
+// appendString appends a string to b in the form that JSON.stringify writes.
 func appendString(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // an error only means that invalid UTF-8 was replaced
 	return b

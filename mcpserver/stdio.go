@@ -59,8 +59,8 @@ func (t *Transport) Connect(context.Context) (mcp.Connection, error) {
 // Abandon ends the session at once. Calls under way are cancelled, and not answered.
 func (t *Transport) Abandon() { _ = t.c.Close() }
 
-// Ended returns a channel that is closed when the session accepts no more calls and answers none:
-// because all are answered, or were abandoned.
+// Ended returns a channel that is closed when the session accepts no more calls and no call will be answered
+// any more, because all were answered or abandoned.
 func (t *Transport) Ended() <-chan struct{} { return t.c.closed }
 
 // Undone returns the number of calls that were abandoned after the end of the input, because the
@@ -76,26 +76,26 @@ type connection struct {
 	lines  chan input
 	closed chan struct{}
 	once   sync.Once
-	free   chan struct{} // wakes Read
-	room   chan struct{} // wakes waitForRoom
+	free   chan struct{} // wakes the goroutine that waits in Read
+	room   chan struct{} // wakes the goroutine that waits in waitForRoom
 	out    outlet
-	taken  atomic.Bool // the server supports aside
+	taken  atomic.Bool // the server supports bypassing the SDK; see aside
 	undone atomic.Int64
 
-	// Used by Read only:
+	// The following fields are used only by Read.
 	end     error     // of the input, when everything before it is processed
 	eof     bool      // the input has ended
-	ended   time.Time // when the input ended or the client was gone
-	notices int       // number since the last probe
-	tells   int       // number of lines that were logged
+	ended   time.Time // time at which the input ended or the client was found gone
+	notices int       // number of notifications passed to the SDK since the last probe
+	tells   int       // number of faulty lines that were logged
 	held    []input   // inputs to be processed when the probe is answered, in order of arrival
 
 	mu       sync.Mutex
-	numbers  float64              // the last number used as an id for the SDK
+	numbers  float64              // the last number that was used as the id of a call for the SDK
 	calls    map[jsonrpc.ID]*call // unanswered calls, by number
 	ids      map[string]*call     // unanswered calls, by idKey, without cancelled ones
 	order    order
-	queued   int64 // bytes in flight
+	queued   int64 // number of bytes of small lines in flight; see maxQueued
 	large    int64
 	listens  int
 	probe    probe
@@ -163,7 +163,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// next returns a call whose turn it is; nil if there is none.
+// next returns a call that may be passed to the SDK now, nil if there is none.
 func (c *connection) next() jsonrpc.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +173,7 @@ func (c *connection) next() jsonrpc.Message {
 	return nil
 }
 
-// full reports whether no line may be processed, because too much is in flight, and whether the
+// full reports whether no line may be processed now because too much is in flight. hung reports whether the
 // client is gone.
 func (c *connection) full() (full, hung bool) {
 	c.mu.Lock()
@@ -193,7 +193,7 @@ func (c *connection) allAnswered() bool {
 	return len(c.replies) == 0 && !c.replying
 }
 
-// lookForEnd records that the client is gone, if it is.
+// lookForEnd checks whether the client is gone, and records it if so.
 func (c *connection) lookForEnd() {
 	if !hungUp(c.in) {
 		return
@@ -220,7 +220,7 @@ func (c *connection) givesUp() bool {
 	return now.Sub(c.ended) > Patience && now.Sub(time.Unix(0, c.out.wrote.Load())) > Patience
 }
 
-// take processes an input; it returns a message for the SDK, or nil.
+// take processes a line of input. It returns the message that the SDK gets for it, or nil.
 func (c *connection) take(in input) jsonrpc.Message {
 	var l *long
 	switch {
@@ -277,8 +277,8 @@ func (c *connection) take(in input) jsonrpc.Message {
 	return nil
 }
 
-// noAnswer returns an error as the response to a request of the server, whose real response is
-// unusable; nil if the id is not one of the server's.
+// noAnswer returns an error as the response to a request of the server, because the client's response is
+// unusable. It returns nil if id is not the id of a request of the server.
 func noAnswer(id []byte, why error) jsonrpc.Message {
 	m, err := jsonrpc.DecodeMessage(append(begun(id), `,"result":{}}`...))
 	if err != nil {
@@ -288,10 +288,10 @@ func noAnswer(id []byte, why error) jsonrpc.Message {
 		Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: why.Error()}}
 }
 
-// manyTells is the maximum number of lines that are logged: the log may not be read.
+// manyTells is the maximum number of faulty lines that are logged: nobody may be reading the log.
 const manyTells = 100
 
-// told logs what is wrong with a line.
+// told logs what is wrong with a line of the input, for at most manyTells lines.
 func (c *connection) told(what string, args ...any) {
 	if c.tells++; c.tells < manyTells {
 		c.log.Warn(what, args...)

@@ -12,10 +12,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// strict returns the arguments of a tool of this server's own groups. An unknown name is an error that names the
-// nearest one that the tool has, since a filter or a guard that is ignored changes more than was meant. null means that
-// an argument is not given. A number or a boolean that is sent as text, and an array or an object that is sent as JSON
-// text, is taken as what it says.
+// strict decodes the arguments of a tool of this server's own groups. An unknown name is an error that suggests
+// the nearest name of the tool, since a filter or a guard that is ignored would change more than was meant.
+// null means that an argument is not given. A number or a boolean that is sent as text, and an array or an
+// object that is sent as JSON text, is converted.
 func (t *tool) strict(raw json.RawMessage) (args, error) {
 	given, faults := args{}, []string(nil)
 	if kind := rawKind(raw); kind == "object" {
@@ -66,7 +66,7 @@ func (t *tool) strict(raw json.RawMessage) (args, error) {
 	return given, nil
 }
 
-// take reads a value that is not null as what the shape wants.
+// take decodes a value that is not null, and converts it to the kind that the shape requires if possible.
 func (s *shape) take(value jsontext.Value) (any, error) {
 	kind, text, given := value.Kind(), "", value
 	if kind == '"' {
@@ -145,7 +145,7 @@ func (s *shape) takeArray(value jsontext.Value, kind jsontext.Kind, text string)
 	return list, err
 }
 
-// anyOf decodes a value; numbers stay as they are written.
+// anyOf decodes a JSON value of any kind; numbers keep their text.
 func anyOf(value jsontext.Value) (any, error) {
 	if err := within(value); err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func article(kind string) string {
 	return "a text"
 }
 
-// clipped returns the beginning of a value, for messages.
+// clipped returns the beginning of a value, for error messages.
 func clipped(s string) string {
 	if short, isCut := cut(s, longestProp); isCut {
 		return short + "…"
@@ -179,7 +179,8 @@ func clipped(s string) string {
 	return s
 }
 
-// sameAs has names that other servers, memctl or the memories themselves use for an argument.
+// sameAs maps names that other servers, memctl or the documents use for an argument to the name that the tools
+// use.
 var sameAs = map[string]string{
 	"session_id": "session", "sessionid": "session", "conversation": "session", "thread": "session",
 	"content": "text", "memory": "text", "fact": "text", "value": "text", "message": "text", "body": "text",
@@ -194,7 +195,7 @@ var sameAs = map[string]string{
 	"author": "writer", "client": "writer", "agent": "writer", "time": "when", "day": "when", "position": "version",
 }
 
-// unknown returns the fault of a name that the tool does not know.
+// unknown returns the text of the error for a name that the tool does not have.
 func (t *tool) unknown(name string) string {
 	names := make([]string, len(t.in.props))
 	for i, p := range t.in.props {
@@ -207,7 +208,7 @@ func (t *tool) unknown(name string) string {
 	return fmt.Sprintf("%s; there are %s", msg, strings.Join(names, ", "))
 }
 
-// nearest returns the name that was probably meant, "" if none is near.
+// nearest returns the one of the names that was probably meant by a mistyped name, "" if none is similar.
 func nearest(name string, names []string) string {
 	plain := strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	for _, n := range names {
@@ -231,7 +232,7 @@ func nearest(name string, names []string) string {
 	return best
 }
 
-// distance returns the number of characters to insert, delete or replace.
+// distance returns the number of characters to insert, delete or replace to turn a into b.
 func distance(a, b string) int {
 	if len(a) > longestProp {
 		return len(a)
@@ -255,7 +256,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// object returns an argument that is an object, with its members as the caller may change them.
+// object returns the argument with this name, which is an object. The caller may change the object.
 func (a args) object(name string) map[string]any {
 	m, _ := a[name].(map[string]any)
 	return maps.Clone(m)

@@ -23,14 +23,14 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// takenID is the id of the memory that records the import of a file of the reference server into
-// this store; it has the lines that could not be read.
+// takenID is the id of the memory that records the import of the reference server's file into this store. It
+// also keeps the lines that could not be read.
 const takenID = memstore.TakeOverID
 
 // Taken is the result of importing a file of the reference server.
 type Taken struct {
 	Path      string
-	Before    bool // it was imported by an earlier start, or by another process
+	Before    bool // the file was imported by an earlier start, or by another process
 	Entities  int
 	Relations int
 	There     int     // number of entities and relations that the store already had, which are unchanged
@@ -80,8 +80,8 @@ func TakeOver(ctx context.Context, st *varve.Store, path string, now time.Time) 
 	return t, nil
 }
 
-// CanTakeOver reports whether the file exists, and returns a *SourceError if it cannot be imported.
-// It is called before a store is created for the file.
+// CanTakeOver reports whether the file exists. It returns a *SourceError if the file cannot be imported. It is
+// called before a store is created for the file.
 func CanTakeOver(path string) (there bool, err error) {
 	f, _, err := source(path)
 	if err != nil || f == nil {
@@ -104,7 +104,7 @@ type SourceError struct {
 func (e *SourceError) Error() string { return "taking over " + e.Path + ": " + e.Err.Error() }
 func (e *SourceError) Unwrap() error { return e.Err }
 
-// source opens the file; the result is nil if it does not exist.
+// source opens the file to import; the result is nil if the file does not exist.
 func source(path string) (*os.File, fs.FileInfo, error) {
 	info, err := os.Stat(path) // before opening: opening a pipe would block
 	var f *os.File
@@ -144,8 +144,8 @@ func regular(info fs.FileInfo) error {
 	return fmt.Errorf("%w: it is %s", varve.ErrInvalid, what)
 }
 
-// changed reports whether the file differs from the imported one. It reads the file only if its
-// time has changed. An unreadable file counts as unchanged.
+// changed reports whether the file differs from the one that was imported, which done records. It reads the
+// file only if its time has changed. An unreadable file counts as unchanged.
 func changed(done *varve.Memory, path string) bool {
 	f, info, err := source(path)
 	if err != nil || f == nil {
@@ -173,7 +173,8 @@ func (t *Taken) aside(number int, line []byte, why error) {
 	t.Aside = append(t.Aside, Aside{number, strings.ToValidUTF8(string(line), "\ufffd"), why.Error()})
 }
 
-// merge adds a line to those with the same id; false if a part of it cannot be kept.
+// merge adds a line of the file to an earlier line about the same entity. It returns false if a part of the
+// line cannot be kept.
 func (t *Taken) merge(lines *[]taken, at map[string]int, line taken) bool {
 	id := line.ID()
 	i, ok := at[id]
@@ -201,7 +202,7 @@ func (t *Taken) merge(lines *[]taken, at map[string]int, line taken) bool {
 	return line.Entity.Type == first.Type && len(line.Extra) == 0
 }
 
-// Limits of a transaction.
+// Limits of one transaction of the import.
 const (
 	takeLines = 1000
 	takeBytes = 4 << 20
@@ -280,18 +281,19 @@ func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum h
 	}
 }
 
-// isLine reports whether an error is about the content of a line, or the size of several.
+// isLine reports whether an error is about the content of one line, or about the total size of several, so that
+// the other lines can be imported.
 func isLine(err error) bool {
 	return errors.Is(err, varve.ErrTooLarge) || errors.Is(err, varve.ErrInvalid) || errors.Is(err, varve.ErrBatchTooLarge)
 }
 
 func ptr[T any](v T) *T { return &v }
 
-// asideRoom is the maximum number of bytes of rejected lines that the memory keeps.
+// asideRoom is the maximum number of bytes of lines that could not be imported which the memory takenID keeps.
 const asideRoom = 1 << 20
 
-// memory returns the memory that records the import; it keeps unreadable lines as far as there is
-// room, so that they are not lost when the file is removed.
+// memory returns the memory that records the import. It keeps up to room bytes of the lines that could not be
+// read, so that they are not lost when the file is removed.
 func (t *Taken) memory(sum hash.Hash, now time.Time, room int) varve.Memory {
 	path := t.Path
 	if abs, err := filepath.Abs(path); err == nil {

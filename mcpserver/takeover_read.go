@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// The old server may still be running. For each call it truncates its file and writes all of it:
-// what was read in between is read again, for at most settleTries × settlePause.
+// The old server may still be running. For each call it truncates its file and writes the whole file again. A
+// file that was read during that is read again, at most settleTries times, with settlePause between.
 const (
 	settleTries = 20
 	settlePause = 50 * time.Millisecond
@@ -23,8 +23,8 @@ const (
 	settleRecent = 5 * time.Second
 )
 
-// settled reads the file when no process is writing it, and returns its time; it returns nothing if
-// there is no file.
+// settled reads the file at a moment when no process is writing it, and returns its lines, its hash and its
+// modification time. It returns nothing if the file does not exist.
 func (t *Taken) settled(ctx context.Context, now time.Time) (lines []taken, sum hash.Hash, at time.Time, err error) {
 	for try := 1; ; try++ {
 		f, info, err := source(t.Path)
@@ -59,16 +59,16 @@ func (t *Taken) settled(ctx context.Context, now time.Time) (lines []taken, sum 
 	}
 }
 
-// taken is a line of the file, or several merged into one.
+// taken is one line of the file, or several lines about the same entity merged into one.
 type taken struct {
 	graph.Line
-	number int // of the first line
-	bytes  int // of all lines
+	number int // number of the first line
+	bytes  int // number of bytes of all lines
 }
 
-// read reads all lines, as the reference server does for each call. Entities with the same name are
-// merged into one, with the first one's type and the observations of all. torn reports whether the
-// last line has no line feed and cannot be parsed.
+// read reads all lines of the file as the reference server does for each call. Entities with the same name are
+// merged into one, with the type of the first one and the observations of all. torn reports whether the last
+// line has no line feed and cannot be parsed: it may be incomplete.
 func (t *Taken) read(f io.Reader) (lines []taken, sum hash.Hash, torn bool, err error) {
 	sum = sha256.New()
 	r := bufio.NewReaderSize(io.TeeReader(f, sum), 256<<10)

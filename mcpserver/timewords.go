@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/timearg"
 )
 
-// period is a time that a call is about.
+// period is a period of time, from a time on and before another.
 type period struct{ from, to time.Time } // to is behind it; zero: no bound
 
 func (p period) String() string {
@@ -30,7 +30,7 @@ func (p period) String() string {
 	return p.from.Format(day) + " to " + last.Format(day)
 }
 
-// asking are words that a question about a time consists of, besides the time.
+// asking are words that may be in a question about a time in addition to the time itself.
 var asking = strings.Fields(`a about all and any anything are at be been by can could did discuss discussed do does
 	done during ever every everything for from give got had happen happened happens has have i in is it know last learn
 	learned learnt list me mention mentioned my note noted notes of on our please recall remember remembered said save
@@ -40,14 +40,14 @@ var asking = strings.Fields(`a about all and any anything are at be been by can 
 var months = []string{"january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
 	"november", "december"}
 
-var numeric = regexp.MustCompile(`^\d{1,3}$|^\d{5,}$`) // that are no year
+var numeric = regexp.MustCompile(`^\d{1,3}$|^\d{5,}$`) // numbers that are not a year
 
-// longestTime is the maximum number of words of a time.
+// longestTime is the maximum number of words that name a time.
 const longestTime = 4
 
-// timeWords looks for a time in a question: yesterday, last week, on Friday, in March, 3 days ago. It returns the words
-// that name it, the time, and the words that are left when those are taken out by which one asks. said is "" if there
-// is none.
+// timeWords finds the words in a question that name a time: yesterday, last week, on Friday, in March, 3 days
+// ago. said are these words, "" if there are none; at is the time; rest is the question without them and
+// without the words in asking.
 func timeWords(query string, now time.Time) (said string, at period, rest string) {
 	if strings.ContainsAny(query, `":+*`) {
 		return "", period{}, query // the grammar of a search
@@ -89,7 +89,7 @@ func timeWords(query string, now time.Time) (said string, at period, rest string
 	return said, at, strings.Join(left, " ")
 }
 
-// timeOf reads words that can only be meant as a time.
+// timeOf parses words as a time, if they cannot have another meaning.
 func timeOf(text, before string, now time.Time) (period, bool) {
 	now = now.Local()
 	if name, year, _ := strings.Cut(text, " "); slices.Contains(months, name) || len(name) == 3 && isMonth(name) {

@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// tool is one tool: its description for clients, and the function that runs it.
+// tool is a tool: its description for clients, and the function that runs it.
 type tool struct {
 	name, title, about string
 	in, out            *shape
@@ -18,8 +18,8 @@ type tool struct {
 
 type hints struct {
 	readOnly, destructive, idempotent bool
-	// lenient tools take what the reference server takes: they ignore names that they do not know, and take no value as
-	// another kind. All others are strict; see tool.strict.
+	// lenient makes the tool accept the same arguments as the reference server: unknown names are ignored, and
+	// no value is converted to another kind. All other tools are strict; see tool.strict.
 	lenient bool
 }
 
@@ -38,7 +38,7 @@ func (t *tool) declaration() *mcp.Tool {
 	return d
 }
 
-// json returns the tool's entry in a listing.
+// json returns the tool's entry in a list of tools.
 func (t *tool) json() json.RawMessage {
 	if t.title == "" {
 		return t.short()
@@ -55,8 +55,8 @@ func (t *tool) json() json.RawMessage {
 	return append(append(b, t.out.schema(true)...), '}')
 }
 
-// short returns the entry of a tool without what a client can do without: hints that are as by default, a title, and a
-// schema of the output unless the host wants one.
+// short returns the entry of a tool without the parts that a client does not need: hints with their default
+// values, the title, and the schema of the output unless the host wants it.
 func (t *tool) short() json.RawMessage {
 	b := appendString([]byte(`{"name":`), t.name)
 	b = appendString(append(b, `,"description":`...), t.about)
@@ -75,7 +75,7 @@ func (t *tool) short() json.RawMessage {
 	return append(b, '}')
 }
 
-// plainResult is a mcp.CallToolResult that is encoded in one pass instead of two, which matters for
+// plainResult is a mcp.CallToolResult that is encoded in one pass instead of two, which saves much time for
 // large graphs.
 type plainResult struct {
 	mcp.ResultBase
@@ -89,8 +89,7 @@ type plainText struct {
 	Text string `json:"text"`
 }
 
-// newProtocol is the first version of the protocol whose results need members that plainResult
-// lacks.
+// newProtocol is the first version of the protocol whose results have members that plainResult does not have.
 const newProtocol = "2026-07-28"
 
 // plain converts a result to a plainResult, and returns it unchanged if that would lose something.

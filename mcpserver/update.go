@@ -15,14 +15,16 @@ import (
 	"github.com/varve-db/varve/internal/timearg"
 )
 
-// pinned is the tag of the memories that context always shows: tags are found without reading all memories.
+// pinned is the tag of the memories that the tool context always shows. They are found by the tag without
+// reading all memories.
 const pinned = "pinned"
 
-// reserved are the members of metadata that have an argument of their own, or belong to the server.
+// reserved are the members of the metadata that callers cannot set by the argument metadata, because they have
+// an argument of their own, which is the value, or belong to the server.
 var reserved = map[string]string{"session_id": "session", "category": "category", "key": "key", "tags": "tags",
 	project.Member: "", project.SupersededBy: "replaces"}
 
-// describe writes into a memory what remember and update have arguments for, besides its text.
+// describe sets the parts of a memory other than its text that the arguments of remember or update name.
 func (c *memoryCall) describe(m *varve.Memory) error {
 	if m.Metadata == nil {
 		m.Metadata = map[string]any{}
@@ -91,7 +93,8 @@ func pin(m *varve.Memory, on bool) {
 	}
 }
 
-// target returns the id of the one memory that id, or key and session, name.
+// target returns the id of the memory that the arguments id, or key and session, name. With change, the memory
+// must be one that the tools may change.
 func (c *memoryCall) target(ctx context.Context, change bool) (string, error) {
 	id, key := c.text("id"), c.text("key")
 	switch {
@@ -189,12 +192,12 @@ func (c *memoryCall) update(ctx context.Context) (*answer, error) {
 	}), nil
 }
 
-// shownChars is how much of a text the answer to a change shows.
+// shownChars is the maximum number of characters of a text that the answer to a change shows.
 const shownChars = 200
 
 func (c *memoryCall) starred(m *varve.Memory) bool { return c.project.ID != "" && c.view.Shared(m) }
 
-// rewrite changes the text of a memory as the arguments say.
+// rewrite changes the text of a memory as the arguments request.
 func (c *memoryCall) rewrite(m *varve.Memory) error {
 	switch old := c.text("old"); {
 	case c.text("text") != "":

@@ -20,29 +20,29 @@ type view struct {
 	bad   func(error)
 	clock func() time.Time
 
-	turn chan struct{} // held while refreshing; a waiting call may be cancelled
+	turn chan struct{} // held by the goroutine that refreshes the view; a call that waits for it may be cancelled
 
 	mu     sync.RWMutex
 	loaded bool
 	from   uint64    // position from which on changes are read
-	stood  time.Time // when from was last moved past changes that do not concern the graph
-	bytes  int64     // approximate size in memory
+	stood  time.Time // time at which from was last moved past changes that do not concern the graph
+	bytes  int64     // approximate number of bytes that the view occupies
 	byID   map[string]*entity
-	edges  map[string]*relation            // by id
-	ends   map[string]map[string]*relation // by the name at either end, then by id
+	edges  map[string]*relation            // relations, by id
+	ends   map[string]map[string]*relation // relations, by the name at either end, then by id
 	order  []*entity
 	lines  []*relation
 	large  int64 // number of memories when the graph was found to be too large; 0: it was not
 
 	lost   map[string]bool // memories that could not be read, by id; "": some have an unknown id
-	looked time.Time       // time of the last attempt
+	looked time.Time       // time of the last attempt to read them
 }
 
 func newView(st *varve.Store, limit int64, bad func(error), clock func() time.Time) *view {
 	return &view{st: st, limit: limit, bad: bad, clock: clock, turn: make(chan struct{}, 1)}
 }
 
-// with calls f with the graph as of now or later.
+// with calls f with the graph as of the time of the call or later.
 func (v *view) with(ctx context.Context, f func(nodes) error) error {
 	if v.limit < 0 {
 		return f(scan{v.st, v.bad})
@@ -62,7 +62,8 @@ func (v *view) with(ctx context.Context, f func(nodes) error) error {
 	return f(held{v, v.clock()})
 }
 
-// refresh applies the changes committed since; small is false if the graph is too large.
+// refresh applies the changes committed since the last refresh. small is false if the graph is too large to be
+// kept.
 func (v *view) refresh(ctx context.Context) (small bool, err error) {
 	select {
 	case v.turn <- struct{}{}:
@@ -94,11 +95,11 @@ func (v *view) refresh(ctx context.Context) (small bool, err error) {
 	return false, nil // the log is released faster than the graph is read
 }
 
-// between is the minimum time between two checks that are not made for every query.
+// between is the minimum time between two checks of a kind that is too expensive for every query.
 const between = 5 * time.Second
 
-// due reports whether unreadable memories must be tried again: restoring a file, or making it
-// readable, is not a change in the log.
+// due reports whether memories that could not be read must be tried again now: restoring a file, or making it
+// readable, is not a change that the log shows.
 func (v *view) due() bool {
 	passed := v.clock().Sub(v.looked)
 	return len(v.lost) > 0 && (passed >= between || passed < 0)
@@ -132,7 +133,7 @@ func (v *view) lose(id string, err error) {
 	v.lost[id] = true
 }
 
-// load reads the whole graph.
+// load reads the whole graph from the store. small is false if the graph is too large to be kept.
 func (v *view) load(ctx context.Context) (small bool, err error) {
 	if v.large > 0 {
 		n, err := v.st.Count(ctx)
@@ -206,7 +207,7 @@ func (v *view) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// overhead is the approximate size of an entry besides its texts.
+// overhead is the approximate number of bytes that an entry of the view occupies in addition to its texts.
 const overhead = 400
 
 func (e *entity) size() int64 {
@@ -269,7 +270,7 @@ func (v *view) remove(id string) {
 	}
 }
 
-// held are the nodes of a view, used under its lock.
+// held gives access to the nodes of a view while its lock is held.
 type held struct {
 	v   *view
 	now time.Time

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// workingCall is a call of the working group.
+// workingCall is a call of a tool of the group working, with the working memory that it uses.
 type workingCall struct {
 	m    *working.Memory
 	args args
@@ -46,8 +46,9 @@ func (s *server) working(ctx context.Context, a args,
 	return &answer{text: ready(text), structured: ready(structured)}, err
 }
 
-// workingProject returns the project of a scope: within the project of the caller, if there is one. No name that a call
-// gives reaches the scopes of another project.
+// workingProject returns the project of a scope of working memory for the project name that a call gives. If
+// the caller has a project, the result is within that project, so that no name reaches the scopes of another
+// one.
 func workingProject(ctx context.Context, given string) (string, error) {
 	var of Project
 	if c, ok := ctx.Value(callerKey{}).(*caller); ok {
@@ -87,7 +88,7 @@ func (w *workingCall) set(ctx context.Context) (any, error) {
 	return map[string]any{"set": done}, err
 }
 
-// workingValue is a value in an answer.
+// workingValue is a value of working memory in an answer.
 type workingValue struct {
 	Key     string  `json:"key"`
 	Value   string  `json:"value"`

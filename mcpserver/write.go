@@ -14,10 +14,10 @@ type writer struct {
 	pretty bool
 	depth  int
 	filled bool         // the open array or object has an element
-	sink   func([]byte) // gets the output in pieces; nil: all of it stays in b
+	sink   func([]byte) // receives the output in pieces; nil: all output stays in b
 }
 
-// piece is the approximate size of the pieces that sink gets.
+// piece is the approximate size in bytes of the pieces that sink receives.
 const piece = 32 << 10
 
 func (w *writer) pass() {
@@ -73,7 +73,7 @@ func (w *writer) line() {
 	}
 }
 
-// next begins an element.
+// next begins the next element of an array or object: it writes the comma and the white space before it.
 func (w *writer) next() {
 	w.pass()
 	if w.filled {
@@ -83,7 +83,7 @@ func (w *writer) next() {
 	w.filled = true
 }
 
-// member begins a member of an object.
+// member begins a member of an object: it writes the name.
 func (w *writer) member(name string) {
 	w.next()
 	w.b = append(appendString(w.b, name), ':')
@@ -112,7 +112,7 @@ func (w *writer) flag(name string, value bool) {
 	w.b = strconv.AppendBool(w.b, value)
 }
 
-// score writes a number with three digits.
+// score writes a member whose value is a number with three digits after the decimal point.
 func (w *writer) score(name string, value float64) {
 	w.member(name)
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 3, 64), 64)
@@ -137,7 +137,7 @@ func (w *writer) relation(r *graph.Relation) {
 	w.close('}')
 }
 
-// list writes an array.
+// list writes an array; one writes each item.
 func list[T any](w *writer, items []T, one func(*writer, *T)) {
 	w.open('[')
 	for i := range items {
@@ -146,12 +146,12 @@ func list[T any](w *writer, items []T, one func(*writer, *T)) {
 	w.close(']')
 }
 
-// found is the answer to a query about the graph.
+// found has the entities and relations that a query about the graph has found.
 type found struct {
 	entities  []*entity
 	relations []*relation
-	bytes     int  // their minimum size in an answer
-	over      bool // it exceeds the limit of an answer, and is empty
+	bytes     int  // minimum number of bytes that they take in an answer
+	over      bool // the answer would exceed its limit, so found is empty
 }
 
 func (f *found) addEntity(e *entity) {
@@ -170,8 +170,8 @@ func (f *found) addRelation(r *relation) {
 	}
 }
 
-// fits counts a node with this many bytes of text. An answer has the text twice, in two objects
-// with their member names.
+// fits counts an entity or relation with this many bytes of text, and reports whether the answer is still
+// within its limit. An answer has the text twice, in two objects with their member names.
 func (f *found) fits(text int) bool {
 	const names = 100
 	if f.bytes += 2*text + names; f.bytes > maxAnswer {

@@ -19,31 +19,31 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// Base begins the paths of the API.
+// Base is the path with which all paths of the API begin.
 const Base = "/v1/memory_stores"
 
-// Betas are the values of the header anthropic-beta of which each request has one.
+// Betas returns the values of the header anthropic-beta, of which each request must have one.
 func Betas() []string { return []string{"managed-agents-2026-04-01", "agent-memory-2026-07-22"} }
 
 // Limits of requests.
 const (
-	MostContent  = 102_400 // bytes of a memory's content
-	mostBody     = 1 << 20 // bytes of a request
-	mostPage     = 100     // items of a page
-	mostFullPage = 20      // items of a page with their contents
+	MostContent  = 102_400 // maximum number of bytes of a memory's content
+	mostBody     = 1 << 20 // maximum number of bytes of a request
+	mostPage     = 100     // maximum number of items of a page
+	mostFullPage = 20      // maximum number of items of a page with their contents
 	defaultPage  = 20
 )
 
-// Route is a path of the API with its method.
+// Route is a method and path of the API with its handler.
 type Route struct {
-	Pattern string // of http.ServeMux
+	Pattern string // pattern for http.ServeMux
 	Handler http.Handler
 }
 
-// method answers a request that passed the checks; what it returns becomes JSON.
+// method answers a request that passed the checks. The returned value is encoded as the JSON of the answer.
 type method func(s *Stores, r *http.Request, by Caller) (any, error)
 
-// routes are the methods of the API, and whether they write.
+// routes returns the methods of the API, and for each whether it writes.
 func routes() []struct {
 	pattern string
 	writes  bool
@@ -72,7 +72,7 @@ func routes() []struct {
 	}
 }
 
-// Routes returns the methods of the API, and what answers other paths below /v1/.
+// Routes returns the routes of the API, including one that answers all other paths below /v1/.
 func (s *Stores) Routes() []Route {
 	var list []Route
 	for _, m := range routes() {
@@ -91,7 +91,7 @@ func (s *Stores) Routes() []Route {
 	})})
 }
 
-// matches reports whether a path is one of a pattern.
+// matches reports whether a path matches a pattern of http.ServeMux.
 func matches(pattern, path string) bool {
 	a, b := strings.Split(pattern, "/"), strings.Split(path, "/")
 	if len(a) != len(b) {
@@ -151,10 +151,10 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = e.Encode(v) // the client is gone
 }
 
-// refusal is an error that the client is told.
+// refusal is an error whose text the client gets.
 type refusal struct {
 	status int
-	kind   string // of the error; "": that of the status
+	kind   string // kind of the error; "": the kind for the status
 	text   string
 }
 
@@ -164,12 +164,12 @@ func refuse(status int, format string, args ...any) error {
 	return &refusal{status: status, text: fmt.Sprintf(format, args...)}
 }
 
-// invalid is a refusal of a field, parameter or header.
+// invalid returns the refusal of a field, parameter or header.
 func invalid(field, format string, args ...any) error {
 	return refuse(http.StatusBadRequest, "%s: %s", field, fmt.Sprintf(format, args...))
 }
 
-// Kinds of errors that are not those of their status.
+// Kinds of errors that differ from the kind for their status.
 const (
 	preconditionFailed = "memory_precondition_failed_error"
 	pathConflict       = "memory_path_conflict_error"
@@ -200,10 +200,10 @@ func kindOf(status int) string {
 	return "api_error"
 }
 
-// statusOverloaded is what clients of the API know for a server with too much to do.
+// statusOverloaded is the HTTP status by which this API tells clients that the server has too much to do.
 const statusOverloaded = 529
 
-// errorAnswer is the body of an answer to a request that failed.
+// errorAnswer is the body of the answer to a request that failed.
 type errorAnswer struct {
 	Type      string      `json:"type"`
 	Error     errorObject `json:"error"`
@@ -215,7 +215,7 @@ type errorObject struct {
 	Message string `json:"message"`
 }
 
-// WriteError answers a request to the API that was refused before it came to a Route.
+// WriteError answers a request to the API that was refused before a Route handled it.
 func WriteError(w http.ResponseWriter, status int, message string) {
 	writeError(w, &refusal{status: status, text: message}, requestID+random(15))
 }
@@ -229,7 +229,7 @@ func writeError(w http.ResponseWriter, e *refusal, id string) {
 	writeJSON(w, e.status, errorAnswer{Type: "error", Error: errorObject{kind, e.text}, RequestID: id})
 }
 
-// fail answers a request that failed. What is not the client's to know is in the log.
+// fail answers a request that failed. Errors whose text the client must not see are logged.
 func (s *Stores) fail(w http.ResponseWriter, r *http.Request, err error) {
 	id := requestID + random(15)
 	e := told(r.Context(), err)
@@ -239,7 +239,7 @@ func (s *Stores) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeError(w, e, id)
 }
 
-// told returns what the client is told of an error.
+// told returns the refusal that the client gets for an error.
 func told(ctx context.Context, err error) *refusal {
 	var e *refusal
 	var copied *DuplicateError
@@ -274,7 +274,7 @@ func told(ctx context.Context, err error) *refusal {
 		text: "the server could not do this: its log has the reason under the id of the request"}
 }
 
-// body reads the JSON object of a request. What it does not know, and what is no Unicode, is refused.
+// body decodes the JSON object in the body of a request into v. It refuses unknown members and invalid UTF-8.
 func body(r *http.Request, v any) error {
 	b, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, mostBody))
 	var large *http.MaxBytesError
@@ -292,7 +292,7 @@ func body(r *http.Request, v any) error {
 	return nil
 }
 
-// noBody refuses a request whose body has more than an empty object.
+// noBody returns a refusal if the body of a request has more than an empty object.
 func noBody(r *http.Request) error {
 	b, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, mostBody))
 	if err != nil {
@@ -308,13 +308,13 @@ func noBody(r *http.Request) error {
 	return nil
 }
 
-// query is the query of a request; err is the first parameter that is not valid.
+// query has the query parameters of a request; err is the error of the first invalid one.
 type query struct {
 	values url.Values
 	err    error
 }
 
-// parameters returns the query of a request, which has no other parameters than those that are named.
+// parameters returns the query parameters of a request. Parameters other than known are an error.
 func parameters(r *http.Request, known ...string) *query {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	q := &query{values: values}
@@ -369,7 +369,7 @@ func (q *query) flag(name string) bool {
 	return false
 }
 
-// times returns the bounds created_at[gte] and created_at[lte]; zero: none.
+// times returns the bounds that the parameters created_at[gte] and created_at[lte] set; zero: no bound.
 func (q *query) times() (from, to time.Time) {
 	for name, at := range map[string]*time.Time{"created_at[gte]": &from, "created_at[lte]": &to} {
 		if !q.has(name) {
@@ -383,7 +383,7 @@ func (q *query) times() (from, to time.Time) {
 	return from, to
 }
 
-// view returns whether contents are wanted.
+// view reports whether the parameter view requests the contents; without it, the result is otherwise.
 func (q *query) view(otherwise bool) (full bool) {
 	switch v := q.text("view"); {
 	case !q.has("view"):
@@ -396,7 +396,7 @@ func (q *query) view(otherwise bool) (full bool) {
 	return false
 }
 
-// page returns the place where a page begins, and its size.
+// page returns the place at which the requested page begins, and its maximum number of items.
 func (q *query) page(kind byte, full bool) (place string, limit int) {
 	limit = q.number("limit", defaultPage, 1, mostPage)
 	if full {
@@ -411,11 +411,11 @@ func (q *query) page(kind byte, full bool) (place string, limit int) {
 	return place, limit
 }
 
-// listing is the answer to a list.
+// listing is the JSON of the answer to a list.
 type listing struct {
 	Data     []any   `json:"data"`
 	NextPage *string `json:"next_page"`
 }
 
-// stamp is a time as the API writes it.
+// stamp returns a time in the form of the API.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

@@ -13,14 +13,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 )
 
-// FailureDelay is how long the answer to a wrong token waits, and MostFailures the maximum number of answers that
-// wait at once.
+// FailureDelay is how long the answer to a wrong token is delayed. MostFailures is the maximum number of
+// answers that are delayed at the same time.
 const (
 	FailureDelay = 300 * time.Millisecond
 	MostFailures = 64
 )
 
-// guard checks what every request must pass, whatever its path, and logs it.
+// guard returns a handler that makes the checks which every request must pass, whatever its path, and logs the
+// request.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -59,8 +60,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// ownHost reports whether the Host header names this server. A web page of another site whose name server answers with
-// a loopback address cannot pass: its browser sends the name of the site.
+// ownHost reports whether the Host header of a request names this server. It protects against a web page of
+// another site whose name server answers with a loopback address: the browser sends the name of that site.
 func (s *Server) ownHost(r *http.Request) bool {
 	host := withoutPort(r.Host)
 	if slices.ContainsFunc(s.o.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
@@ -73,7 +74,7 @@ func (s *Server) ownHost(r *http.Request) bool {
 	return len(s.o.Hosts) == 0
 }
 
-// ownOrigin reports whether a request comes from no web page, or from one of this server.
+// ownOrigin reports whether a request comes from a web page of this server, or from no web page.
 func (s *Server) ownOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "cross-site", "same-site":
@@ -90,8 +91,8 @@ func (s *Server) ownOrigin(r *http.Request) bool {
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// isVisit reports whether a person follows a link of another site, or of a file, to the page. What is at / has nothing
-// of the store, and a page of another site cannot read the answer.
+// isVisit reports whether a request is a person following a link to the page from another site or a file. Such
+// a request is safe: the answer at / has no data of the store, and a page of another site cannot read it.
 func isVisit(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
 		r.Header.Get("Sec-Fetch-Dest") == "document"
@@ -112,7 +113,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// authenticated passes on requests that present a valid token, which is then auth.TokenInfo's in their context.
+// authenticated returns a handler that passes on only requests with a valid token. The token is in the
+// auth.TokenInfo of the request's context.
 func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, err := s.o.Tokens.Find(SumOf(secretIn(r)))
@@ -128,7 +130,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 	})
 }
 
-// secretIn returns the token that a request presents, "" if it presents none.
+// secretIn returns the secret of the access token that a request presents, "" if it presents none.
 func secretIn(r *http.Request) string {
 	if scheme, secret, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(secret)
@@ -157,7 +159,7 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request) {
 	refuse(w, r, http.StatusUnauthorized, text)
 }
 
-// serveAs serves a request for the holder of a token.
+// serveAs passes a request to next in the name of the token t.
 func (s *Server) serveAs(t *Token, w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if by, ok := r.Context().Value(whoKey{}).(*who); ok {
 		by.name = t.Name
@@ -185,29 +187,30 @@ func (s *Server) serveAs(t *Token, w http.ResponseWriter, r *http.Request, next 
 	auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next).ServeHTTP(w, r)
 }
 
-// methodHeader has the method of a call; the SDK refuses a call of another.
+// methodHeader is the header with the method of an MCP call. The SDK refuses a call whose method differs from
+// it.
 const methodHeader = "Mcp-Method"
 
-// listen is the method of the calls that last until their client ends them.
+// listen is the MCP method of calls that last until the client ends them.
 const listen = "subscriptions/listen"
 
-// streamPath is where the page listens for changes.
+// streamPath is the path at which the page listens for changes.
 const streamPath = "/stream"
 
-// listens reports whether a request lasts until its client ends it.
+// listens reports whether a request lasts until its client ends it, because it listens for changes.
 func listens(r *http.Request) bool {
 	return r.Header.Get(methodHeader) == listen || r.URL.Path == streamPath
 }
 
-// tokenInfoKey is the key of the *Token in auth.TokenInfo.Extra.
+// tokenInfoKey is the key in auth.TokenInfo.Extra of the request's *Token.
 const tokenInfoKey = "varve"
 
-// who receives the name of the token of a request, for the log.
+// who is where the handler of a request stores the name of the request's token, for the log line.
 type who struct{ name string }
 
 type whoKey struct{}
 
-// logged counts what is answered.
+// logged is an http.ResponseWriter that records the status and the size of the answer, for the log line.
 type logged struct {
 	http.ResponseWriter
 	status int
@@ -230,5 +233,5 @@ func (l *logged) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the underlying writer, for http.ResponseController.
 func (l *logged) Unwrap() http.ResponseWriter { return l.ResponseWriter }

@@ -7,7 +7,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 )
 
-// TokenOf returns the token that a request has presented, by the context of the request; nil if it has presented none.
+// TokenOf returns the access token that a request has presented, from the context of the request; nil if there
+// is none.
 func TokenOf(ctx context.Context) *Token {
 	info := auth.TokenInfoFromContext(ctx)
 	if info == nil {
@@ -17,7 +18,7 @@ func TokenOf(ctx context.Context) *Token {
 	return t
 }
 
-// forPage passes on requests with a token that may use the page.
+// forPage returns a handler that passes on only requests whose token may use the page.
 func forPage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t := TokenOf(r.Context()); t == nil || !t.Page {

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// request is a request that is under way and has presented a valid token.
+// request is a running request that has presented a valid token.
 type request struct {
 	token   *Token
-	listens bool // it lasts until its client ends it
+	listens bool // the request lasts until its client ends it
 }
 
-// requests has the requests that are being answered, each with the function that cancels it.
+// requests has all running requests, each with the function that cancels it.
 type requests struct {
 	mu sync.Mutex
 	of map[*request]context.CancelFunc
@@ -29,7 +29,7 @@ func (l *requests) remove(r *request) {
 	delete(l.of, r)
 }
 
-// endUnless ends the requests of which the token is not valid any more.
+// endUnless cancels the running requests whose token is not valid any more.
 func (l *requests) endUnless(valid func(t *Token) bool) {
 	l.end(func(r *request) bool { return !valid(r.token) })
 }

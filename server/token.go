@@ -21,38 +21,39 @@ import (
 	"github.com/varve-db/varve/mcpserver"
 )
 
-// Limits of tokens.
+// The limits of tokens.
 const (
-	MostName    = 64   // bytes of a name
-	LeastSecret = 20   // bytes of a token that a user chose
-	MostTokens  = 1000 // of a file
+	MostName    = 64   // maximum number of bytes of a token's name
+	LeastSecret = 20   // minimum number of bytes of a secret that a user chose
+	MostTokens  = 1000 // maximum number of tokens in a file
 )
 
-// secretBegin is how a token of NewSecret begins, so that programs that search for secrets recognise it.
+// secretBegin is the beginning of every secret from NewSecret, by which programs that search for secrets
+// recognize it.
 const secretBegin = "varve_"
 
-// Sum identifies a token: its SHA-256.
+// Sum identifies an access token: it is the SHA-256 of the secret.
 type Sum [sha256.Size]byte
 
-// SumOf returns the Sum of a token.
+// SumOf returns the Sum of a token with this secret.
 func SumOf(secret string) Sum { return sha256.Sum256([]byte(secret)) }
 
-// NewSecret returns a random token of 256 bits.
+// NewSecret returns the secret of a new token, with 256 random bits.
 func NewSecret() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return secretBegin + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Token is what a client may do that presents the token with this Sum.
+// Token describes what a client may do that presents the token with this Sum.
 type Token struct {
-	Name     string // shown in history as Writer.Token
+	Name     string // name of the token, shown in history as Writer.Token
 	Sum      Sum
 	ReadOnly bool
-	Tools    []string  // groups of tools; nil allows all that the server offers, an empty list none
-	Project  string    // id of the project whose memories it reaches beside the shared part; "": none
-	Stores   []string  // ids of the memory stores that it may use; nil: all
-	Page     bool      // it may use the page for people, which shows the memories of all projects
+	Tools    []string  // groups of tools that it permits; nil permits all that the server offers, an empty list none
+	Project  string    // id of the project whose memories it permits in addition to the shared part; "": no project
+	Stores   []string  // ids of the memory stores that it permits; nil: all
+	Page     bool      // it permits the page, which shows the memories of all projects
 	Created  time.Time // zero if unknown
 }
 
@@ -89,7 +90,7 @@ func (t *Token) Validate() error {
 	return nil
 }
 
-// tokenFile is the file of tokens as JSON.
+// tokenFile is the content of the token file as JSON.
 type tokenFile struct {
 	Version int          `json:"version"`
 	Tokens  []tokenEntry `json:"tokens"`
@@ -106,7 +107,7 @@ type tokenEntry struct {
 	Created  time.Time `json:"created,omitzero"`
 }
 
-// parseTokens reads the content of a file of tokens. An error names the entry and what is wrong with it.
+// parseTokens parses the content of a token file. An error names the faulty entry and the fault.
 func parseTokens(b []byte) ([]Token, error) {
 	var f tokenFile
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -149,7 +150,7 @@ func parseTokens(b []byte) ([]Token, error) {
 	return list, nil
 }
 
-// formatTokens returns the content of a file with these tokens, sorted by their names.
+// formatTokens returns the content of a token file with these tokens, sorted by their names.
 func formatTokens(list []Token) []byte {
 	f := tokenFile{Version: 1, Tokens: []tokenEntry{}}
 	for _, t := range slices.SortedFunc(slices.Values(list), func(a, b Token) int { return cmp.Compare(a.Name, b.Name) }) {

@@ -18,20 +18,20 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// ErrNoToken: there is no token by this name.
+// ErrNoToken means that the token file has no token with the given name.
 var ErrNoToken = errors.New("no such token")
 
-// ErrTokenExists: a token by this name exists.
+// ErrTokenExists means that the token file already has a token with the given name.
 var ErrTokenExists = errors.New("a token by this name exists")
 
-// mostFile is the maximum size of a file of tokens in bytes.
+// mostFile is the maximum size of a token file in bytes.
 const mostFile = 1 << 20
 
-// lockEvery is how often a lock of the file that another process holds is asked for again.
+// lockEvery is the interval at which a lock of the token file that another process holds is tried again.
 const lockEvery = 20 * time.Millisecond
 
-// Tokens are the tokens that a server accepts: those of a file, which is read again when it changes, and fixed
-// ones. It is safe for concurrent use.
+// Tokens are the access tokens that a server accepts: those of a token file, which is read again when it
+// changes, and fixed ones. It is safe for concurrent use.
 type Tokens struct {
 	path  string
 	fixed []Token
@@ -39,10 +39,10 @@ type Tokens struct {
 	mu    sync.Mutex
 	known fileState
 	list  map[Sum]*Token
-	err   error // why the file cannot be used
+	err   error // reason why the file cannot be used
 }
 
-// fileState is what tells that a file has changed.
+// fileState has the properties of a file by which a change of it is noticed.
 type fileState struct {
 	exists bool
 	size   int64
@@ -54,9 +54,9 @@ func (s fileState) equal(o fileState) bool {
 	return s.exists == o.exists && (!s.exists || s.size == o.size && s.mtime.Equal(o.mtime) && os.SameFile(s.file, o.file))
 }
 
-// OpenTokens returns the tokens of the file at path ("": no file; one that does not exist yet has none), and fixed
-// ones. A fixed token has precedence over one of the file with the same Sum. The error is that of the
-// file.
+// OpenTokens returns the tokens of the token file at path and the fixed tokens. path "" means no file; a file
+// that does not exist yet has no tokens. A fixed token has precedence over one of the file with the same Sum.
+// The error is that of reading the file.
 func OpenTokens(path string, fixed ...Token) (*Tokens, error) {
 	for i := range fixed {
 		if err := fixed[i].Validate(); err != nil {
@@ -68,14 +68,14 @@ func OpenTokens(path string, fixed ...Token) (*Tokens, error) {
 	return t, err
 }
 
-// Len returns the number of tokens that are valid now.
+// Len returns the number of tokens that are currently valid.
 func (t *Tokens) Len() int {
 	all, _ := t.all()
 	return len(all)
 }
 
-// Find returns the token with a Sum, nil if there is none. The error is that of the file, if it cannot be read: fixed
-// tokens are found nevertheless.
+// Find returns the token with the given Sum, nil if there is none. If the file cannot be read, the error is
+// that of the file; fixed tokens are found nevertheless.
 func (t *Tokens) Find(sum Sum) (*Token, error) {
 	all, err := t.all()
 	if k := all[sum]; k != nil {
@@ -84,7 +84,7 @@ func (t *Tokens) Find(sum Sum) (*Token, error) {
 	return nil, err
 }
 
-// all returns all valid tokens by their Sum. It reads the file if that has changed.
+// all returns all valid tokens by their Sum. It reads the file if it has changed.
 func (t *Tokens) all() (map[Sum]*Token, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,8 +117,8 @@ func stateOf(path string) (fileState, error) {
 	return fileState{true, info.Size(), info.ModTime(), info}, nil
 }
 
-// ReadTokens reads a file of tokens. It is refused if another user owns it, or may write it: that user could add a
-// token. A file that does not exist has no tokens.
+// ReadTokens reads the tokens in a token file. It returns an error if another user owns the file or may write
+// it: that user could add a token. A file that does not exist has no tokens.
 func ReadTokens(path string) ([]Token, error) {
 	fsys := vfs.OS()
 	info, err := fsys.Stat(path)
@@ -147,8 +147,9 @@ func ReadTokens(path string) ([]Token, error) {
 	return list, nil
 }
 
-// ChangeTokens reads the file of tokens, applies change, and writes the result durably. Concurrent calls, also of other
-// processes, follow each other. The file is made, with its folder, if it does not exist.
+// ChangeTokens reads a token file, applies change to its tokens, and writes the result durably. Concurrent
+// calls, in this and in other processes, run one after the other. The file and its folder are created if they
+// do not exist.
 func ChangeTokens(ctx context.Context, path string, change func(list []Token) ([]Token, error)) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -174,7 +175,8 @@ func ChangeTokens(ctx context.Context, path string, change func(list []Token) ([
 	return nil
 }
 
-// AddToken adds a token to a file. The error matches ErrTokenExists if the file has one by its name.
+// AddToken adds a token to a token file. The error matches ErrTokenExists if the file already has a token with
+// its name.
 func AddToken(ctx context.Context, path string, t Token) error {
 	if err := t.Validate(); err != nil {
 		return err
@@ -192,7 +194,8 @@ func AddToken(ctx context.Context, path string, t Token) error {
 	})
 }
 
-// RemoveToken removes a token from a file. The error matches ErrNoToken if the file has none by this name.
+// RemoveToken removes a token from a token file. The error matches ErrNoToken if the file has no token with
+// this name.
 func RemoveToken(ctx context.Context, path, name string) error {
 	return ChangeTokens(ctx, path, func(list []Token) ([]Token, error) {
 		rest := slices.DeleteFunc(slices.Clone(list), func(k Token) bool { return k.Name == name })

@@ -11,30 +11,31 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// difference is what differs between two versions.
+// difference is the difference between two versions of a memory.
 type difference struct {
-	Text    []span // nil: the texts are equal
+	Text    []span // parts of the texts; nil: the texts are equal
 	Members []member
 }
 
-// span is a part of two texts: in both, or in one of them only.
+// span is a part of the text that is in both versions, or in only one of them.
 type span struct {
 	Text string
-	What string // "", "ins" or "del"; "cut": Text was left out
+	What string // "": in both; "ins" or "del": in one; "cut": Text was omitted
 }
 
-// member is a member of two documents that differs.
+// member is a member of two documents whose values differ.
 type member struct{ Name, From, To string }
 
-// Limits of a comparison: the words of a text, above which it is compared by lines; how many bytes of an equal part
-// are shown before and after a change; and how many bytes of a difference are shown.
+// Limits of a comparison: the number of words above which a text is compared by lines; the number of bytes of
+// an equal part that are shown before and after a change; and the number of bytes of a difference that are
+// shown.
 const (
 	mostWords   = 20_000
 	nearChange  = 200
 	mostCompare = 1 << 20
 )
 
-// compare returns what differs between two versions of a memory.
+// compare returns the difference between two versions of a memory.
 func compare(old, now *varve.Memory) *difference {
 	d := &difference{Text: compareText(old.Content, now.Content)}
 	add := func(name, from, to string) {
@@ -89,7 +90,7 @@ func vectorText(v []float32, which string) string {
 	return strconv.Itoa(len(v)) + " dimensions, " + which
 }
 
-// compareText returns the spans of two texts, by words; those of long texts by lines.
+// compareText returns the difference between two texts as spans: by words, or for long texts by lines.
 func compareText(old, now string) (spans []span) {
 	if old == now {
 		return nil
@@ -116,7 +117,7 @@ func compareText(old, now string) (spans []span) {
 	return appendSame(spans, strings.Join(a[at:], ""), true, false)
 }
 
-// appendSame appends an equal part, of which what is far from a change is left out.
+// appendSame appends a part that is equal in both texts, and omits what is far from a change.
 func appendSame(spans []span, s string, changeBefore, changeAfter bool) []span {
 	if s == "" {
 		return spans
@@ -142,7 +143,7 @@ func appendSame(spans []span, s string, changeBefore, changeAfter bool) []span {
 	return spans
 }
 
-// words splits a text into words and what is between them.
+// words splits a text into words and the separators between them.
 func words(s string) (list []string) {
 	begin, last := 0, 0
 	for i, r := range s {
@@ -167,7 +168,7 @@ func words(s string) (list []string) {
 	return list
 }
 
-// compared is the data of a comparison.
+// compared is the template data of the comparison of two versions.
 type compared struct {
 	ID         string
 	From, To   varve.Version
@@ -205,7 +206,7 @@ func (p *Page) diff(r *request) (*view, error) {
 	return &view{template: "diff", title: "Difference", data: d}, nil
 }
 
-// span returns the two versions that are compared.
+// span returns the numbers of the two versions that the request wants compared.
 func (r *request) span() (from, to uint64, err error) {
 	if from, err = strconv.ParseUint(r.get("from"), 10, 64); err == nil {
 		to, err = strconv.ParseUint(r.get("to"), 10, 64)

@@ -1,5 +1,5 @@
-// Package page is the page on which a person sees, searches, corrects and deletes what agents know. A server has it at
-// /; memctl ui serves it alone.
+// Package page serves the web page on which a person sees, searches, corrects and deletes what agents have
+// stored. A server serves it at /; memctl ui serves it alone.
 //
 //	p, err := page.New(page.Options{Store: func() *varve.Store { return st }})
 //	s, err := server.New(st, server.Options{Tokens: tokens, Page: p})
@@ -13,25 +13,26 @@
 //	GET /stream           a line of JSON for each change, as it happens
 //
 // The script (static/app.js) puts the view that the fragment of the URL names into the frame: #/memory?id=a is
-// /page/memory?id=a. It has no library: htmx would bring more bytes than the script has, its requests for events cannot
-// have a header with a token, and it puts styles into the page that the policy forbids.
+// /page/memory?id=a. It uses no library. htmx would have more bytes than the whole script, could not send a
+// token in a header with its requests for events, and inserts styles into the page that the policy forbids.
 //
 // # Token
 //
-// The server checks a token before it calls the handlers of /page/ and /stream. The link to the page has the token in
-// the fragment of the URL, which a browser does not send and a server does not log. The script keeps it in
-// sessionStorage, removes it from the URL, and sends it as a header. A cookie would go to every port of 127.0.0.1.
+// The server checks a token before it calls the handlers of /page/ and /stream. The link to the page has the
+// token in the fragment of the URL, which a browser does not send and a server does not log. The script keeps
+// it in sessionStorage, removes it from the URL, and sends it as a header. A cookie would be sent to every port
+// of 127.0.0.1.
 //
 // # Invariants
 //
-//   - The browser asks nothing but this server, and the policy (Content-Security-Policy) permits nothing else: no
+//   - The browser sends requests to this server only, and the policy (Content-Security-Policy) permits nothing else: no
 //     inline script, no inline style, nothing from elsewhere. The server sends a query to the embedding service if one
 //     is set, but not while the query is being typed.
 //   - A GET commits nothing. A change is a POST. A token that may only read gets 403, and its views have no buttons.
 //   - A refused POST leaves the form in place: the header Varve-Error has the reason.
 //   - A request whose context has no token for the page gets 401.
 //   - Text of the store is escaped by html/template. The Markdown of a note is rendered by goldmark; HTML in it is
-//     shown as text, images are links, and a link to another site shows where it leads and asks first.
+//     shown as text, images are links, and a link to another site shows its target and asks before it is followed.
 //   - An edit names the version that was read. If the memory has changed since, nothing is written, and the answer
 //     shows both texts.
 //   - A view of any store is bounded: MostRows rows, MostShown bytes of a text.

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/diff"
 )
 
-// takeAssembly writes one assembly, after the memories that came before it. Members that do not
-// exist stay in the assembly: they are missing in the source.
+// takeAssembly writes one assembly of the source, after the memories that came before it. Members that do not
+// exist are kept in the assembly, because they are missing in the source too.
 func (in *Intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 	if err := in.write(ctx); err != nil {
 		return err

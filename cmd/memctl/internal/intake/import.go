@@ -151,7 +151,8 @@ func (in *Intake) refuse(it *importer.Item, err error) {
 	in.problem(importer.Problem{Path: it.Path, ID: it.ID, Kind: kindRefused, Reason: err.Error()})
 }
 
-// take decides about one memory, and writes the chunk if it is full.
+// take decides whether the memory of an item is written, adds it to the chunk if so, and writes the chunk if it
+// is full.
 func (in *Intake) take(ctx context.Context, it *importer.Item) error {
 	m, err := memstore.Decode(it.JSON, memstore.DecodeOptions{Limits: in.Limits, Location: in.Zone, Owned: true})
 	if err != nil {

@@ -42,7 +42,8 @@ func DecodeAssembly(raw []byte, limits assembly.Limits, newID func() (string, er
 	return *d, err
 }
 
-// decodeEach decodes one object, an array of objects, or objects one after another.
+// decodeEach decodes one JSON object, an array of objects, or objects one after another, each with the function
+// decode. what is the noun for an object in errors.
 func decodeEach[T any](r io.Reader, what string, decode func(raw []byte) (T, error)) ([]T, error) {
 	var all []T
 	for raw, err := range values(r) {
@@ -67,7 +68,8 @@ func NoID(field string, limit int) error {
 		Err: errors.New("an id must not be empty")}
 }
 
-// hasID reports whether there is an id: null counts as none, "" does not.
+// hasID reports whether the JSON object raw has an id in the member name. null counts as no id; "" counts as an
+// id.
 func hasID(raw []byte, name string) bool {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(raw, &m) != nil {
@@ -77,7 +79,7 @@ func hasID(raw []byte, name string) bool {
 	return ok && string(id) != "null"
 }
 
-// values yields the elements of an array, or the values of a stream.
+// values yields the elements of the array that r contains, or the values one after another.
 func values(r io.Reader) func(func(json.RawMessage, error) bool) {
 	return func(yield func(json.RawMessage, error) bool) {
 		br := bufio.NewReader(r)

@@ -25,7 +25,7 @@ func Numbers(ctx context.Context, in io.Reader, what, s string, limit int) ([]fl
 	return floats(what, b)
 }
 
-// floats parses a list of numbers, in every form that a document may have.
+// floats parses a JSON list of numbers, in every form in which a document may contain an embedding.
 func floats(what string, b []byte) ([]float32, error) {
 	// Otherwise an error would have the offset in the object built below.
 	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil {
@@ -39,8 +39,8 @@ func floats(what string, b []byte) ([]float32, error) {
 	return m.Embedding, nil
 }
 
-// Vector reads a JSON list of numbers, which may be the argument itself as for put --embedding, or
-// a file of float32 values.
+// Vector reads an embedding: from name itself if that is a JSON list of numbers, as for put --embedding,
+// otherwise from the file of that name, which has a JSON list of numbers or float32 values.
 func Vector(ctx context.Context, in io.Reader, what, name string, limits memstore.Limits) ([]float32, error) {
 	if text := strings.TrimSpace(name); strings.HasPrefix(text, "[") {
 		return floats(what, []byte(text))

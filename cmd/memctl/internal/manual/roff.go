@@ -33,7 +33,7 @@ func (p *page) text(text string) {
 	}
 }
 
-// example writes lines unchanged.
+// example writes lines unchanged, in a fixed-width font.
 func (p *page) example(text string) {
 	p.request("PP")
 	p.request("nf")
@@ -57,7 +57,7 @@ func italic(s string) string { return `\fI` + escape(s) + `\fR` }
 // pasted into a shell.
 var escape = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...", "→", "->", "\t", " ").Replace
 
-// guarded escapes characters that roff interprets at the beginning of a line.
+// guarded returns a line in which characters that roff interprets at the beginning of a line are escaped.
 func guarded(line string) string {
 	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
 		return `\&` + line

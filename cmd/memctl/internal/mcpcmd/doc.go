@@ -1,8 +1,9 @@
-// Package mcpcmd has the command memctl mcp: it serves a store to an agent on stdin and stdout,
-// with package mcpserver.
+// Package mcpcmd has the command memctl mcp: it serves a store to an agent on stdin and stdout, with package
+// mcpserver.
 //
 //	serve      which store is served, and how the server ends
-//	served     a store that is open as long as a server runs, whatever becomes of its folder
-//	takeover   the file of the replaced server
-//	mark       the memory that records an import, for memctl rm and memctl purge
+//	served     keeps the served store open, and opens it again if its folder was replaced
+//	takeover   imports the file of the server that memctl mcp replaces
+//	mark       the memory that records this import, for memctl rm and memctl purge
+//	project    the project of a client
 package mcpcmd

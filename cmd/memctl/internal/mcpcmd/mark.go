@@ -13,7 +13,8 @@ import (
 const withoutMark = "without this memory the next memctl mcp takes the file over again and restores what was deleted " +
 	"since"
 
-// KeepMark returns an error that says why rm does not delete the memory that records an import.
+// KeepMark returns the error for an attempt to delete the memory that records an import: it says why rm does
+// not delete that memory.
 func KeepMark(ctx context.Context, st *varve.Store) error {
 	m, err := st.Get(ctx, memstore.TakeOverID)
 	if err != nil {
@@ -28,7 +29,7 @@ func KeepMark(ctx context.Context, st *varve.Store) error {
 	return cli.WithFix(err, "to take the file over once more, delete the memory with: memctl purge "+m.ID)
 }
 
-// MarkGoes warns the user if a purge includes the memory that records an import.
+// MarkGoes warns the user if the ids of a purge include the memory that records an import.
 func MarkGoes(ctx context.Context, a *cli.App, st *varve.Store, ids []string) {
 	if !slices.Contains(ids, memstore.TakeOverID) {
 		return

@@ -11,8 +11,9 @@ import (
 	"github.com/varve-db/varve/mcpserver"
 )
 
-// projectOf returns the function that tells the server the project of a client: the one that the user named, else
-// that of the first root which the client offers, else that of the current folder if it is in a repository.
+// projectOf returns the function by which the server determines the project of a client: the project that the
+// user named; otherwise that of the first root that the client offers; otherwise that of the current folder, if
+// it is in a repository.
 func projectOf(a *cli.App, command, named string) (func(context.Context, mcpserver.Origin) (mcpserver.Project, error),
 	error) {
 	if named == "" {

@@ -13,20 +13,20 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-const MemoryFileVariable = "MEMORY_FILE_PATH" // a variable of the reference server
+const MemoryFileVariable = "MEMORY_FILE_PATH" // the reference server's variable for its file
 
-// asideTold is the maximum number of lines that are reported individually: a client may not read
-// stderr.
+// asideTold is the maximum number of unreadable lines of the imported file that are printed one by one: a
+// client may not read stderr.
 const asideTold = 20
 
-// memoryFile is the file of the replaced server.
+// memoryFile is the file of the reference server, from which memctl mcp takes over.
 type memoryFile struct {
-	path    string // absolute, "" if none was named
+	path    string // absolute path, "" if no file was named
 	missing bool   // neither the file nor a store exists yet
 }
 
-// look is called before a store is created: if the file cannot be imported, no store is left
-// behind.
+// look checks, before a store is created, that the file can be imported, so that no store is left behind if it
+// cannot. store is the store's folder.
 func (f *memoryFile) look(store string) error {
 	if f.path == "" || cli.IsStore(store) {
 		return nil
@@ -36,7 +36,7 @@ func (f *memoryFile) look(store string) error {
 	return withRemedy(err)
 }
 
-// takeOver imports the file into the store, and reports the result.
+// takeOver imports the file into the store, and prints the result.
 func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile) error {
 	if from.path == "" {
 		return nil
@@ -76,7 +76,7 @@ func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile
 	return nil
 }
 
-// withRemedy adds the remedy to an error about a file that cannot be imported.
+// withRemedy adds to an error about a file that cannot be imported what the user can do about it.
 func withRemedy(err error) error {
 	var source *mcpserver.SourceError
 	if !errors.As(err, &source) {

@@ -11,11 +11,11 @@ import (
 
 // Finder finds the place of a project: the repository, or the folder, that identifies the project.
 type Finder struct {
-	own  func(path string) bool // reports whether a path belongs to this user
+	own  func(path string) bool // reports whether the file at a path belongs to this user
 	home string
 }
 
-// NewFinder returns the finder of a user.
+// NewFinder returns the Finder of a user with the given environment and home folder.
 func NewFinder(getenv func(string) string, home string) *Finder {
 	users := vfs.Self(getenv)
 	return &Finder{home: home, own: func(path string) bool {
@@ -62,7 +62,8 @@ func (f *Finder) Place(dir string, root bool) (string, error) {
 	return dir, nil
 }
 
-// repository returns the place of the folder at, which has a .git; false if the folder is no repository.
+// repository returns the place of the folder at, in which git is the path of .git; false if the folder is not a
+// repository.
 func (f *Finder) repository(at, git string, info os.FileInfo) (string, bool) {
 	switch {
 	case info.IsDir():
@@ -85,7 +86,8 @@ func (f *Finder) repository(at, git string, info os.FileInfo) (string, bool) {
 	return at, true // a link, or a file that names a folder that does not name it: the folder itself
 }
 
-// worktree returns the common directory of a worktree whose .git file names dir.
+// worktree returns the common directory of a worktree. git is the path of its .git file, and dir the folder
+// that this file names.
 func worktree(git, dir string) (string, bool) {
 	back, ok := gitPath(filepath.Join(dir, "gitdir"), "", dir)
 	if !ok || !same(back, git) {
@@ -99,7 +101,7 @@ func worktree(git, dir string) (string, bool) {
 	return common, err == nil
 }
 
-// submodule reports whether the configuration in dir names the folder as its worktree.
+// submodule reports whether the git configuration in dir names the folder at as its worktree.
 func submodule(at, dir string) bool {
 	text, ok := read(filepath.Join(dir, "config"))
 	if !ok {
@@ -119,7 +121,7 @@ func submodule(at, dir string) bool {
 	return false
 }
 
-// gitPath returns the path in a file of git, which has the path after a prefix; a relative path is relative to dir.
+// gitPath returns the path that a file of git contains after a prefix. A relative path is resolved in dir.
 func gitPath(name, prefix, dir string) (string, bool) {
 	text, ok := read(name)
 	if !ok {

@@ -33,7 +33,7 @@ func Of(a *cli.App) (*Registry, *Finder) {
 	return NewRegistry(env.StateFolder(a.Getenv, runtime.GOOS)), NewFinder(a.Getenv, home)
 }
 
-// Command is memctl project.
+// Command returns memctl project, the group of commands for projects.
 func Command(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:   "project",
@@ -49,7 +49,7 @@ projects.`,
 	}, listCommand(a), joinCommand(a), moveCommand(a), mergeCommand(a))
 }
 
-// listed is a project in a list.
+// listed is a project in the JSON output of project list.
 type listed struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
@@ -135,14 +135,14 @@ machine has no name here.`,
 	return c
 }
 
-// named is a project in a JSON document.
+// named is a project in the JSON output of the other commands.
 type named struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
 	Place string `json:"place"`
 }
 
-// placeOf returns the place of the folder in args at an index, or of the current folder.
+// placeOf returns the place of the folder args[at], or of the current folder if there is no such argument.
 func placeOf(a *cli.App, f *Finder, args []string, at int) (string, error) {
 	dir, err := a.Getwd()
 	if len(args) > at {

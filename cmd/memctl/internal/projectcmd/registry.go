@@ -19,7 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/project"
 )
 
-// Record is the content of a file of the registry: a project.
+// Record is the content of a file of the registry: a project with its name and place.
 type Record struct {
 	Project string `json:"project"`
 	Name    string `json:"name"`
@@ -76,7 +76,7 @@ func file(kind string, of ...string) string {
 	return fmt.Sprintf("%s-%x.json", kind, sum[:16])
 }
 
-// get reads the record with this file name; fs.ErrNotExist if there is none.
+// get reads the record in the file with this name. If there is none, the error matches fs.ErrNotExist.
 func (r *Registry) get(name string) (Record, error) {
 	var rec Record
 	b, err := os.ReadFile(filepath.Join(r.dir, name))
@@ -91,8 +91,8 @@ func (r *Registry) get(name string) (Record, error) {
 	return rec, nil
 }
 
-// make returns the record with this file name. If there is none, it writes rec; if several processes do so, the first
-// one wins.
+// make returns the record in the file with this name. If there is none, it writes rec and returns it. If
+// several processes do so at once, all return the record of the first one.
 func (r *Registry) make(name string, rec Record) (Record, error) {
 	if r.dir == "" {
 		return rec, fmt.Errorf("%w: there is no folder for the ids of projects → set XDG_STATE_HOME, or serve without a "+
@@ -124,7 +124,7 @@ func (r *Registry) make(name string, rec Record) (Record, error) {
 	return r.get(name)
 }
 
-// set replaces the record with this file name.
+// set replaces the record in the file with this name.
 func (r *Registry) set(name string, rec Record) error {
 	temp, err := r.write(&rec)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *Registry) OfPlace(place string) (Record, error) {
 	return r.make(file("place", place), Record{Name: nameOf(place), Place: place})
 }
 
-// nameOf returns the name by which users know a place: that of its folder.
+// nameOf returns the name by which users know a place: the name of its folder.
 func nameOf(place string) string {
 	if base := filepath.Base(place); base != ".git" {
 		return strings.TrimSuffix(base, ".git")
@@ -186,7 +186,8 @@ func orNowhere(place string) string {
 	return place
 }
 
-// OfName returns the project with this name, for use from a place.
+// OfName returns the project with this name, for use from a place. If another folder uses the name, and place
+// was not joined to it, the error is a *NotJoinedError.
 func (r *Registry) OfName(name, place string) (Record, error) {
 	if err := checkName(name); err != nil {
 		return Record{}, err
@@ -205,7 +206,7 @@ func (r *Registry) OfName(name, place string) (Record, error) {
 	return Record{}, &NotJoinedError{name, place, rec.Place}
 }
 
-// Join records that the project with this name may be used from a place.
+// Join records that the folder at place may use the project with this name.
 func (r *Registry) Join(name, place string) (Record, error) {
 	rec, err := r.get(file("name", name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -218,7 +219,8 @@ func (r *Registry) Join(name, place string) (Record, error) {
 	return rec, r.set(file("join", name, place), rec)
 }
 
-// All returns all records, sorted by name and file; none if the user may not read them.
+// All returns all records of the registry, sorted by name and file. It returns none if the user may not read
+// them.
 func (r *Registry) All() ([]Record, error) {
 	names, err := os.ReadDir(r.dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || r.dir == "" {

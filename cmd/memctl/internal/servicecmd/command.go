@@ -20,7 +20,7 @@ import (
 
 const systemFolder = "/etc/systemd/system"
 
-// Command returns the group of commands for the service.
+// Command returns memctl service, the group of commands that install and remove a systemd unit.
 func Command(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:   "service",
@@ -130,7 +130,7 @@ func resolved(dir string, links int) string {
 // mostLinks is the maximum number of links that are followed, the same as in Linux.
 const mostLinks = 40
 
-// fileOf returns the path of the unit with this name.
+// fileOf returns the path of the file for the systemd unit with the given name.
 func fileOf(a *cli.App, s *settings, name string) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", cli.WithFix(fmt.Errorf("memctl service writes units of systemd, which %s does not have: %w", runtime.GOOS,
@@ -241,7 +241,8 @@ func uninstall(ctx context.Context, a *cli.App, s *settings) error {
 	return nil
 }
 
-// ours returns an error if memctl has not written the unit at path, or if the unit was changed since.
+// ours returns an error if the file at path is a unit that memctl did not write, or that was changed since
+// memctl wrote it.
 func ours(path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err

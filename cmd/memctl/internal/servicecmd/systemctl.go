@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// scope returns the flag of systemctl that selects units of the user, "" for units of the system.
+// scope returns the flag of systemctl that selects the units of the user; "" selects those of the system.
 func scope(s *settings) string { return one(s.system, "", "--user ") }
 
-// systemctl runs systemctl with each list of arguments.
+// systemctl runs the program systemctl once for each list of arguments in calls.
 func systemctl(ctx context.Context, s *settings, calls ...[]string) error {
 	for _, args := range calls {
 		args = append(strings.Fields(scope(s)), args...)

@@ -11,10 +11,10 @@ import (
 // mark begins the first line of a unit that memctl wrote; see firstLine.
 const mark = "# Written by memctl service install; memctl service uninstall removes it."
 
-// unit has the parameters of a unit.
+// unit has the values that a systemd unit file is made from.
 type unit struct {
-	store  string // absolute path, or a specifier of systemd
-	memctl string // absolute path
+	store  string // absolute path of the store, or a specifier of systemd that stands for it
+	memctl string // absolute path of the program memctl
 	system bool
 	owner  string // number of a user and, after a colon, of a group; "" if none is set
 }
@@ -64,7 +64,8 @@ func (u *unit) file() string {
 	return firstLine(text) + "\n" + text
 }
 
-// firstLine has the hash of the text that follows, by which changes of a unit are detected.
+// firstLine returns the first line of a unit file, which contains the hash of the text that follows. memctl
+// detects by it that the file was changed.
 func firstLine(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return fmt.Sprintf("%s (sha256:%x)", mark, sum[:8])
@@ -114,8 +115,8 @@ func (u *unit) below(folders ...string) bool {
 	return false
 }
 
-// expanding returns text for a place in which systemd expands specifiers; the specifier of a
-// template is kept.
+// expanding escapes text for a place in which systemd expands specifiers, such as %h. The specifier of a
+// template is not escaped.
 func (u *unit) expanding(s string) string {
 	if s == "%f" {
 		return s
@@ -123,12 +124,12 @@ func (u *unit) expanding(s string) string {
 	return strings.ReplaceAll(s, "%", "%%")
 }
 
-// quoted returns a path as one word of a line.
+// quoted returns a path as one word of a line in a unit file.
 func (u *unit) quoted(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(u.expanding(path)) + `"`
 }
 
-// printable reports whether a path can be a part of a line.
+// printable reports whether a path may be part of a line in a unit file: it has no control characters.
 func printable(path string) bool {
 	return utf8.ValidString(path) && strings.IndexFunc(path, unicode.IsControl) < 0
 }

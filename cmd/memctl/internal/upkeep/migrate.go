@@ -141,7 +141,7 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 	return nil
 }
 
-// flags returns the flags of a migration as a part of a command line.
+// flags returns the options of a migration as flags, to be part of a command line that continues it.
 func flags(o *varve.MigrateOptions) string {
 	s := ""
 	if o.Switch {

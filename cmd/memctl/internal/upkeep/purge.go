@@ -187,7 +187,7 @@ func tellResult(a *cli.App, ids []string, r *varve.PurgeReport, err error) error
 	return nil
 }
 
-// notWiped is the description of a file that was not overwritten, without the remedy.
+// notWiped is an error about a file that was not overwritten; its text omits the remedy.
 type notWiped struct{ *vfs.UnwipedError }
 
 func (e notWiped) Error() string { return e.What() }
@@ -197,8 +197,8 @@ var errUnconfirmed = errors.New("nothing was purged")
 // unknownShown is the maximum number of ids that an error names.
 const unknownShown = 10
 
-// allKnown returns an error if the store has no trace of one of several ids: it may be mistyped. A single id is
-// accepted in any case, and searched everywhere.
+// allKnown returns an error if the store has no trace of one of several ids, which may then be mistyped. A
+// single id is always accepted: the purge searches everywhere for it.
 func allKnown(ctx context.Context, unknownOf func(context.Context, ...string) ([]string, error), ids []string) error {
 	if len(ids) < 2 {
 		return nil
@@ -219,7 +219,7 @@ func allKnown(ctx context.Context, unknownOf func(context.Context, ...string) ([
 		"correct the ids; to search the whole store for one of them, purge it alone")
 }
 
-// confirmPurge asks the user for confirmation, on a terminal.
+// confirmPurge asks the user to confirm that the memories with these ids are purged, unless yes is true.
 func confirmPurge(ctx context.Context, a *cli.App, ids []string, yes bool) error {
 	if yes {
 		return nil

@@ -22,7 +22,7 @@ type redaction struct {
 	Overwritten bool     `json:"overwritten"`
 }
 
-// purgeVersion redacts one version.
+// purgeVersion redacts one version of the memory that arg names, or with groups of the assembly.
 func purgeVersion(cmd *cobra.Command, a *cli.App, st *varve.Store, groups bool, arg string, version uint64,
 	now, yes bool) error {
 	ctx := cmd.Context()

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// scopeArguments returns the keys of the scopes that the arguments name.
+// scopeArguments returns the keys of the scopes of working memory that the arguments name.
 func scopeArguments(cmd *cobra.Command, args []string) ([]string, error) {
 	keys := make([]string, len(args))
 	for i, arg := range args {
@@ -34,8 +34,8 @@ func parseScopes(keys []string) ([]working.Scope, error) {
 	return scopes, nil
 }
 
-// purgeScopes returns a function that purges the scopes with these keys; unknownScopes returns one that finds the keys
-// of which the store has no trace.
+// purgeScopes returns a function that purges the scopes with the given keys. unknownScopes returns one that
+// finds those keys of which the store has no trace.
 func purgeScopes(st *varve.Store) func(context.Context, ...string) (*varve.PurgeReport, error) {
 	return func(ctx context.Context, keys ...string) (*varve.PurgeReport, error) {
 		scopes, err := parseScopes(keys)

@@ -42,7 +42,7 @@ memctl quarantine restore brings a document back from there.`,
 	return c
 }
 
-// action is a step of a plan, or its result.
+// action is a step of the plan of a repair, or the result of that step, in the JSON output.
 type action struct {
 	Do     string   `json:"do"`
 	Path   string   `json:"path,omitempty"`
@@ -115,7 +115,8 @@ func mayBeDead(pids []int) string {
 	return fmt.Sprintf(" (%v may have ended, or are in another container: they are not visible from here)", pids)
 }
 
-// showPlan prints the plan. If the plan has an action, it records that for the exit code.
+// showPlan prints the plan of a repair. If the plan has an action, it also records for the exit code that a
+// repair is needed.
 func showPlan(a *cli.App, p *varve.RepairPlan) {
 	if a.Document != nil {
 		a.Document.Begin("actions")

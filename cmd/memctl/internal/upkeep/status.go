@@ -239,7 +239,7 @@ func (s *State) expired() string {
 	return fmt.Sprintf("; %d of them expired, to be deleted within an hour or two", s.Expired)
 }
 
-// next returns the command that is most useful in this state of the store.
+// next returns the command that status recommends for this state of the store.
 func next(s *State) string {
 	switch {
 	case s.full && s.gravest == nil:

@@ -12,18 +12,18 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// notesState describes the notes.
+// notesState describes the notes of a store, in the JSON output of status.
 type notesState struct {
 	Count int64    `json:"count"`
 	Bytes int64    `json:"bytes"`
-	Left  *leftOut `json:"left_out,omitempty"` // null: there are none
+	Left  *leftOut `json:"left_out,omitempty"` // null: there are no such files
 }
 
-// leftOut are files in the folder of notes that are no notes.
+// leftOut describes the files in the folder notes/ that the store does not treat as notes.
 type leftOut struct {
-	Complete bool           `json:"complete"` // false: there was no time to look at all files
-	Counts   map[string]int `json:"counts"`   // by the reason
-	Files    []leftOutFile  `json:"files"`    // the first of those with each reason
+	Complete bool           `json:"complete"` // false: there was not enough time to look at all files
+	Counts   map[string]int `json:"counts"`   // number of files, by the reason
+	Files    []leftOutFile  `json:"files"`    // the first files with each reason
 }
 
 type leftOutFile struct {
@@ -31,10 +31,11 @@ type leftOutFile struct {
 	Why  string `json:"why"`
 }
 
-// leftShown is how many files with each reason are named.
+// leftShown is the maximum number of files with the same reason that are listed.
 const leftShown = 20
 
-// notesIn describes the notes of a store, nil if it has none and nothing else is in their folder.
+// notesIn describes the notes of a store. It returns nil if the store has no notes and there is no other file
+// in its folder notes/.
 func notesIn(ctx context.Context, st *varve.Store) (*notesState, error) {
 	u, err := st.Notes().Usage(ctx, "")
 	if err != nil {
@@ -65,7 +66,7 @@ func notesIn(ctx context.Context, st *varve.Store) (*notesState, error) {
 	return n, nil
 }
 
-// leftNames are the reasons as status shows them, for one file and for several.
+// leftNames are the texts for the reasons in status: for one file, and for several.
 var leftNames = map[varve.LeftOutReason][2]string{
 	varve.LeftOutLink:    {"link", "links"},
 	varve.LeftOutSpecial: {"special file", "special files"},
@@ -75,7 +76,7 @@ var leftNames = map[varve.LeftOutReason][2]string{
 	varve.LeftOutName:    {"file whose name no note can have", "files whose names no note can have"},
 }
 
-// text returns what of l is worth a line: hidden files are counted only.
+// text returns a line about the files that are not notes. It gives only the number of hidden files.
 func (l *leftOut) text() string {
 	var list []string
 	for _, why := range slices.Sorted(maps.Keys(l.Counts)) {
@@ -97,14 +98,16 @@ func (l *leftOut) text() string {
 	return strings.Join(list, ", ")
 }
 
-// adoptedFolder is a folder elsewhere that is a link to a folder of notes.
+// adoptedFolder is a folder elsewhere that the store has adopted: it is now a link to a folder of notes in the
+// store.
 type adoptedFolder struct {
 	Link   string `json:"link"`
 	Folder string `json:"folder"`
-	State  string `json:"state"` // adopting, adopted or releasing
+	State  string `json:"state"` // "adopting", "adopted" or "releasing"
 }
 
-// adoptedIn returns the adopted folders of the store in dir. It adds faults of them to the problems.
+// adoptedIn returns the adopted folders of the store in dir. It adds what is wrong with them to the problems of
+// the status.
 func (s *State) adoptedIn(dir string) (list []adoptedFolder) {
 	problem := func(text string) {
 		s.Problems = append(s.Problems, text)

@@ -147,7 +147,7 @@ func limitsIn(c varve.Config) *limits {
 	return l
 }
 
-// text describes how much of the limits is used.
+// text returns a line that says how much of each limit is used.
 func (l *limits) text(s *State) string {
 	var parts []string
 	if l.Memories > 0 {
@@ -171,7 +171,7 @@ func (l *limits) text(s *State) string {
 	return strings.Join(parts, "; ")
 }
 
-// readOnly describes the reason for which this user cannot write to the store.
+// readOnly returns the reason why this user cannot write to the store, as text.
 func readOnly(p *varve.PermissionError) string {
 	s := fmt.Sprintf("%s %s: reading works, changes are refused", p.Path, p.Why)
 	if p.Fix != "" {

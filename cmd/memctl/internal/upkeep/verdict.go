@@ -10,12 +10,12 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// verdict counts findings for a summary. For findings about the log the summary says only that the newest versions are
-// in the files; the plan of a repair counts the old versions that are lost.
+// verdict counts the findings of verify or repair for a summary. About the log the summary says only that the
+// newest versions are in the files; the plan of a repair counts the old versions that are lost.
 type verdict struct {
 	lost, healable int
-	past           bool     // there is a finding about the log
-	loses          []string // descriptions of losses from the plan
+	past           bool     // there is a finding about the log or its archive
+	loses          []string // descriptions of the data that would be lost, from the plan of the repair
 }
 
 func (v *verdict) add(f *varve.Finding) {
@@ -45,7 +45,7 @@ func (v *verdict) String() string {
 	return fmt.Sprintf("%d repairable, nothing is lost", v.healable)
 }
 
-// note records a failure for the exit code. The findings are already printed.
+// note records a failure for the exit code, with fix as its remedy. The findings were printed already.
 func (v *verdict) note(a *cli.App, fix string) {
 	switch {
 	case v.lost > 0:

@@ -55,7 +55,7 @@ func parseSample(s string) (part, parts int, err error) {
 	return part, parts, nil
 }
 
-// finding is a finding in the list of verify.
+// finding is a finding in the JSON output of verify.
 type finding struct {
 	Kind     string `json:"kind"`
 	Severity string `json:"severity"`
@@ -69,7 +69,7 @@ type finding struct {
 	Next     string `json:"next,omitempty"`
 }
 
-// summary has the counts of verify.
+// summary has the counts in the JSON output of verify.
 type summary struct {
 	Memories    int64            `json:"memories"`
 	Assemblies  int64            `json:"assemblies"`
@@ -81,7 +81,7 @@ type summary struct {
 	Entries     int64            `json:"entries"`
 	Quarantined int64            `json:"quarantined"`
 	Findings    map[string]int64 `json:"findings"`
-	Worst       string           `json:"worst"` // "" if nothing was found
+	Worst       string           `json:"worst"` // the gravest severity of a finding, "" if there is none
 }
 
 func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOptions) error {
