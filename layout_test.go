@@ -64,6 +64,9 @@ var order = []string{
 	"wal/page",
 	"wal/past",
 	"wal",
+	"remote",
+	"remote/remotetest", // for tests
+	"remote/dir",
 	"index",
 	"memstore",
 	"internal/template",
@@ -248,6 +251,8 @@ func TestStoresFilesAreBelow(t *testing.T) {
 	begins := map[string]string{
 		"options.go": "s.FS = vfs.OS()",
 		"backup.go":  "vfs.Only(vfs.OS(), \"\", dir)",
+
+		"remote/dir/dir.go": "o.FS = vfs.OS()",
 	}
 	// All packages up to the root, except those that are the way to the disk itself and those that only tests use.
 	none := []string{"internal/vfs", "internal/forge", "internal/fswatch", "internal/proofs", "internal/scratch",
@@ -280,6 +285,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 		"internal/copy/backup/folder.go": "the folder of a backup, which the user named, and what is made beside it until " +
 			"it is complete",
 		"internal/note/adopted.go":       "verify and repair read the record of the folder that they are given",
+		"remote/dir/dir.go":              "the folder that the user named for the copy of a store",
 		"internal/copy/migrate/state.go": "the note of the folder that the copy of a store on the move names",
 	}
 	for _, dir := range below {

@@ -1,0 +1,357 @@
+package dir_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/crash"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/remote/dir"
+	"github.com/varve-db/varve/remote/remotetest"
+)
+
+func create(t *testing.T, folder string) remote.Remote {
+	t.Helper()
+	r, err := dir.Create(t.Context(), folder, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// begun creates a remote with the pieces of a log.
+func begun(t *testing.T, folder string, pieces int) (remote.Remote, *remotetest.Log) {
+	t.Helper()
+	r, l := create(t, folder), remotetest.NewLog(1).Grow(pieces, 1)
+	if _, err := r.Begin(t.Context(), l.Anchor(t, remote.Position{})); err != nil {
+		t.Fatal(err)
+	}
+	remotetest.Append(t, r, l.Pieces...)
+	return r, l
+}
+
+func entry(folder string, number string) string {
+	return filepath.Join(folder, "log", "0000000000000", "0000000000000"+number)
+}
+
+// An entry that is flipped, cut, longer, missing, empty or another one is damage at its place. What is read before and
+// after it is right, and a new epoch leads out.
+func TestDamagedEntry(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "copy")
+	r, l := begun(t, folder, 6)
+	read := func(want int) (damaged int) { // number of the entry that is damaged; 0: none
+		at := 0
+		for p, err := range r.Read(t.Context(), 1, l.Start.LSN) {
+			switch {
+			case errors.Is(err, errs.ErrCorrupt):
+				damaged++
+				at++
+			case err != nil:
+				t.Fatal(err)
+			case p.From != l.Pieces[at].From || !bytes.Equal(p.Bytes, l.Pieces[at].Bytes):
+				t.Fatalf("piece %d has other bytes", at)
+			default:
+				at++
+			}
+		}
+		if at != want {
+			t.Fatalf("read %d pieces, with damaged ones, want %d", at, want)
+		}
+		return damaged
+	}
+	for _, number := range []string{"004", "007"} { // in the middle; the newest
+		name := entry(folder, number)
+		good, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := os.ReadFile(entry(folder, "003"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var bad [][]byte
+		for i := 0; i < len(good); i += 1 + i/300*(len(good)/100) {
+			b := bytes.Clone(good)
+			b[i] ^= 1 << (i % 8)
+			bad = append(bad, b)
+		}
+		bad = append(bad, nil, good[:100], good[:264], good[:len(good)-1], append(bytes.Clone(good), 0), other)
+		for i, b := range bad {
+			if err := os.WriteFile(name, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			damaged := read(6)
+			if number == "004" && damaged != 1 || damaged == 0 {
+				t.Fatalf("%s, case %d: %d damaged pieces", number, i, damaged)
+			}
+		}
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+		if number == "004" && read(6) != 1 {
+			t.Fatal("a missing entry was not noticed")
+		}
+		if err := os.WriteFile(name, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		remotetest.Compare(t, r, 1, l.Start.LSN, l.Pieces)
+	}
+	// A damaged piece before the one that is wanted is of no interest.
+	if err := os.WriteFile(entry(folder, "004"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	remotetest.Compare(t, r, 1, l.Pieces[3].From.LSN, l.Pieces[3:])
+	// The newest entry is damaged: nothing can follow it but an epoch.
+	if err := os.WriteFile(entry(folder, "007"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := r.Head(t.Context())
+	if !errors.Is(err, errs.ErrCorrupt) || h.Number != 7 {
+		t.Fatal(h, err)
+	}
+	next := remotetest.NewLog(2)
+	if err := r.Append(t.Context(), &next.Grow(1, 1).Pieces[0]); !errors.Is(err, errs.ErrCorrupt) {
+		t.Fatal(err)
+	}
+	next = remotetest.NewLog(2)
+	epoch, err := r.Begin(t.Context(), next.Anchor(t, h))
+	if err != nil || epoch < 2 {
+		t.Fatal(epoch, err)
+	}
+	next.Grow(3, epoch)
+	remotetest.Append(t, r, next.Pieces...)
+	remotetest.Compare(t, r, epoch, next.Start.LSN, next.Pieces)
+	if list, err := r.Epochs(t.Context()); err != nil || len(list) != 2 || list[0].To != l.Pieces[4].To {
+		t.Fatal(list, err)
+	}
+	if n, err := r.Prune(t.Context(), epoch, 0); err != nil || n != 6 { // the damaged one may belong to the new epoch
+		t.Fatal(n, err)
+	}
+	remotetest.Compare(t, r, epoch, next.Start.LSN, next.Pieces)
+}
+
+// A writer sleeps between its look at the newest entry and its rename. Meanwhile others add entries and prune those
+// that follow what it has seen, so that its name is free.
+func TestSleeperBeforeRename(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "copy")
+	awake, l := begun(t, folder, 1)
+	l.Grow(6, 1)
+	for _, anchor := range []bool{false, true} {
+		slept := false
+		sleeper, err := dir.Open(t.Context(), folder, &dir.Options{FS: wrap.New(vfs.OS(),
+			func(op *wrap.Op, call func() error) error {
+				if op.Kind == wrap.RenameNew && !slept {
+					slept = true
+					remotetest.Append(t, awake, l.Pieces[1:]...)
+					if _, err := awake.Prune(t.Context(), 1, l.Pieces[4].To.LSN); err != nil {
+						t.Error(err)
+					}
+				}
+				return call()
+			})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if anchor {
+			l.Grow(6, 1)
+			early := remotetest.Head(t, awake)
+			l.Pieces = l.Pieces[len(l.Pieces)-7:]
+			_, err = sleeper.Begin(t.Context(), l.Anchor(t, early))
+		} else {
+			err = sleeper.Append(t.Context(), &l.Pieces[1])
+		}
+		var moved *remote.MovedError
+		if !errors.As(err, &moved) || moved.Head.At != l.End || !slept {
+			t.Fatalf("the sleeper's entry: %v", err)
+		}
+		if names, err := os.ReadDir(filepath.Dir(entry(folder, "001"))); err != nil || len(names) > 4 {
+			t.Errorf("the sleeper's file is left: %v, %v", names, err)
+		}
+		remotetest.Compare(t, awake, 1, l.Pieces[6].From.LSN, l.Pieces[6:])
+	}
+}
+
+// Entries that were removed by hand at the end are noticed where others are below them, and a newer format is refused.
+func TestDamagedFolder(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "copy")
+	r, l := begun(t, folder, 6)
+	if _, err := r.Prune(t.Context(), 1, l.Pieces[3].To.LSN); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(entry(folder, "007"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[8] = 2
+	sum := sha256.Sum256(b[:232])
+	copy(b[232:], sum[:])
+	if err := os.WriteFile(entry(folder, "007"), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var newer *errs.NewerError
+	if _, err := r.Head(t.Context()); !errors.As(err, &newer) || newer.Format != 2 || newer.Path == "" {
+		t.Error(err)
+	}
+	if err := os.RemoveAll(filepath.Join(folder, "log", "0000000000000")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Head(t.Context()); !errors.Is(err, errs.ErrCorrupt) || !errors.Is(err, fs.ErrNotExist) {
+		t.Error("all entries are gone:", err)
+	}
+}
+
+func TestDamagedSnapshot(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "copy")
+	r, l := begun(t, folder, 3)
+	var ids []uuid.UUID
+	for range 2 {
+		s := remote.Snapshot{ID: remotetest.NewID(t), Geometry: l.Geometry, Epoch: 1, Begin: l.Start, End: l.End,
+			Time: time.Unix(1, 0)}
+		if _, err := r.Save(t.Context(), s, strings.NewReader("abc")); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, s.ID)
+	}
+	name := filepath.Join(folder, "snapshots", ids[0].String()+".meta")
+	good, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range good {
+		b := bytes.Clone(good)
+		b[i] ^= 0x10
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		list, err := r.Snapshots(t.Context())
+		if len(list) != 1 || list[0].ID != ids[1] || !errors.Is(err, errs.ErrCorrupt) {
+			t.Fatalf("byte %d flipped: %d snapshots, %v", i, len(list), err)
+		}
+	}
+}
+
+// What a killed process has left is removed by a prune two days later.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "copy")
+	_, l := begun(t, folder, 3)
+	for _, name := range []string{"tmp/left", "snapshots/" + uuid.NewString() + ".body"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() int {
+		one, err := os.ReadDir(filepath.Join(folder, "tmp"))
+		two, err2 := os.ReadDir(filepath.Join(folder, "snapshots"))
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		return len(one) + len(two)
+	}
+	for days, want := range map[int]int{1: 2, 3: 0} {
+		r, err := dir.Open(t.Context(), folder, &dir.Options{Clock: func() time.Time {
+			return time.Now().Add(time.Duration(days) * 24 * time.Hour)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if days == 1 && left() == 0 {
+			continue // the order of a map
+		}
+		if _, err := r.Prune(t.Context(), 1, l.Start.LSN); err != nil || left() != want {
+			t.Errorf("after %d days: %d files left, want %d; %v", days, left(), want, err)
+		}
+	}
+}
+
+// Folders that are refused: with other content, without the file of a remote, on file systems where two writers win.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	proofs.OneGoroutine(t)
+	used := t.TempDir()
+	if err := os.WriteFile(filepath.Join(used, "photo.jpg"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Create(t.Context(), used, nil); !errors.Is(err, errs.ErrInvalid) {
+		t.Error("a folder with other content:", err)
+	}
+	for _, name := range []string{t.TempDir(), filepath.Join(used, "missing")} {
+		if _, err := dir.Open(t.Context(), name, nil); !errors.Is(err, remote.ErrNoRemote) {
+			t.Error("no remote:", err)
+		}
+		if names, err := os.ReadDir(name); err == nil && len(names) > 0 {
+			t.Error("Open created", names)
+		}
+	}
+	folder := filepath.Join(t.TempDir(), "copy")
+	one, two := create(t, folder), create(t, folder)
+	if one.ID() != two.ID() {
+		t.Error("a remote that is created again has another ID")
+	}
+	if err := os.WriteFile(filepath.Join(folder, "varve-remote.json"), []byte(`{"format":2}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Open(t.Context(), folder, nil); !errors.Is(err, errs.ErrNewerFormat) {
+		t.Error(err)
+	}
+}
+
+// replacing is a file system whose exclusive rename looks up the name first, and then replaces it, as some network
+// file systems do.
+type replacing struct{ vfs.FS }
+
+func (r replacing) RenameNew(old, new string) error {
+	if _, err := r.Stat(new); err == nil {
+		return &os.LinkError{Op: "rename", Old: old, New: new, Err: fs.ErrExist}
+	}
+	time.Sleep(time.Millisecond)
+	return r.Rename(old, new)
+}
+
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	disk := crash.New()
+	random := func() io.Reader { return bytes.NewReader(make([]byte, 1<<20)) }
+	for name, fsys := range map[string]vfs.FS{
+		"two writers win": replacing{disk.Process("a")},
+		"no exclusive rename": wrap.New(disk.Process("b"), func(op *wrap.Op, call func() error) error {
+			if op.Kind == wrap.RenameNew {
+				return errors.ErrUnsupported
+			}
+			return call()
+		}),
+		"no sync of folders": wrap.New(disk.Process("c"), func(op *wrap.Op, call func() error) error {
+			if op.Kind == wrap.SyncDir && strings.Contains(op.Path, "/tmp/") {
+				return errors.ErrUnsupported
+			}
+			return call()
+		}),
+	} {
+		_, err := dir.Create(context.Background(), "/"+name, &dir.Options{FS: fsys, Random: random()})
+		if !errors.Is(err, remote.ErrUnsuitable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := fsys.Stat("/" + name + "/varve-remote.json"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the folder has become a remote: %v", name, err)
+		}
+	}
+}

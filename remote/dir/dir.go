@@ -1,0 +1,258 @@
+package dir
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/remote"
+)
+
+const (
+	identityName = "varve-remote.json"
+	format       = 1
+)
+
+// Options are the parts of the machine that a Remote uses. The zero value selects the machine's own.
+type Options struct {
+	FS     vfs.FS
+	Clock  func() time.Time
+	Sleep  func(ctx context.Context, d time.Duration) error
+	Random io.Reader
+	// FileMode and FolderMode are the modes of new files and folders; 0 means 0600 and 0700.
+	FileMode, FolderMode fs.FileMode
+}
+
+func (o *Options) fill(dir string) {
+	if o.FS == nil {
+		o.FS = vfs.OS()
+	}
+	o.FS = vfs.Below(o.FS, dir)
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Sleep == nil {
+		o.Sleep = vfs.Sleep
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	if o.FileMode == 0 {
+		o.FileMode = 0o600
+	}
+	if o.FolderMode == 0 {
+		o.FolderMode = 0o700
+	}
+}
+
+// Remote is a remote in a folder.
+type Remote struct {
+	dir string
+	o   Options
+	id  uuid.UUID
+
+	mu     sync.Mutex
+	newest uint64          // a number that was the newest entry once, where the search for the newest begins
+	synced map[string]bool // folders of log/ whose own names this Remote has made durable
+}
+
+var _ remote.Remote = (*Remote)(nil)
+
+type identity struct {
+	Format uint64    `json:"format"`
+	ID     uuid.UUID `json:"id"`
+}
+
+// Open opens the remote in a folder. If the folder is missing, empty or has no remote, the error matches
+// remote.ErrNoRemote: nothing is created, because a disk that is not mounted looks like an empty folder.
+func Open(_ context.Context, dir string, o *Options) (*Remote, error) {
+	r := with(dir, o)
+	b, err := vfs.ReadFile(r.o.FS, r.path(identityName), 4096)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w -> is the disk mounted?", dir, remote.ErrNoRemote)
+	}
+	if err != nil {
+		return nil, wrapped("reading", r.path(identityName), err)
+	}
+	var i identity
+	d := json.NewDecoder(bytes.NewReader(b))
+	if err := d.Decode(&i); err != nil {
+		return nil, &errs.CorruptionError{Path: r.path(identityName), Offset: -1, Err: err}
+	}
+	if i.Format > format {
+		return nil, &errs.NewerError{Path: r.path(identityName), Format: i.Format, Reads: format}
+	}
+	if i.Format == 0 || i.ID == uuid.Nil {
+		return nil, &errs.CorruptionError{Path: r.path(identityName), Offset: -1, Err: errContent}
+	}
+	r.id = i.ID
+	return r, nil
+}
+
+// Create makes a folder a remote, after a test of the file system: if two writers can both win there, or syncs fail,
+// the error matches remote.ErrUnsuitable. A missing folder is created; a folder with other content is refused. If the
+// folder is a remote already, Create repeats the test and opens it.
+func Create(ctx context.Context, dir string, o *Options) (*Remote, error) {
+	r := with(dir, o)
+	if err := vfs.MkdirAll(r.o.FS, dir, r.o.FolderMode); err != nil {
+		return nil, wrapped("creating", dir, err)
+	}
+	_, err := r.o.FS.Stat(r.path(identityName))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = r.free()
+	}
+	if err != nil {
+		return nil, wrapped("reading", dir, err)
+	}
+	for _, name := range []string{"tmp", "log", "floors", "snapshots", "machines"} {
+		if err := vfs.MkdirAll(r.o.FS, r.path(name), r.o.FolderMode); err != nil {
+			return nil, wrapped("creating", r.path(name), err)
+		}
+	}
+	if err := r.probe(ctx); err != nil {
+		return nil, err
+	}
+	id, err := uuid.NewRandomFromReader(r.o.Random)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(identity{format, id})
+	if err != nil {
+		return nil, err
+	}
+	// The folders may be of a process that was killed before it synced them, or of one that is creating the remote now.
+	if err := r.o.FS.SyncDir(dir); err != nil {
+		return nil, wrapped("syncing", dir, err)
+	}
+	if err := r.add(ctx, append(b, '\n'), r.path(identityName)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if err := r.o.FS.SyncDir(dir); err != nil {
+		return nil, wrapped("syncing", dir, err)
+	}
+	return Open(ctx, dir, o)
+}
+
+// free returns an error unless the folder is empty, except for what an interrupted Create has left.
+func (r *Remote) free() error {
+	names, err := vfs.Contents(r.o.FS, r.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch name {
+		case "tmp":
+		case "log", "floors", "snapshots", "machines":
+			if inside, err := r.o.FS.ReadDir(r.path(name)); err == nil && len(inside) == 0 {
+				continue
+			}
+			fallthrough
+		default:
+			return fmt.Errorf("%w: the folder has other content (%s) -> name an empty or a new folder", errs.ErrInvalid,
+				name)
+		}
+	}
+	return nil
+}
+
+func with(dir string, o *Options) *Remote {
+	r := &Remote{dir: dir, synced: map[string]bool{}}
+	if o != nil {
+		r.o = *o
+	}
+	r.o.fill(dir)
+	return r
+}
+
+// ID returns the ID of the remote, which is in the folder.
+func (r *Remote) ID() uuid.UUID { return r.id }
+
+// Place returns the folder as a URL.
+func (r *Remote) Place() string {
+	path := filepath.ToSlash(r.dir)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return "file://" + path
+}
+
+// Close does nothing: no file is open between two calls.
+func (r *Remote) Close() error { return nil }
+
+func (r *Remote) path(elem ...string) string {
+	return filepath.Join(append([]string{r.dir}, elem...)...)
+}
+
+// wrapped adds the operation and the path to an error of the system, and the sentinel of its kind.
+func wrapped(doing, path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case vfs.IsDiskFull(err) && !errors.Is(err, errs.ErrDiskFull):
+		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrDiskFull, err)
+	case vfs.IsPermission(err) && !errors.Is(err, errs.ErrPermission):
+		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrPermission, err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, path, err)
+}
+
+// temporary returns a new name in tmp/.
+func (r *Remote) temporary() (string, error) {
+	var b [16]byte
+	if _, err := io.ReadFull(r.o.Random, b[:]); err != nil {
+		return "", err
+	}
+	return r.path("tmp", strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))), nil
+}
+
+// add creates a file with all its content, whose name must be new; otherwise the error matches fs.ErrExist. The folder
+// is not synced.
+func (r *Remote) add(ctx context.Context, data []byte, name string) error {
+	return r.addBy(ctx, func(f io.WriterAt) error {
+		_, err := f.WriteAt(data, 0)
+		return err
+	}, name)
+}
+
+// addBy does the same as add; write writes the content.
+func (r *Remote) addBy(ctx context.Context, write func(f io.WriterAt) error, name string) error {
+	temp, err := r.temporary()
+	if err != nil {
+		return err
+	}
+	f, err := vfs.CreateNew(r.o.FS, temp, r.o.FileMode)
+	if err != nil {
+		return wrapped("creating", temp, err)
+	}
+	if err = write(vfs.Streamed(f)); err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = ctx.Err() // from here on the outcome may be unknown, so a cancellation is too late
+	}
+	if err != nil {
+		_ = r.o.FS.Remove(temp)
+		return wrapped("writing", temp, err)
+	}
+	if err = r.o.FS.RenameNew(temp, name); err != nil {
+		_ = r.o.FS.Remove(temp) // after a lost answer this is the second name of the file, or is gone
+	}
+	return wrapped("creating", name, err)
+}

@@ -1,0 +1,133 @@
+package dir
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/segment"
+)
+
+// leftAfter is the age from which a temporary file, or the bytes of a snapshot without a description, count as left by
+// a process that was killed. A slower writer fails, because its file is gone.
+const leftAfter = 48 * time.Hour
+
+// Prune removes the oldest entries; see remote.Remote. It also removes what killed processes have left.
+func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (removed int, err error) {
+	newest, err := r.head(ctx)
+	if err != nil {
+		return 0, err
+	}
+	old, err := r.floor()
+	if err != nil {
+		return 0, err
+	}
+	floor := old
+	if last := newest.position.Number; last > old {
+		floor, err = r.search(ctx, old, last, func(h *head) bool {
+			return h.position.Epoch > epoch || h.position.Epoch == epoch && h.position.At.LSN > before
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	if floor > old {
+		if err := r.raiseFloor(ctx, floor); err != nil {
+			return 0, err
+		}
+	}
+	if removed, err = r.removeBelow(ctx, floor); err != nil {
+		return removed, err
+	}
+	return removed, r.sweep(ctx)
+}
+
+// raiseFloor durably records that entries below floor are not kept.
+func (r *Remote) raiseFloor(ctx context.Context, floor uint64) error {
+	if err := r.add(ctx, nil, r.path("floors", nameOf(floor))); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return wrapped("syncing", r.path("floors"), r.o.FS.SyncDir(r.path("floors")))
+}
+
+// removeBelow removes the entries below a floor that is durable, and lower floors, the lowest first.
+func (r *Remote) removeBelow(ctx context.Context, floor uint64) (removed int, err error) {
+	folders, err := r.o.FS.ReadDir(r.path("log"))
+	if err != nil {
+		return 0, wrapped("reading", r.path("log"), err)
+	}
+	slices.Sort(folders)
+	for _, folder := range folders {
+		n, ok := parseName(folder, 13)
+		if !ok || n*perFolder >= floor {
+			continue
+		}
+		names, err := r.o.FS.ReadDir(r.path("log", folder))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return removed, wrapped("reading", r.path("log", folder), err)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			if err := ctx.Err(); err != nil {
+				return removed, err
+			}
+			if n, ok := parseName(name, 16); !ok || n >= floor {
+				continue
+			}
+			switch err := r.o.FS.Remove(r.path("log", folder, name)); {
+			case err == nil:
+				removed++
+			case !errors.Is(err, fs.ErrNotExist):
+				return removed, wrapped("removing", r.path("log", folder, name), err)
+			}
+		}
+		if (n+1)*perFolder <= floor {
+			_ = r.o.FS.Remove(r.path("log", folder)) // only if it is empty
+		}
+	}
+	names, err := r.o.FS.ReadDir(r.path("floors"))
+	if err != nil {
+		return removed, wrapped("reading", r.path("floors"), err)
+	}
+	for _, name := range names {
+		if n, ok := parseName(name, 16); ok && n < floor {
+			if err := r.o.FS.Remove(r.path("floors", name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return removed, wrapped("removing", r.path("floors", name), err)
+			}
+		}
+	}
+	return removed, nil
+}
+
+// sweep removes what killed processes have left: old temporary files, and bytes of snapshots without a description.
+func (r *Remote) sweep(ctx context.Context) error {
+	old := r.o.Clock().Add(-leftAfter)
+	for _, folder := range []string{"tmp", "snapshots"} {
+		names, err := r.o.FS.ReadDir(r.path(folder))
+		if err != nil {
+			return wrapped("reading", r.path(folder), err)
+		}
+		for _, name := range names {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			path := r.path(folder, name)
+			if id, ok := strings.CutSuffix(name, ".body"); folder == "snapshots" {
+				if !ok || slices.Contains(names, id+".meta") {
+					continue
+				}
+			}
+			st, err := r.o.FS.Stat(path)
+			if err != nil || !st.Mode.IsRegular() || st.Mtime.After(old) {
+				continue
+			}
+			if err := r.o.FS.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return wrapped("removing", path, err)
+			}
+		}
+	}
+	return nil
+}

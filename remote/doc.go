@@ -1,0 +1,53 @@
+// Package remote describes a copy of a store's log in another place: a folder on another disk, an object store, a
+// database. The log is one string of bytes; the remote keeps it as pieces, and decides which piece comes next.
+// Package remote has the interface Remote, the types that pass through it, and what is the same for every place. The
+// places are packages of their own, remote/dir for a folder; package remotetest has the tests that each of them must
+// pass.
+//
+// # The string
+//
+// A Piece is whole batches of one segment of the log, byte for byte as wal/past.Log.Pieces reads them, so a position
+// has the same bytes in the store and in every copy of it. Positions may be skipped between two pieces (the zeros at
+// the end of a segment are not sent): To minus From is not the length of the bytes, and the position of the bytes
+// follows from their first frame. A remote never parses the bytes.
+//
+// A mark is a position with the checksum of the last frame before it. Every frame names the checksum of its
+// predecessor, so two strings that agree in a mark agree in everything before it. A piece names the marks at which it
+// begins and ends; a remote appends it only where the string ends with exactly the first mark.
+//
+// # Epochs
+//
+// A remote keeps strings of one store. Whatever deliberately begins another string (the first copy, a restored or
+// repaired log, a purge, a gap, another machine that takes over) begins an epoch with an Anchor: the mark at which
+// the string of that epoch begins. Epochs are numbered from 1. A sender of an earlier epoch is refused from then on,
+// even if the string happens to end where its piece begins. Strings of earlier epochs can be read until they are
+// pruned.
+//
+// # What a remote must guarantee
+//
+//   - Append and Begin are atomic, and durable when they return nil.
+//   - Of several concurrent calls of Append or Begin that follow the same entry at most one succeeds; the others
+//     return *MovedError. It makes no difference how long a caller sleeps, nor what was pruned meanwhile.
+//   - Head returns a state that is durable, and not older than any call that returned nil before Head was called.
+//   - An entry is never changed. Prune removes the oldest entries; the newest one stays, because the next one needs it.
+//   - Read returns each piece exactly as it was appended, in order and without a gap, or an error.
+//   - A snapshot is listed when it is complete and durable and its bytes were read back, and not before.
+//
+// # Unknown outcomes
+//
+// An error of Append or Begin other than *MovedError, errs.ErrInvalid and *OtherStoreError leaves the outcome open: the
+// entry may have been added, or may be added later. Whether a piece was added is decided by its bytes, not by the
+// request: the caller asks for the Head, which tells by its mark. Appending the same piece again is always safe. If
+// it is already the end of the string, Append returns nil; if other pieces follow, it returns *MovedError.
+//
+// # Snapshots
+//
+// A snapshot is one stream of bytes that has the state of the store up to a position; the pieces after it are its
+// log. The remote treats it as opaque, with a name, a size and a SHA-256. Begin is the mark from which pieces are
+// needed to complete it, and no moment before End can be restored from it.
+//
+// # Assumptions
+//
+// One store has one sender at a time (a lock on its machine). Nothing depends on that for safety: two senders of
+// different strings compete for the next entry, and the loser stops.
+package remote

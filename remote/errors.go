@@ -1,0 +1,72 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/segment"
+)
+
+var (
+	// ErrMoved is the sentinel of *MovedError.
+	ErrMoved = errors.New("the copy continues differently")
+	// ErrNoRemote reports that a place has no copy of a store.
+	ErrNoRemote = errors.New("no copy of a store here")
+	// ErrUnsuitable reports that a place lacks what a copy needs, for example a rename that two writers cannot both
+	// win.
+	ErrUnsuitable = errors.New("not suitable for a copy of a store")
+)
+
+// MovedError reports that an entry was not added because the string ends elsewhere than the entry begins: another
+// sender was faster, another epoch has begun, or the entry was added before. It matches ErrMoved.
+type MovedError struct {
+	Place string
+	Head  Position // the newest entry
+}
+
+// Error returns the message, in one line.
+func (e *MovedError) Error() string {
+	return fmt.Sprintf("%s: %v: it ends at position %d of epoch %d", e.Place, ErrMoved, e.Head.At.LSN, e.Head.Epoch)
+}
+
+// Unwrap makes the error match ErrMoved.
+func (e *MovedError) Unwrap() error { return ErrMoved }
+
+// OtherStoreError reports that a remote has the copy of another store. It matches errs.ErrInvalid.
+type OtherStoreError struct {
+	Place string
+	Has   uuid.UUID // the store whose copy it is
+	Want  uuid.UUID
+}
+
+// Error returns the message, in one line.
+func (e *OtherStoreError) Error() string {
+	return fmt.Sprintf("%s has the copy of store %s, not of %s -> give each store a place of its own", e.Place, e.Has,
+		e.Want)
+}
+
+// Unwrap makes the error match errs.ErrInvalid.
+func (e *OtherStoreError) Unwrap() error { return errs.ErrInvalid }
+
+// TruncatedError reports that the pieces from a position on are not kept. It matches errs.ErrTruncated.
+type TruncatedError struct {
+	Place  string
+	Epoch  uint64
+	From   segment.LSN
+	Oldest segment.LSN // position from which pieces of the epoch are kept, 0 if none are
+}
+
+// Error returns the message, in one line.
+func (e *TruncatedError) Error() string {
+	s := fmt.Sprintf("%s: position %d of epoch %d is %v of the copy", e.Place, e.From, e.Epoch, errs.ErrTruncated)
+	if e.Oldest != 0 {
+		s += fmt.Sprintf(", which begins at %d", e.Oldest)
+	}
+	return s
+}
+
+// Unwrap makes the error match errs.ErrTruncated.
+func (e *TruncatedError) Unwrap() error { return errs.ErrTruncated }

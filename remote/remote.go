@@ -1,0 +1,143 @@
+package remote
+
+import (
+	"context"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
+)
+
+// Format is the format of the pieces and snapshots that this program sends, and the highest that it reads.
+const Format = 1
+
+// Remote is a copy of a store's log in another place. All methods may be called concurrently. The package comment has
+// what an implementation must guarantee.
+type Remote interface {
+	// ID identifies the place itself, whatever its address is: a disk that is mounted in place of another has another
+	// ID.
+	ID() uuid.UUID
+	// Place returns the address for people, without credentials.
+	Place() string
+
+	// Head returns the newest entry; its Number is 0 if the remote has none.
+	Head(ctx context.Context) (Position, error)
+	// Begin begins an epoch after the entry a.Follows and returns the number of the epoch. If the newest entry is
+	// another one the error is *MovedError; if the remote is that of another store, *OtherStoreError. Repeating a call
+	// with the same Request, as the newest entry, returns the same epoch.
+	Begin(ctx context.Context, a *Anchor) (epoch uint64, err error)
+	// Append appends a piece. If the string of the newest epoch does not end with p.From, or p.Epoch is not the newest
+	// epoch, the error is *MovedError.
+	Append(ctx context.Context, p *Piece) error
+	// Read returns the pieces of an epoch, beginning with the piece that contains the position from, or with the
+	// first one after it if from is where an entry ends. If pieces from there on are no longer kept, or never were,
+	// the error is a *TruncatedError. A *errs.CorruptionError takes the place of a damaged piece, and the next
+	// iteration returns what follows it; every other error ends the reading. The bytes of a piece are valid until the
+	// next iteration.
+	Read(ctx context.Context, epoch uint64, from segment.LSN) iter.Seq2[Piece, error]
+	// Epochs returns the epochs of which entries are kept, oldest first.
+	Epochs(ctx context.Context) ([]Epoch, error)
+	// Wait blocks until the number of the newest entry is greater than beyond, or ctx ends.
+	Wait(ctx context.Context, beyond uint64) error
+
+	// Save stores a snapshot with the bytes of body, whose Size and SHA256 it returns. An error of body, and bytes that
+	// differ when they are read back, are errors; then no snapshot is listed.
+	Save(ctx context.Context, s Snapshot, body io.Reader) (Snapshot, error)
+	// Snapshots returns the complete snapshots, oldest first. A *errs.CorruptionError for one of them comes with the
+	// others.
+	Snapshots(ctx context.Context) ([]Snapshot, error)
+	// Open opens the bytes of a snapshot. If there is no such snapshot the error matches errs.ErrNotFound.
+	Open(ctx context.Context, id uuid.UUID) (Body, error)
+	// Drop removes a snapshot. A missing snapshot is not an error.
+	Drop(ctx context.Context, id uuid.UUID) error
+
+	// Prune removes all pieces of epochs before epoch, and those pieces of epoch that end at or before the position
+	// before. The newest entry always stays. It returns the number of entries that were removed.
+	Prune(ctx context.Context, epoch uint64, before segment.LSN) (removed int, err error)
+
+	// Register records, for people, that a machine uses the remote. Nothing is decided by it.
+	Register(ctx context.Context, m Machine) error
+	// Machines returns the recorded machines, ordered by ID.
+	Machines(ctx context.Context) ([]Machine, error)
+
+	Close() error
+}
+
+// Piece is a part of the string: whole batches of one segment, as raw bytes.
+type Piece struct {
+	From  past.Mark // mark at which the string ends before the piece
+	To    past.Mark // mark at which the string ends with the piece
+	Epoch uint64
+	// Machine and Request are for people and for the caller itself; nothing is decided by them.
+	Machine, Request uuid.UUID
+	Format           uint32    // lowest program format that reads it
+	Time             time.Time // clock of the sender when it sent the piece
+	Bytes            []byte    // frames with their padding
+}
+
+// Anchor begins an epoch.
+type Anchor struct {
+	Follows          uint64           // Number of the newest entry that the caller knows, 0 for an empty remote
+	Geometry         segment.Geometry // the UUID of the store, and the size of its segments
+	Log              uint64           // epoch of the store's own log: past.ID
+	At               past.Mark        // mark at which the string of the epoch begins
+	Machine, Request uuid.UUID
+	Format           uint32
+	Time             time.Time
+}
+
+// Position describes the newest entry of a remote.
+type Position struct {
+	Number           uint64           // number of the entry; every entry has a higher one than those before; 0: none
+	Geometry         segment.Geometry // the store
+	Log              uint64           // epoch of the store's own log
+	Epoch            uint64
+	At               past.Mark // mark at which the string ends
+	Machine, Request uuid.UUID // of the newest entry
+	Format           uint32
+	Time             time.Time // clock of the sender when it sent the newest entry
+}
+
+// Epoch describes what is kept of an epoch.
+type Epoch struct {
+	Number   uint64
+	Geometry segment.Geometry
+	Log      uint64
+	From, To past.Mark // marks between which pieces are kept
+	Entries  uint64
+	Began    time.Time // time of the oldest entry that is kept
+	Ended    time.Time // time of the newest entry
+}
+
+// Snapshot describes a snapshot. The caller of Save sets all fields except Size and SHA256.
+type Snapshot struct {
+	ID       uuid.UUID
+	Geometry segment.Geometry
+	Log      uint64    // epoch of the store's own log
+	Epoch    uint64    // epoch whose pieces complete the snapshot
+	Begin    past.Mark // mark from which pieces are needed
+	End      past.Mark // no moment before this can be restored from the snapshot
+	Machine  uuid.UUID
+	Format   uint32
+	Time     time.Time
+	Size     int64
+	SHA256   [32]byte
+}
+
+// Body has the bytes of a snapshot.
+type Body interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+}
+
+// Machine is a machine that uses the remote.
+type Machine struct {
+	ID   uuid.UUID `json:"id"`
+	Name string    `json:"name"` // host name
+	Seen time.Time `json:"seen"` // clock of the machine when it was registered
+}
