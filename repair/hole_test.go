@@ -87,11 +87,11 @@ func TestHole(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	template := filepath.Join(t.TempDir(), "template")
 	all := holeStore(t, template, r)
-	holes(t, template, all, r, 12)
+	holes(t, template, all, r, proofs.Share(12, 3))
 	// The same in a segment that recovery no longer needs and that is not archived yet. It is set aside
 	// while the log is open, and closing the log has written the checkpoint.
 	pass(t, template, r)
-	holes(t, template, all, r, 4)
+	holes(t, template, all, r, proofs.Share(4, 1))
 }
 
 // pass lets the log of a store continue in its next segment, and the index take in the segment before.

@@ -225,6 +225,9 @@ func TestWorkBombs(t *testing.T) {
 	proofs.ManyProcesses(t, "every step is a process")
 	for _, names := range []bool{false, true} {
 		t.Run(fmt.Sprint("names ", names), func(t *testing.T) {
+			if names {
+				proofs.Seldom(t, "20 s of one processor")
+			}
 			t.Parallel()
 			f := bombStore(t, forgery.WorkBombs(80, 15<<20, names))
 			scope := []string{"--scope", "session:s"}

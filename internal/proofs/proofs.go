@@ -15,7 +15,15 @@ func Race() bool { return os.Getenv("VARVE_CI") == "race" && !Long() }
 // Everyday reports whether this is go test without settings, which must end soon.
 func Everyday() bool { return !Long() && os.Getenv("VARVE_CI") == "" }
 
-// Every returns the share of many cases that runs, for cases that one goroutine goes through: each 3nth
+// Share returns how many random cases run: all of them in the long proofs, otherwise few.
+func Share(all, few int) int {
+	if Long() {
+		return all
+	}
+	return few
+}
+
+// Every returns the share of many cases that runs, for cases that one goroutine goes through: each 5nth
 // in .ci/run, each 8nth in go test and under the race detector, all of them in the long proofs.
 func Every(n int) int {
 	switch {
@@ -24,7 +32,7 @@ func Every(n int) int {
 	case Race(), Everyday():
 		return 8 * n
 	}
-	return 3 * n
+	return 5 * n
 }
 
 // OneGoroutine skips a test under the race detector that reads source or runs sequentially in its own

@@ -43,6 +43,8 @@ func TestPurgeSession(t *testing.T) {
 	n := 1000
 	if proofs.Everyday() {
 		n = 40
+	} else if !proofs.Long() {
+		n = 200
 	}
 	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 3))
@@ -204,7 +206,7 @@ func TestPurgeLargeSession(t *testing.T) {
 	proofs.OneGoroutine(t)
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")
 	n := 100_000
-	if proofs.Everyday() {
+	if !proofs.Long() {
 		n = 3000
 	}
 	st, err := varve.Open(ctx, dir, &varve.Options{NoBackground: true})

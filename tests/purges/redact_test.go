@@ -402,8 +402,10 @@ func TestPurgesModel(t *testing.T) {
 	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	runs := 12
-	if !proofs.Everyday() {
+	if proofs.Long() {
 		runs = 150
+	} else if !proofs.Everyday() {
+		runs = 40
 	}
 	base := proofs.Seed(t, 0)
 	for run := range runs {

@@ -26,7 +26,7 @@ import (
 // beforeFeatures is the last commit whose programs know of no features.
 const beforeFeatures = "bf55b51cb08f9d0b1006ca11298e79abc4cf2dd8"
 
-// olderMemctl builds memctl as it was before features existed.
+// olderMemctl returns the path of memctl as it was before features existed, which it builds once into the user's cache.
 func olderMemctl(t *testing.T) string {
 	t.Helper()
 	proofs.ManyProcesses(t, "it builds memctl of an older commit")
@@ -34,8 +34,22 @@ func olderMemctl(t *testing.T) string {
 		t.Skipf("a shallow clone: its history does not reach back to commit %s: git fetch --unshallow (%v: %s)",
 			beforeFeatures, err, out)
 	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(cache, "varve-test", "memctl-"+beforeFeatures)
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	if _, err := os.Stat(name); err == nil {
+		return name
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
-	archive := filepath.Join(dir, "older.tar")
+	archive, built := filepath.Join(dir, "older.tar"), filepath.Join(dir, "built")
 	for _, c := range [][]string{
 		{"git", "-C", fixture.ModuleRoot(), "archive", "--output", archive, beforeFeatures},
 		{"tar", "-C", dir, "-xf", archive},
@@ -44,14 +58,26 @@ func olderMemctl(t *testing.T) string {
 			t.Fatalf("%v: %v: %s", c, err, out)
 		}
 	}
-	name := filepath.Join(dir, "memctl-older")
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", name, "./cmd/memctl")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", built, "./cmd/memctl")
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building memctl of %s: %v: %s", beforeFeatures, err, out)
+	}
+	// Another process may build it at the same time: the name is only ever that of a complete program.
+	data, err := os.ReadFile(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "building-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(0o700), f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		t.Fatal(errors.Join(err, os.Remove(f.Name())))
 	}
 	return name
 }
