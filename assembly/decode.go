@@ -49,7 +49,7 @@ func Decode(data []byte, opts DecodeOptions) (*Assembly, error) {
 	return a, nil
 }
 
-// parse returns the document with its members under their present names.
+// parse parses a document. Members with names of older systems get their current names.
 func parse(data []byte, lim Limits) (*jsondoc.Object, error) {
 	o, err := jsondoc.Parse(data, lim.Depth)
 	if err != nil {

@@ -2,9 +2,8 @@ package assembly
 
 import "slices"
 
-// CheckMembers refuses a list of members that is too long (ErrLimit) or contains an invalid id
-// (*errs.FieldError). A repeated id is not an error: an assembly is a set, and Prepare keeps the
-// first.
+// CheckMembers returns an error for a list of members that is too long (ErrLimit) or contains an invalid id
+// (*errs.FieldError). A repeated id is not an error: Prepare keeps only its first occurrence.
 func CheckMembers(ids []string, limits Limits) error {
 	return limits.Resolved().checkIDs(memberMemoryIDs, ids)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Pairs of a name that other systems used for a member and the present name.
+// Pairs of names of members: the name that other systems used, and the current name.
 const (
 	olderID             = "id"
 	olderLastActivation = "last_activated"

@@ -13,10 +13,10 @@ import (
 	"github.com/varve-db/varve/internal/settings"
 )
 
-// encoding writes ids: digits and lower-case letters.
+// encoding is the encoding of ids: base32 with digits and lower-case letters.
 var encoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// Beginnings of ids.
+// The prefixes of ids, by which clients distinguish their kinds.
 const (
 	memoryID  = "mem_"
 	versionID = "memver_"
@@ -32,10 +32,10 @@ func random(n int) string {
 // newStoreID returns a random id of a memory store.
 func newStoreID() string { return settings.StoreID + random(20) }
 
-// memory identifies a memory.
+// memory is the number that identifies a memory, from which its id is made.
 type memory [16]byte
 
-// memoryOf returns the memory that is the note with an id that was created at a time.
+// memoryOf returns the number of the memory that is stored as the note with this id and time of creation.
 func memoryOf(noteID string, created time.Time) memory {
 	h := sha256.New()
 	h.Write([]byte(noteID))
@@ -55,7 +55,7 @@ func parseMemory(id string) (m memory, ok bool) {
 	return m, m.String() == id
 }
 
-// versionString returns the id of a version.
+// versionString returns the id in the API of the version at a position of the log.
 func versionString(lsn uint64) string {
 	return versionID + encoding.EncodeToString(binary.BigEndian.AppendUint64(nil, lsn))
 }
@@ -70,7 +70,8 @@ func parseVersion(id string) (lsn uint64, ok bool) {
 	return lsn, versionString(lsn) == id
 }
 
-// page is a place in a listing as the token of a page: the kind of the listing, and what is there.
+// page returns the page token for a place in a listing. kind distinguishes the listings; place is the text by
+// which the listing finds the place.
 func page(kind byte, place string) *string {
 	s := "page_" + base64.RawURLEncoding.EncodeToString(append([]byte{kind}, place...))
 	return &s
@@ -85,5 +86,5 @@ func parsePage(kind byte, token string) (place string, ok bool) {
 	return string(b[1:]), true
 }
 
-// numbers of a place, such as a time.
+// number and its inverse convert a number, such as a time, for the place in a page token.
 func number(n int64) string { return strconv.FormatInt(n, 10) }

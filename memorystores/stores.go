@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/settings"
 )
 
-// storeObject is a memory store as JSON.
+// storeObject is the JSON of a memory store.
 type storeObject struct {
 	ID          string            `json:"id"`
 	Type        string            `json:"type"`
@@ -26,7 +26,7 @@ type storeObject struct {
 	ArchivedAt  *string           `json:"archived_at"`
 }
 
-// deleted is the answer to a deletion.
+// deleted is the JSON of the answer to a deletion.
 type deleted struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`
@@ -125,7 +125,7 @@ func listStores(s *Stores, r *http.Request, by Caller) (any, error) {
 	return out, nil
 }
 
-// described returns all stores, the newest first.
+// described returns the descriptions of all stores, the newest first.
 func (s *Stores) described(ctx context.Context) ([]settings.MemoryStoreConfig, error) {
 	if s.one == nil {
 		return s.all(ctx)
@@ -138,7 +138,7 @@ func (s *Stores) described(ctx context.Context) ([]settings.MemoryStoreConfig, e
 	return []settings.MemoryStoreConfig{*h.config()}, nil
 }
 
-// config returns how an open store is described.
+// config returns the description of an open store, from its config.json.
 func (h *handle) config() *settings.MemoryStoreConfig {
 	if c := h.store.Admin().Config().MemoryStore; c != nil {
 		return (*settings.MemoryStoreConfig)(c)
@@ -166,7 +166,8 @@ func getStore(s *Stores, r *http.Request, _ Caller) (any, error) {
 	return shownStore(h.config()), nil
 }
 
-// describe changes how a store is described; change returns false where nothing changes.
+// describe changes the description of a store by the function change, which returns false if it changes
+// nothing.
 func (s *Stores) describe(ctx context.Context, h *handle,
 	change func(c *settings.MemoryStoreConfig) (bool, error)) (any, error) {
 	var is settings.MemoryStoreConfig
@@ -261,7 +262,8 @@ func archiveStore(s *Stores, r *http.Request, _ Caller) (any, error) {
 	})
 }
 
-// writing begins a write to the memories of a store; end ends it.
+// writing begins a write to the memories of a store, and returns an error if the store is archived. The caller
+// must call end.
 func (h *handle) writing() (end func(), err error) {
 	h.writes.RLock()
 	if !h.config().ArchivedAt.IsZero() {

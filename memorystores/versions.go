@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// versionObject is a version of a memory as JSON.
+// versionObject is the JSON of a version of a memory.
 type versionObject struct {
 	ID               string  `json:"id"`
 	Type             string  `json:"type"`
@@ -29,7 +29,7 @@ type versionObject struct {
 	RedactedBy       *actor  `json:"redacted_by"`
 }
 
-// actor is who did something.
+// actor is the JSON that names the client that made a change.
 type actor struct {
 	Type      string `json:"type"`
 	APIKeyID  string `json:"api_key_id,omitempty"`
@@ -37,7 +37,7 @@ type actor struct {
 	UserID    string `json:"user_id,omitempty"`
 }
 
-// actorOf returns the actor that is a writer of a store, nil if it is unknown.
+// actorOf returns the actor for a writer of a store, nil if the writer is unknown.
 func actorOf(w *varve.Writer) *actor {
 	switch {
 	case w.Token != "":
@@ -52,7 +52,7 @@ func actorOf(w *varve.Writer) *actor {
 	return nil
 }
 
-// listed is a version with its writer, outside of the view.
+// listed is a version with its writer, copied from the view so that it can be used without its lock.
 type listed struct {
 	version
 	by *actor
@@ -66,7 +66,7 @@ func take(v version, writers []varve.Writer) listed {
 	return l
 }
 
-// shownVersion returns a version as JSON, with its content if full.
+// shownVersion returns the JSON of a version; full includes the content.
 func (h *handle) shownVersion(ctx context.Context, v *listed, full bool) (versionObject, error) {
 	path := "/" + v.path
 	o := versionObject{ID: versionString(v.lsn), Type: "memory_version", MemoryStoreID: h.id,
@@ -183,7 +183,7 @@ func listVersions(s *Stores, r *http.Request, _ Caller) (any, error) {
 
 var errNoVersion = refuse(http.StatusNotFound, "there is no such version in this store, or it is not kept any more")
 
-// version returns the version with an id.
+// version returns the version with this id.
 func (h *handle) version(ctx context.Context, s *Stores, id string) (listed, error) {
 	lsn, ok := parseVersion(id)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// snippetLines is how many lines an answer shows before and behind an edit.
+// snippetLines is the number of lines that an answer shows before and after an edit.
 const snippetLines = 2
 
 func (t *Tool) create(ctx context.Context, in *input) (string, error) {
@@ -50,7 +50,8 @@ func (t *Tool) isThere(ctx context.Context, path string) bool {
 	return false
 }
 
-// change writes what f makes of the newest content of a file, and does it again where another writer was faster.
+// change writes the result of f for the current content of a file. If another process writes the file
+// meanwhile, f runs again on the new content. missing is the answer if there is no file.
 func (t *Tool) change(ctx context.Context, p place, missing string, f func(old []byte) ([]byte, error)) error {
 	absent := &refused{text: missing}
 	if p.root {
@@ -110,7 +111,7 @@ func (t *Tool) replace(ctx context.Context, in *input) (string, error) {
 	return b.String(), nil
 }
 
-// ambiguous returns the answer to an old_str that does not occur exactly once.
+// ambiguous returns the answer for an old_str that does not occur exactly once in the file.
 func ambiguous(err error, p place, from string) error {
 	var match *varve.MatchError
 	switch {

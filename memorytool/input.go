@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// input is a call. A member that is null is absent.
+// input is the decoded input of a call. A member that is null is treated as absent.
 type input struct {
 	Command    string   `json:"command"`
 	Path       *string  `json:"path"`
@@ -21,7 +21,7 @@ type input struct {
 	NewPath    *string  `json:"new_path"`
 }
 
-// required are the parameters of each command.
+// required are the parameters that each command must have.
 var required = map[string][]string{
 	"view":        {"path"},
 	"create":      {"path", "file_text"},
@@ -54,7 +54,7 @@ func parse(data []byte) (*input, error) {
 	return in, nil
 }
 
-// integer is a number without a fraction. Models also write it as a string.
+// integer is an integer parameter. Models also write it as a string.
 type integer int
 
 func (n *integer) UnmarshalJSON(data []byte) error {
@@ -66,7 +66,7 @@ func (n *integer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// lines is a view_range: the first line and the last one, -1 being the end.
+// lines is the parameter view_range: the first line and the last line; -1 as the last line means the end.
 type lines struct{ first, last int }
 
 func (l *lines) UnmarshalJSON(data []byte) error {

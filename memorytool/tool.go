@@ -17,21 +17,24 @@ const (
 	Type = "memory_20250818"
 )
 
-// root is the path of the folder of all that the model sees.
+// root is the path of the folder with everything that the model sees.
 const root = "/memories"
 
-// defaultView is what the API tells the model of the length of a view.
+// defaultView is the default of Options.ViewLimit: the number of characters that the API tells the model.
 const defaultView = 16_000
 
-// Options is how a Tool answers.
+// Options are the settings of a Tool.
 type Options struct {
-	// Folder is the folder of notes that the model sees as /memories: "agents/ada". "" is all notes of the store.
+	// Folder is the path of the folder of notes that the model sees as /memories, such as "agents/ada". ""
+	// means all notes of the store.
 	Folder string
-	// Except is the name of a folder in /memories that the model does not see, in any case. "" is none.
+	// Except is the name of a folder in /memories that the model does not see, in upper or lower case. "" means
+	// none.
 	Except string
 	// Overwrite makes create replace a file that exists. The documentation of the tool refuses that.
 	Overwrite bool
-	// ViewLimit is how many characters the view of a file has at most. 0 is 16,000; a negative number is no limit.
+	// ViewLimit is the maximum number of characters of a file in a view. 0 means 16,000, a negative number no
+	// limit.
 	ViewLimit int
 }
 
@@ -41,7 +44,8 @@ type Tool struct {
 	options Options
 }
 
-// New returns a tool over the notes of a store. The error is that of a path that no note can have.
+// New returns a tool whose files are the notes of a store. It returns an error if a path in the options is not
+// valid for notes.
 func New(notes varve.Notes, o Options) (*Tool, error) {
 	if o.Folder != "" {
 		if err := note.CheckPath(o.Folder); err != nil {
@@ -56,20 +60,20 @@ func New(notes varve.Notes, o Options) (*Tool, error) {
 
 // Result is the answer to a call.
 type Result struct {
-	Text    string // of the tool_result block
-	IsError bool   // the block's is_error
-	Image   *Image // shown besides Text, where a file is an image
-	Cause   error  // the error of the store, for errors.Is; nil where the call itself was at fault
+	Text    string // text for the tool_result block
+	IsError bool   // is_error of the tool_result block
+	Image   *Image // image to show in addition to Text, if the file is an image
+	Cause   error  // error of the store, for errors.Is; nil if the call itself was at fault
 }
 
-// Image is an image as the API takes it, in base64.
+// Image is an image in the form of the API, in base64.
 type Image struct {
 	MediaType string // image/png, image/jpeg, image/gif or image/webp
 	Data      []byte
 }
 
-// Err returns an error with the text of a Result that is one, and nil for any other. The text has no "Error: " at its
-// beginning, which tool runners put there. The error matches Cause.
+// Err returns the error that a Result describes, and nil if it describes none. The text of the error lacks the
+// prefix "Error: ", which tool runners add. The error matches Cause.
 func (r Result) Err() error {
 	if !r.IsError {
 		return nil
@@ -87,7 +91,7 @@ type resultError struct {
 func (e *resultError) Error() string { return e.text }
 func (e *resultError) Unwrap() error { return e.cause }
 
-// refused is a call that is answered with an error.
+// refused is the error for a call that is answered with an error.
 type refused struct {
 	text  string
 	cause error
@@ -95,7 +99,7 @@ type refused struct {
 
 func (r *refused) Error() string { return r.text }
 
-// Call answers a call, given by the input of a tool_use block.
+// Call answers a call of the tool. input is the input of a tool_use block.
 func (t *Tool) Call(ctx context.Context, input []byte) Result {
 	r, err := t.call(ctx, input)
 	var no *refused
@@ -131,20 +135,20 @@ func (t *Tool) call(ctx context.Context, input []byte) (Result, error) {
 	return Result{Text: text}, err
 }
 
-// place is a path of a call.
+// place is the place that a path in a call names.
 type place struct {
-	shown string // in answers
-	path  string // the path of the note, or of the folder; "" for all notes
-	root  bool   // it is /memories
+	shown string // the path as answers show it
+	path  string // path of the note or folder; "" for all notes
+	root  bool   // the path is /memories
 }
 
-// hides reports whether a path below /memories is in the folder that the model does not see.
+// hides reports whether a path below /memories is inside the folder that the model does not see.
 func (t *Tool) hides(rel string) bool {
 	first, _, _ := strings.Cut(rel, "/")
 	return t.options.Except != "" && strings.EqualFold(first, t.options.Except)
 }
 
-// place returns where a path of a call is.
+// place returns the place that a path in a call names.
 func (t *Tool) place(path string) (place, error) {
 	shown := strings.TrimRight(norm.NFC.String(path), "/")
 	if shown == root {

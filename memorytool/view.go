@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	maxLines    = 999_999 // of a file that is viewed: line numbers have six digits
-	folderDepth = 2       // levels of a folder that is viewed
+	maxLines    = 999_999 // maximum number of lines of a file in a view: line numbers have six digits
+	folderDepth = 2       // number of levels that the view of a folder shows
 )
 
 func (t *Tool) view(ctx context.Context, in *input) (Result, error) {
@@ -37,14 +37,14 @@ func (t *Tool) view(ctx context.Context, in *input) (Result, error) {
 	return Result{Text: text}, err
 }
 
-// entry is a file or a folder in a view.
+// entry is a file or a folder in the view of a folder.
 type entry struct {
-	path   string // below the folder
+	path   string // path relative to the viewed folder
 	size   int64
 	folder bool
 }
 
-// folder returns the view of a folder. /memories exists also without a file.
+// folder returns the view of a folder. /memories exists even if there are no files.
 func (t *Tool) folder(ctx context.Context, p place) (string, error) {
 	var list []entry
 	size, any := int64(0), p.root
@@ -90,7 +90,7 @@ func (t *Tool) folder(ctx context.Context, p place) (string, error) {
 	return b.String(), nil
 }
 
-// hidden reports whether a view of a folder leaves out a path.
+// hidden reports whether the view of a folder omits a path.
 func hidden(path string) bool {
 	for segment := range strings.SplitSeq(path, "/") {
 		if strings.HasPrefix(segment, ".") || segment == "node_modules" {
@@ -100,7 +100,7 @@ func hidden(path string) bool {
 	return false
 }
 
-// sizeText returns a number of bytes as the tool writes it: 0B, 512B, 1.5K, 2M.
+// sizeText returns a number of bytes in the form that the tool uses: 0B, 512B, 1.5K, 2M.
 func sizeText(n int64) string {
 	if n == 0 {
 		return "0B"
@@ -148,8 +148,9 @@ func (t *Tool) file(p place, n *varve.Note, r *lines) (Result, error) {
 	return Result{Text: b.String()}, nil
 }
 
-// numbered writes lines with their numbers, each behind a line break, as far as they have at most so many characters.
-// At least one is written; cut reports that it was shortened. It returns the number of the last line.
+// numbered writes the lines first to last with their numbers, each after a line break, as many as fit into
+// limit characters, but at least one. shown is the number of the last written line. cut reports whether that
+// line was shortened.
 func numbered(b *strings.Builder, data []byte, first, last, limit int) (shown int, cut bool) {
 	shown, n, used := first-1, 0, 0
 	for line := range bytes.Lines(data) {
@@ -176,7 +177,7 @@ func numbered(b *strings.Builder, data []byte, first, last, limit int) (shown in
 	return shown, cut
 }
 
-// imageType returns the media type of an image that the API takes, and "" for any other content.
+// imageType returns the media type of an image of a kind that the API accepts, "" for any other content.
 func imageType(data []byte) string {
 	switch {
 	case bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")):

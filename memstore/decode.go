@@ -45,7 +45,7 @@ func Decode(data []byte, opts DecodeOptions) (*Memory, error) {
 	return m, nil
 }
 
-// parse returns the document with its members under their present names.
+// parse parses a document. Members with names of older systems get their current names.
 func parse(data []byte, lim Limits) (*jsondoc.Object, error) {
 	o, err := jsondoc.Parse(data, lim.Depth)
 	if err != nil {

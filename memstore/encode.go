@@ -13,8 +13,8 @@ func (m *Memory) Encode(limits Limits) ([]byte, error) {
 	return doc, err
 }
 
-// encode encodes the document into the buffer if it fits. kept reports that m has the embedding with which it was
-// decoded, unchanged.
+// encode encodes the document, into the buffer if it is large enough. kept reports whether m has an embedding
+// that is unchanged since m was decoded.
 func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, kept bool, err error) {
 	if err := jsondoc.CheckDim(memberEmbedding, len(m.Embedding), lim.EmbeddingDim); err != nil {
 		return nil, false, err

@@ -63,7 +63,7 @@ func memberOrder() []string {
 		memberAccessCount, memberLastAccess, memberHyperbolic, memberCreatedAt, memberUpdatedAt, memberExpiresAt}
 }
 
-// olderNames returns pairs of a name that other systems used for a member and the present name.
+// olderNames returns pairs of names of members: the name that other systems used, and the current name.
 func olderNames() [3][2]string {
 	return [3][2]string{{"text", memberContent}, {"significance", memberScore}, {"last_access", memberLastAccess}}
 }
@@ -115,8 +115,8 @@ func (m *Memory) Equal(o *Memory) bool {
 // in that document.
 func (m *Memory) Decoded() bool { return m.source != nil }
 
-// ReadAs returns the name of the member as which Decode reads a member of this name; "" for a member that it keeps
-// unchanged.
+// ReadAs returns the name of the member as which Decode reads a member with this name, "" if Decode only keeps
+// it unchanged.
 func ReadAs(name string) string {
 	older := olderNames()
 	return jsondoc.ReadAs(name, memberOrder(), older[:]...)

@@ -11,13 +11,15 @@ const (
 	KindNote   Kind = "note"
 )
 
-// NoteSection is the place in a note that a search has found: what is below a heading, or a part of that of about 2,000
-// characters.
+// NoteSection is the section of a note that a search has found: the text below a heading, or a part of that
+// text of about 2,000 characters.
 type NoteSection struct {
 	Path                 string
 	Version              uint64
 	CreatedAt, UpdatedAt time.Time
-	Headings             []string // the heading of the section behind those above it; none before the first
-	From, To             int      // its lines, from 1
-	Text                 string   // of these lines
+	// the headings above the section and its own heading, the outermost first; none for text before the first
+	// heading
+	Headings []string
+	From, To int    // numbers of its first and last line; the first line of a note is 1
+	Text     string // text of these lines
 }

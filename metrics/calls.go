@@ -6,10 +6,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Calls counts the requests of the clients of a server of package mcpserver, whose Options.Observe calls Observe.
+// Calls counts the requests of the clients of an MCP server. The Options.Observe of package mcpserver must call
+// Observe.
 type Calls struct{ durations *prometheus.HistogramVec }
 
-// NewCalls returns a collector of requests.
+// NewCalls returns a collector for the requests of a server.
 func NewCalls() *Calls {
 	return &Calls{prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "mcp_server_operation_duration_seconds", Help: "Duration of requests of clients.",
@@ -17,7 +18,8 @@ func NewCalls() *Calls {
 	}, []string{"mcp_method_name", "gen_ai_tool_name", "error_type"})}
 }
 
-// Observe counts a request: the method, the tool and the kind of the error are those of an mcpserver.Operation.
+// Observe counts a request. method, tool and kind are the fields Method, Tool and Error of an
+// mcpserver.Operation; took is the duration.
 func (c *Calls) Observe(method, tool, kind string, took time.Duration) {
 	c.durations.WithLabelValues(method, tool, kind).Observe(took.Seconds())
 }

@@ -1,15 +1,15 @@
-// Package metrics gives the numbers of a store to Prometheus, for a program that embeds the store and for
+// Package metrics provides numbers about a store to Prometheus, for a program that embeds the store and for
 // memctl serve.
 //
 //	registry.MustRegister(metrics.New(func() *varve.Store { return st }))
 //
 // # Metrics
 //
-// Base units, without labels by memory, session or user. Counters begin at 0 with the process, and count what
-// this process did; gauges are of the whole store, by all processes.
+// The metrics are in base units, without labels by memory, session or user. Counters begin at 0 with the
+// process, and count what this process did; gauges are about the whole store, as changed by all processes.
 //
-//	varve_memories, varve_assemblies               documents now
-//	varve_store_bytes{part}                        memories, index, vectors, history: their files
+//	varve_memories, varve_assemblies               number of documents
+//	varve_store_bytes{part}                        bytes of the files of memories, index, vectors, history
 //	varve_log_bytes                                log that the next open would read
 //	varve_backlog_bytes                            log that is not in files yet
 //	varve_backlog_limit_bytes                      setting backlog_bytes; from half of it on, writers are slowed

@@ -11,13 +11,14 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// Collector reads the numbers of a store when it is asked for them.
+// Collector is a prometheus.Collector that reads the numbers of a store each time Prometheus collects them.
 type Collector struct{ store func() *varve.Store }
 
-// New returns a collector. store returns the store of which the numbers are; it may be another one at each call.
+// New returns a collector. The function store returns the store whose numbers are collected; it may return
+// another store at each call.
 func New(store func() *varve.Store) *Collector { return &Collector{store} }
 
-// desc describes a metric of this package.
+// desc returns the description of a metric of this package.
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("varve_"+name, help, labels, nil)
 }
@@ -50,13 +51,13 @@ var (
 	backup      = desc("backup_last_success_timestamp_seconds", "Newest full backup in backups/, 0 without one.")
 )
 
-// Describe sends nothing: which metrics there are depends on the store.
+// Describe sends no descriptions, because the metrics depend on the store: the collector is unchecked.
 func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 
-// patience is how long Collect waits for the numbers of a store.
+// patience is the maximum time for which Collect waits for the numbers of a store.
 const patience = 5 * time.Second
 
-// Collect sends the numbers of the store as they are now.
+// Collect sends the current numbers of the store.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -120,7 +121,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	gauge(backup, made)
 }
 
-// histogram sends a histogram, whose buckets Prometheus wants cumulative.
+// histogram sends a histogram. The counts in h are for each bucket; Prometheus gets cumulative ones.
 func histogram(to chan<- prometheus.Metric, d *prometheus.Desc, h *varve.Durations, labels ...string) {
 	buckets, n := map[float64]uint64{}, uint64(0)
 	for i, bound := range h.Bounds {
@@ -130,7 +131,8 @@ func histogram(to chan<- prometheus.Metric, d *prometheus.Desc, h *varve.Duratio
 	to <- prometheus.MustNewConstHistogram(d, h.Count(), h.Sum.Seconds(), buckets, labels...)
 }
 
-// damageIn counts what is damaged, as far as it is known without reading everything.
+// damageIn returns the number of problems that are damage, as far as it is known without reading the whole
+// store.
 func damageIn(r *varve.OpenReport, problems []error) (n int) {
 	all := append(slices.Clone(problems), r.Problems...)
 	if r.Damage != nil {

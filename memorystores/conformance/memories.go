@@ -19,7 +19,7 @@ func hashOf(content string) string {
 	return hex.EncodeToString(h[:])
 }
 
-// checkMemory checks all members of a memory; content "-" stands for null.
+// checkMemory checks all members of a memory. If content is "-", the member content must be null.
 func checkMemory(t testing.TB, m object, store, path, content, shown string) {
 	t.Helper()
 	m.has(t, memoryMembers...)
@@ -214,7 +214,8 @@ func lists(t *testing.T, c *client) {
 	}
 }
 
-// listsUnderWrites: what is there from the beginning to the end is in one page, whatever else is written.
+// listsUnderWrites checks that a memory which exists throughout a listing is on exactly one of its pages,
+// whatever else is written meanwhile.
 func listsUnderWrites(t *testing.T, c *client) {
 	s := c.store(t)
 	var all []string
@@ -253,7 +254,8 @@ func listsUnderWrites(t *testing.T, c *client) {
 	}
 }
 
-// atOnce: of clients that write at once under conditions, each write is of the content that its writer has read.
+// atOnce checks that of several clients that write at once, each with a condition on the content, each write
+// replaces exactly the content that its client has read.
 func atOnce(t *testing.T, c *client) {
 	s := c.store(t)
 	const each = 8

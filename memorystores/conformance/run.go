@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Run tests the server at a URL, as the holder of a key.
+// Run tests the server at baseURL, with key as the API key of all requests.
 func Run(t *testing.T, baseURL, key string) {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
@@ -34,7 +34,7 @@ func Run(t *testing.T, baseURL, key string) {
 	}
 }
 
-// clients is how many clients write at once.
+// clients is the number of clients that write at once.
 const clients = 16
 
 var betas = []string{"managed-agents-2026-04-01", "agent-memory-2026-07-22"}
@@ -72,7 +72,7 @@ func (o object) list(t testing.TB) (items []object, next string) {
 	return items, o.text("next_page")
 }
 
-// has checks that an object has these members and no other ones.
+// has checks that an object has exactly these members.
 func (o object) has(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -85,7 +85,7 @@ func (o object) has(t testing.TB, names ...string) {
 	}
 }
 
-// matches checks that members are texts that match patterns, or null for "".
+// matches checks that members of an object are strings that match the patterns, or null if the pattern is "".
 func (o object) matches(t testing.TB, patterns map[string]string) {
 	t.Helper()
 	for name, pattern := range patterns {
@@ -99,13 +99,13 @@ func (o object) matches(t testing.TB, patterns map[string]string) {
 	}
 }
 
-// Patterns of members.
+// Patterns for the values of members.
 const (
 	timePattern = `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)`
 	hashPattern = `[0-9a-f]{64}`
 )
 
-// answer is what a server answers.
+// answer is the answer of the server to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -113,7 +113,8 @@ type answer struct {
 	raw    string
 }
 
-// do sends a request; path is below the stores, with a query; body is a text, or a value that becomes JSON, or nil.
+// do sends a request and returns the answer. path is relative to the path of the stores, and may have a query.
+// body is a text, a value that is encoded as JSON, or nil.
 func (c *client) do(t testing.TB, method, path string, body any, headers ...string) answer {
 	t.Helper()
 	a, err := c.try(t, method, path, body, headers...)
@@ -175,7 +176,7 @@ func (c *client) try(t testing.TB, method, path string, body any, headers ...str
 	return a, nil
 }
 
-// ok is do for a request that succeeds.
+// ok sends a request, checks that it succeeds, and returns the object in the answer.
 func (c *client) ok(t testing.TB, method, path string, body any) object {
 	t.Helper()
 	a := c.do(t, method, path, body)
@@ -185,7 +186,8 @@ func (c *client) ok(t testing.TB, method, path string, body any) object {
 	return a.object
 }
 
-// fails is do for a request that is refused, with an error of a kind; "": any.
+// fails sends a request, and checks that the answer has the given status and kind of error; an empty kind
+// accepts any.
 func (c *client) fails(t testing.TB, status int, kind, method, path string, body any, headers ...string) {
 	t.Helper()
 	a := c.do(t, method, path, body, headers...)
@@ -203,7 +205,7 @@ func (c *client) fails(t testing.TB, status int, kind, method, path string, body
 	}
 }
 
-// Kinds of errors.
+// The kinds of errors.
 const (
 	invalid   = "invalid_request_error"
 	notFound  = "not_found_error"
@@ -212,7 +214,7 @@ const (
 	forbidden = "authentication_error"
 )
 
-// store makes a store that is deleted at the end, and returns its path.
+// store creates a store that is deleted when the test ends, and returns its path.
 func (c *client) store(t testing.TB) (path string) {
 	t.Helper()
 	path = "/" + c.ok(t, "POST", "", object{"name": t.Name()}).text("id")
@@ -234,13 +236,13 @@ func (c *client) store(t testing.TB) (path string) {
 	return path
 }
 
-// memory makes a memory, and returns it.
+// memory creates a memory in a store, and returns it.
 func (c *client) memory(t testing.TB, store, path, content string) object {
 	t.Helper()
 	return c.ok(t, "POST", store+"/memories", object{"path": path, "content": content})
 }
 
-// pages reads all pages of a list; path may have a query.
+// pages reads all pages of a list, and calls between, if not nil, after each page. path may have a query.
 func (c *client) pages(t testing.TB, path string, between func()) (all []object) {
 	t.Helper()
 	sep := "?"
@@ -266,7 +268,7 @@ func (c *client) pages(t testing.TB, path string, between func()) (all []object)
 	}
 }
 
-// requests tests what is common to all requests.
+// requests tests what all requests have in common, such as headers, limits and errors.
 func requests(t *testing.T, c *client) {
 	c.fails(t, 401, forbidden, "GET", "", nil, "X-Api-Key: ")
 	c.fails(t, 401, forbidden, "GET", "", nil, "X-Api-Key: "+c.key+"x")

@@ -10,7 +10,8 @@ import (
 var versionMembers = []string{"id", "type", "memory_store_id", "memory_id", "operation", "path", "content",
 	"content_sha256", "content_size_bytes", "created_at", "created_by", "redacted_at", "redacted_by"}
 
-// checkVersion checks all members of a version that is not redacted; content "-" stands for null.
+// checkVersion checks all members of a version that is not redacted. If content is "-", the member content must
+// be null.
 func checkVersion(t testing.TB, v object, m object, operation, path, content, shown string) {
 	t.Helper()
 	v.has(t, versionMembers...)
@@ -170,7 +171,8 @@ func redaction(t *testing.T, c *client) {
 	}
 }
 
-// identity: an id is that of one memory, whatever was at its path before and after.
+// identity checks that the id of a memory never belongs to another memory, even one at the same path earlier or
+// later.
 func identity(t *testing.T, c *client) {
 	s := c.store(t)
 	ids := map[string]bool{}
