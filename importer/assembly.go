@@ -40,7 +40,8 @@ func (f *folder) listGroups() error {
 	return err
 }
 
-// assemblies yields the assemblies, after the last memory, each with the data about it from merge log and stats.
+// assemblies yields the assemblies, after the last memory. Each has the data about it from the merge log and
+// the file of stats.
 func (f *folder) assemblies() error {
 	slices.Sort(f.groups)
 	f.groups = slices.Compact(f.groups)
@@ -121,7 +122,8 @@ type group struct {
 	history  *lineage // merge log and stats; nil: none
 }
 
-// group yields an assembly.
+// group yields an assembly; raw is the text of doc, and g has what other files of the source say about the
+// assembly.
 func (r *run) group(name string, doc *object, raw []byte, mends []string, g group) error {
 	it := Item{ID: doc.group, Assembly: true, JSON: doc.text, Path: name, names: doc.names}
 	switch {
@@ -161,7 +163,7 @@ func noLimits() assembly.Limits {
 	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}
 }
 
-// lack is an assembly with members that were not yielded before the assembly.
+// lack is an assembly some of whose members were not yielded before the assembly.
 type lack struct {
 	path, id string
 	members  int
@@ -172,7 +174,7 @@ func (r *run) unseen(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := r.seen[id]; return ok })
 }
 
-// lacks reports the members of such assemblies that were not yielded later either.
+// lacks reports, for each lack, the members that were not yielded after the assembly either.
 func (r *run) lacks() error {
 	for _, l := range r.lacking {
 		ids := r.unseen(l.ids)

@@ -346,7 +346,7 @@ func (r *reading) said(v jsontext.Value) bool {
 	return true
 }
 
-// eachElement calls f for each element of a JSON array.
+// eachElement calls f for each element of the JSON array v.
 func eachElement(v jsontext.Value, f func(e jsontext.Value) error) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(v), lax...) // a Buffer, so that v is not copied
 	if dec.PeekKind() != '[' {

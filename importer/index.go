@@ -107,7 +107,8 @@ func (ix *index) group(id string, val jsontext.Value) {
 	}
 }
 
-// flat adds an entry of form B; an object that has neither a file nor a type is not an entry.
+// flat adds an entry of form B (see Formats in the package comment). An object that has neither a file nor a
+// type is not an entry.
 func (ix *index) flat(id string, val jsontext.Value) {
 	if file, kind := entryOf(val); file != "" || kind != "" {
 		ix.memory(id, val)

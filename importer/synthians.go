@@ -103,7 +103,8 @@ func derived(name string) bool {
 		strings.HasPrefix(base, "faiss_index") || strings.HasSuffix(base, ".faiss")
 }
 
-// spare records in the report what was done with a derived file. Mappings are reported elsewhere.
+// spare records in the report what was done with a file that can be rebuilt from the memories. Mappings are
+// reported elsewhere.
 func (f *folder) spare(name string) {
 	switch base := path.Base(name); {
 	case name == indexName:
@@ -138,7 +139,7 @@ func (f *folder) namedElsewhere() []string {
 	return extra
 }
 
-// file reads a .json file in the order of the names.
+// file reads a .json file whose turn it is in the order of the names, or postpones it.
 func (f *folder) file(name string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {
@@ -166,7 +167,7 @@ func (f *folder) file(name string) error {
 	return err
 }
 
-// again reads a postponed file with a matching name.
+// again reads a file with a matching name that was postponed because it has no embedding.
 func (f *folder) again(name string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {
@@ -211,7 +212,8 @@ func (f *folder) place(id string) (string, bool) {
 	return "", false
 }
 
-// late reads a postponed file; a reason means that the file replaces the one that should exist.
+// late reads a file that was postponed because its name does not match an id. reason, if not "", says that the
+// file takes the place of the one with the matching name.
 func (f *folder) late(name, reason string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {

@@ -1,8 +1,8 @@
 // Package writer describes the writers of a store: the programs, agents and sessions that changed it.
 //
-// A writer is known by a number that the store issues, never by a name that a client gives. An entry
-// of the log describes the writer of a number once; the entries behind it carry the number (package segment, field
-// 2), and so do the lines of the index (package index, member by).
+// The store identifies a writer by a number that it assigns, never by a name that a client gives. An entry of
+// the log describes the writer with a number once. Later entries contain the number (package segment, field 2),
+// and so do the lines of the index (package index, member by).
 //
 // # Description
 //
@@ -20,29 +20,30 @@
 //	 "token":"…",           the name of the token with which a client identified itself
 //	 "undo":"…"}            what an undo of several commits takes back, a JSON object: package internal/undo
 //
-// Members that are empty are omitted. A name has at most MostName bytes: varve.Open refuses a longer one,
-// and one that a client gives is cut and ends with Mark. Control characters, and characters that change
-// the direction of text, are escaped as \uXXXX, so a name is printed as it is. An undo that is longer than
-// MostUndo, or has such characters, is ignored.
+// Empty members are omitted. A name has at most MostName bytes: varve.Open refuses a longer one, and one that a
+// client gives is cut and ends with Mark. Control characters, and characters that change the direction of text,
+// are escaped as \uXXXX, so a name can be printed safely. An undo that is longer than MostUndo, or has such
+// characters, is ignored.
 //
 // # Numbers
 //
-// The number is one above that of the newest description. The entry is committed on the condition that
-// this description still is the newest, so two processes never issue one number. A process that describes
+// A new number is one above that of the newest description. The entry is committed on the condition that this
+// description is still the newest, so two processes never assign the same number. A process that describes
 // itself as before uses its number again.
 //
-// The descriptions of segments that the log has released are in wal/writers. If that file is lost, and
-// log and archive do not have them any more, numbers begin again. So a number alone names no writer: the
-// writer of a version is that of the newest description of its number at a position before the version,
+// The descriptions in segments that the log has released are in wal/writers. If that file is lost, and log and
+// archive do not have them any more, numbers begin again at 1. So a number alone does not identify a writer:
+// the writer of a version is that of the newest description with its number at a position before the version,
 // and unknown if there is none.
 //
-// A copy of an older version (record.KeptLine) has the number of that version, and so has a line of the
-// index. A backup names the writers of its documents, and the store that is restored from it numbers them
-// again. A store that is made from its files alone, such as a clone by git, knows no writer.
+// A copy of an older version (record.KeptLine) has the number of that version, and so has a line of the index.
+// A backup contains the descriptions of the writers of its documents, and the store that is restored from it
+// assigns new numbers to them. A store that is created from its files alone, such as a clone by git, has no
+// descriptions of writers.
 //
 // # wal/writers
 //
-// A line for each description, in the order of the log:
+// The file has a line for each description, in the order of the log:
 //
 //	16 hex digits  xxhash64 of the store's UUID and the rest of the line
 //	space
@@ -50,8 +51,8 @@
 //	space
 //	the JSON object
 //
-// The file is written by the holder of flush.lock, before an index takes the place of the entries, and by
-// a repair that begins another log (package internal/writerfile). Lines are appended. A line that does not
-// verify is ignored: it is torn, or of another store; then the file is written again as a whole, with what
-// log and archive have.
+// The file is written by the holder of flush.lock, before an index replaces the entries of the log, and by a
+// repair that begins another log (package internal/writerfile). Lines are appended. A line whose hash does not
+// match is ignored: it is incomplete, or belongs to another store. Then the whole file is written again with
+// the descriptions that log and archive have.
 package writer

@@ -105,7 +105,7 @@ type span struct {
 	in           bool
 }
 
-// Where returns the set of the writers for which the function is returns true.
+// Where returns the set of those writers for which the function is returns true.
 func (t *Table) Where(is func(w *Writer) bool) *Set {
 	s := &Set{of: map[uint32][]span{}}
 	for i := range t.list {

@@ -54,7 +54,7 @@ func (b *below) foldersOf(one, two string, op func(fd1 int, base1 string, fd2 in
 	return retry(func() error { return op(fd1, base1, fd2, base2) })
 }
 
-// told wraps the error of a call by wrap, unless it is a *NotFolderError about the path.
+// told wraps the error of a system call with the function wrap, unless it is a *NotFolderError about the path.
 func told(wrap func(error) error, err error) error {
 	if EnterError(err) != nil {
 		return err

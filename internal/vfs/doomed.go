@@ -133,7 +133,7 @@ func (d *Doomed) Close() error {
 	return errors.Join(err, d.f.Close())
 }
 
-// names returns how many names the file has besides the second one.
+// names returns the number of names that the file has besides the second one.
 func (d *Doomed) names() (n uint64, info Info, err error) {
 	info, err = d.f.Stat()
 	n = info.Nlink

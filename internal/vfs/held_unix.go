@@ -101,7 +101,7 @@ func (b *below) lstat(name string) (Info, error) {
 	return info, nil
 }
 
-// strays reports whether the path of a file leads elsewhere than the handle of the store's folder does.
+// strays reports whether the path of a file leads to another file than the handle of the store's folder does.
 func strays(w opener, name string) bool {
 	if w == nil {
 		return false

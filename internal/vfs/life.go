@@ -35,7 +35,7 @@ func Elsewhere(own Host, birth uint64) bool {
 	return birth != 0 && own.Birth != 0 && birth>>32 != own.Birth>>32
 }
 
-// birthOf encodes a PID namespace and the time when a process began in it.
+// birthOf returns a number that encodes a PID namespace and the time at which a process began in it.
 func birthOf(place string, began uint64) uint64 {
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(place) {

@@ -184,7 +184,7 @@ func (l *flock) try(mode Mode) (bool, error) {
 	}
 }
 
-// letGo closes a descriptor that serves one acquire only.
+// letGo closes the descriptor of the lock if it serves one acquire only.
 func (l *flock) letGo() {
 	if !l.keep {
 		l.fd.Close()

@@ -135,7 +135,7 @@ func (b *below) fitFolder(m *manners, name string, perm fs.FileMode) error {
 	return tolerant(unix.Fchmod(fd, uint32((perm|m.folder).Perm())|unix.S_ISGID))
 }
 
-// lookAt returns the Info of the folder in which something is to be created, which may be the root itself.
+// lookAt returns the Info of the folder dir in which something is to be created; dir may be the root itself.
 func (b *below) lookAt(dir string) (Info, error) {
 	if held, _ := b.anchor(dir); held == nil && b.under(dir) < 0 {
 		return lstat(throughLink(dir))

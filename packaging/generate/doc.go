@@ -1,6 +1,6 @@
-// Command generate writes what a package of memctl has besides the program: the manual pages, packed
-// as Debian wants them, the completion scripts of four shells, the licences of what is linked into
-// the program, and a folder for the image.
+// Command generate writes the files that a package of memctl has in addition to the program: the manual pages,
+// compressed as Debian requires, the completion scripts for four shells, the licenses of everything that is
+// linked into the program, and a folder for the image.
 //
 //	go run ./packaging/generate [-release VERSION] [-time SECONDS] FOLDER
 //
@@ -9,12 +9,11 @@
 //	FOLDER/THIRD-PARTY-LICENSES, of the standard library and of each module
 //	FOLDER/store.tar, the folder /store of the image, with its owner
 //
-// They are made by memctl itself, which is built first: what is packed is what the program has.
-// .goreleaser.yaml runs this before it builds.
+// memctl itself writes them, and is built first, so that they match the program. .goreleaser.yaml runs this
+// command before it builds.
 //
 // # Invariants
 //
-// The same sources, version and time give the same bytes: pages have the day of -time, packed files
-// have neither names nor times in them. FOLDER is replaced; it must be missing, empty or have been
-// written by this command.
+// The same sources, version and time give the same bytes: pages have the day of -time, compressed files contain
+// neither names nor times. FOLDER is replaced; it must be missing, empty or have been written by this command.
 package main

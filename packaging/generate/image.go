@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// storeArchive is an archive with the folder of the image's store. A build from scratch has no program
-// that could make one, and what a builder makes for a volume belongs to root.
+// storeArchive is the name of an archive with the folder of the image's store. An image built from scratch
+// contains no program that could create the folder, and a folder that a builder creates for a volume belongs to
+// root.
 const storeArchive = "store.tar"
 
-// imageUser is the user of the image, and its group.
+// imageUser is the number of the image's user, and of its group.
 const imageUser = 65532
 
 func (o *options) image(dir string) error {

@@ -12,14 +12,14 @@ import (
 
 const licensesFile = "THIRD-PARTY-LICENSES"
 
-// licenseName matches the files whose text has to go along with a copy of a module.
+// licenseName matches the names of files whose text must accompany a copy of a module.
 var licenseName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
 
-// module is one that a program of some system is linked with.
+// module is a Go module that at least one published program is linked with.
 type module struct{ path, version, dir string }
 
-// licenses writes the licence texts of everything that the programs are linked with, of any system
-// for which one is published: of the Go standard library, and of each module.
+// licenses writes the license texts of everything that the published programs for all systems are linked with:
+// of the Go standard library, and of each module.
 func (o *options) licenses(dir string) error {
 	root, err := o.output("go", "env", "GOROOT")
 	if err != nil {

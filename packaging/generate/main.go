@@ -42,7 +42,8 @@ const (
 	completionFolder = "completions"
 )
 
-// completions are the shells, with the name under which each finds the script of a command.
+// completions has the shells, each with the name of the file in which it finds the completion script of a
+// command.
 var completions = [][2]string{{"bash", "memctl.bash"}, {"fish", "memctl.fish"}, {"powershell", "memctl.ps1"},
 	{"zsh", "_memctl"}}
 
@@ -85,7 +86,8 @@ func (o *options) generate(dir string) error {
 	return o.image(dir)
 }
 
-// clear removes what an earlier run has written, and refuses a folder that has anything else.
+// clear removes the files that an earlier run has written. It returns an error if the folder contains other
+// files.
 func clear(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -99,7 +101,7 @@ func clear(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// pages has memctl write its manual, and packs it.
+// pages runs memctl to write its manual pages, and compresses them.
 func (o *options) pages(memctl, from, to string) error {
 	if _, err := o.output(memctl, "manual", from); err != nil {
 		return err
@@ -149,12 +151,13 @@ func (o *options) write(path string, text []byte) error {
 	return os.Chtimes(path, at, at)
 }
 
-// output runs a program for this machine, whatever is being built for another.
+// output runs a program that is built for this machine, even while the release is built for another one, and
+// returns its output.
 func (o *options) output(name string, args ...string) ([]byte, error) {
 	return o.outputOn("", name, args...)
 }
 
-// outputOn runs a program for another system.
+// outputOn runs a program with GOOS set to another system, and returns its output.
 func (o *options) outputOn(goos, name string, args ...string) ([]byte, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH=", "CGO_ENABLED=0")

@@ -100,7 +100,7 @@ func write(program, path, version string, at time.Time) error {
 	})
 }
 
-// describe makes the document of what is noted in a program.
+// describe returns the SPDX document for a program from the build information in it.
 func describe(info *debug.BuildInfo, name, sum, version string, at time.Time) *document {
 	version = cmp.Or(version, info.Main.Version)
 	d := &document{
@@ -131,8 +131,8 @@ func (d *document) add(p pkg, r relationship) {
 	d.Packages, d.Relationships = append(d.Packages, p), append(d.Relationships, r)
 }
 
-// about is one module. The hash of go.sum is that of a list of the module's files, not of an archive:
-// it is a reference, and no checksum.
+// about returns the SPDX entry of a module. The hash of go.sum is a hash of the list of the module's files, not
+// of an archive, so it is given as a reference and not as a checksum.
 func about(path, version, sum string) pkg {
 	p := pkg{
 		Name: path, Version: version, Download: noAssertion, Concluded: noAssertion, Declared: noAssertion,

@@ -25,9 +25,8 @@
 //	cell     <deadline>:<version>:<time>:<value>, empty: removed since the one before
 //	times    Unix microseconds; deadlines Unix milliseconds, 0: none
 //
-// seq      starts at the time in microseconds, so that a scope that was dropped
-//
-//	and created again repeats no number
+// seq is a counter that starts at the time in microseconds, so that a scope that was dropped and created again never
+// repeats a number.
 //
 // Redis removes a value when it expires; later writes remove its entries in :i, :x and :u, and no
 // count includes them meanwhile.

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Mark makes a checkpoint.
+// Mark makes a checkpoint of a working memory, and returns it.
 func (t *T) Mark(m *working.Memory, description string) working.CheckpointInfo {
 	t.Helper()
 	cp, err := m.Checkpoint(t.Ctx, description)
@@ -25,7 +25,7 @@ func (t *T) Restore(m *working.Memory, id string) working.CheckpointInfo {
 	return undo
 }
 
-// Marks returns the ids of the checkpoints.
+// Marks returns the ids of the checkpoints, the oldest first.
 func (t *T) Marks(m *working.Memory) []string {
 	t.Helper()
 	list, err := m.Checkpoints(t.Ctx)

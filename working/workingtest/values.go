@@ -257,7 +257,8 @@ var valueCases = []Case{
 	}},
 }
 
-// everyKey calls every operation that takes a key.
+// everyKey calls every operation that takes a key with this key, and returns the error of each by the
+// operation's name.
 func everyKey(t *T, m *working.Memory, key string) map[string]error {
 	all := map[string]error{"Set": m.Set(t.Ctx, key, 1), "SetMany": m.SetMany(t.Ctx, map[string]any{"ok": 1, key: 2})}
 	_, _, all["Get"] = m.Get(t.Ctx, key)
