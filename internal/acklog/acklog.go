@@ -13,7 +13,7 @@ import (
 type Record struct {
 	mu    sync.Mutex
 	keys  map[string]*row
-	Wrong []string // what contradicts it
+	Wrong []string // descriptions of what contradicts the record
 
 	Counter struct {
 		Begun, Acked int
@@ -43,8 +43,8 @@ func (r *Record) row(key string) *row {
 	return r.keys[key]
 }
 
-// at returns the index of a state among those that the key may have now, or may have had since, the
-// first if there are several; -1 if it is none of them.
+// at returns the index of a state among those that the key may have now, or may have had since the index since;
+// the first if there are several, -1 if there is none.
 func (w *row) at(state string, since int) int {
 	if i := slices.Index(w.states[since:], state); i >= 0 {
 		return since + i
@@ -99,14 +99,14 @@ func (r *Record) Line(child, text string) {
 	}
 }
 
-// Counted returns how often a process was told that it had counted.
+// Counted returns how many increments of the counter were acknowledged.
 func (r *Record) Counted() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.Counter.Acked
 }
 
-// Settled returns how far each key is settled now.
+// Settled returns, for each key, the index of the newest state that was acknowledged or read.
 func (r *Record) Settled() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +117,8 @@ func (r *Record) Settled() map[string]int {
 	return m
 }
 
-// Check compares a store to which no process writes: get returns a key's state.
+// Check compares with the record a store to which no process is writing. get returns the state of a key in the
+// store.
 func (r *Record) Check(get func(key string) string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +133,8 @@ func (r *Record) Check(get func(key string) string) {
 	}
 }
 
-// CheckSince compares a copy of a store. The parameter since is what Settled returned when the copy was begun.
+// CheckSince compares with the record a copy of a store. since is the result of Settled before the copy was
+// begun.
 func (r *Record) CheckSince(since map[string]int, get func(key string) string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +146,8 @@ func (r *Record) CheckSince(since map[string]int, get func(key string) string) {
 	}
 }
 
-// Trim forgets the states that no key can have anymore: CheckSince must not be called for earlier times.
+// Trim removes from the record the states that no key can have any more. CheckSince must not be called for
+// earlier times afterwards.
 func (r *Record) Trim() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

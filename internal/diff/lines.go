@@ -15,8 +15,8 @@ const maxEdits = 2000
 // Edit is a run of elements that differ: a[A0:A1] became b[B0:B1].
 type Edit struct{ A0, A1, B0, B1 int }
 
-// Edits returns a shortest list of edits from a to b, in their order; nil if they are equal. Lists that differ in
-// very many elements are one edit.
+// Edits returns a shortest list of edits that turn a into b, in their order; nil if a and b are equal. If they
+// differ in very many elements, it returns a single edit that replaces everything.
 func Edits(a, b []string) []Edit { return lineEdits(a, b) }
 
 // Unified returns the difference between two texts in the unified format, without its two header

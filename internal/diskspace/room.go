@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// MakeRoom removes the oldest backup of the index, to make room on a full disk: history is sacrificed
-// only after the backups. It returns false if there is none, or none that may be removed.
+// MakeRoom removes the oldest backup of the index, to free space on a full disk. It returns false if there is
+// none that may be removed; then the caller removes history.
 func MakeRoom(eng *engine.Engine) bool {
 	if eng.Log() == nil || eng.Log().Purges().Overwrites() {
 		return false // a purge deals with them
@@ -20,9 +20,9 @@ func MakeRoom(eng *engine.Engine) bool {
 	return name != ""
 }
 
-// DeletedFirst orders the changes of a round that is repeated: on a full disk nothing can be put in
-// place before the files of deleted documents are removed, and in the order of the log the round would
-// wait for that forever.
+// DeletedFirst sorts the changes of a round that is repeated because the disk was full: deletions come first.
+// On a full disk, no file can be written before the files of deleted documents are removed; in the order of the
+// log, the round might wait for that forever.
 func DeletedFirst(list []index.At) {
 	slices.SortStableFunc(list, func(a, b index.At) int {
 		switch {

@@ -21,7 +21,7 @@ type Cond struct {
 	values []string
 }
 
-// The operators. If one is a prefix of another, the longer one comes first.
+// operators are the operators of conditions. If one is a prefix of another, the longer one comes first.
 var operators = []string{"!=", "^=", ">=", "<=", "=", ">", "<"}
 
 // Parse parses a condition. Errors are *errs.FieldError.

@@ -11,13 +11,14 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Tally collects from the metadata of memories why a condition holds for none of them.
+// Tally counts members and values in the metadata of memories, to explain why a condition holds for none of the
+// memories.
 type Tally struct {
 	c     *Cond
 	n     int
-	kinds map[string]int // counts of the kinds of the member's values
-	names map[string]int // counts of all members, by name
-	below map[string]int // counts of the members of the member, if it is an object
+	kinds map[string]int // counts of the kinds of values that the condition's member has
+	names map[string]int // counts of all members of the metadata, by name
+	below map[string]int // counts of the members inside the condition's member, if that is an object
 }
 
 // Tally returns an empty tally for the condition.

@@ -15,11 +15,11 @@ import (
 const SlotSize = 4096
 
 const (
-	slotUsed = 136 // behind it the checksum
-	slotMore = 152 // in version 2: followed by the checksum of all
+	slotUsed = 136 // bytes of a slot before its checksum
+	slotMore = 152 // bytes in version 2, where the checksum of all of them follows
 )
 
-// Mark is a position and the checksum of the frame that ends there.
+// Mark is a position in the log and the checksum of the frame that ends there.
 type Mark struct {
 	LSN segment.LSN
 	Sum uint64
@@ -34,10 +34,10 @@ type Slot struct {
 	Flushed, Spilled, Attested Mark
 	Mtimes                     [4]int64
 	Time                       int64
-	Features                   uint64 // of version 2 and later
+	Features                   uint64 // only in version 2 and later
 }
 
-// ParseSlot parses a slot, whatever its checksum.
+// ParseSlot parses a slot, even if its checksum is wrong.
 func ParseSlot(b []byte) (s Slot) {
 	le := binary.LittleEndian
 	s.Version, s.Sequence, s.SegmentSize = le.Uint32(b[8:]), le.Uint64(b[16:]), le.Uint64(b[40:])
@@ -89,7 +89,7 @@ func SealSlot(b []byte) {
 	}
 }
 
-// slots returns the slots of a store's checkpoint; ok is false for those that do not verify.
+// slots returns the two slots of a store's checkpoint; ok is false for a slot whose checksum is wrong.
 func slots(fsys vfs.FS, dir string) (list [2]Slot, ok [2]bool, err error) {
 	b, err := readUpTo(fsys, filepath.Join(dir, "checkpoint"), 2*SlotSize)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Log is the end of the log of a store that no process has open.
+// Log writes forged frames to the end of the log of a store that no process has open.
 type Log struct {
 	Geometry segment.Geometry
 
@@ -32,7 +32,7 @@ type Log struct {
 // frame is a microsecond later than the previous one.
 type Frame struct {
 	Key      string
-	Fields   []byte // between key and value, see segment.Fields
+	Fields   []byte // bytes between key and value, see segment.Fields
 	Value    []byte
 	Kind     uint8
 	Flags    uint8
@@ -41,7 +41,7 @@ type Frame struct {
 	Header   func(h []byte) // may change the header's bytes before they are signed
 }
 
-// The kinds of a put and of a deletion, as package record has them.
+// The kinds of entries for a put and for a deletion, as in package record.
 const (
 	kindPut    = 16
 	kindDelete = 17
@@ -131,7 +131,7 @@ func (l *Log) Append(f Frame) segment.LSN {
 	return at
 }
 
-// seal computes a header's checksum.
+// seal sets the checksum in the header of a segment.
 func (l *Log) seal(b []byte, number uint64) { seal(l.Geometry, b, number) }
 
 func seal(geo segment.Geometry, b []byte, number uint64) {
@@ -168,9 +168,9 @@ func WriteAt(fsys vfs.FS, name string, b []byte, at int64) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// SealSegment recomputes the checksums of a segment's frames, and links each to the previous one, as far
-// as the lengths lead. It returns the end of the last frame, and its checksum; each is called with every
-// frame, unless it is nil.
+// SealSegment recomputes the checksums of the frames in a segment, and links each frame to the previous one. It
+// goes from frame to frame by their lengths, until a length leads nowhere. It returns the position of the end
+// of the last frame, and the checksum of that frame. each, if not nil, is called with every frame.
 func SealSegment(geo segment.Geometry, number uint64, b []byte,
 	each func(end segment.LSN, sum uint64)) (end segment.LSN, sum uint64) {
 	le := binary.LittleEndian

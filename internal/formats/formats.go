@@ -13,8 +13,8 @@ import (
 // Format is one format. All versions from Oldest to Writes are read; a store has the lowest version that
 // supports its content, so Writes is the highest that this build writes.
 type Format struct {
-	Name   string // a word for messages and for JSON
-	Files  string // where the format is used, relative to the store
+	Name   string // name of the format, for messages and for JSON
+	Files  string // paths of the files that have the format, relative to the store
 	Writes int
 	Oldest int
 }

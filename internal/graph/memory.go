@@ -76,7 +76,7 @@ func (e *Entity) content() string {
 	return strings.Join(append(lines, e.Observations...), "\n")
 }
 
-// EntityOf returns the entity in a memory; false if the memory is none.
+// EntityOf returns the entity that a memory contains; false if it contains none.
 func EntityOf(m *memstore.Memory) (Entity, bool) {
 	if !isEntityID(m.ID) {
 		return Entity{}, false
@@ -117,7 +117,7 @@ func (r Relation) Memory(at time.Time, extra map[string]any) memstore.Memory {
 	return m
 }
 
-// RelationOf returns the relation in a memory; false if the memory is none.
+// RelationOf returns the relation that a memory contains; false if it contains none.
 func RelationOf(m *memstore.Memory) (Relation, bool) {
 	if !IsRelationID(m.ID) {
 		return Relation{}, false

@@ -9,9 +9,9 @@ import (
 
 // Node is the part of a memory that a graph needs.
 type Node struct {
-	Entity   *Entity // one of the two
+	Entity   *Entity // either Entity or Relation is set
 	Relation *Relation
-	At       time.Time // its timestamp
+	At       time.Time // the timestamp of the memory
 	Expires  time.Time
 }
 
@@ -55,8 +55,8 @@ func Read(id string, doc []byte) (n Node, ok bool) {
 
 // fields are the members of metadata.
 type fields struct {
-	ok                            bool    // everything is simple so far
-	has                           [4]bool // key, from, to, relationType
+	ok                            bool    // all members read so far have a form that this reader handles
+	has                           [4]bool // whether the member is present: key, from, to, relationType
 	key, kind, from, to, relation string
 	observations                  []string
 }

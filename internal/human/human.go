@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Quote shortens and quotes an id or a value for a message.
+// Quote returns an id or a value in quotes for a message, shortened if it is long.
 func Quote(s string) string {
 	const limit = 60
 	if len(s) > limit {
@@ -14,7 +14,7 @@ func Quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Bytes returns a size as text.
+// Bytes returns a number of bytes in a readable unit.
 func Bytes(n int64) string {
 	switch {
 	case n < 10<<10:
@@ -27,7 +27,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d GiB", n>>30)
 }
 
-// Count returns a number with its noun in the singular or the plural.
+// Count returns a number with its noun: one for the number 1, otherwise more.
 func Count(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one

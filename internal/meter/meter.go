@@ -9,7 +9,7 @@ import (
 // Kind is a kind of operation that is counted.
 type Kind int
 
-// The kinds.
+// The kinds of operations.
 const (
 	Put Kind = iota
 	Delete
@@ -17,8 +17,8 @@ const (
 	Transact
 	Get
 	Search
-	Sync     // of the log
-	LockWait // for a lock of another process
+	Sync     // a sync of the log
+	LockWait // a wait for a lock of another process
 	Flush    // a round of the flusher
 	Slowed   // a writer waits until the files have caught up with the log
 	kinds
@@ -96,8 +96,8 @@ func (c *counters) took(d time.Duration) {
 // Reading is what was counted for a kind.
 type Reading struct {
 	OK, Failed uint64
-	Buckets    [len(Bounds) + 1]uint64 // of those whose duration was measured
-	Sum        time.Duration           // of these
+	Buckets    [len(Bounds) + 1]uint64 // counts of those operations whose duration was measured, by bucket
+	Sum        time.Duration           // sum of the measured durations
 }
 
 // Read returns what was counted for a kind so far.

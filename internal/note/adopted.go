@@ -24,18 +24,20 @@ const (
 // AdoptedFile is the path, in a store, of the record of adopted folders.
 const AdoptedFile = "wal/adopted"
 
-const mostAdopted = 1 << 20 // bytes of AdoptedFile
+const mostAdopted = 1 << 20 // maximum size in bytes of AdoptedFile
 
-// AdoptedFolder is a line of AdoptedFile: a folder elsewhere that is a link to a folder of notes.
+// AdoptedFolder is a line of AdoptedFile: a folder elsewhere that the store has adopted, so that it is now a
+// link to a folder of notes.
 type AdoptedFolder struct {
-	Link   string    `json:"link"`   // absolute
+	Link   string    `json:"link"`   // absolute path of the link
 	Folder string    `json:"folder"` // the path of the folder of notes
 	State  string    `json:"state"`
 	Time   time.Time `json:"time"`
 }
 
-// AdoptedFolders returns the folders of the store in a folder that are adopted, or were about to be adopted or
-// released, by link. A line of the record that is not complete, or not valid, is ignored.
+// AdoptedFolders returns the folders that the store at the path store has adopted, and those whose adoption or
+// release was begun and not completed: the newest entry for each link. A line of the record that is incomplete
+// or invalid is ignored.
 func AdoptedFolders(fsys vfs.FS, store string) ([]AdoptedFolder, error) {
 	data, err := vfs.ReadFile(vfs.Below(fsys, store), filepath.Join(store, filepath.FromSlash(AdoptedFile)), mostAdopted)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,8 +60,8 @@ func AdoptedFolders(fsys vfs.FS, store string) ([]AdoptedFolder, error) {
 	return list, nil
 }
 
-// AdoptedRoots returns the paths of the folders of notes to which links lead, so that they have to exist: a folder that
-// is about to be released is none of them.
+// AdoptedRoots returns the paths of those folders of notes to which links lead and which therefore must exist,
+// even without notes. A folder whose release was begun is not among them.
 func AdoptedRoots(fsys vfs.FS, store string) (folders []string, err error) {
 	list, err := AdoptedFolders(fsys, store)
 	for _, a := range list {

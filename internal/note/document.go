@@ -13,13 +13,13 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Document is a note, or a sidecar, as the index has it.
+// Document is a note, or a sidecar, in the form for its line in the index.
 type Document struct {
-	ID               string // in the log
+	ID               string // id in the log
 	Created, Updated time.Time
 }
 
-// Decode looks at the bytes of a note, which may be any up to a limit, or of a sidecar.
+// Decode checks the bytes of a note, which may be any up to the limit, or of a sidecar, which must be valid.
 func Decode(data []byte, id string, limit int64) (*Document, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func Decode(data []byte, id string, limit int64) (*Document, error) {
 	return &Document{ID: id}, nil
 }
 
-// Line is the line of the index, without mtime and version: see package index.
+// Line returns the document's line of the index, without mtime and version; see package index.
 func (d *Document) Line(doc []byte, _ int64) ([]byte, error) {
 	dst := append(jsondoc.AppendEscaped([]byte(`{"filepath":"`), record.NoteFolder+"/"+System().Path(d.ID)),
 		`","created_at":`...)
@@ -46,5 +46,5 @@ func (d *Document) Line(doc []byte, _ int64) ([]byte, error) {
 	return fmt.Appendf(dst, `,"content_hash":"sha256:%x","size":%d,"dimension":0}`, sha256.Sum256(doc), len(doc)), nil
 }
 
-// Fold returns the form in which a file system that ignores case compares a path.
+// Fold returns the form in which a case-insensitive file system compares the path of a note.
 func (n Names) Fold(path string) string { return strings.ToLower(norm.NFC.String(path)) }

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Match reports whether a path matches a pattern: segments as in path.Match, and ** for any number of segments.
+// Match reports whether a path matches a pattern. A segment of the pattern is matched as by path.Match; **
+// matches any number of segments.
 func Match(pattern, name string) bool {
 	want, rest, more := strings.Cut(pattern, "/")
 	if want == "**" {

@@ -8,27 +8,27 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Names is how the paths of notes are written as paths of files below the folder of notes. The package comment has
-// the rules. It is kind.Paths.
+// Names converts between the paths of notes and the paths of their files below the folder notes/, by the rules
+// of one operating system. The package comment has the rules. Names implements kind.Paths.
 type Names struct {
 	windows bool
 }
 
-// System returns the names of the operating system that the program runs on.
+// System returns the Names of the operating system that the program runs on.
 func System() Names { return On(runtime.GOOS) }
 
-// On returns the names of an operating system.
+// On returns the Names of the operating system goos.
 func On(goos string) Names { return Names{goos == "windows"} }
 
 const (
-	ownFolder  = ".varve" // of the sidecars, in the folder of notes
+	ownFolder  = ".varve" // name of the folder of the sidecars, in the folder of notes
 	sidecarEnd = ".json"
-	more       = "%+" // ends a part of a long name, and begins the next part
-	device     = "%=" // before a name that Windows would take for a device
-	mostName   = 255  // bytes of the name of a file
+	more       = "%+" // ends a part of a long name that continues in the next part, which begins with it
+	device     = "%=" // precedes a name that Windows would treat as a device
+	mostName   = 255  // maximum number of bytes in the name of a file
 )
 
-// Path returns the path of the file of a note, or of a sidecar, given by its id in the log.
+// Path returns the path of the file of a note or of a sidecar, given by its id in the log.
 func (n Names) Path(id string) string {
 	path, sidecar := strings.CutPrefix(id, sidecarHead)
 	var b strings.Builder
@@ -50,8 +50,9 @@ func (n Names) Path(id string) string {
 	}
 }
 
-// ID returns the id of the note, or of the sidecar, whose file has a path. Of a path that is not one it returns the
-// path itself, which CheckPath refuses, or that is the path of another file.
+// ID returns the id of the note or of the sidecar whose file has the given path. For a path that is not the
+// file of a note or sidecar, ok is false, and id is the path itself: CheckPath refuses that, or it is the path
+// of another file.
 func (n Names) ID(path string) (id string, ok bool) {
 	id, ok = n.read(path)
 	if ok = ok && n.Path(id) == path && checkID(id) == nil; !ok {
@@ -60,7 +61,7 @@ func (n Names) ID(path string) (id string, ok bool) {
 	return id, true
 }
 
-// read undoes Path, without looking at what it makes of the result.
+// read reverses Path, without checking that the result is a valid id.
 func (n Names) read(path string) (id string, ok bool) {
 	path, sidecar := strings.CutPrefix(path, ownFolder+"/")
 	var segments []string
@@ -97,8 +98,8 @@ func (n Names) read(path string) (id string, ok bool) {
 	return id, true
 }
 
-// Normal returns the path in normal form C of a file whose path is in another form: macOS and what was copied from it
-// may have names in form D. It is kind.Normalizing.
+// Normal returns the path in Unicode's normal form C for the path of a file in another form: names of files
+// that were created on macOS may be in form D. It implements kind.Normalizing.
 func (n Names) Normal(path string) (string, bool) {
 	if norm.NFC.IsNormalString(path) {
 		return "", false
@@ -108,8 +109,8 @@ func (n Names) Normal(path string) (string, bool) {
 	return path, ok
 }
 
-// IsDocument reports whether a file at a path may be a note or a sidecar: no element begins with a dot, except
-// those of sidecars.
+// IsDocument reports whether the file at a path may be a note or a sidecar: no element of the path begins with
+// a dot, except those of sidecars.
 func (n Names) IsDocument(path string) bool {
 	if _, ok := n.ID(path); ok {
 		return true
@@ -117,7 +118,7 @@ func (n Names) IsDocument(path string) bool {
 	return !strings.HasPrefix(path, ".") && !strings.Contains(path, "/.")
 }
 
-// IsOwn reports whether the store gives a path to a file, or to a folder.
+// IsOwn reports whether the store itself uses a path: for a file, or with folder for a folder.
 func (n Names) IsOwn(path string, folder bool) bool {
 	if !folder {
 		_, ok := n.ID(path)
@@ -137,15 +138,16 @@ func (n Names) IsOwn(path string, folder bool) bool {
 	return false
 }
 
-// IsPath reports whether a path is that of the file of a note or a sidecar on some system.
+// IsPath reports whether, on some operating system, path is the path of the file of the note or sidecar with
+// this id.
 func (n Names) IsPath(path, id string) bool {
 	return path == n.Path(id) || path == On("linux").Path(id) || path == On("windows").Path(id)
 }
 
-// Tree is true: notes are in folders.
+// Tree returns true: notes are in a tree of folders.
 func (n Names) Tree() bool { return true }
 
-// escape returns the name of a segment, of any length.
+// escape returns the name of the file or folder for a segment of a path, of any length.
 func (n Names) escape(segment string) string {
 	var b strings.Builder
 	if n.windows && isDevice(segment) {
@@ -171,7 +173,7 @@ func (n Names) escape(segment string) string {
 	return b.String()
 }
 
-// unescape undoes escape.
+// unescape reverses escape.
 func (n Names) unescape(name string) string {
 	if n.windows {
 		name = strings.TrimPrefix(name, device)
@@ -197,7 +199,8 @@ func (n Names) unescape(name string) string {
 
 const hexDigits = "0123456789ABCDEF"
 
-// escaped reports whether a byte at the beginning of a segment, at its end, or in it is written with two digits.
+// escaped reports whether a byte of a segment is escaped. first and last report whether it is the first or last
+// byte of the segment.
 func (n Names) escaped(c byte, first, last bool) bool {
 	switch {
 	case c == '.' && first, c == '\\':
@@ -208,9 +211,9 @@ func (n Names) escaped(c byte, first, last bool) bool {
 	return strings.IndexByte(`<>:"|?*`, c) >= 0 || last && (c == '.' || c == ' ')
 }
 
-// token looks for an escape that begins with the percent sign at a place: behind any number of 25 the digits of a
-// byte, c, that is escaped there, or one of the marks more and device, where c is 0. It returns where the escape
-// ends, 0 if there is none.
+// token parses an escape that begins with the percent sign at an offset of name: after any number of 25, the
+// digits of an escaped byte, which is c, or one of the marks more and device, for which c is 0. end is the
+// offset at which the escape ends, 0 if there is none.
 func (n Names) token(name string, at int) (end int, c byte) {
 	end = at + 1
 	for strings.HasPrefix(name[end:], "25") {
@@ -231,7 +234,7 @@ func (n Names) token(name string, at int) (end int, c byte) {
 	return end + 2, byte(hi<<4 | lo)
 }
 
-// isDevice reports whether Windows takes a name for that of a device, whatever its extension is.
+// isDevice reports whether Windows treats a name as a device, whatever its extension is.
 func isDevice(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	base = strings.ToUpper(strings.TrimRight(base, " "))
@@ -250,7 +253,8 @@ func isDevice(name string) bool {
 	return false
 }
 
-// appendName appends a name, in folders where it is too long for one file. None of them is cut within a character.
+// appendName appends the name of a segment to a path. A name that is too long for one file is cut into several
+// elements, never within a character.
 func appendName(b *strings.Builder, name string) {
 	for head := ""; ; head = more {
 		if b.WriteString(head); len(head)+len(name) <= mostName {

@@ -14,14 +14,14 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// The limits on a note.
+// The limits of a note.
 const (
-	MostSegments = 20       // of a path
-	MostPath     = 1024     // bytes of a path
-	MostBytes    = 16 << 20 // of a note
+	MostSegments = 20       // maximum number of segments in a path
+	MostPath     = 1024     // maximum number of bytes in a path
+	MostBytes    = 16 << 20 // maximum number of bytes in a note
 )
 
-// CheckPath refuses what is not the path of a note. The error is a *errs.FieldError.
+// CheckPath returns an error, a *errs.FieldError, if path is not a valid path of a note.
 func CheckPath(path string) error {
 	refuse := func(limit string, err error) error {
 		return &errs.FieldError{Field: "path", Value: human.Quote(path), Limit: limit, Err: err}
@@ -51,12 +51,12 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// refusedRune reports whether no path has the character: controls, format characters such as a zero width joiner or
-// a byte order mark, and Unicode's line and paragraph separators.
+// refusedRune reports whether a character is not allowed in paths: control characters, format characters such
+// as a zero width joiner or a byte order mark, and Unicode's line and paragraph separators.
 func refusedRune(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 // space is the name space of the ids of notes, made for this purpose.
 var space = uuid.MustParse("5a0ad6a4-2c0e-5d8c-9a3e-6f2b7c1d4e90")
 
-// ID returns the id of a note that was created at a path: its UUID version 5 (RFC 9562).
+// ID returns the id of a note that was created at a path: the UUID version 5 of the path (RFC 9562).
 func ID(path string) string { return uuid.NewSHA1(space, []byte(path)).String() }

@@ -17,23 +17,24 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// sidecarHead begins the id of a sidecar in the log: an element that no path of a note has.
+// sidecarHead is the prefix of the ids of sidecars in the log. No path of a note begins with it.
 const sidecarHead = "./"
 
 // SidecarOf returns the id of the sidecar of the note at a path.
 func SidecarOf(path string) string { return sidecarHead + path }
 
-// IsSidecar reports whether an id in the log is that of a sidecar.
+// IsSidecar reports whether an id in the log is the id of a sidecar.
 func IsSidecar(id string) bool { return strings.HasPrefix(id, sidecarHead) }
 
-// Owner returns the path of the note that a sidecar belongs to; false for the path of a note.
+// Owner returns the path of the note to which the sidecar with this id belongs; false if id is the path of a
+// note.
 func Owner(id string) (string, bool) { return strings.CutPrefix(id, sidecarHead) }
 
-// Companion returns the id of the sidecar of a note; false for the id of a sidecar.
+// Companion returns the id of the sidecar of the note at a path; false if id is the id of a sidecar.
 func Companion(id string) (string, bool) { return SidecarOf(id), !IsSidecar(id) }
 
-// Moved returns the sidecar of a note that was at a path, up to a version; The parameter had is the sidecar that the
-// note had there, empty if it had none.
+// Moved returns the sidecar of a note after it was moved from a path to another one. last is the last version
+// of the note at the path from. had is the sidecar that the note had there, empty if it had none.
 func Moved(from string, last uint64, had []byte) ([]byte, error) {
 	var s Sidecar
 	if len(had) > 0 {
@@ -46,7 +47,8 @@ func Moved(from string, last uint64, had []byte) ([]byte, error) {
 	return s.Encode()
 }
 
-// Moved returns the sidecar of the note when it is at another path: it was at one, up to a version.
+// Moved returns the sidecar s of a note after the note was moved from a path to another one. last is its last
+// version at the path from.
 func (s *Sidecar) Moved(from string, last uint64) Sidecar {
 	next := s.Clone()
 	if next.ID == "" {
@@ -56,33 +58,34 @@ func (s *Sidecar) Moved(from string, last uint64) Sidecar {
 	return next
 }
 
-// FirstAfterSidecars is greater than the ids of all sidecars, and less than those of notes behind them.
+// FirstAfterSidecars is a text that sorts after the ids of all sidecars, and before the paths of notes that
+// sort after these.
 const FirstAfterSidecars = sidecarHead + "\U0010FFFF"
 
-// checkID refuses what is neither the path of a note nor the id of a sidecar.
+// checkID returns an error for an id that is neither the path of a note nor the id of a sidecar.
 func checkID(id string) error { return CheckPath(strings.TrimPrefix(id, sidecarHead)) }
 
-// MostMoves is how many renames a sidecar has: of more, the oldest are dropped.
+// MostMoves is the maximum number of renames that a sidecar records; the oldest are dropped.
 const MostMoves = 100
 
-// Move is where a note was before a rename.
+// Move records where a note was before a rename.
 type Move struct {
 	Path    string `json:"path"`
-	Version uint64 `json:"version"` // the last one at that path
+	Version uint64 `json:"version"` // the last version of the note at Path
 }
 
-// Sidecar are the properties of a note that are not those of every note at its path. The zero value is a note
-// without any.
+// Sidecar has the properties of a note that do not follow from its path. The zero value is a note without such
+// properties.
 type Sidecar struct {
-	ID       string         // "": ID of the path
-	Moves    []Move         // the oldest first
-	Session  string         // "" for none
+	ID       string         // id of the note; "": the id that follows from the path
+	Moves    []Move         // renames of the note, the oldest first
+	Session  string         // session of the note; "": none
 	Expires  time.Time      // zero: never
 	Tags     []string       // sorted, each once
 	Metadata map[string]any // values as package json decodes them
 }
 
-// sidecarJSON is the form of the file.
+// sidecarJSON is the JSON form of a Sidecar in its file.
 type sidecarJSON struct {
 	ID       string         `json:"id,omitzero"`
 	Moves    []Move         `json:"moves,omitempty"`
@@ -92,20 +95,20 @@ type sidecarJSON struct {
 	Metadata map[string]any `json:"metadata,omitempty"`
 }
 
-// IsZero reports whether a note needs no sidecar.
+// IsZero reports whether the note needs no sidecar, because it has no such properties.
 func (s *Sidecar) IsZero() bool {
 	return s.ID == "" && len(s.Moves) == 0 && s.Session == "" && s.Expires.IsZero() && len(s.Tags) == 0 &&
 		len(s.Metadata) == 0
 }
 
-// Clone returns a copy that shares nothing but the values of the metadata.
+// Clone returns a copy that shares only the values of the metadata with s.
 func (s *Sidecar) Clone() Sidecar {
 	c := *s
 	c.Moves, c.Tags, c.Metadata = slices.Clone(s.Moves), slices.Clone(s.Tags), maps.Clone(s.Metadata)
 	return c
 }
 
-// Encode returns the bytes of the file.
+// Encode returns the content of the sidecar's file.
 func (s *Sidecar) Encode() ([]byte, error) {
 	f := sidecarJSON(s.Clone())
 	slices.Sort(f.Tags)
@@ -120,7 +123,8 @@ func (s *Sidecar) Encode() ([]byte, error) {
 	return data, err
 }
 
-// DecodeSidecar reads the bytes of a file. Members that it does not know are an error: they would be lost.
+// DecodeSidecar decodes the content of a sidecar's file. Unknown members are an error, because they would be
+// lost at the next write.
 func DecodeSidecar(data []byte) (Sidecar, error) {
 	var f sidecarJSON
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\uFEFF")), &f, json.RejectUnknownMembers(true)); err != nil {

@@ -12,8 +12,8 @@ import (
 // IsText reports whether bytes are a text: valid UTF-8 without NUL.
 func IsText(data []byte) bool { return bytes.IndexByte(data, 0) < 0 && utf8.Valid(data) }
 
-// Replace returns data with its one occurrence of a text replaced. *errs.MatchError where there is none, or more
-// than one. Occurrences may overlap.
+// Replace returns data with the one occurrence of a text replaced. If the text does not occur exactly once, the
+// error is a *errs.MatchError. Occurrences may overlap.
 func Replace(data []byte, from, to string) ([]byte, error) {
 	if from == "" {
 		return nil, &errs.FieldError{Field: "text", Err: errs.ErrInvalid, Limit: "one byte or more"}
@@ -44,10 +44,10 @@ func Replace(data []byte, from, to string) ([]byte, error) {
 	return append(append(out, to...), data[first+len(from):]...), nil
 }
 
-// matchLines is of how many occurrences a MatchError has the lines.
+// matchLines is the maximum number of occurrences whose lines a MatchError lists.
 const matchLines = 1000
 
-// Lines returns how many lines a text has: what is behind the last line break is one, unless it is empty.
+// Lines returns the number of lines in a text. Text after the last line break is a line, unless it is empty.
 func Lines(data []byte) int {
 	n := bytes.Count(data, []byte("\n"))
 	if len(data) > 0 && data[len(data)-1] != '\n' {
@@ -56,8 +56,8 @@ func Lines(data []byte) int {
 	return n
 }
 
-// Insert returns data with text behind a line, 0 being the beginning. Where that line or the text has no line break
-// at its end, and something follows, it gets one.
+// Insert returns data with text inserted after a line; line 0 means the beginning. A missing line break is
+// added to that line, or to the text if lines follow it.
 func Insert(data []byte, line int, text string) ([]byte, error) {
 	if n := Lines(data); line < 0 || line > n {
 		return nil, &errs.FieldError{Field: "line", Value: fmt.Sprint(line),

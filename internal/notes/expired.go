@@ -15,17 +15,18 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// expiring are the times at which notes expire, as they were when the sidecars were read last.
+// expiring has the times at which notes expire, as of the last reading of the sidecars.
 type expiring struct {
 	mu    sync.Mutex
 	read  time.Time
-	times map[string]time.Time // by path
+	times map[string]time.Time // times at which notes expire, by path
 }
 
-// lookEvery is how often the sidecars are read for those that expire. What expires is deleted an hour later.
+// lookEvery is the interval at which the sidecars are read to find the notes that expire. Expired notes are
+// deleted an hour later.
 const lookEvery = 10 * time.Minute
 
-// Expired reports whether the time of a note is over. It is retention.Expirer.
+// Expired reports whether any note had expired at a time. It implements retention.Expirer.
 func (ns *Notes) Expired(ctx context.Context, at time.Time) (bool, error) {
 	if !ns.engine.HasHad(ns.kind) {
 		return false, nil
@@ -34,7 +35,7 @@ func (ns *Notes) Expired(ctx context.Context, at time.Time) (bool, error) {
 	return len(list) > 0, err
 }
 
-// over returns the paths of notes whose time is over, in order.
+// over returns the paths of the notes that had expired at a time, sorted.
 func (ns *Notes) over(ctx context.Context, at time.Time) (paths []string, err error) {
 	x := &ns.expiring
 	x.mu.Lock()
@@ -64,7 +65,8 @@ func (ns *Notes) over(ctx context.Context, at time.Time) (paths []string, err er
 	return paths, nil
 }
 
-// DeleteExpired deletes notes whose time was over, with their sidecars. It is retention.Expirer.
+// DeleteExpired deletes at most most notes that had expired at a time, with their sidecars, and returns their
+// number. It implements retention.Expirer.
 func (ns *Notes) DeleteExpired(ctx context.Context, at time.Time, most int) (n int, err error) {
 	paths, err := ns.over(ctx, at)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// FS returns the notes as a file system, for reading. Each call of it is of its moment.
+// FS returns the notes as a read-only file system. Each of its calls shows the notes at the moment of that
+// call.
 func (ns *Notes) FS(ctx context.Context) fs.FS { return &fileSystem{ns, ctx} }
 
 type fileSystem struct {
@@ -53,7 +54,7 @@ func (f *fileSystem) Open(name string) (fs.File, error) {
 	return &folder{info{self}, list}, nil
 }
 
-// ReadDir is of fs.ReadDirFS.
+// ReadDir implements fs.ReadDirFS.
 func (f *fileSystem) ReadDir(name string) (list []fs.DirEntry, err error) {
 	o := ListOptions{Depth: 1}
 	if name != "." {
@@ -75,7 +76,7 @@ func (f *fileSystem) ReadDir(name string) (list []fs.DirEntry, err error) {
 	return list, nil
 }
 
-// info is an entry as fs.FileInfo.
+// info is an Entry as an fs.FileInfo.
 type info struct{ e Entry }
 
 func (i info) Name() string       { return path.Base(i.e.Path) }

@@ -12,9 +12,9 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// History yields the versions of the note at a path that are still kept, by version: those at the paths that it had
-// before, and all at this one, also those of other notes that were there before it. Version.ID is the path of the
-// version. It reports whether there is any.
+// History yields the versions that are kept of the note at a path, ordered by version: those at the paths that
+// the note had before, and all at this path, including those of other notes that were there earlier. Version.ID
+// is the path of each version. History reports whether there is any version.
 func (ns *Notes) History(ctx context.Context, path string,
 	yield func(history.Version, error) bool) (any bool, err error) {
 	s, err := ns.ofPath(ctx, path)
@@ -44,7 +44,7 @@ func (ns *Notes) History(ctx context.Context, path string,
 	return any, nil
 }
 
-// ofPath loads the note at a path, of which the sidecar may not be valid.
+// ofPath loads the note at a path, even if its sidecar is not valid.
 func (ns *Notes) ofPath(ctx context.Context, path string) (state, error) {
 	if err := note.CheckPath(path); err != nil {
 		return state{}, err
@@ -76,7 +76,8 @@ func (ns *Notes) before(ctx context.Context, path string, s *state) iter.Seq2[hi
 	}
 }
 
-// lineage yields the versions of the note at a path that are still kept, without those of other notes that were there.
+// lineage yields the versions that are kept of the note at a path, without those of other notes that were at
+// this path.
 func (ns *Notes) lineage(ctx context.Context, path string, yield func(history.Version)) error {
 	s, err := ns.ofPath(ctx, path)
 	if err != nil {
@@ -105,7 +106,8 @@ func (ns *Notes) lineage(ctx context.Context, path string, yield func(history.Ve
 	return err
 }
 
-// began returns the first version of the note that was at a path until it was moved: behind the last deletion there.
+// began returns the first version, at the path of a Move, of the note that was moved from there: the first one
+// after the last deletion at that path.
 func (ns *Notes) began(ctx context.Context, m note.Move) (from uint64) {
 	ns.history.Each(ctx, ns.kind, m.Path, func(v history.Version, err error) bool {
 		if err == nil && v.Deleted && v.LSN < m.Version {
@@ -116,7 +118,7 @@ func (ns *Notes) began(ctx context.Context, m note.Move) (from uint64) {
 	return from
 }
 
-// At returns one version of the note at a path, or at one of the paths that it had.
+// At returns one version of the note at a path; it may be a version at a path that the note had before.
 func (ns *Notes) At(ctx context.Context, path string, version uint64) (history.Version, error) {
 	if err := note.CheckPath(path); err != nil {
 		return history.Version{}, err

@@ -13,9 +13,9 @@ import (
 // Kind returns the kind of notes.
 func (ns *Notes) Kind() *engine.Kind { return ns.kind }
 
-// Traces returns the ids under which the store has something of the note at a path alone: its own, that of its sidecar,
-// and those of the paths that it had before and that no other note has now. others are versions of it at paths that
-// another note has.
+// Traces returns the ids of everything that the store has of the note at a path and of no other note: the note
+// itself, its sidecar, and the paths that it had before and that no other note has now. others are versions of
+// the note at paths that another note has now.
 func (ns *Notes) Traces(ctx context.Context, path string) (ids []string, others []note.Move, err error) {
 	if err := note.CheckPath(path); err != nil {
 		return nil, nil, err
@@ -50,7 +50,8 @@ func (ns *Notes) Traces(ctx context.Context, path string) (ids []string, others 
 	return ids, others, nil
 }
 
-// Twins returns the versions that a rename made of a version of the note at a path, or of which a rename made it.
+// Twins returns the versions that have the content of a version of the note at a path because of a rename:
+// those that a rename made of it, and the one from which a rename made it.
 func (ns *Notes) Twins(ctx context.Context, path string, version uint64) (twins []note.Move, err error) {
 	var list []history.Version
 	at := -1

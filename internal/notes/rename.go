@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// Rename gives a note another path, or all notes of a folder, in one commit, and returns how many they were. It is
-// refused where the new path has a note or a folder, and into itself.
+// Rename moves a note, or all notes of a folder, to another path, in one commit, and returns their number. It
+// returns an error if a note or a folder is at the new path, or if the new path is inside the old one.
 func (ns *Notes) Rename(ctx context.Context, from, to string) (n int, err error) {
 	end, err := ns.using(true, from, to)
 	if err != nil {
@@ -90,7 +90,7 @@ func (ns *Notes) rename(ctx context.Context, from, to string) (int, error) {
 	return len(paths), nil
 }
 
-// moved are the changes that move a note.
+// moved returns the changes that move a note from one path to another.
 func (ns *Notes) moved(ctx context.Context, from, to string, s *state) ([]commit.DocumentChange, error) {
 	there, err := ns.load(ctx, to)
 	if err != nil {
@@ -106,7 +106,7 @@ func (ns *Notes) moved(ctx context.Context, from, to string, s *state) ([]commit
 	return append(changes, side...), err
 }
 
-// in returns the paths of the notes in a folder, also of those whose time is over.
+// in returns the paths of the notes in a folder, including expired ones.
 func (ns *Notes) in(ctx context.Context, folder string) (paths []string, err error) {
 	for path, err := range ns.engine.IDs(ctx, ns.kind, engine.Filters{Prefix: folder + "/"}) {
 		if err != nil {

@@ -7,8 +7,9 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 )
 
-// Update replaces the content of a note (nil: it stays) and gives it another path ("": it stays), in one commit. The
-// conditions are judged against the note at the old path. errs.ErrNotFound if there is none.
+// Update replaces the content of a note (nil keeps it) and moves it to another path ("" keeps the path), in one
+// commit. The conditions are evaluated against the note at the old path. If there is none, the error is
+// errs.ErrNotFound.
 func (ns *Notes) Update(ctx context.Context, path, to string, data []byte, c commit.Conditions) (Info, error) {
 	if to == "" {
 		to = path

@@ -11,11 +11,11 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// mergedAtOnce is how many memories Merge changes in one commit.
+// mergedAtOnce is the number of memories that Merge changes in one commit.
 const mergedAtOnce = 200
 
-// Count returns the number of memories of each project in a store; that of the shared part is under "". It reads all
-// memories.
+// Count returns the number of memories of each project in a store, by the id of the project; "" is the part
+// that all projects share. It reads all memories.
 func Count(ctx context.Context, st *varve.Store) (map[string]int, error) {
 	all, unread := map[string]int{}, []error(nil)
 	for m, err := range st.Memories(ctx) {
@@ -31,9 +31,10 @@ func Count(ctx context.Context, st *varve.Store) (map[string]int, error) {
 	return all, errors.Join(unread...)
 }
 
-// MergeOptions is how Merge treats what it cannot give to another project.
+// MergeOptions select what Merge does with data that it cannot move to another project.
 type MergeOptions struct {
-	// LeaveWorking leaves the working memory of the project as it is, where no agent of the other one finds it.
+	// LeaveWorking keeps the working memory of the project where it is, although no agent of the other project
+	// finds it there.
 	LeaveWorking bool
 }
 
@@ -56,9 +57,9 @@ func (e *WorkingError) Error() string {
 // Unwrap returns varve.ErrConflict.
 func (e *WorkingError) Unwrap() error { return varve.ErrConflict }
 
-// Merge gives the memories and the notes of one project to another, or to the shared part if into is "". Nothing is
-// moved if the project has working memory (*WorkingError), or if both have a note at one path (varve.ErrConflict). It
-// is several commits; if it is interrupted, calling it again completes it.
+// Merge moves the memories and the notes of one project to another, or to the shared part if into is "". It
+// moves nothing if the project has working memory (*WorkingError), or if both projects have a note at the same
+// path (varve.ErrConflict). It makes several commits; if it is interrupted, calling it again completes it.
 func Merge(ctx context.Context, st *varve.Store, from, into string, o MergeOptions) (done Merged, err error) {
 	if from == "" || from == into {
 		return done, varve.ErrInvalid

@@ -22,8 +22,8 @@ func NotesOf(project string) string {
 	return NotesFolder + "/" + project
 }
 
-// seesNote reports whether the note at a path is in the view. Names that differ in case are one folder on some file
-// systems.
+// seesNote reports whether the note at a path is in the view. It ignores case, because names that differ in
+// case are one folder on some file systems.
 func (v *View) seesNote(path string) bool {
 	first, rest, deeper := strings.Cut(path, "/")
 	if !deeper || !strings.EqualFold(first, NotesFolder) {
@@ -33,8 +33,8 @@ func (v *View) seesNote(path string) bool {
 	return v.project != "" && of == v.project
 }
 
-// mergeNotes moves the notes of one project to another, or to the shared part if into is "", and returns their number.
-// It moves none if a path would be taken.
+// mergeNotes moves the notes of one project to another, or to the shared part if into is "", and returns their
+// number. It moves none if a note exists at one of the new paths.
 func mergeNotes(ctx context.Context, st *varve.Store, from, into string) (n int, err error) {
 	source, target := NotesOf(from)+"/", ""
 	if into != "" {

@@ -11,11 +11,11 @@ import (
 // Version is a version of a memory, decoded.
 type Version struct {
 	varve.Version
-	Memory varve.Memory // of a deletion, the zero Memory
+	Memory varve.Memory // the zero Memory for a deletion
 }
 
-// History returns the versions of a memory that are in the view, in the order of their commits; varve.ErrNotFound if
-// the newest of them is not in the view, or there are none.
+// History returns the versions of a memory that are in the view, in the order of their commits. If there are
+// none, or the newest one is not in the view, the error is varve.ErrNotFound.
 func (v *View) History(ctx context.Context, id string) ([]Version, error) {
 	all := v.past(ctx, id)
 	if len(all) == 0 {
@@ -53,12 +53,13 @@ func (v *View) past(ctx context.Context, id string) (all []Version) {
 	return all
 }
 
-// ErrOthers means that an undo would undo changes that are not by the caller, or not in the view.
+// ErrOthers means that an undo would take back changes that are not by the caller, or that the view does not
+// include.
 var ErrOthers = errors.New("not yours to take back")
 
 // Own names the commits that a caller may undo.
 type Own struct {
-	Name string // of the writer, as varve.LogOptions.By takes it
+	Name string // name of the writer, as for varve.LogOptions.By
 }
 
 // Undo undoes commits of the caller: the one at o.Position, the newest that the view sees, or those since o.Since.
@@ -124,7 +125,8 @@ func (v *View) planUndo(ctx context.Context, own Own, o varve.UndoOptions) (*var
 
 var errUnseen = fmt.Errorf("the commit has changed what this project does not see: %w", ErrOthers)
 
-// seenPlan returns the plan of an undo, or errUnseen if the view does not see all that it would change.
+// seenPlan returns the plan of an undo, or errUnseen if the view does not include all that the undo would
+// change.
 func (v *View) seenPlan(ctx context.Context, o varve.UndoOptions) (*varve.UndoPlan, error) {
 	p, err := v.st.PlanUndo(ctx, o)
 	if err != nil {
@@ -150,7 +152,8 @@ func (v *View) seenPlan(ctx context.Context, o varve.UndoOptions) (*varve.UndoPl
 	return p, nil
 }
 
-// changesContent reports whether a commit changes memories or notes, and not by itself.
+// changesContent reports whether a commit changes memories or notes because a caller requested it, not by the
+// store itself.
 func changesContent(c *varve.Commit) bool {
 	for i := range c.Changes {
 		ch := &c.Changes[i]
@@ -161,7 +164,7 @@ func changesContent(c *varve.Commit) bool {
 	return false
 }
 
-// may reports whether the view sees a memory before and after a change, or a note.
+// may reports whether the view includes the memory before and after a change, or the note.
 func (v *View) may(ctx context.Context, c *varve.UndoChange) bool {
 	if c.Kind == "note" {
 		return v.seesNote(c.ID)

@@ -11,14 +11,14 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// The least number of characters of an ending that names a memory.
+// Minimum numbers of characters in an ending of an id that names a memory, for reading and for changes.
 const (
 	LeastRead   = 6
 	LeastChange = 10
 )
 
-// Ending returns how answers show an id: by its last LeastChange characters, after an ellipsis, or whole if it is not
-// much longer.
+// Ending returns an id in the form in which answers show it: an ellipsis and the last LeastChange characters,
+// or the whole id if it is not much longer.
 func Ending(id string) string {
 	if utf8.RuneCountInString(id) <= LeastChange+6 {
 		return id
@@ -31,13 +31,13 @@ func Ending(id string) string {
 	return "…" + id[at:]
 }
 
-// plain returns an id without the signs that surround it in an answer.
+// plain removes from an id the signs that surround it in an answer.
 func plain(typed string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(strings.Trim(typed, " []\t\n"), "…"), "*")
 }
 
-// Resolve returns the id that an id or an ending names: of a memory that is in the view, or for reading also of one
-// that was deleted.
+// Resolve returns the id of the memory that typed names, as an id or as an ending of one. The memory must be in
+// the view; unless change is set, it may also be a deleted one.
 func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, error) {
 	if _, err := v.Get(ctx, typed); err == nil || !errors.Is(err, varve.ErrNotFound) && !errors.Is(err, varve.ErrInvalid) {
 		return typed, err
@@ -84,7 +84,7 @@ func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, 
 // mostEndings is the maximum number of ids that an error lists.
 const mostEndings = 10
 
-// ending returns ids of memories of the view that have an ending.
+// ending returns the ids of memories of the view that have the given ending.
 func (v *View) ending(ctx context.Context, ending string) (found []string, err error) {
 	for l, err := range v.st.Admin().Lines(ctx) {
 		if ctx.Err() != nil {
@@ -120,7 +120,7 @@ func (v *View) resolveDeleted(ctx context.Context, typed, ending string) (string
 	return seen[0], nil
 }
 
-// deletedWith returns the ids of deleted memories that have an ending.
+// deletedWith returns the ids of deleted memories that have the given ending.
 func (v *View) deletedWith(ctx context.Context, ending string) (all []string, err error) {
 	d := v.deleted
 	d.mu.Lock()

@@ -14,13 +14,13 @@ import (
 const (
 	firstRanked = 40
 	moreRanked  = 4
-	mostRanked  = 1_000_000 // of a search
-	// mostTied is behind how many ranked hits those of equal scores are no longer sorted: a word that every memory has
-	// would rank them all.
+	mostRanked  = 1_000_000 // maximum number of ranked hits in a search
+	// mostTied is the number of ranked hits above which hits with equal scores are no longer sorted by time: a
+	// word that every memory has would otherwise rank all memories.
 	mostTied = 2_000
 )
 
-// facts is what the order of hits needs of a memory.
+// facts has the properties of a memory that determine the order of hits.
 type facts struct {
 	written      time.Time
 	session      string
@@ -73,7 +73,7 @@ func (v *View) Search(ctx context.Context, q varve.Query, shown map[string]bool,
 	}
 }
 
-// chosen returns the hits that are in the view, in their order.
+// chosen returns those hits that are in the view and may be shown, in their order.
 func (v *View) chosen(all []varve.Hit, of map[string]facts, perSession int, shown map[string]bool) []varve.Hit {
 	hits := make([]varve.Hit, 0, len(all))
 	for _, h := range all {
@@ -96,7 +96,7 @@ func (v *View) chosen(all []varve.Hit, of map[string]facts, perSession int, show
 	})
 }
 
-// digits returns a score as answers show it.
+// digits returns a score rounded to the three digits that answers show.
 func digits(score float64) float64 {
 	if score == 0 || math.IsInf(score, 0) || math.IsNaN(score) {
 		return score
@@ -105,8 +105,8 @@ func digits(score float64) float64 {
 	return math.Round(score/unit) * unit
 }
 
-// supersede moves a memory that was superseded behind the memory that took its place, which is fetched if it may and
-// is not among the hits.
+// supersede moves a superseded memory behind the memory that replaces it. If that is not among the hits, and
+// fetch is set, supersede reads it and adds it.
 func (v *View) supersede(ctx context.Context, list *[]varve.Hit, of map[string]facts, shown map[string]bool, fetch bool,
 	trim func(*varve.Memory)) {
 	hits, moves := *list, 0

@@ -13,8 +13,8 @@ import (
 
 // The members of metadata that this package owns.
 const (
-	Member       = "varve_project" // the id of the project
-	SupersededBy = "superseded_by" // the id of the memory that takes the place of this one
+	Member       = "varve_project" // the id of the memory's project
+	SupersededBy = "superseded_by" // the id of the memory that replaces this one
 )
 
 var idForm = regexp.MustCompile(`^prj-[0-9a-f]{32}$`)
@@ -44,10 +44,11 @@ type View struct {
 	deleted *Deleted
 }
 
-// Deleted has the ids of deleted memories, read from the log as far as that has them. Views of one store share it.
+// Deleted is a cache of the ids of deleted memories, as far back as the log has them. All views of a store
+// share it.
 type Deleted struct {
 	mu  sync.Mutex
-	to  uint64 // the log was read up to here
+	to  uint64 // position up to which the log was read
 	ids map[string]bool
 }
 
@@ -68,10 +69,11 @@ func (v *View) sees(m *varve.Memory) bool {
 	return of == "" || of == v.project
 }
 
-// Shared reports whether a memory is in the shared part.
+// Shared reports whether a memory is in the part that all projects share.
 func (v *View) Shared(m *varve.Memory) bool { return Of(m) == "" }
 
-// Place puts a memory that is about to be written into the project, or into the shared part.
+// Place sets the project of a memory that is about to be written: the project of the view, or with shared none,
+// which is the shared part.
 func (v *View) Place(m *varve.Memory, shared bool) {
 	if shared || v.project == "" {
 		delete(m.Metadata, Member)
@@ -87,7 +89,7 @@ func missing(id string) error {
 	return fmt.Errorf("memory %s: %w", human.Quote(id), varve.ErrNotFound)
 }
 
-// Get returns a memory.
+// Get returns the memory with this id, if it is in the view; otherwise the error is varve.ErrNotFound.
 func (v *View) Get(ctx context.Context, id string) (varve.Memory, error) {
 	m, err := v.st.Get(ctx, id)
 	if err == nil && !v.sees(&m) {
@@ -96,7 +98,8 @@ func (v *View) Get(ctx context.Context, id string) (varve.Memory, error) {
 	return m, err
 }
 
-// Memories yields the memories that pass the filters, as varve.Store.Memories does, without those that are overridden.
+// Memories yields the memories of the view that pass the filters, in the order of varve.Store.Memories, without
+// those that other memories of the view override.
 func (v *View) Memories(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Memory, error] {
 	return func(yield func(varve.Memory, error) bool) {
 		o := v.overrides()
@@ -125,11 +128,11 @@ func (v *View) All(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve
 	}
 }
 
-// overrides knows which memories of the shared part are overridden: those with a key that a memory of the project has
-// too, in the same session. It is for one call.
+// overrides determines which memories of the shared part are overridden: those with a key that a memory of the
+// project has too, in the same session. It is used for one call.
 type overrides struct {
 	v     *View
-	known map[[2]string]bool // by session and key
+	known map[[2]string]bool // cached results, by session and key
 }
 
 func (v *View) overrides() *overrides { return &overrides{v, map[[2]string]bool{}} }
@@ -157,18 +160,18 @@ func (o *overrides) has(ctx context.Context, m *varve.Memory) bool {
 	return is
 }
 
-// Tx is a transaction of a view.
+// Tx is a transaction of which all reads and writes are within a view.
 type Tx struct {
 	v  *View
 	tx *varve.Tx
 }
 
-// Transact is varve.Store.Transact.
+// Transact is like varve.Store.Transact, for a transaction within the view.
 func (v *View) Transact(ctx context.Context, f func(tx *Tx) error) error {
 	return v.st.Transact(ctx, func(tx *varve.Tx) error { return f(&Tx{v, tx}) })
 }
 
-// Get returns a memory.
+// Get returns the memory with this id, if it is in the view; otherwise the error is varve.ErrNotFound.
 func (tx *Tx) Get(id string) (varve.Memory, error) {
 	m, err := tx.tx.Get(id)
 	if err == nil && !tx.v.sees(&m) {
@@ -177,7 +180,8 @@ func (tx *Tx) Get(id string) (varve.Memory, error) {
 	return m, err
 }
 
-// Put writes a memory that is in the view. It replaces no memory that the view does not see.
+// Put writes a memory, which must be in the view. It returns an error if it would replace a memory that is not
+// in the view.
 func (tx *Tx) Put(m varve.Memory) (varve.Memory, error) {
 	if !tx.v.sees(&m) {
 		return m, fmt.Errorf("memory %s belongs to another project: %w", human.Quote(m.ID), varve.ErrInvalid)
@@ -190,7 +194,7 @@ func (tx *Tx) Put(m varve.Memory) (varve.Memory, error) {
 	return tx.tx.Put(m)
 }
 
-// Delete deletes a memory; varve.ErrNotFound if the view has none with this id.
+// Delete deletes a memory. If the view has none with this id, the error is varve.ErrNotFound.
 func (tx *Tx) Delete(id string) error {
 	if _, err := tx.Get(id); err != nil {
 		return err
@@ -198,7 +202,7 @@ func (tx *Tx) Delete(id string) error {
 	return tx.tx.Delete(id)
 }
 
-// AloneAmong is varve.Tx.AloneAmong.
+// AloneAmong is like varve.Tx.AloneAmong.
 func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
 	return tx.tx.AloneAmong(matches)
 }

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// Long reports whether the proofs run completely.
+// Long reports whether all cases of the proofs are run.
 func Long() bool { return os.Getenv("VARVE_LONG") == "1" }
 
 // Race reports whether this is the run with the race detector, which finds nothing in code that one
 // goroutine runs at a time: simulators, and sequential calls.
 func Race() bool { return os.Getenv("VARVE_CI") == "race" && !Long() }
 
-// Everyday reports whether this is go test without settings, which must end soon.
+// Everyday reports whether this is a run of go test without settings, which must take only seconds.
 func Everyday() bool { return !Long() && os.Getenv("VARVE_CI") == "" }
 
 // Share returns how many random cases run: all of them in the long proofs, otherwise few.
@@ -44,7 +44,7 @@ func OneGoroutine(t testing.TB) {
 	}
 }
 
-// Seldom skips a test that takes long and seldom fails; why says what it takes.
+// Seldom skips a test that takes long and seldom fails, except in the long run; why says what takes the time.
 func Seldom(t testing.TB, why string) {
 	t.Helper()
 	if !Long() {
@@ -52,8 +52,8 @@ func Seldom(t testing.TB, why string) {
 	}
 }
 
-// ManyProcesses skips a test that starts too many processes for the daily run; why says how many, or of
-// what kind.
+// ManyProcesses skips a test that starts too many processes for a run of go test without settings; why says how
+// many, or which.
 func ManyProcesses(t testing.TB, why string) {
 	t.Helper()
 	if Everyday() || Race() {

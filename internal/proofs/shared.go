@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// SharedData returns the path of a real store or file of another system, or skips the test. These are not part of
-// the project: see FindSharedData.
+// SharedData returns the path of a real store, or of a real file of another system. It skips the test if there
+// is none, because these files are not part of the project; see FindSharedData.
 func SharedData(t testing.TB, name string) string {
 	t.Helper()
 	path := FindSharedData(name)

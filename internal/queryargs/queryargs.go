@@ -80,7 +80,7 @@ func timeFilter(about int, begins bool, at time.Time) varve.Filter {
 // mostLooked is the maximum number of memories that Nothing examines.
 const mostLooked = 1000
 
-// Lister lists memories: a *varve.Store, or a part of one.
+// Lister lists the memories of a *varve.Store, or of a part of one.
 type Lister interface {
 	Memories(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Memory, error]
 }

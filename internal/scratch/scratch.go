@@ -10,12 +10,12 @@ import (
 // MinFree is what a file system in memory must have free, in bytes.
 const MinFree = 2 << 30
 
-// before is the folder for temporary files before Use was called.
+// before is the folder for temporary files that was set before Use was called.
 var before string
 
-// Use creates the folder of this process, and returns a function that removes it. If none can be
-// created, TMPDIR stays. It makes garbage collections rare: thousands of small stores are opened and
-// closed.
+// Use creates a folder for the temporary files of this process in memory, makes TMPDIR its path, and returns a
+// function that removes it. If no such folder can be created, TMPDIR is unchanged. Use also makes garbage
+// collections rare, because tests open and close thousands of small stores.
 func Use() (remove func()) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
@@ -37,13 +37,13 @@ func Use() (remove func()) {
 	return remove
 }
 
-// Main is TestMain of a package that needs nothing else.
+// Main is the TestMain of a package that needs only the folder of Use.
 func Main(m *testing.M) { os.Exit(Around(m).Run()) }
 
-// Tests runs in the folder of Use.
+// Tests runs the tests of a package in the folder of Use.
 type Tests struct{ tests interface{ Run() int } }
 
-// Around is for a TestMain that passes its tests to goleak or testscript.
+// Around returns Tests for a TestMain that passes its tests to goleak or testscript.
 func Around(tests interface{ Run() int }) Tests { return Tests{tests} }
 
 // Run creates the folder, runs the tests, and removes the folder.

@@ -10,7 +10,7 @@ import (
 
 const (
 	shared = "/dev/shm"
-	tmpfs  = 0x01021994 // statfs(2)
+	tmpfs  = 0x01021994 // type of a tmpfs according to statfs(2)
 	locked = "lock"
 )
 
@@ -28,8 +28,8 @@ func inMemory() (dir string, remove func(), ok bool) {
 	return in(filepath.Join(shared, fmt.Sprint("varve-tests-", os.Getuid())))
 }
 
-// in creates a folder of this process in a folder that all processes of the user share. Other users
-// cannot list it; they can pass through it, since some tests run as another user.
+// in creates a folder for this process in the folder parent, which all processes of the user share. Other users
+// cannot list the folder, but can open files in it by their paths, since some tests run as another user.
 func in(parent string) (dir string, remove func(), ok bool) {
 	if err := os.Mkdir(parent, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", nil, false
@@ -64,7 +64,7 @@ func in(parent string) (dir string, remove func(), ok bool) {
 	}, true
 }
 
-// sweep removes the folders of processes that have ended.
+// sweep removes the folders in parent whose processes have ended.
 func sweep(parent string) {
 	names, _ := os.ReadDir(parent)
 	for _, name := range names {
@@ -79,7 +79,7 @@ func sweep(parent string) {
 	}
 }
 
-// lock takes the lock of a folder, until the file is closed or the process ends.
+// lock locks a folder of Use until the returned file is closed or the process ends.
 func lock(dir string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, locked), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

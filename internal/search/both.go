@@ -20,10 +20,10 @@ import (
 // window is the number of hits of each side that are ranked together.
 const window = 200
 
-// vectorShare is the weight of the vector's side; that of the words is 1.
+// vectorShare is the default weight of the score by vector; the weight of the score by words is 1.
 const vectorShare = 0.25
 
-// rankOffset is added to a rank, as is usual for reciprocal rank fusion.
+// rankOffset is the number that is added to a rank in reciprocal rank fusion; 60 is the usual value.
 const rankOffset = 60
 
 // both returns the n best hits by words and by a vector.
@@ -56,7 +56,8 @@ func atLeast(list []found, least float64) []found {
 	return list
 }
 
-// fused returns two windows ranked together. ranks means that ranks count instead of scores.
+// fused ranks the hits of two windows together. by are the hits by words, near the hits by vector, whose weight
+// is share. With ranks, it combines the ranks of the hits instead of their scores.
 func fused(by, near []found, share float64, ranks bool) []found {
 	var words, vector []float64
 	if ranks {

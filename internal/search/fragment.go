@@ -62,7 +62,8 @@ func bestWindow(marks []query.Mark, size int) (first, last int) {
 	return first, last
 }
 
-// begins moves a cut forward to the next beginning of a word, if there is one before most.
+// begins returns the offset of the next beginning of a word after a cut, if there is one before most; otherwise
+// the cut itself.
 func begins(s string, at, most int) int {
 	if at == 0 || at >= most {
 		return min(at, most)
@@ -77,7 +78,8 @@ func begins(s string, at, most int) int {
 	return at
 }
 
-// ends moves a cut back to the end of a word, if there is one after least.
+// ends returns the offset of the last end of a word before a cut, if there is one after least; otherwise the
+// cut itself.
 func ends(s string, at, least int) int {
 	if at >= len(s) {
 		return len(s)

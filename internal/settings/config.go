@@ -81,8 +81,8 @@ type Config struct {
 	Text    *TextConfig   `json:"text,omitempty"`
 	Vectors *VectorConfig `json:"vectors,omitempty"`
 
-	// MemoryStore is what the store is called by the Memory Stores API: see package memorystores. No process
-	// that uses the store in another way needs it.
+	// MemoryStore is the description of the store for clients of the Memory Stores API: see package
+	// memorystores. Only that API uses it.
 	MemoryStore *MemoryStoreConfig `json:"memory_store,omitempty"`
 }
 
@@ -93,8 +93,10 @@ type MemoryStoreConfig struct {
 	Description string            `json:"description,omitempty"` // at most 1,024 characters
 	Metadata    map[string]string `json:"metadata,omitempty"`    // at most 16 pairs
 	CreatedAt   time.Time         `json:"created_at,omitzero"`
-	UpdatedAt   time.Time         `json:"updated_at,omitzero"`  // of name, description, metadata and archived_at
-	ArchivedAt  time.Time         `json:"archived_at,omitzero"` // zero: the API may write
+	// time of the last change of name, description, metadata or archived_at
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
+	// time at which the store was archived; zero: it is not archived, and the API may write to it
+	ArchivedAt time.Time `json:"archived_at,omitzero"`
 }
 
 // TextConfig selects the metadata that the search for words uses. A change takes effect in the same way as a change of

@@ -20,13 +20,13 @@ const (
 	MostStoreValue       = 512
 )
 
-// StoreID begins the ids of memory stores.
+// StoreID is the prefix of the ids of memory stores.
 const StoreID = "memstore_"
 
-// storeIDLength is the number of letters and digits behind StoreID.
+// storeIDLength is the number of letters and digits after StoreID in an id.
 const storeIDLength = 32
 
-// IsStoreID reports whether a text can be the id of a memory store.
+// IsStoreID reports whether a text has the form of the id of a memory store.
 func IsStoreID(id string) bool {
 	rest, ok := strings.CutPrefix(id, StoreID)
 	return ok && len(rest) == storeIDLength && !strings.ContainsFunc(rest, func(r rune) bool {
@@ -34,7 +34,7 @@ func IsStoreID(id string) bool {
 	})
 }
 
-// validate returns what is wrong, as a *errs.FieldError.
+// validate returns the first invalid field as an *errs.FieldError, or nil.
 func (m *MemoryStoreConfig) validate() error {
 	if m == nil {
 		return nil

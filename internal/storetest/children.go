@@ -18,9 +18,9 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// Main is TestMain of a package whose tests start their own binary again: in such a process, child does
-// the job that it was started for. child is nil if the tests start none. No goroutine may be left at the
-// end.
+// Main is the TestMain of a package whose tests start their own binary again. In such a child process, it calls
+// child with the job that the process was started for. child is nil if the tests start no processes. Main fails
+// if a goroutine is left at the end.
 func Main(m *testing.M, child func(ctx context.Context, job, dir string) error) {
 	if job := os.Getenv("VARVE_CHILD"); job != "" {
 		if err := child(context.Background(), job, os.Getenv("VARVE_DIR")); err != nil {
@@ -46,10 +46,11 @@ func Main(m *testing.M, child func(ctx context.Context, job, dir string) error) 
 	}))
 }
 
-// Job is what a process is started to do in a folder.
+// Job is a function that a child process runs, with an argument and a folder.
 type Job func(ctx context.Context, arg, dir string) error
 
-// Jobs returns a child for Main that does one of these jobs; its name precedes the colon in name:arg.
+// Jobs returns a function for Main that runs one of these jobs. A job is selected by its name, or by name:arg
+// with an argument.
 func Jobs(jobs map[string]Job) func(ctx context.Context, job, dir string) error {
 	return func(ctx context.Context, job, dir string) error {
 		name, arg, _ := strings.Cut(job, ":")
@@ -61,7 +62,7 @@ func Jobs(jobs map[string]Job) func(ctx context.Context, job, dir string) error 
 	}
 }
 
-// Start starts a child that does a job in a folder, and returns its output.
+// Start starts a child process that does a job in a folder. It returns the process and its output.
 func Start(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
@@ -77,8 +78,8 @@ func Start(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader) {
 	return cmd, bufio.NewReader(out)
 }
 
-// StartTalking starts a child that takes further commands from its input. It is killed at the end of the
-// test.
+// StartTalking starts a child process that reads further commands from its input. The process is killed when
+// the test ends.
 func StartTalking(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader, io.WriteCloser) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
@@ -99,8 +100,8 @@ func StartTalking(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader, io.W
 	return cmd, bufio.NewReader(out), in
 }
 
-// Repeat returns how often a test of real processes runs: VARVE_REPEAT=100 for the figures in the
-// documentation.
+// Repeat returns how often a test of real processes is run: n, or the value of VARVE_REPEAT, such as 100 for
+// the figures in the documentation.
 func Repeat(t testing.TB, n int) int {
 	if s := os.Getenv("VARVE_REPEAT"); s != "" {
 		v, err := strconv.Atoi(s)
@@ -115,7 +116,8 @@ func Repeat(t testing.TB, n int) int {
 	return n
 }
 
-// OpenBelow returns the files of a folder that this process has open, if the system reports them.
+// OpenBelow returns the paths of the files below a folder that this process has open, if the system reports
+// them.
 func OpenBelow(dir string) (names []string) {
 	fds, _ := os.ReadDir("/proc/self/fd")
 	for _, fd := range fds {

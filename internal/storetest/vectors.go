@@ -18,14 +18,14 @@ import (
 // VectorReport is the result of comparing vectors with memories, and with assemblies, whose ids it lists
 // with "assemblies/" before them.
 type VectorReport struct {
-	Vectors    int64    // of memories
-	Composites int64    // of assemblies
-	Dimension  int      // 0 while there is none
+	Vectors    int64    // number of vectors of memories
+	Composites int64    // number of vectors of assemblies
+	Dimension  int      // 0 if there are no vectors
 	Missing    []string // the first memories whose embedding has no vector
 	Stale      []string // memories whose vector is that of another memory or version
 	Ghosts     []string // vectors without a memory
 	Misfits    []string // memories whose embedding has another dimension, and therefore no vector
-	Unread     []string // what cannot be read
+	Unread     []string // errors of documents that cannot be read
 	counts     [3]int
 }
 

@@ -33,7 +33,7 @@ func CheckQuery(s string) error {
 		Limit: `{query}, or a text such as "search_query: {query}"`, Err: fmt.Errorf("%w: %s", errs.ErrInvalid, why)}
 }
 
-// Queries returns the texts of queries as they are embedded with the template.
+// Queries returns the texts to embed for queries: the template s with {query} replaced by each query.
 func Queries(s string, texts []string) []string {
 	all := make([]string, len(texts))
 	for i, text := range texts {

@@ -12,14 +12,14 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Content is the template of the content alone, and Turns that of a turn of a conversation: its speaker
-// and what it replies to.
+// Content is the template that embeds only the content. Turns is the template for a turn of a conversation: it
+// adds the speaker and the previous memory.
 const (
 	Content = "{content}"
 	Turns   = "{previous} {speaker|author|name}: {content} {caption}"
 )
 
-// The limits of a template, and of the texts that it takes from elsewhere than the content.
+// The limits of a template, and of the texts that it adds to the content.
 const (
 	Most      = 256
 	mostValue = 1024
@@ -37,7 +37,7 @@ type Template struct {
 	previous bool
 }
 
-// part is a literal, or what is in braces.
+// part is a part of a template: literal text, or the names in braces.
 type part struct {
 	literal string
 	names   []string
@@ -106,16 +106,17 @@ func Parse(s string) (*Template, error) {
 	return t, nil
 }
 
-// String returns the template as its identity has it.
+// String returns the template as it appears in the name of a store's model.
 func (t *Template) String() string { return t.text }
 
-// Previous reports whether the previous memory is part of a text.
+// Previous reports whether the template uses the previous memory.
 func (t *Template) Previous() bool { return t.previous }
 
-// Own returns a memory's own part of its text.
+// Own returns the part of a memory's text that comes from the memory itself.
 func (t *Template) Own(m *memstore.Memory) string { return t.Text(m, "") }
 
-// Text returns the text that is embedded for a memory, given the content of the previous one.
+// Text returns the text that is embedded for a memory. before is the content of the previous memory in its
+// session.
 func (t *Template) Text(m *memstore.Memory, before string) string {
 	if t.text == Content {
 		return m.Content
@@ -181,10 +182,11 @@ func last(s string) string {
 	return s[n:]
 }
 
-// separator is between the name of a model and the template.
+// separator is the text between the name of a model and the template in the name by which a store knows its
+// model.
 const separator = " as "
 
-// Split splits the name by which a store knows its model.
+// Split returns the model and the template in the name by which a store knows its model.
 func Split(identity string) (model string, t *Template) {
 	if i := strings.LastIndex(identity, separator); i >= 0 && strings.Contains(identity[i:], Content) {
 		if t, err := Parse(identity[i+len(separator):]); err == nil {
@@ -194,13 +196,13 @@ func Split(identity string) (model string, t *Template) {
 	return identity, alone
 }
 
-// Model returns the model in such a name.
+// Model returns the name of the model without the template, from the name by which a store knows its model.
 func Model(identity string) string {
 	model, _ := Split(identity)
 	return model
 }
 
-// Of returns the template in such a name.
+// Of returns the template in the name by which a store knows its model.
 func Of(identity string) *Template {
 	_, t := Split(identity)
 	return t

@@ -23,13 +23,13 @@ func (s Span) After() time.Time {
 	return s.From.Add(1)
 }
 
-// Forms describes what Parse accepts, for messages.
+// Forms describes the forms of times that Parse accepts, for error messages.
 const Forms = "write a day (2026-11-22, 22 Nov 2026, yesterday, last friday), a month or a year (2026-11, last " +
 	"month, 2026), " +
 	"a moment (2026-11-22T10:00, with a zone 2026-11-22T10:00:00Z), or how long ago (7d, 36h, 3 days ago)"
 
-// Parse parses a time, in the zone of now if it has none. It refuses times that are not after the zero
-// time, which as the end of a range means that there is none.
+// Parse parses a time; one without a zone is in the zone of now. It refuses times that are not after the zero
+// time: a zero time as the end of a range would mean that the range has no end.
 func Parse(s string, now time.Time) (Span, error) {
 	at, err := parse(s, now)
 	if err == nil && (at.From.Year() < 1 || !at.From.After(time.Time{}) || !at.To.After(time.Time{})) {
@@ -67,7 +67,7 @@ func parse(s string, now time.Time) (Span, error) {
 	return Span{}, fmt.Errorf("%s is not a time: %s", human.Quote(s), Forms)
 }
 
-// Moment parses a date with a time of day, or seconds since 1970.
+// Moment parses a point in time: a date with a time of day, or seconds since 1970.
 func Moment(s string, zone *time.Location) (time.Time, bool) {
 	for _, at := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
 		for _, z := range []string{"", "Z07:00", "Z0700", " Z07:00", " -0700"} {
@@ -117,8 +117,8 @@ func date(t time.Time) time.Time {
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 }
 
-// in returns the time at which the clocks of a zone show what those of UTC show at t. If the clocks skip
-// that, the result is on the same day nevertheless.
+// in returns the time at which the clocks of a zone show the date and time of day that t has in UTC. If the
+// clocks skip that time of day, the result is another time on the same day.
 func in(t time.Time, zone *time.Location) time.Time {
 	y, m, d := t.Date()
 	at := time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
@@ -134,16 +134,17 @@ func in(t time.Time, zone *time.Location) time.Time {
 	return at
 }
 
-// beforeGap is longer than any step of the clocks within a day, and shorter than from one to the next.
+// beforeGap is a duration that is longer than any change of the clocks, and shorter than the time between two
+// changes.
 const beforeGap = 12 * time.Hour
 
-// shown returns the time of UTC at which its clocks show what those of t show.
+// shown returns the time at which UTC clocks show what the clocks of t's zone show at t.
 func shown(t time.Time) time.Time {
 	return date(t).Add(time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute +
 		time.Duration(t.Second())*time.Second + time.Duration(t.Nanosecond()))
 }
 
-// dayOf returns the day of a date.
+// dayOf returns the span of a calendar day in a zone.
 func dayOf(date time.Time, zone *time.Location) Span {
 	y, m, d := date.Date()
 	return Span{begins(y, m, d, zone), begins(y, m, d+1, zone)}
@@ -151,7 +152,7 @@ func dayOf(date time.Time, zone *time.Location) Span {
 
 var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
-// day parses a day.
+// day parses a text that names a day.
 func day(s string, now time.Time) (Span, bool) {
 	plain := strings.ReplaceAll(s, ",", "")
 	for _, layout := range []string{time.DateOnly, "20060102", "2006/01/02", "2.1.2006", "2 Jan 2006", "2 January 2006",
@@ -267,12 +268,12 @@ func clocked(s string, now time.Time) (Span, bool) {
 var numbers = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
 	"twelve"}
 
-// ago parses how long ago a moment is.
+// ago parses a text that says how long ago a point in time is.
 func ago(s string, now time.Time) (time.Time, error) {
 	return apart(strings.TrimSuffix(s, " ago"), now, -1)
 }
 
-// apart parses how far from now a moment is, later (1) or earlier (-1).
+// apart parses a text that says how far from now a point in time is; sign is 1 for later and -1 for earlier.
 func apart(s string, now time.Time, sign int) (time.Time, error) {
 	if count, unit, ok := strings.Cut(s, " "); ok {
 		n := slices.Index(numbers, count)
@@ -330,7 +331,7 @@ func monthsBefore(now time.Time, n int) time.Time {
 	return in(last.AddDate(0, 0, min(d, last.Day())-last.Day()).Add(t.Sub(date(t))), now.Location())
 }
 
-// slashed returns an error for a date that has, or seems to have, two readings.
+// slashed returns an error for a date with slashes, which has, or seems to have, two meanings.
 func slashed(s string, parts []string) error {
 	var readings []string
 	for _, order := range [][2]int{{0, 1}, {1, 0}} {

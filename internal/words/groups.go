@@ -11,7 +11,7 @@ import (
 // Which rows have a member of an OR group is known only after all words were counted. Until then the rows of each word
 // of a group are kept. Then each group counts as one more condition that a row must meet.
 
-// keepRows keeps the rows that have the current word.
+// keepRows records the rows that have the current word, for the groups that the word belongs to.
 func (s *search) keepRows() {
 	for _, c := range s.scratch {
 		var rows bitset.Set

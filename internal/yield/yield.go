@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// Turns records when the next turn of others is due. The zero value is ready for use by one goroutine.
+// Turns records when a goroutine must next yield to others. The zero value is ready for use by one goroutine.
 type Turns struct{ next time.Time }
 
-// The minimum and the maximum duration of one's own turn: a process may have been stopped meanwhile.
+// The minimum and the maximum duration of a goroutine's own turn between two yields. The maximum matters if the
+// process was stopped meanwhile.
 const (
 	least = 100 * time.Microsecond
 	most  = time.Second
 )
 
-// Always makes each Give give a turn. It is for tests.
+// Always makes each call of Give yield. It is for tests.
 var Always atomic.Bool
 
-// Give gives others a turn, if one is due.
+// Give yields to other goroutines, if that is due.
 func (t *Turns) Give() {
 	if Always.Load() {
 		runtime.Gosched()

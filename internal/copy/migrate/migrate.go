@@ -75,7 +75,7 @@ type migrate struct {
 	lock    vfs.Lock
 	barrier vfs.Barrier // syncs a group of files at once; nil: every file is synced
 	state   migration
-	sums    []uint64        // hashes of the files that were compared
+	sums    []uint64        // hashes of the files in the old place that were compared with their copies
 	list    map[uint64]bool // hashes of the files that were copied before the switch; nil: unknown
 	missing int64           // approximate number of bytes still to be copied, -1 if unknown
 	report  repair.MigrateReport

@@ -207,7 +207,7 @@ func (c *mirror) replaceable(name string) error {
 			"the same command again, which finds the damaged one", m.to(name))}
 }
 
-// wholeCopy reports whether an archived copy of a segment is sound.
+// wholeCopy reports whether the copy of an archived segment passes its checksums.
 func (m *migrate) wholeCopy(path string) (bool, error) {
 	b, err := vfs.ReadFile(m.fs, path, places.CopyMost)
 	if err != nil {

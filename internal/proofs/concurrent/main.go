@@ -63,8 +63,8 @@ func concurrent(root string) ([]string, error) {
 	return found, err
 }
 
-// calls are the functions of one package's test files, methods by their bare names: which names each one mentions,
-// and which start goroutines.
+// calls describes the functions in one package's test files: the names that each function mentions, and whether
+// it starts goroutines. Methods have their names without the type.
 type calls struct {
 	of     map[string][]string
 	starts map[string]bool

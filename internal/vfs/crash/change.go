@@ -59,8 +59,8 @@ func (in *inode) reserve(d *Disk, p []byte, off int64) ([]byte, error) {
 	return p, nil
 }
 
-// redeem removes the sectors of a write from the sectors that a failed sync lost. The returned write covers whole
-// sectors, including what was lost in them.
+// redeem removes the sectors that a write covers from those that a failed sync lost. The returned write covers
+// whole sectors, and includes the lost data in the rest of them.
 func (in *inode) redeem(c change) change {
 	first, last := sectors(c.off, len(c.data))
 	for s := first; s <= last; s++ {

@@ -48,7 +48,7 @@ type booter struct {
 	done    map[*inode]*inode
 }
 
-// steps decides which changes of names survive.
+// steps decides which pending changes of names survive the crash.
 func (b *booter) steps() {
 	kept := map[*step]bool{}
 	for _, s := range b.d.pending {
@@ -174,7 +174,7 @@ func (b *booter) failedSync(in *inode, out *content) {
 	}
 }
 
-// haunt fills those sectors of a file that have no surviving version with the content of removed files.
+// haunt fills the sectors of a file that have no surviving version with the content of removed files.
 func (b *booter) haunt(in *inode, out *content, upTo map[int]uint64, versions map[int][]uint64) {
 	if len(b.d.ghosts) == 0 {
 		return

@@ -36,7 +36,7 @@ func (d *Disk) start(name string, block bool) *Process {
 	return p
 }
 
-// enter locks the disk for one operation.
+// enter locks the disk for one operation of the process. It returns errKilled if the process was killed.
 func (p *Process) enter() error {
 	p.d.mu.Lock()
 	if p.dead {
@@ -244,7 +244,7 @@ type place struct {
 	in   *inode
 }
 
-// pair calls f with the places of two names, of which the first must exist.
+// pair calls f with the places of two names in their folders. The first name must exist.
 func (p *Process) pair(op, old, new string, f func(a, b place) error) error {
 	err := p.enter()
 	if err == nil {

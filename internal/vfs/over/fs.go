@@ -179,7 +179,8 @@ func (f *FS) OpenShared(name string, create bool, perm fs.FileMode) (vfs.Shared,
 	return f.fs.OpenShared(up, create, perm)
 }
 
-// own returns the path in the upper folder for a file whose lower version is not used, and creates its parent there.
+// own returns the path in the upper folder for a file that is to be created there, whatever the lower folder
+// has at that name. It creates the parent folder.
 func (f *FS) own(name string) (string, error) {
 	up := f.above(name)
 	if up == "" {

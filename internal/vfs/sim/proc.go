@@ -93,7 +93,7 @@ func (p *Proc) Rand() io.Reader {
 	return rand.NewChaCha8(seed)
 }
 
-// main runs in the goroutine of the process.
+// main is the goroutine of the process: it runs the process's function when the scheduler starts it.
 func (p *Proc) main() {
 	defer p.exit()
 	p.f(p)
